@@ -7,7 +7,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { packageRoot } from '../src/runtime/package-root.ts';
 
 /** Output of the linter, with this package's rules, for a file with this text. */
-function lint(file: string, text: string): { refused: boolean; output: string } {
+function lint(file: string, text: string): { hasErrors: boolean; output: string } {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-lint-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   for (const rules of [
@@ -23,7 +23,7 @@ function lint(file: string, text: string): { refused: boolean; output: string } 
     cwd: folder,
     encoding: 'utf8',
   });
-  return { refused: status !== 0, output: stdout + stderr };
+  return { hasErrors: status !== 0, output: stdout + stderr };
 }
 
 describe('lint of machines', () => {
@@ -42,10 +42,10 @@ describe('lint of machines', () => {
     ['an actor by a name without a type', "export const status = ({ system }) => system.get('status');\n"],
     ['an untyped actor of its own system', "export const status = ({ self }) => self.system.get('status');\n"],
   ])('a machine cannot use %s', (_, text) => {
-    const { refused, output } = lint('machines/agent/new.machine.ts', text);
+    const { hasErrors: refused, output } = lint('machines/agent/new.machine.ts', text);
     expect(refused, output).toBe(true);
     expect(output).toMatch(/machines\/agent\/new\.machine\.ts:1:\d+ (lint\/style\/noRestricted|plugin)/);
-    expect(lint('machines/agent/envoy/new.machine.ts', text.replace("'../../", "'../../../")).refused).toBe(true);
+    expect(lint('machines/agent/envoy/new.machine.ts', text.replace("'../../", "'../../../")).hasErrors).toBe(true);
   });
 
   test.each([
@@ -54,7 +54,7 @@ describe('lint of machines', () => {
     ['machines/agent/envoy/new.machine.ts', '../../discovery/push/push-queue-record.ts'],
     ['machines/new.ts', './agent/settings.ts'],
   ])('%s cannot import %s of the other program', (file, other) => {
-    expect(lint(file, `export { something } from '${other}';\n`).refused).toBe(true);
+    expect(lint(file, `export { something } from '${other}';\n`).hasErrors).toBe(true);
   });
 
   test('a machine can use xstate, its own side and shared files', () => {
@@ -66,7 +66,7 @@ describe('lint of machines', () => {
       'export const used = [setup, reasonOf, defaultSettings, isBlocked, Math.min(1, 2)];',
       '',
     ].join('\n');
-    const { refused, output } = lint('machines/agent/new.machine.ts', text);
+    const { hasErrors: refused, output } = lint('machines/agent/new.machine.ts', text);
     expect(refused, output).toBe(false);
   });
 
@@ -80,7 +80,7 @@ describe('lint of machines', () => {
       'export const used = [setup, reasonOf, defaultSettings, isBlocked, pauseAfter];',
       '',
     ].join('\n');
-    const { refused, output } = lint('machines/agent/envoy/new.machine.ts', text);
+    const { hasErrors: refused, output } = lint('machines/agent/envoy/new.machine.ts', text);
     expect(refused, output).toBe(false);
   });
 });
@@ -97,7 +97,7 @@ describe('keys of external input', () => {
     ],
   ])('external keys are not stored in an object: %s', (_, text) => {
     for (const file of ['src/discovery/new.ts', 'src/agent/new.ts', 'src/runtime/new.ts']) {
-      const { refused, output } = lint(file, text);
+      const { hasErrors: refused, output } = lint(file, text);
       expect(refused, output).toBe(true);
       expect(output).toContain('keys of external input go into a Map');
     }
@@ -137,7 +137,10 @@ describe('imports point in one direction', () => {
     ['src/simulation/agent/new.ts', '../../agent/agent-system.ts'],
     ['src/cli/commands/new.ts', '../../../test/fixtures/given-mesh.ts'],
   ])('%s cannot import %s', (file, imported) => {
-    const { refused, output } = lint(file, `import * as all from '${imported}';\nexport const used = all;\n`);
+    const { hasErrors: refused, output } = lint(
+      file,
+      `import * as all from '${imported}';\nexport const used = all;\n`,
+    );
     expect(refused, output).toBe(true);
     expect(output).toContain('imports point one way');
   });
@@ -152,13 +155,16 @@ describe('lint of output', () => {
     "console.log('x')",
     "console.error('x', 1)",
   ])('the linter rejects %s', (use) => {
-    const { refused, output } = lint('src/agent/new.ts', `export const used = (): unknown => ${use};\n`);
+    const { hasErrors: refused, output } = lint('src/agent/new.ts', `export const used = (): unknown => ${use};\n`);
     expect(refused, output).toBe(true);
     expect(output).toContain('output goes through standardOutput');
   });
 
   test('files that open the outputs can use process.stdout', () => {
-    const { refused, output } = lint('src/runtime/output/outlet.ts', 'export const used = process.stdout;\n');
+    const { hasErrors: refused, output } = lint(
+      'src/runtime/output/outlet.ts',
+      'export const used = process.stdout;\n',
+    );
     expect(refused, output).toBe(false);
   });
 });
@@ -175,7 +181,7 @@ describe("lint of the debugger's page", () => {
     '../src/debugger/visualize/page-server.ts',
     '../machines/agent/protocol.ts',
   ])('the page cannot import %s', (imported) => {
-    const { refused, output } = lint(
+    const { hasErrors: refused, output } = lint(
       'visualize/new.tsx',
       `import * as all from '${imported}';\nexport const used = all;\n`,
     );
@@ -197,7 +203,7 @@ describe("lint of the debugger's page", () => {
       '../../src/debugger/diagram/parse.ts',
     ];
     const text = imported.map((from, number) => `export * as from${number} from '${from}';\n`).join('');
-    const { refused, output } = lint('visualize/chart/new.ts', text);
+    const { hasErrors: refused, output } = lint('visualize/chart/new.ts', text);
     expect(refused, output).toBe(false);
   });
 });

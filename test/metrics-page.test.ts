@@ -13,7 +13,7 @@ import {
 import type { MetricDefinition } from '../src/runtime/output/metric-definitions.ts';
 import { packageRoot } from '../src/runtime/package-root.ts';
 import { istioQueries } from './dashboards/istio-queries.ts';
-import { agentMetrics, controlPlaneMetrics, isOfProcess, meshMetrics } from './dashboards/known-metrics.ts';
+import { agentMetrics, controlPlaneMetrics, isProcessMetric, meshMetrics } from './dashboards/known-metrics.ts';
 import { familyOf, namesIn } from './dashboards/names-in-query.ts';
 
 const update = process.env.UPDATE_TABLES === '1';
@@ -44,7 +44,7 @@ const code = (names: readonly (string | number)[]): string => names.map((name) =
 
 function tableOf(metrics: readonly MetricDefinition[], usesOfMetric: (name: string) => string): string {
   const rows = [...metrics]
-    .filter((metric) => !isOfProcess(metric))
+    .filter((metric) => !isProcessMetric(metric))
     .sort((a, b) => (a.name < b.name ? -1 : 1))
     .map(({ name, type, labels, help }) => {
       return `| \`${name}\` | ${type} | ${code(labels)} | ${help.replace(/\.$/, '')} | ${usesOfMetric(name)} |`;

@@ -12,7 +12,7 @@ import { finished } from 'node:stream/promises';
 import { parseArgs } from 'node:util';
 import { packageRoot } from '../src/runtime/package-root.ts';
 
-interface Part {
+interface NightlyPart {
   readonly name: string;
   readonly command: string;
   /** Arguments for a run of about a minute, which checks that the part works. */
@@ -26,7 +26,7 @@ const closingLine = /^\d+ passed, \d+ failed/;
 const calibration = 'vitest run --project e2e test/e2e/calibration.test.ts';
 const explore = 'node src/cli/chartpilot.ts explore';
 
-const parts: readonly Part[] = [
+const parts: readonly NightlyPart[] = [
   { name: 'tests', command: 'npm test', short: 'npm run test:quick', resultPattern: closingLine },
   { name: 'calibration', command: calibration, short: calibration, resultPattern: closingLine },
   { name: 'calibration-again', command: calibration, short: calibration, resultPattern: closingLine },
@@ -158,7 +158,7 @@ interface Outcome {
 const usage = `usage: npm run test:nightly -- [--only PART,…] [--short]\nparts: ${parts.map(({ name }) => name).join(', ')}`;
 const logs = join(packageRoot(), 'coverage', 'nightly');
 
-async function run({ name, resultPattern: pattern, ...part }: Part, isShort: boolean): Promise<Outcome> {
+async function run({ name, resultPattern: pattern, ...part }: NightlyPart, isShort: boolean): Promise<Outcome> {
   const command = isShort ? part.short : part.command;
   console.log(`\n== ${name}: ${command}`);
   const startedAt = performance.now();

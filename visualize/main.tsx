@@ -4,13 +4,13 @@ import { startDetails } from './details/details.tsx';
 import { parseAddress } from './model/address.ts';
 import { startChain } from './model/causal-chain.ts';
 import { connection, sources } from './model/connection.ts';
-import { idle } from './model/idle.ts';
+import { waitUntilIdle } from './model/idle.ts';
 import { startAddress } from './model/link.ts';
-import { opened, openSource } from './model/load.ts';
+import { openDurationMs, openSource } from './model/load.ts';
 import { place, recording } from './model/place.ts';
 import { runClock } from './model/playing.ts';
 import { AccessDenied, addressInside, keepPath, loadSources } from './model/source-data.ts';
-import { drawn } from './model/time/frames.ts';
+import { drawnRecords } from './model/time/frames.ts';
 import { closeSearchOutside, startSearching } from './search/searching.ts';
 import { startOpeningDroppedFiles } from './shell/drop-zone.tsx';
 import { onKey } from './shell/keys.ts';
@@ -23,10 +23,10 @@ import { startGrowing, startKeepingPlaceInView } from './timeline/timeline-view.
 const hooks = {
   recording: () => recording.value,
   place: () => place.value,
-  drawn,
-  idle,
+  drawn: drawnRecords,
+  idle: waitUntilIdle,
   get opened() {
-    return opened;
+    return openDurationMs;
   },
 };
 

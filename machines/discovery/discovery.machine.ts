@@ -382,13 +382,13 @@ function onFailure(stage: string) {
 }
 
 function onPreparationFailed(stage: string) {
-  type Done = { event: { output: Preparation } };
+  type PreparationDone = { event: { output: Preparation } };
   return {
-    guard: { type: 'hasFailed' as const, params: ({ event }: Done) => event.output },
+    guard: { type: 'hasFailed' as const, params: ({ event }: PreparationDone) => event.output },
     target: '#discovery.active.draining',
     actions: {
       type: 'recordFailure' as const,
-      params: ({ event }: Done) => ({ stage, reason: event.output.failure ?? '' }),
+      params: ({ event }: PreparationDone) => ({ stage, reason: event.output.failure ?? '' }),
     },
   };
 }

@@ -71,8 +71,8 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
   recorder.observe((record) => metrics.observe(record));
   const runningEpochs = new RunningEpochs();
   recorder.observe((record) => runningEpochs.observe(record));
-  const ending = new RunEnd('agent');
-  const stopFollowing = recorder.observe((record) => ending.take(record));
+  const runEnd = new RunEnd('agent');
+  const stopFollowing = recorder.observe((record) => runEnd.take(record));
   try {
     const { machine, firstValidation } = await agentWithEffects(program, net, { metrics, xds, living: runningEpochs });
     const actor = startRoot(machine, {
@@ -100,9 +100,9 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
     stopFollowing();
     const leftoverProcesses = await net.cleanUp();
     for (const { pid, epoch } of leftoverProcesses) log.error('envoy.leftover', { pid, epoch });
-    if (ending.sentence !== undefined) {
-      const result = redactor()(ending.sentence);
-      if (ending.isFailure) log.error('agent.failed', { result });
+    if (runEnd.sentence !== undefined) {
+      const result = redactor()(runEnd.sentence);
+      if (runEnd.isFailure) log.error('agent.failed', { result });
       else log.info('agent.exited', { result });
     }
     stopErrorLog();

@@ -19,7 +19,7 @@ import { adoptFromKilled, patchesBootstrap } from './agent-upgrade/agent-replace
 import { predecessorWithEffects } from './agent-upgrade/predecessor.effects.ts';
 import { successorWithEffects } from './agent-upgrade/successor.effects.ts';
 import { nodeFacts } from './bootstrap/agent-bootstrap.ts';
-import { bootstrapPatchesWithEffects, unpatched } from './bootstrap/bootstrap-patches.effects.ts';
+import { bootstrapPatchesWithEffects, unpatchedBootstrap } from './bootstrap/bootstrap-patches.effects.ts';
 import { BootstrapPatches } from './bootstrap/bootstrap-patches.ts';
 import { FirstValidation } from './bootstrap/first-validation.ts';
 import { grpcBootstrapWithEffects } from './bootstrap/grpc-bootstrap.effects.ts';
@@ -243,7 +243,7 @@ async function restorePatches(
   { succeeds }: AgentProgram,
 ): Promise<void> {
   try {
-    await patches.restore(unpatched(prepareEnvironment));
+    await patches.restore(unpatchedBootstrap(prepareEnvironment));
   } catch (error) {
     if (succeeds) throw error;
   }

@@ -7,7 +7,7 @@ import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
 import { build, type Plugin } from 'esbuild';
-import { knownChartsFile } from '../debugger/visualize/known-charts.ts';
+import { prebuiltChartsFile } from '../debugger/visualize/known-charts.ts';
 import { drawOwnCharts } from '../debugger/visualize/own-charts.ts';
 import { thirdPartyNotices } from './third-party.ts';
 
@@ -240,7 +240,7 @@ cpSync(join(root, 'visualize/index.html'), join(root, 'dist/visualize/index.html
 cpSync(join(root, 'src/gen/envoy-api.binpb'), join(root, 'dist/envoy-api.binpb'));
 // Read when a non-trivial regular expression is first used.
 cpSync(join(root, 'node_modules/re2js/build/index.cjs'), join(root, 'dist/re2js.cjs'));
-writeFileSync(join(root, knownChartsFile), JSON.stringify(await drawOwnCharts()));
+writeFileSync(join(root, prebuiltChartsFile), JSON.stringify(await drawOwnCharts()));
 const bundles = [...programs.map(({ metafile }) => metafile), testRuntimes.metafile, recorders.metafile, page.metafile];
 writeFileSync(join(root, 'dist/THIRD-PARTY.txt'), thirdPartyNotices(root, bundles));
 // The first run of each program fills Node's compile cache.

@@ -1,6 +1,6 @@
 import { type Argument, type Command, Help, type Option } from 'commander';
 import { nearestName } from '../model/fields/nearest-name.ts';
-import { listed } from '../model/fields/violation.ts';
+import { listText } from '../model/fields/violation.ts';
 import { standardError, standardOutput } from '../runtime/output/standard-streams.ts';
 
 /**
@@ -59,7 +59,7 @@ function argumentDescription({ description, argChoices, defaultValue }: Argument
 }
 
 function describeOption(description: string, choices: readonly string[] | undefined, defaultValue: unknown): string {
-  const values = choices === undefined ? '' : `: ${listed(choices, 'or')}`;
+  const values = choices === undefined ? '' : `: ${listText(choices, 'or')}`;
   const isShown = defaultValue !== undefined && String(defaultValue) !== '';
   return `${description}${values}${isShown ? ` (default ${defaultValue})` : ''}`;
 }

@@ -28,16 +28,16 @@ export function splitPage(texts: PageTexts, hash: string): { readonly textBefore
 }
 
 export function jsonElement(id: string, value: unknown): string {
-  return `<script type="application/json" id="${id}">${withoutTags(JSON.stringify(value))}</script>\n`;
+  return `<script type="application/json" id="${id}">${escapeTags(JSON.stringify(value))}</script>\n`;
 }
 
-/** Start and end tag of an element for a trace, whose content must be escaped by {@link withoutTags}. */
+/** Start and end tag of an element for a trace, whose content must be escaped by {@link escapeTags}. */
 export function traceTags(id: string): readonly [string, string] {
   return [`<script type="text/plain" id="${id}">`, '</script>\n'];
 }
 
 /** JSON contains < only inside strings. */
-export function withoutTags(json: string): string {
+export function escapeTags(json: string): string {
   return json.replaceAll('<', '\\u003c');
 }
 

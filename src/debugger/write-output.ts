@@ -5,7 +5,7 @@ import { makeFolder } from '../runtime/files/make-folder.ts';
 import { visibleText } from '../runtime/visible-text.ts';
 
 /** Output that contains data of a trace is readable by its owner only, like the trace. */
-export const ownersOnly = 0o600;
+export const ownerOnlyMode = 0o600;
 
 /**
  * Writes the output of a flag, and creates its parent folders.
@@ -18,7 +18,7 @@ export function writeOutput(flag: string, path: string, text: string, traces?: r
   if (traces !== undefined) refuseInput(flag, path, traces);
   try {
     makeFolder(dirname(resolve(path)));
-    writeFileSync(path, visibleText(text), traces === undefined ? {} : { mode: ownersOnly });
+    writeFileSync(path, visibleText(text), traces === undefined ? {} : { mode: ownerOnlyMode });
   } catch (error) {
     throw new ChartpilotError('FLAG_INVALID', `${flag}: cannot write ${path}: ${messageOf(error)}`, {
       cause: error,

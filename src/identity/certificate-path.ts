@@ -40,8 +40,8 @@ export function findPath({ certificate, intermediates, roots, at }: PathRequest)
   };
 
   const search = (path: readonly Certificate[]): readonly Certificate[] | undefined => {
-    const last = path.at(-1)!;
-    if (rootHashes.has(last.sha256)) return path;
+    const lastCertificate = path.at(-1)!;
+    if (rootHashes.has(lastCertificate.sha256)) return path;
     if (path.length === maxPathLength) {
       problem = inChain(`chain must have at most ${maxPathLength} certificates`);
       return undefined;
@@ -49,7 +49,7 @@ export function findPath({ certificate, intermediates, roots, at }: PathRequest)
     // Intermediates count against the path length, except self-issued ones.
     const intermediateCount = path.slice(1).filter(({ subject, issuer }) => !areEqual(subject, issuer)).length;
     for (const issuer of [...roots, ...intermediates]) {
-      if (path.includes(issuer) || !isIssuer(issuer, last, intermediateCount)) continue;
+      if (path.includes(issuer) || !isIssuer(issuer, lastCertificate, intermediateCount)) continue;
       const completePath = search([...path, issuer]);
       if (completePath !== undefined) return completePath;
     }
@@ -85,12 +85,12 @@ export function issuerProblem(issuer: Certificate, intermediateCount = 0): Certi
   return criticalProblem(issuer);
 }
 
-export function timeProblem({ notBefore, notAfter }: Certificate, at: Date): CertificateProblem | undefined {
-  if (at < notBefore) {
+export function timeProblem({ notBefore, notAfter }: Certificate, time: Date): CertificateProblem | undefined {
+  if (time < notBefore) {
     return problemOf('CERTIFICATE_NOT_YET_VALID', `is not valid before ${notBefore.toISOString()}`);
   }
   // A certificate is valid during the second of `notAfter` (RFC 5280 §4.1.2.5).
-  return at.getTime() >= notAfter.getTime() + 1000
+  return time.getTime() >= notAfter.getTime() + 1000
     ? problemOf('CERTIFICATE_EXPIRED', `expired on ${notAfter.toISOString()}`)
     : undefined;
 }

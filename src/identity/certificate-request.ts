@@ -63,7 +63,7 @@ export function createRequestFor(privateKey: KeyObject, alternativeNames: Names)
  */
 export function verifyRequest(pem: string): KeyObject {
   if (pem.length > 2 * maxRequestBytes) throw new RequestError(`must have at most ${maxRequestBytes} bytes`);
-  const { request, key } = parsed(pem);
+  const { request, key } = parseRequest(pem);
   const problem = keyProblem(key);
   if (problem !== undefined) throw new RequestError(problem);
   const { certificationRequestInfoRaw: raw, signatureAlgorithm, signature } = request;
@@ -82,7 +82,7 @@ export function verifyRequest(pem: string): KeyObject {
  * @throws RequestError
  */
 export function requestedNamesIn(pem: string): AlternativeNames {
-  const { request } = parsed(pem);
+  const { request } = parseRequest(pem);
   try {
     const requestedNames = request.certificationRequestInfo.attributes
       .filter(({ type }) => type === extensionRequest)
@@ -95,7 +95,7 @@ export function requestedNamesIn(pem: string): AlternativeNames {
   }
 }
 
-function parsed(pem: string): { request: CertificationRequest; key: KeyObject } {
+function parseRequest(pem: string): { request: CertificationRequest; key: KeyObject } {
   try {
     const blocks = pemBlocks(pem).filter(({ label }) => /^(NEW )?CERTIFICATE REQUEST$/.test(label));
     if (blocks.length !== 1)

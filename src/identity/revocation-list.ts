@@ -74,12 +74,12 @@ export function checkRevocationLists(
   return { usable: serves ? [...usable.values()] : [], problems, ...(recheckAt && { recheckAt }) };
 }
 
-export function expiryWarning(lists: readonly RevocationList[], at: Date): CertificateProblem | undefined {
+export function expiryWarning(lists: readonly RevocationList[], time: Date): CertificateProblem | undefined {
   const [first] = lists
     .flatMap(({ nextUpdate }) => nextUpdate ?? [])
     .sort((one, other) => one.getTime() - other.getTime());
-  if (first === undefined || first.getTime() - at.getTime() > crlExpiryWarningDays * dayMs) return undefined;
-  const verb = first <= at ? 'expired' : 'expires';
+  if (first === undefined || first.getTime() - time.getTime() > crlExpiryWarningDays * dayMs) return undefined;
+  const verb = first <= time ? 'expired' : 'expires';
   const message = `certificate revocation list ${verb} on ${first.toISOString()}: Envoy rejects every client from then on; provide a newer list`;
   return problemOf('REVOCATION_LIST_EXPIRED', message);
 }
@@ -192,9 +192,9 @@ function readList(der: Uint8Array): ParsedList {
   let elements: readonly DerElement[];
   let fields: readonly DerElement[];
   try {
-    const outer = firstDerElement(der);
-    if (outer.raw.length !== der.length) throw invalidList('has trailing data');
-    elements = derElements(outer.content);
+    const listElement = firstDerElement(der);
+    if (listElement.raw.length !== der.length) throw invalidList('has trailing data');
+    elements = derElements(listElement.content);
     fields = derElements(elements[0]!.content);
   } catch (error) {
     throw invalidList('is not a certificate revocation list', error);

@@ -31,14 +31,14 @@ const maxEntries = 100;
  * @param trustDomains domains for whose workloads the roots may sign; roots that name other domains are ignored
  * @throws BundleError if the bundle is invalid, or contains no currently valid authority
  */
-export function readSpiffeBundle(text: string, trustDomains: readonly string[], at: Date): SpiffeBundle {
-  const { keys, spiffe_sequence, spiffe_refresh_hint } = parsed(text);
+export function readSpiffeBundle(text: string, trustDomains: readonly string[], time: Date): SpiffeBundle {
+  const { keys, spiffe_sequence, spiffe_refresh_hint } = parseBundle(text);
   const roots = new Map<string, Certificate>();
   const passedOver: string[] = [];
   keys.forEach((key, i) => {
     const root = certificateIn(key, i);
     if (root === undefined) return;
-    const problem = issuerProblem(root) ?? timeProblem(root, at) ?? ownerProblem(root, trustDomains);
+    const problem = issuerProblem(root) ?? timeProblem(root, time) ?? ownerProblem(root, trustDomains);
     if (problem === undefined) roots.set(root.sha256, root);
     else passedOver.push(`keys[${i}]: ${displayNameOf(root)} ${problem.message}`);
   });
@@ -60,7 +60,7 @@ interface JwkSet {
   readonly spiffe_refresh_hint?: unknown;
 }
 
-function parsed(text: string): JwkSet {
+function parseBundle(text: string): JwkSet {
   let set: unknown;
   try {
     set = JSON.parse(text);

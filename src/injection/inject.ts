@@ -24,7 +24,7 @@ import {
   applicationContainersOf,
   type Container,
   initContainerName,
-  isOfSidecar,
+  isSidecarContainer,
   type Json,
   type Pod,
   proxyContainerName,
@@ -134,7 +134,7 @@ function nativeByDefault({ pod, settings, supportsNativeSidecars = () => true }:
 /** Moves containers that override those of the sidecar to the end, so that earlier injections do not affect the order. */
 function withSidecarLast(pod: Pod): Pod {
   const { containers, initContainers } = pod.spec;
-  const key = (container: Container): string => (isOfSidecar(container) ? container.name : '');
+  const key = (container: Container): string => (isSidecarContainer(container) ? container.name : '');
   const sortContainers = (list: readonly Container[]): Container[] =>
     list.toSorted((a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0));
   return {
@@ -199,14 +199,14 @@ function patchedPod(input: TemplateInput, template: TemplatePod, request: Inject
 
 function overridesIn({ spec }: Pod, template: TemplatePod): ContainerOverrides {
   const { containers = [], initContainers = [] } = (template.spec ?? {}) as Partial<Pod['spec']>;
-  const addedNames = new Set([...containers, ...initContainers].filter(isOfSidecar).map(({ name }) => name));
+  const addedNames = new Set([...containers, ...initContainers].filter(isSidecarContainer).map(({ name }) => name));
   const of = (list: readonly Container[] = []): Container[] => list.filter(({ name }) => addedNames.has(name));
   return { containers: of(spec.containers), initContainers: of(spec.initContainers) };
 }
 
 function withoutContainers(pod: Pod, { containers, initContainers }: ContainerOverrides): Pod {
-  const { initContainers: present, ...spec } = pod.spec;
-  const keptContainers = present?.filter((container) => !initContainers.includes(container));
+  const { initContainers: podInitContainers, ...spec } = pod.spec;
+  const keptContainers = podInitContainers?.filter((container) => !initContainers.includes(container));
   return {
     ...pod,
     spec: {
@@ -312,13 +312,13 @@ function withProxyEnvironment(pod: Pod, values: Texts): Pod {
   if (names.length === 0) return pod;
   return withEachContainer(pod, (container) => {
     if (container.name !== proxyContainerName) return container;
-    const present = (container.env ?? []).map((variable) =>
+    const variables = (container.env ?? []).map((variable) =>
       Object.hasOwn(values, variable.name) ? { name: variable.name, value: values[variable.name] } : variable,
     );
-    const missingNames = names.filter((name) => !present.some((variable) => variable.name === name));
+    const missingNames = names.filter((name) => !variables.some((variable) => variable.name === name));
     return {
       ...container,
-      env: [...present, ...missingNames.map((name) => ({ name, value: values[name] }))],
+      env: [...variables, ...missingNames.map((name) => ({ name, value: values[name] }))],
     } as Container;
   });
 }
@@ -375,22 +375,22 @@ function orderContainers(pod: Pod, { isNative, proxyConfig, pod: original }: Tem
   const { containers, initContainers, ...spec } = pod.spec;
   const originalItems = allContainersOf(original).map(({ name }) => name);
   const rank = (container: Container, sidecarRanks: Readonly<Record<string, number>>): number => {
-    if (isOfSidecar(container)) return sidecarRanks[container.name] ?? 0;
+    if (isSidecarContainer(container)) return sidecarRanks[container.name] ?? 0;
     const originalIndex = originalItems.indexOf(container.name);
     return 10 + (originalIndex < 0 ? originalItems.length : originalIndex);
   };
   const sortContainers = (list: readonly Container[], sidecarRanks: Readonly<Record<string, number>>): Container[] =>
     list.toSorted((a, b) => rank(a, sidecarRanks) - rank(b, sidecarRanks));
-  const last = Number.POSITIVE_INFINITY;
+  const lastRank = Number.POSITIVE_INFINITY;
   return {
     ...pod,
     spec: {
       ...spec,
-      containers: sortContainers(containers, { [proxyContainerName]: isFirst ? 0 : last }),
+      containers: sortContainers(containers, { [proxyContainerName]: isFirst ? 0 : lastRank }),
       ...(initContainers && {
         initContainers: sortContainers(initContainers, {
           [validationContainerName]: 0,
-          [initContainerName]: isNative ? 1 : last,
+          [initContainerName]: isNative ? 1 : lastRank,
           [proxyContainerName]: 2,
         }),
       }),

@@ -1,7 +1,7 @@
 /** Decodes the ConfigMap `istio-sidecar-injector`: keys `config` (YAML) and `values` (JSON or YAML), with the names of Istio's chart. */
 import * as E from 'fp-ts/lib/Either.js';
 import {
-  anything,
+  anyValue,
   boolean,
   type Decoded,
   type Decoder,
@@ -93,7 +93,7 @@ const count = (defaultValue: number): ReturnType<typeof withDefault<number>> =>
 const port = (defaultValue: number): ReturnType<typeof withDefault<number>> =>
   withDefault(orQuoted(integer(0, 65_535)), defaultValue);
 const textField = (defaultValue: string): ReturnType<typeof withDefault<string>> => withDefault(text, defaultValue);
-const object: Decoder<Json> = dictionary(anything);
+const object: Decoder<Json> = dictionary(anyValue);
 
 /** Returns a decoder that ignores unknown fields, because other components also read the chart's values. */
 function decoderOfKnownFields<T extends object>(fields: Parameters<typeof struct<T>>[0]): Decoder<T> {

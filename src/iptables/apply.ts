@@ -9,7 +9,7 @@ import { applyNft, nftTableText, presentNftTables, removeNftTables } from './nft
 import { nftText } from './nftables.ts';
 import { isPresent, presentRedirection } from './present-redirection.ts';
 import { isRedirected, presentIn, removeAllRules, savedRules, savedText, type Terminal } from './remove.ts';
-import { isBuiltIn, ofFamily, type Rule } from './rule.ts';
+import { isBuiltIn, type Rule, rulesOfFamily } from './rule.ts';
 import { type CommandLine, checkText, commandText, programOf, restoreText, ruleCommands } from './rule-list.ts';
 import { interceptionRules } from './rules.ts';
 import { inNetworkNamespace, requireNetAdmin, run, runOrThrow } from './run-command.ts';
@@ -40,18 +40,18 @@ export async function applyInterception(order: InterceptionOrder, { print, log }
     return;
   }
   requireNetAdmin();
-  const present = order.forceApply ? 'none' : await presentInterception(order);
-  if (present === 'some' && !order.reconcile) {
+  const presence = order.forceApply ? 'none' : await presentInterception(order);
+  if (presence === 'some' && !order.reconcile) {
     throw new ChartpilotError('IPTABLES_FAILED', 'rules of a previous run with other flags are present', {
       hint: 'Replace them with --reconcile, or remove them with `pilot-agent istio-clean-iptables`.',
     });
   }
-  if (present === 'none') await addAll(order);
+  if (presence === 'none') await addAll(order);
   else {
     await addRoutes(interception, networkNamespace);
-    if (present === 'some') await replaceRules(order, log);
+    if (presence === 'some') await replaceRules(order, log);
   }
-  if (present === 'all') log('redirection.unchanged');
+  if (presence === 'all') log('redirection.unchanged');
   else log('redirection.applied', { rules: await appliedRules(order) });
 }
 
@@ -142,16 +142,16 @@ async function presentInterception(order: InterceptionOrder): Promise<'all' | 's
 async function presentRules(order: InterceptionOrder, family: IpFamily): Promise<'all' | 'some' | 'none'> {
   const { interception, networkNamespace } = order;
   const savedRuleSet = await savedRules(order, family);
-  const present = presentRedirection(savedRuleSet, { tproxyMark: interception.tproxyMark });
-  if (!isPresent({ ...present, references: [] })) return 'none';
+  const installedRedirection = presentRedirection(savedRuleSet, { tproxyMark: interception.tproxyMark });
+  if (!isPresent({ ...installedRedirection, references: [] })) return 'none';
   const rules = rulesOf(interception, family);
-  const markers = present.chains.filter(({ chain }) => isMarker(chain)).map(({ chain }) => chain);
+  const markers = installedRedirection.chains.filter(({ chain }) => isMarker(chain)).map(({ chain }) => chain);
   const inOurChains = savedRuleSet.rules.filter((rule) =>
-    present.chains.some(({ table, chain }) => table === rule.table && chain === rule.chain),
+    installedRedirection.chains.some(({ table, chain }) => table === rule.table && chain === rule.chain),
   );
   const isSameSize =
     `${markers.sort()}` === `${markersFor(interception).sort()}` &&
-    present.rules.length === rules.filter(({ chain }) => isBuiltIn(chain)).length &&
+    installedRedirection.rules.length === rules.filter(({ chain }) => isBuiltIn(chain)).length &&
     inOurChains.length === rules.filter(({ chain }) => !isBuiltIn(chain)).length;
   if (!isSameSize) return 'some';
   const checkResult = await run(inNetworkNamespace(networkNamespace, restoreCommand(family)), checkText(rules));
@@ -163,7 +163,7 @@ function familiesOf({ ipv6 }: Interception): readonly IpFamily[] {
 }
 
 function rulesOf(interception: Interception, family: IpFamily): Rule[] {
-  return ofFamily(interceptionRules(interception), family);
+  return rulesOfFamily(interceptionRules(interception), family);
 }
 
 function writeRules(path: string, order: InterceptionOrder): void {

@@ -3,7 +3,7 @@
  * in lower case with hyphens. One transaction replaces all tables, so the rules are never partly active and a second run changes nothing.
  */
 import { type Interception, type IpFamily, ipFamilies } from './interception.ts';
-import { type Action, isBuiltIn, type Match, ofFamily, type Rule, type Table, tables } from './rule.ts';
+import { type Action, isBuiltIn, type Match, type Rule, rulesOfFamily, type Table, tables } from './rule.ts';
 import { logBytes, logGroup } from './rule-list.ts';
 import { interceptionRules } from './rules.ts';
 
@@ -62,8 +62,8 @@ function orderRules(rules: readonly Rule[]): Rule[] {
 function indexOf(orderedRules: readonly Rule[], { family }: Rule, preceding: number): number {
   const families = family === undefined ? ipFamilies : [family];
   const endIndexes = families.map((one) => {
-    const last = ofFamily(orderedRules, one)[preceding - 1];
-    return last === undefined ? 0 : orderedRules.indexOf(last) + 1;
+    const lastRule = rulesOfFamily(orderedRules, one)[preceding - 1];
+    return lastRule === undefined ? 0 : orderedRules.indexOf(lastRule) + 1;
   });
   return Math.max(...endIndexes);
 }

@@ -3,7 +3,7 @@ import type { GivenFlags } from './flags.ts';
 import { resolveInterception } from './interception-settings.ts';
 import { nftText } from './nftables.ts';
 import { iptablesRules, nftRules, type OwnRedirection, redirectionOf } from './own-redirection.ts';
-import { ofFamily } from './rule.ts';
+import { rulesOfFamily } from './rule.ts';
 import { restoreText } from './rule-list.ts';
 import { interceptionRules } from './rules.ts';
 
@@ -13,7 +13,7 @@ function redirections(flags: GivenFlags, [uid, gid]: readonly [number, number], 
     addresses: () => ['10.0.0.1'],
     readFile: () => '',
   });
-  const savedRules = restoreText(ofFamily(interceptionRules(interception), 'v4')).replaceAll('* nat', '*nat');
+  const savedRules = restoreText(rulesOfFamily(interceptionRules(interception), 'v4')).replaceAll('* nat', '*nat');
   const sender = { uid, gid };
   return [
     redirectionOf([iptablesRules(savedRules, sender)]),

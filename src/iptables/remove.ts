@@ -16,7 +16,7 @@ import { removalText } from './removal.ts';
 import { programOf } from './rule-list.ts';
 import {
   type CommandResult,
-  failed,
+  commandError,
   inNetworkNamespace,
   isNotInstalled,
   requireNetAdmin,
@@ -30,7 +30,7 @@ export interface Terminal {
   readonly log: Logger['info'];
 }
 
-type Place = Pick<InterceptionOrder, 'interception' | 'networkNamespace'>;
+type RemovalTarget = Pick<InterceptionOrder, 'interception' | 'networkNamespace'>;
 
 /**
  * Removes the redirection and verifies the removal.
@@ -43,20 +43,20 @@ export async function removeInterception(order: InterceptionOrder, { print, log 
     return;
   }
   requireNetAdmin();
-  const present = await presentIn(order);
-  const errors = await removePresent(order, present);
+  const presentState = await presentIn(order);
+  const errors = await removePresent(order, presentState);
   await removePassthroughAddress(order.networkNamespace);
   const stateAfter = await presentIn(order);
   const remainingParts = [
     ...descriptionOf(stateAfter),
-    ...(await remainingRoutes(present.marks, order.networkNamespace)),
+    ...(await remainingRoutes(presentState.marks, order.networkNamespace)),
   ];
   if (remainingParts.length > 0) {
     throw new ChartpilotError('REDIRECTION_REMAINS', [...remainingParts, ...errors].join('\n'), {
       hint: 'Remove the rules of other programs that jump to these chains, then run `pilot-agent istio-clean-iptables` again.',
     });
   }
-  const removedParts = descriptionOf(present);
+  const removedParts = descriptionOf(presentState);
   if (removedParts.length === 0) log('redirection.absent');
   else log('redirection.removed', { removed: removedParts.join('\n') });
 }
@@ -70,7 +70,7 @@ export interface PresentState {
 }
 
 /** @throws ChartpilotError IPTABLES_FAILED if the rules cannot be read */
-export async function presentIn(target: Place): Promise<PresentState> {
+export async function presentIn(target: RemovalTarget): Promise<PresentState> {
   const nftTables = await presentNftTables(target.networkNamespace);
   const [v4, v6] = await Promise.all(
     ipFamilies.map(async (family) =>
@@ -96,16 +96,16 @@ function namedBy(interception: Interception): NamedRedirection {
  *
  * @throws ChartpilotError IPTABLES_FAILED if the rules of IPv4 cannot be read
  */
-export async function savedRules(target: Place, family: IpFamily): Promise<SavedRules> {
+export async function savedRules(target: RemovalTarget, family: IpFamily): Promise<SavedRules> {
   return parseSavedRules(await savedText(target, family));
 }
 
-export async function savedText({ networkNamespace }: Place, family: IpFamily): Promise<string> {
+export async function savedText({ networkNamespace }: RemovalTarget, family: IpFamily): Promise<string> {
   const command = inNetworkNamespace(networkNamespace, { program: `${programOf(family)}-save`, args: [] });
   const finished = await run(command);
   if (finished.exitCode === 0) return finished.stdout;
   if (family === 'v6' || (isNotInstalled(finished) && (await hasNft(networkNamespace)))) return '';
-  throw failed(command, finished);
+  throw commandError(command, finished);
 }
 
 async function hasNft(networkNamespace: string | undefined): Promise<boolean> {
@@ -116,12 +116,12 @@ async function hasNft(networkNamespace: string | undefined): Promise<boolean> {
 }
 
 /** Removes rules, tables and routes, and continues after failures. @returns the failures */
-async function removePresent(order: InterceptionOrder, present: PresentState): Promise<string[]> {
+async function removePresent(order: InterceptionOrder, presentState: PresentState): Promise<string[]> {
   const { networkNamespace, interception } = order;
   const steps = [
-    ...ipFamilies.map((family) => () => removeRules(order, family, present.families[family])),
-    () => removeNftTables(present.nftTables, networkNamespace),
-    () => removeRoutes(present.marks, interception.tproxyRouteTable, networkNamespace),
+    ...ipFamilies.map((family) => () => removeRules(order, family, presentState.families[family])),
+    () => removeNftTables(presentState.nftTables, networkNamespace),
+    () => removeRoutes(presentState.marks, interception.tproxyRouteTable, networkNamespace),
   ];
   const errors: string[] = [];
   for (const step of steps) await step().catch((error: Error) => errors.push(error.message));
@@ -133,14 +133,18 @@ async function removePresent(order: InterceptionOrder, present: PresentState): P
  *
  * @throws ChartpilotError IPTABLES_FAILED with the first failure, after both families
  */
-export async function removeAllRules(target: Place): Promise<void> {
+export async function removeAllRules(target: RemovalTarget): Promise<void> {
   const { families } = await presentIn(target);
   const results = await Promise.allSettled(ipFamilies.map((family) => removeRules(target, family, families[family])));
   for (const result of results) if (result.status === 'rejected') throw result.reason;
 }
 
-async function removeRules({ networkNamespace }: Place, family: IpFamily, present: PresentRedirection): Promise<void> {
-  const text = removalText(present);
+async function removeRules(
+  { networkNamespace }: RemovalTarget,
+  family: IpFamily,
+  presentRules: PresentRedirection,
+): Promise<void> {
+  const text = removalText(presentRules);
   if (text === '') return;
   const program = `${programOf(family)}-restore`;
   await runOrThrow(inNetworkNamespace(networkNamespace, { program, args: ['--noflush'] }), { input: text });

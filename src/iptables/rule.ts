@@ -43,7 +43,7 @@ export interface Rule {
   readonly action: Action;
 }
 
-export function ofFamily(rules: readonly Rule[], family: IpFamily): Rule[] {
+export function rulesOfFamily(rules: readonly Rule[], family: IpFamily): Rule[] {
   return rules.filter((rule) => rule.family === undefined || rule.family === family);
 }
 

@@ -36,7 +36,7 @@ export function isNotInstalled({ exitCode, stderr }: CommandResult): boolean {
 export async function runOrThrow(command: CommandLine, { harmless, input }: RunOptions = {}): Promise<CommandResult> {
   const finished = await run(command, input);
   if (finished.exitCode === 0 || harmless?.test(finished.stderr)) return finished;
-  throw failed(command, finished);
+  throw commandError(command, finished);
 }
 
 interface RunOptions {
@@ -64,7 +64,7 @@ async function runOnce({ program, args }: CommandLine, input: string | undefined
   return exitCode === undefined ? { exitCode: 1, stdout, stderr: shortMessage ?? '' } : { exitCode, stdout, stderr };
 }
 
-export function failed(command: CommandLine, finished: CommandResult): ChartpilotError {
+export function commandError(command: CommandLine, finished: CommandResult): ChartpilotError {
   const { exitCode, stderr } = finished;
   const output = stderr.trim() || 'no error output';
   return new ChartpilotError('IPTABLES_FAILED', `${commandText(command)}: exit code ${exitCode}: ${output}`, {

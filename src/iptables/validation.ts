@@ -66,7 +66,7 @@ async function listening(host: string, port: number): Promise<Server> {
   return server;
 }
 
-interface Try {
+interface ConnectionAttempt {
   readonly servers: readonly Server[];
   readonly from: string;
   readonly to: string;
@@ -75,7 +75,7 @@ interface Try {
 }
 
 /** Returns `undefined` if the connection reached one of the servers, else its error. */
-async function tryOnce({ servers, from, to, port, limitMs }: Try): Promise<string | undefined> {
+async function tryOnce({ servers, from, to, port, limitMs }: ConnectionAttempt): Promise<string | undefined> {
   const stop = new AbortController();
   const limit = AbortSignal.any([stop.signal, AbortSignal.timeout(Math.max(1, Math.ceil(limitMs)))]);
   const client = connect({ host: to, port, localAddress: from });

@@ -14,8 +14,8 @@ export class TextSink implements TraceSink {
   #waitingLines: string[] = [];
   #size = 0;
   #lostLines = 0;
-  #writing: Promise<void> | undefined;
-  #scheduled = false;
+  #pendingWrite: Promise<void> | undefined;
+  #isScheduled = false;
   #hasFailed = false;
 
   /** @param problem called once for a writer that fails or is too slow */
@@ -38,30 +38,30 @@ export class TextSink implements TraceSink {
     }
     this.#waitingLines.push(text);
     this.#size += text.length;
-    if (this.#scheduled) return;
-    this.#scheduled = true;
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
     // Lines of one event loop turn are written together.
     queueMicrotask(() => {
-      this.#scheduled = false;
+      this.#isScheduled = false;
       this.flush();
     });
   }
 
   flush(): void {
-    if (this.#writing !== undefined || this.#waitingLines.length === 0) return;
+    if (this.#pendingWrite !== undefined || this.#waitingLines.length === 0) return;
     const lines = this.#waitingLines;
     this.#waitingLines = [];
     this.#size = 0;
     try {
       const writePromise = this.#write(lines.join(''));
       if (!isPromise(writePromise)) return;
-      this.#writing = writePromise
+      this.#pendingWrite = writePromise
         .then(
           () => {},
           (error: unknown) => this.#lose(lines.length, messageOf(error)),
         )
         .then(() => {
-          this.#writing = undefined;
+          this.#pendingWrite = undefined;
           this.flush();
         });
     } catch (error) {
@@ -75,7 +75,7 @@ export class TextSink implements TraceSink {
 
   async closed(): Promise<void> {
     this.flush();
-    while (this.#writing !== undefined) await this.#writing;
+    while (this.#pendingWrite !== undefined) await this.#pendingWrite;
   }
 
   #lose(lines: number, reason: string): void {

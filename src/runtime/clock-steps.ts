@@ -28,11 +28,11 @@ export function watchClockSteps(
   checkMs = clockCheckMs,
 ): () => void {
   const difference = (): number => wall() - monotonic();
-  let last = difference();
+  let lastDifference = difference();
   const timer = setInterval(() => {
     const now = difference();
-    const stepMs = Math.round(now - last);
-    last = now;
+    const stepMs = Math.round(now - lastDifference);
+    lastDifference = now;
     if (Math.abs(stepMs) >= minClockStepMs) stepped(stepMs);
   }, checkMs);
   timer.unref();

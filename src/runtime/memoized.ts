@@ -1,4 +1,4 @@
-export function memoized<T>(compute: () => T): () => T {
+export function memoize<T>(compute: () => T): () => T {
   let result: { readonly value: T } | undefined;
   return () => {
     result ??= { value: compute() };

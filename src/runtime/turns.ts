@@ -84,17 +84,17 @@ export class Turns {
 }
 
 /** Runs long tasks one after another: each starts when the previous one has ended, even if it failed. */
-export class OneByOne {
-  #last: Promise<unknown> = Promise.resolve();
+export class SerialQueue {
+  #lastTask: Promise<unknown> = Promise.resolve();
 
   do<Result>(work: () => Promise<Result>): Promise<Result> {
-    const result = this.#last.then(work);
-    this.#last = result.catch(() => {});
+    const result = this.#lastTask.then(work);
+    this.#lastTask = result.catch(() => {});
     return result;
   }
 }
 
-export function atOnce<Result>(steps: Generator<unknown, Result, void>): Result {
+export function runToEnd<Result>(steps: Generator<unknown, Result, void>): Result {
   for (;;) {
     const { done, value } = steps.next();
     if (done) return value;

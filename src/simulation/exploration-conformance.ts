@@ -21,7 +21,7 @@ export class ConformingWorld implements World {
   /** Number of the current run's last record, whatever was recorded of other runs. */
   #seq = 0;
   #deviations: readonly Deviation[] = [];
-  #unexpected: readonly string[] = [];
+  #unexpectedTexts: readonly string[] = [];
 
   constructor(
     beginWorld: (recorder: Recorder) => World,
@@ -44,7 +44,7 @@ export class ConformingWorld implements World {
         }
       }
       if (record.kind === 'unexpected')
-        this.#unexpected = [...this.#unexpected, `${record.actor}: ${record.on} in ${record.state}`];
+        this.#unexpectedTexts = [...this.#unexpectedTexts, `${record.actor}: ${record.on} in ${record.state}`];
       const deviations = this.#checker.feed({ ...record, seq: ++this.#seq });
       if (deviations.length > 0) this.#deviations = [...this.#deviations, ...deviations];
     });
@@ -68,7 +68,7 @@ export class ConformingWorld implements World {
       invariant: 'every run conforms to the sequence diagrams',
       detail: formatDeviation(deviation, this.#diagrams),
     }));
-    const unexpected = this.#unexpected.map((detail) => ({
+    const unexpected = this.#unexpectedTexts.map((detail) => ({
       invariant: 'no event comes that its chart does not expect',
       detail,
     }));
@@ -92,13 +92,13 @@ export class ConformingWorld implements World {
     const checker = this.#checker.save();
     const seq = this.#seq;
     const deviations = this.#deviations;
-    const unexpected = this.#unexpected;
+    const unexpected = this.#unexpectedTexts;
     return () => {
       world();
       checker();
       this.#seq = seq;
       this.#deviations = deviations;
-      this.#unexpected = unexpected;
+      this.#unexpectedTexts = unexpected;
     };
   }
 }

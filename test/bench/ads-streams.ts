@@ -12,7 +12,7 @@ export class AdsStreams {
   static async open(port: number, count: number): Promise<AdsStreams> {
     const streams = new AdsStreams();
     for (let n = 1; n <= count; n++) streams.#openOne(port, n);
-    await streams.#all('clusters, endpoints and listeners for every stream', (stream) =>
+    await streams.#waitForAll('clusters, endpoints and listeners for every stream', (stream) =>
       ['CDS', 'EDS', 'LDS'].every((type) =>
         stream.responses.some(({ typeUrl }) => typeUrl === typeUrls[type as TypeName]),
       ),
@@ -24,7 +24,7 @@ export class AdsStreams {
   async pushed(type: TypeName, change: () => void): Promise<void> {
     for (const { responses } of this.#streams) responses.length = 0;
     change();
-    await this.#all(`a ${type} response on every stream`, ({ responses }) =>
+    await this.#waitForAll(`a ${type} response on every stream`, ({ responses }) =>
       responses.some(({ typeUrl }) => typeUrl === typeUrls[type]),
     );
   }
@@ -52,7 +52,7 @@ export class AdsStreams {
     stream.send({ typeUrl: typeUrls.LDS });
   }
 
-  async #all(description: string, isComplete: (stream: SotwStream) => boolean): Promise<void> {
+  async #waitForAll(description: string, isComplete: (stream: SotwStream) => boolean): Promise<void> {
     await eventually(description, () => this.#streams.every(isComplete), { deadlineMs: 120_000 });
   }
 }

@@ -19,7 +19,7 @@ import { measureAgent } from './identity/agent-secrets.ts';
 import { type CertificateResult, FakeAgent } from './identity/fake-agent.ts';
 import { goalsOf, type IdentityFigures } from './identity/identity-figures.ts';
 import { type Programs, runWithPrograms } from './programs.ts';
-import { BenchMesh, endpointsEach } from './push/mesh-files.ts';
+import { BenchMesh, endpointsPerService } from './push/mesh-files.ts';
 import { changeOnce } from './push/push-run.ts';
 import { type PilotServer, startPilot, waitForPort } from './push/servers.ts';
 import { medianOf, quantileOf } from './statistics.ts';
@@ -56,7 +56,11 @@ interface Authority {
 async function startAuthority(programs: Programs, services: number, pilot: string | undefined): Promise<Authority> {
   const directory = join(programs.root, 'ca');
   const [securePort] = await freePorts(1);
-  const mesh = new BenchMesh(join(programs.root, 'mesh'), { services, endpoints: endpointsEach, flavor: 'istio' });
+  const mesh = new BenchMesh(join(programs.root, 'mesh'), {
+    services,
+    endpoints: endpointsPerService,
+    flavor: 'istio',
+  });
   const server = await startPilot(programs, mesh, {
     debounce: '10ms',
     executable: pilot,
@@ -122,13 +126,13 @@ function requestAtFullSpeed(agents: readonly FakeAgent[]): () => Promise<Load> {
 }
 
 /** @returns milliseconds until the agent has its certificate, and the number of attempts */
-async function requestUntilSigned(agent: FakeAgent): Promise<{ ms: number; tries: number; why?: string }> {
+async function requestUntilSigned(agent: FakeAgent): Promise<{ ms: number; tries: number; refusalReason?: string }> {
   const startedAt = performance.now();
   for (let tries = 1; ; tries++) {
     const result: CertificateResult = await agent.requestCertificate();
     const ms = performance.now() - startedAt;
     if (result.is === 'signed') return { ms, tries };
-    if (result.is === 'failed') return { ms, tries, why: result.why };
+    if (result.is === 'failed') return { ms, tries, refusalReason: result.why };
     await sleep(result.afterMs);
   }
 }
@@ -201,7 +205,7 @@ async function main(): Promise<number> {
     const agents = await agentsOf(authority, count);
     const signingResults = await Promise.all(agents.map(requestUntilSigned));
     for (const agent of agents) agent.close();
-    failures.push(...signingResults.flatMap(({ why }) => why ?? []));
+    failures.push(...signingResults.flatMap(({ refusalReason: why }) => why ?? []));
     const times = signingResults.map(({ ms }) => ms);
     figures.agentsMedianMs = medianOf(times);
     figures.agentsLastMs = times.reduce((max, ms) => Math.max(max, ms), 0);

@@ -24,7 +24,7 @@ class PlainSupervisor {
   readonly #log: number;
   #child: ChildProcess | undefined;
   #isStopOrdered = false;
-  #ending = false;
+  #isEnding = false;
 
   constructor(command: readonly string[], logFile: string) {
     this.#command = command;
@@ -50,7 +50,7 @@ class PlainSupervisor {
   }
 
   end(): void {
-    this.#ending = true;
+    this.#isEnding = true;
     if (this.#child === undefined) process.exit(0);
     this.#child.kill('SIGTERM');
   }
@@ -58,8 +58,8 @@ class PlainSupervisor {
   async #handleExit(code: number | null, signal: NodeJS.Signals | null): Promise<void> {
     print(`Envoy ended: ${signal ?? `exit code ${code}`}`);
     this.#child = undefined;
-    if (!this.#isStopOrdered && !this.#ending) await sleep(restartPauseMs);
-    if (this.#ending) process.exit(0);
+    if (!this.#isStopOrdered && !this.#isEnding) await sleep(restartPauseMs);
+    if (this.#isEnding) process.exit(0);
     this.start();
   }
 }

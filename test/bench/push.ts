@@ -6,7 +6,7 @@ import { compareWithXdsload } from './push/compare-clients.ts';
 import { measureConnections } from './push/connections.ts';
 import { drawPushes } from './push/flame-run.ts';
 import { measureLoopDelays } from './push/loop-delays.ts';
-import { endpointsEach, type MeshFlavor, meshFlavors } from './push/mesh-files.ts';
+import { endpointsPerService, type MeshFlavor, meshFlavors } from './push/mesh-files.ts';
 import {
   type Figure,
   formatFigure,
@@ -33,7 +33,7 @@ const parts = [
   'connections',
   'loop',
 ] as const;
-type Part = (typeof parts)[number];
+type BenchPart = (typeof parts)[number];
 /**
  * Parts with goals for {@link goalSize}. `both` applies to services and sidecars; `services` only to services, because these parts choose their
  * number of sidecars.
@@ -80,7 +80,7 @@ interface Settings {
   readonly services: number;
   readonly sidecars: number;
   readonly rounds: number;
-  readonly parts: readonly Part[];
+  readonly parts: readonly BenchPart[];
   /** Rows of the part `namespaces`. */
   readonly rows: readonly string[];
   readonly scopes: ScopesPlan;
@@ -151,7 +151,7 @@ function oneOf<Name extends string>(flag: string, names: readonly Name[], text: 
 }
 
 async function measureAll(programs: Programs, subjects: AllMeasuredServers, settings: Settings): Promise<Figure[]> {
-  const isSelected = (part: Part): boolean => settings.parts.includes(part);
+  const isSelected = (part: BenchPart): boolean => settings.parts.includes(part);
   const protocols = (['delta', 'sotw'] as const).filter(isSelected);
   return [
     ...(protocols.length > 0
@@ -201,7 +201,9 @@ async function main(): Promise<number> {
   const { services, sidecars, rounds, flavor, pilot, flame, xdsload, scopes, parts: selectedParts } = settings;
   if (selectedParts.join() === 'scopes') print(`${size(scopes)} (${flavor}), ${rounds} rounds`);
   else {
-    print(`${services} services × ${endpointsEach} endpoints (${flavor}), ${sidecars} sidecars, ${rounds} rounds`);
+    print(
+      `${services} services × ${endpointsPerService} endpoints (${flavor}), ${sidecars} sidecars, ${rounds} rounds`,
+    );
   }
   const figures: Figure[] = [];
   const failures: string[] = [];

@@ -13,7 +13,7 @@ import { exitWith, integerFlag, print } from './bench-run.ts';
 import { cpuTimeMs } from './cpu-time.ts';
 import { type Programs, runWithPrograms } from './programs.ts';
 import { Crowd } from './push/crowd.ts';
-import { BenchMesh, endpointsEach, markOf } from './push/mesh-files.ts';
+import { BenchMesh, endpointsPerService, markOf } from './push/mesh-files.ts';
 import { type PilotServer, startPilot, waitForPort } from './push/servers.ts';
 import { quantileOf } from './statistics.ts';
 
@@ -98,7 +98,11 @@ async function measure(programs: Programs): Promise<Round[]> {
   const streams = integerFlag('streams', values.streams, 5_000);
   const services = integerFlag('services', values.services, 200);
   const dialMs = integerFlag('dial', values.dial, 20_000);
-  const mesh = new BenchMesh(join(programs.root, 'mesh'), { services, endpoints: endpointsEach, flavor: 'istio' });
+  const mesh = new BenchMesh(join(programs.root, 'mesh'), {
+    services,
+    endpoints: endpointsPerService,
+    flavor: 'istio',
+  });
   const probeFile = join(mesh.configDirectory, 'probe.yaml');
   let marks = 100_000;
   writeFileSync(probeFile, probeService(markOf(marks)));

@@ -23,7 +23,7 @@ const { values } = parseArgs({
   },
 });
 
-interface Start {
+interface StartMeasurement {
   /** From exec of the program to exec of Envoy, with the purpose of Envoy's run. */
   readonly execs: readonly { readonly purpose: string; readonly ms: number }[];
   readonly cpuMs: number;
@@ -50,7 +50,7 @@ function recordingEnvoy(folder: string): string {
   return path;
 }
 
-async function start(root: string, idleMs: number): Promise<Start> {
+async function start(root: string, idleMs: number): Promise<StartMeasurement> {
   const folder = mkdtempSync(join(tmpdir(), 'start-up-'));
   try {
     const [status, admin, statusListener, metrics, dns] = await freePorts(5);
@@ -81,7 +81,7 @@ async function start(root: string, idleMs: number): Promise<Start> {
       },
     );
     const childExit = once(child, 'exit');
-    const execs = (): Start['execs'] =>
+    const execs = (): StartMeasurement['execs'] =>
       (existsSync(join(folder, 'execs')) ? readFileSync(join(folder, 'execs'), 'utf8') : '')
         .split('\n')
         .flatMap((line) => {
@@ -110,7 +110,7 @@ async function start(root: string, idleMs: number): Promise<Start> {
 
 const roots = [packageRoot(), ...(values.beside === undefined ? [] : [values.beside])];
 const idleMs = Number(values.idle) * 1_000;
-const starts = new Map<string, Start[]>(roots.map((root) => [root, []]));
+const starts = new Map<string, StartMeasurement[]>(roots.map((root) => [root, []]));
 // The first start of each program fills file caches and is not measured.
 for (let round = 0; round <= Number(values.starts); round++) {
   for (const root of roots) {

@@ -26,7 +26,7 @@ export class FirefoxPage {
   readonly #profile: string;
   readonly #socket: WebSocket;
   readonly #pendingRequests = new Map<number, { resolve(result: unknown): void; reject(error: Error): void }>();
-  #last = 0;
+  #lastRequestId = 0;
   #context = '';
 
   private constructor(child: ChildProcess, profile: string, socket: WebSocket) {
@@ -117,7 +117,7 @@ export class FirefoxPage {
   }
 
   #request(method: string, params: object): Promise<unknown> {
-    const id = ++this.#last;
+    const id = ++this.#lastRequestId;
     return new Promise((resolve, reject) => {
       this.#pendingRequests.set(id, { resolve, reject });
       this.#socket.send(JSON.stringify({ id, method, params }));

@@ -7,11 +7,11 @@ import { routineMessages } from '../../machines/discovery/xds/ads-protocol.ts';
 import { machinesOf, statechartOf } from '../../src/runtime/trace/statechart.ts';
 import { formatTraceLine, type TraceRecord, type TraceSink, traceVersion } from '../../src/runtime/trace/trace.ts';
 import { sized } from '../harness/size-of-run.ts';
-import type { Happening, Step } from '../simulation/random-schedule.ts';
+import type { ScheduledEvent, Step } from '../simulation/random-schedule.ts';
 import { writeRandomTrace } from '../simulation/random-search.ts';
 
 /** Events of a sidecar over weeks, repeated. */
-const weeks: readonly (readonly [number, Happening])[] = [
+const weeks: readonly (readonly [number, ScheduledEvent])[] = [
   [20_000, { kind: 'certificate' }],
   [90_000, { kind: 'SIGHUP' }],
   [90_000, { kind: 'crash', target: 'serving' }],

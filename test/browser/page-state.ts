@@ -5,10 +5,10 @@ import type { TraceHeader, TraceRecord } from '../../src/runtime/trace/trace.ts'
 import { TraceState } from '../../src/runtime/trace/trace-state.ts';
 import { referenceWork, slowness } from '../harness/slowness.ts';
 
-export type ActorsShown = Readonly<Record<string, string>>;
+export type ShownActors = Readonly<Record<string, string>>;
 
 /** The living actors and their states in the list of actors. */
-export function actorsShown(page: Page): Promise<ActorsShown> {
+export function readShownActors(page: Page): Promise<ShownActors> {
   return page
     .locator('[data-actor][data-state-name]')
     .evaluateAll((elements) =>
@@ -28,19 +28,19 @@ export function highlightedStates(page: Page): Promise<string[]> {
 }
 
 /** `seq` of the record at the current place; `undefined` before the first. */
-export function seqShown(page: Page): Promise<number | undefined> {
+export function shownSeq(page: Page): Promise<number | undefined> {
   return page.evaluate(() => {
     const { chartpilot } = globalThis as unknown as PageHooks;
     return chartpilot.recording()?.seqAt(chartpilot.place());
   });
 }
 
-export function recordsShown(page: Page): Promise<number> {
+export function shownRecordCount(page: Page): Promise<number> {
   return page.evaluate(() => (globalThis as unknown as PageHooks).chartpilot.recording()?.length ?? 0);
 }
 
 /** Waits until the complete trace is loaded and drawn. @returns milliseconds since the request for the page */
-export async function opened(page: Page): Promise<number> {
+export async function waitUntilOpened(page: Page): Promise<number> {
   const openedAfter = await page.waitForFunction(
     () => (globalThis as unknown as InPage).inPage.openedAfterMs(),
     undefined,
@@ -70,7 +70,7 @@ export async function watchActors(page: Page): Promise<void> {
 }
 
 /** The shown states of each actor since {@link watchActors}, in order. */
-export function statesSeen(page: Page): Promise<Readonly<Record<string, readonly string[]>>> {
+export function readSeenStates(page: Page): Promise<Readonly<Record<string, readonly string[]>>> {
   return page.evaluate(() => (globalThis as unknown as InPage).inPage.statesSeen);
 }
 
@@ -84,14 +84,14 @@ export async function nextFrame(page: Page): Promise<void> {
 
 /** Moves to a share of the trace by the slider. */
 export async function goToShare(page: Page, share: number): Promise<void> {
-  const index = Math.floor(((await recordsShown(page)) - 1) * share);
+  const index = Math.floor(((await shownRecordCount(page)) - 1) * share);
   await page.locator('input[type=range]#place').fill(String(index));
   await nextFrame(page);
 }
 
 /** Expects that the page shows the states that follow from the trace. */
-export async function expectStatesOfTrace(page: Page, of: string): Promise<void> {
-  await expect.poll(async () => actorsShown(page)).toEqual(actorsAt(of, await seqShown(page)));
+export async function expectStatesOfTrace(page: Page, tracePath: string): Promise<void> {
+  await expect.poll(async () => readShownActors(page)).toEqual(actorsAt(tracePath, await shownSeq(page)));
 }
 
 const clocks = new WeakMap<Page, CDPSession>();
@@ -131,13 +131,13 @@ export async function heapBytes(page: Page): Promise<number> {
 }
 
 /** Number of key repeats in {@link stepRate}. */
-export const stepsHeld = 90;
+export const heldSteps = 90;
 
 /** Frames per second while a key is held down, with one step in each frame. */
 export function stepRate(page: Page, key: string): Promise<number> {
   return page.evaluate(([heldKey, times]) => (globalThis as unknown as InPage).inPage.holdKey(heldKey, times), [
     key,
-    stepsHeld,
+    heldSteps,
   ] as const);
 }
 
@@ -150,8 +150,8 @@ export async function drop(
   await page.evaluate((list) => (globalThis as unknown as InPage).inPage.drop(list), droppedFiles);
 }
 
-/** Expected {@link actorsShown} at a record, from the trace: living charts and their states. */
-export function actorsAt(trace: string, seq: number | undefined): ActorsShown {
+/** Expected {@link readShownActors} at a record, from the trace: living charts and their states. */
+export function actorsAt(trace: string, seq: number | undefined): ShownActors {
   const [header, ...records] = trace.trimEnd().split('\n');
   const state = TraceState.of(JSON.parse(header!) as TraceHeader);
   for (const line of records) {

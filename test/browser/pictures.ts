@@ -14,19 +14,19 @@ const restMs = 700;
  *
  * @throws Error if the picture is empty
  */
-export async function pictureOf(name: string, of: Page | Locator): Promise<Buffer> {
-  const page = 'page' in of ? of.page() : of;
+export async function pictureOf(name: string, subject: Page | Locator): Promise<Buffer> {
+  const page = 'page' in subject ? subject.page() : subject;
   // Waits until animations end, such as a chart that scrolls to its active state.
   await page.waitForTimeout(restMs);
-  const picture = await of.screenshot({ animations: 'disabled' });
+  const picture = await subject.screenshot({ animations: 'disabled' });
   const colours = await coloursOf(page, picture);
   if (colours < minColours) throw new Error(`${name}: nothing is to be seen, it has ${colours} colours`);
   return picture;
 }
 
 /** Takes `docs/pictures/NAME.png` like {@link pictureOf}. Writes it only with UPDATE_PICTURES=1, because pixels differ between machines. */
-export async function takePicture(name: string, of: Page | Locator): Promise<void> {
-  const picture = await pictureOf(name, of);
+export async function takePicture(name: string, subject: Page | Locator): Promise<void> {
+  const picture = await pictureOf(name, subject);
   if (process.env.UPDATE_PICTURES !== '1') return;
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, `${name}.png`), picture);

@@ -20,7 +20,7 @@ export interface EnvoyExit {
 }
 
 /** The process that responds at an admin port. */
-export type AdminSeen =
+export type AdminObservation =
   | 'nobody'
   /** Accepts connections but does not respond. */
   | 'silent'
@@ -32,7 +32,7 @@ export type AdminSeen =
     };
 
 export interface HostObservation {
-  readonly admins: readonly { readonly family: Family; readonly admin: AdminSeen }[];
+  readonly admins: readonly { readonly family: Family; readonly admin: AdminObservation }[];
   /** Processes that respond to new connections at the listener port. */
   readonly serving: readonly string[];
 }
@@ -97,7 +97,7 @@ export class Observations {
 
 const exitOf = (name: string): string => `${name} exits: `;
 
-function adminText(admin: AdminSeen): string {
+function adminText(admin: AdminObservation): string {
   if (typeof admin === 'string') return admin;
   return `${admin.name}${admin.live ? '' : ' (not live)'}${admin.marked ? ', mark set' : ''}`;
 }

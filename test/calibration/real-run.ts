@@ -15,7 +15,7 @@ import { freePorts } from '../harness/free-ports.ts';
 import { testRunVariable } from '../harness/host-processes.ts';
 import { Program } from '../harness/program.ts';
 import { type BootstrapPorts, bootstrap } from './envoy-bootstrap.ts';
-import { type AdminSeen, type HostObservation, type Observation, Observations } from './observations.ts';
+import { type AdminObservation, type HostObservation, type Observation, Observations } from './observations.ts';
 import type { CalibrationSignal, CalibrationStep, Family, Scenario, StartStep } from './scenario.ts';
 import { servingProcesses } from './serving-processes.ts';
 
@@ -206,7 +206,7 @@ class RealRun {
     this.#envoy(name).program.signal(signal);
   }
 
-  async #waitForAdmin(name: string, isExpected: (admin: Exclude<AdminSeen, string>) => boolean): Promise<void> {
+  async #waitForAdmin(name: string, isExpected: (admin: Exclude<AdminObservation, string>) => boolean): Promise<void> {
     const { program } = this.#envoy(name);
     await eventually(
       `${name} answers at its admin port`,
@@ -272,7 +272,7 @@ class RealRun {
     return { admins: await Promise.all(admins), serving: await servingProcesses(this.#ports.listener) };
   }
 
-  async #adminOf({ admin }: FamilyResources): Promise<AdminSeen> {
+  async #adminOf({ admin }: FamilyResources): Promise<AdminObservation> {
     try {
       const { body } = await admin.get('/server_info', silenceMs);
       const info = JSON.parse(body) as ServerInfo;

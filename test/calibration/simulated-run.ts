@@ -3,7 +3,7 @@ import { type AnyTransitionDefinition, createActor, fromCallback } from 'xstate'
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
 import type { Reception } from '../../src/simulation/agent/simulated-envoy.machine.ts';
 import { envoyOnHost, SimulatedHost, type SimulatedProcess } from '../../src/simulation/agent/simulated-host.ts';
-import { type AdminSeen, type Elapsed, type Observation, Observations } from './observations.ts';
+import { type AdminObservation, type Elapsed, type Observation, Observations } from './observations.ts';
 import type { CalibrationSignal, CalibrationStep, Family, Scenario, StartStep } from './scenario.ts';
 
 /** Observations of a run, and the visited parts of the model. */
@@ -164,7 +164,7 @@ class ModelRun implements SimulatedRun {
     this.#observations.recordObservation({ admins, serving: servingProcesses.map((process) => this.#nameOf(process)) });
   }
 
-  #adminOf(family: Family): AdminSeen {
+  #adminOf(family: Family): AdminObservation {
     const process = this.#host.processes.find((one) => one.baseId === baseIds[family] && this.#host.hasAdmin(one));
     if (process === undefined) return 'nobody';
     if (this.#host.isBlocked(process) || this.#host.isHanging(process)) return 'silent';

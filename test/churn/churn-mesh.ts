@@ -135,10 +135,10 @@ export class Changes {
     const removedServices = this.model.removed(namespace);
     if (kind === 'return') return [...removedServices][this.#drawBelow(removedServices.size)]!;
     if (kind === 'gateway route') return 4 * this.#drawBelow(Math.ceil(this.#servicesEach / 4));
-    return this.#present(removedServices);
+    return this.#drawPresentService(removedServices);
   }
 
-  #present(removedServices: ReadonlySet<number>): number {
+  #drawPresentService(removedServices: ReadonlySet<number>): number {
     for (;;) {
       const service = this.#drawBelow(this.#servicesEach);
       if (!removedServices.has(service)) return service;

@@ -314,7 +314,7 @@ export class ChurnProxies {
     const { kind, batch, rejected, isChanged, previousResources } = response;
     // A fetch timeout does not change the configuration of the cluster.
     const givenUpNames = new Set(
-      kind === 'CDS' ? givenUpBetween(previousResources, proxy.sidecar.resources(kind), response.changedNames) : [],
+      kind === 'CDS' ? clustersGivenUp(previousResources, proxy.sidecar.resources(kind), response.changedNames) : [],
     );
     const newNames =
       givenUpNames.size === 0 ? response.changedNames : response.changedNames.filter((name) => !givenUpNames.has(name));

@@ -8,15 +8,15 @@ import {
 } from '../../src/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.ts';
 import type { ResourceFacts } from '../sidecars/resource-batches.ts';
 import type { ResourceMap } from '../sidecars/resource-maps.ts';
-import { clusterContent, givenUpBetween, limitedClusters } from './fetch-limits.ts';
+import { clusterContent, clustersGivenUp, limitedClusters } from './fetch-limits.ts';
 
-interface Given {
+interface ClusterCase {
   readonly maxRequests?: number;
   /** Timeouts for endpoints and for the certificate; without timeouts if absent. */
   readonly seconds?: readonly [endpoints: number, certificate: number];
 }
 
-function cluster({ maxRequests = 1, seconds }: Given): Buffer {
+function cluster({ maxRequests = 1, seconds }: ClusterCase): Buffer {
   const source = (at: 0 | 1) => ({
     configSourceSpecifier: { case: 'ads' as const, value: {} },
     ...(seconds && { initialFetchTimeout: { seconds: BigInt(seconds[at]) } }),
@@ -37,7 +37,7 @@ function cluster({ maxRequests = 1, seconds }: Given): Buffer {
   return Buffer.from(toBinary(ClusterSchema, built));
 }
 
-const mapOf = (givenLimits: Given): ResourceMap => {
+const mapOf = (givenLimits: ClusterCase): ResourceMap => {
   const facts: ResourceFacts = {
     ...{ name: 'a', version: '', digest: '', bytes: 0, refersTo: [] },
     content: clusterContent(cluster(givenLimits)),
@@ -61,13 +61,13 @@ test("a cluster's content is equal with and without fetch timeouts for its endpo
 
 test("a cluster counts as given up if it equals the proxy's cluster, plus a timeout", () => {
   const unlimited = mapOf({ seconds: [0, 0] });
-  const givenUpAfter = (previous: ResourceMap, givenLimits: Given) =>
-    givenUpBetween(previous, mapOf(givenLimits), ['a']);
+  const givenUpAfter = (previous: ResourceMap, givenLimits: ClusterCase) =>
+    clustersGivenUp(previous, mapOf(givenLimits), ['a']);
   expect(givenUpAfter(unlimited, { seconds: [1, 1] })).toEqual(['a']);
   expect(givenUpAfter(unlimited, { seconds: [1, 1], maxRequests: 2 })).toEqual([]);
   expect(givenUpAfter(unlimited, { maxRequests: 2 })).toEqual([]);
   expect(givenUpAfter(mapOf({ seconds: [1, 1] }), {})).toEqual([]);
   expect(givenUpAfter(new Map(), { seconds: [1, 1] })).toEqual([]);
-  expect(givenUpBetween(unlimited, new Map(), ['a'])).toEqual([]);
+  expect(clustersGivenUp(unlimited, new Map(), ['a'])).toEqual([]);
   expect([limitedClusters(unlimited), limitedClusters(mapOf({ seconds: [0, 1] }))]).toEqual([[], ['a']]);
 });

@@ -56,7 +56,7 @@ function* childrenOf(message: ReflectMessage): Generator<ReflectMessage> {
 }
 
 /** Names of clusters that now have a timeout and otherwise equal those of the proxy. */
-export function givenUpBetween(
+export function clustersGivenUp(
   previousMap: ResourceMap,
   nextMap: ResourceMap,
   names: readonly string[],

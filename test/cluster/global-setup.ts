@@ -43,15 +43,15 @@ export default async function setup(project: TestProject): Promise<() => Promise
 class ServerKeeper {
   #runningServer: Promise<RunningApiServer> | undefined;
   readonly #users = new Set<Socket>();
-  #lingering: NodeJS.Timeout | undefined;
+  #lingerTimer: NodeJS.Timeout | undefined;
 
   async serve(socket: Socket): Promise<void> {
-    clearTimeout(this.#lingering);
+    clearTimeout(this.#lingerTimer);
     this.#users.add(socket);
     socket.on('error', () => {});
     socket.once('close', () => {
       this.#users.delete(socket);
-      if (this.#users.size === 0) this.#lingering = setTimeout(() => void this.end(), lingerMs);
+      if (this.#users.size === 0) this.#lingerTimer = setTimeout(() => void this.end(), lingerMs);
     });
     // Without reading, the close of the connection would go unnoticed.
     socket.resume();
@@ -61,7 +61,7 @@ class ServerKeeper {
   }
 
   async end(): Promise<void> {
-    clearTimeout(this.#lingering);
+    clearTimeout(this.#lingerTimer);
     const runningServer = this.#runningServer;
     this.#runningServer = undefined;
     await runningServer?.then(

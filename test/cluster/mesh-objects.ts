@@ -19,10 +19,10 @@ export const customKinds = (Object.keys(kinds) as KindName[]).filter((kind) =>
 );
 
 /** Defines kinds without a schema, which accept any object. Resolves when the server serves them. */
-export async function defineKinds(cluster: Cluster, of: readonly KindName[] = customKinds): Promise<void> {
-  await Promise.all(of.map((kind) => cluster.apply(customResourceDefinitions, definitionOf(kind))));
+export async function defineKinds(cluster: Cluster, kindNames: readonly KindName[] = customKinds): Promise<void> {
+  await Promise.all(kindNames.map((kind) => cluster.apply(customResourceDefinitions, definitionOf(kind))));
   await eventually('all kinds are served', async () => {
-    await Promise.all(of.map((kind) => cluster.admin.list(resourceOf(kind), { limit: 1 }, neverAborted)));
+    await Promise.all(kindNames.map((kind) => cluster.admin.list(resourceOf(kind), { limit: 1 }, neverAborted)));
     return true;
   });
 }

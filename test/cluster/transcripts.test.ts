@@ -6,7 +6,7 @@ import { readDebuggerToken } from '../../src/runtime/trace/debugger-token.ts';
 import { faultyProxy } from '../fixtures/faulty-proxy.ts';
 import { eventually } from '../harness/eventually.ts';
 import { linesOf } from '../harness/logged-line.ts';
-import { expectTranscript, troubles } from '../harness/transcript.ts';
+import { expectTranscript, problemLines } from '../harness/transcript.ts';
 import { givenOwnServer } from './given-cluster.ts';
 import { definitionOf } from './mesh-objects.ts';
 import { Replicas } from './replica.ts';
@@ -23,7 +23,7 @@ it('no warning is logged for a start in a cluster, a new CRD, or an API server t
   const leaders = (): number => linesOf(program.lines, 'leader.elected').length;
   await eventually('it leads', () => leaders() === 8);
   const outputs = [{ program: 'replica', lines: program.lines }];
-  expect(troubles(outputs)).toEqual([]);
+  expect(problemLines(outputs)).toEqual([]);
 
   await cluster.apply(customResourceDefinitions, definitionOf('Sidecar', ['v1']));
   const sidecars = {
@@ -46,7 +46,7 @@ it('no warning is logged for a start in a cluster, a new CRD, or an API server t
   await cluster.apply(sidecars, { metadata: { name: 'late' }, spec });
   await eventually('what came later is read', async () => /"name": ?"late"/.test(await configuration()));
   await program.stop();
-  expect(troubles(outputs)).toEqual([]);
+  expect(problemLines(outputs)).toEqual([]);
   expectTranscript('api-server-away', outputs);
 });
 

@@ -60,10 +60,10 @@ class Scenario {
   }
 }
 
-type Begin = (variant: Variant) => Promise<Scenario>;
+type OpenScenario = (variant: Variant) => Promise<Scenario>;
 
 /** `begin` opens a target, which is closed after its test. */
-const test = base.extend<{ begin: Begin }>({
+const test = base.extend<{ begin: OpenScenario }>({
   begin: async ({ task: _ }, use) => {
     const scenarios: Scenario[] = [];
     await use(async (variant) => {

@@ -17,7 +17,7 @@ import type { MetricDefinition } from '../../src/runtime/output/metric-definitio
 import { givenPlane } from '../fixtures/given-plane.ts';
 
 /** Metrics of Node and the process, which the metrics library adds. */
-export const isOfProcess = ({ name }: MetricDefinition): boolean => /^(process|nodejs)_/.test(name);
+export const isProcessMetric = ({ name }: MetricDefinition): boolean => /^(process|nodejs)_/.test(name);
 
 export function controlPlaneMetrics(): MetricDefinition[] {
   const { state, cache } = givenPlane('');

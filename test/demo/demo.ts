@@ -56,7 +56,7 @@ async function show(options: MeshOptions, isVerbose: boolean): Promise<number> {
       printEvents(name, mesh.traceFileOf(name), print, isVerbose ? undefined : mainActors);
     }
     await Promise.race([mesh.startAll(), interrupted]);
-    if (interrupted.seen) return interruptedCode;
+    if (interrupted.wasInterrupted) return interruptedCode;
     const page = await startDemoPage(mesh);
     print(thingsToTry(mesh, page.address));
     const programs = [mesh.discovery!, mesh.gateway!, mesh.sidecar!].map(({ program }) => program);

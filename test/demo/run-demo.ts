@@ -59,7 +59,7 @@ async function exitCodeOf<M extends DemoMesh>(demo: Demo<M>): Promise<number> {
       for (const name of demo.printed) printEvents(name, mesh.traceFileOf(name), print, demo.charts);
     }
     await Promise.race([mesh.start(), interrupted]);
-    if (interrupted.seen) return interruptedCode;
+    if (interrupted.wasInterrupted) return interruptedCode;
     if (values.check !== true) return show(demo, mesh, interrupted);
     const first = { check: demo.started, seen: `after ${elapsed()}`, expected: 'a response', ok: true };
     const progress = (line: string): void => print(`${elapsed().padStart(7)}  ${line}`);

@@ -31,13 +31,13 @@ export async function runWithMesh(mesh: StartedMesh, run: () => Promise<number>)
 }
 
 /** Resolves at the first signal to stop. A second signal kills all started programs and exits immediately. */
-export function interruption(): Promise<undefined> & { seen: boolean } {
+export function interruption(): Promise<undefined> & { wasInterrupted: boolean } {
   const { promise, resolve } = Promise.withResolvers<undefined>();
-  const interrupted = Object.assign(promise, { seen: false });
+  const interrupted = Object.assign(promise, { wasInterrupted: false });
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(signal, () => {
-      if (interrupted.seen) process.exit(interruptedCode);
-      interrupted.seen = true;
+      if (interrupted.wasInterrupted) process.exit(interruptedCode);
+      interrupted.wasInterrupted = true;
       resolve(undefined);
     });
   }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { respondingBootstrap } from '../fixtures/responding-bootstrap.ts';
-import { checkTraces, timesSent } from '../harness/check-traces.ts';
+import { checkTraces, countSentEvents } from '../harness/check-traces.ts';
 import { type ContainedAgent, endOf, envoysIn, readyAgent } from '../harness/contained-agent.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
@@ -34,7 +34,7 @@ const tracesIn = ({ container: { cwd } }: ContainedAgent): string[] =>
   readdirSync(cwd)
     .filter((name) => name.startsWith('agent.trace'))
     .map((name) => join(cwd, name));
-const timesInAll = (agent: ContainedAgent, event: string, times = timesSent): number =>
+const timesInAll = (agent: ContainedAgent, event: string, times = countSentEvents): number =>
   tracesIn(agent).reduce((sum, trace) => sum + times(trace, event), 0);
 
 /**

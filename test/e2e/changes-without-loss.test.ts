@@ -33,7 +33,7 @@ const changeKinds: readonly ChangeKind[] = [
 ];
 
 /** A run with a separate mesh. All proxies have the same latency, or each has a different one. */
-interface Part {
+interface RunPart {
   readonly name: string;
   readonly proxies: readonly Proxy[];
   /** Proxies without traffic. */
@@ -49,7 +49,7 @@ interface Part {
 }
 
 /** The short form covers each type, protocol and latency, but not all combinations. In the long form, a part takes minutes. */
-const parts = sized<readonly Part[]>({
+const parts = sized<readonly RunPart[]>({
   short: [
     {
       name: '0, 20 and 50 ms',

@@ -8,7 +8,7 @@ import type { PageSource } from '../../src/debugger/visualize/page-source.ts';
 import { expectAria } from '../browser/aria-snapshots.ts';
 import { connectionsTrace } from '../browser/large-traces.ts';
 import { launchBrowser, type OpenOptions, openPage } from '../browser/open-page.ts';
-import { opened, type PageHooks, seqShown, waitUntilIdle } from '../browser/page-state.ts';
+import { type PageHooks, shownSeq, waitUntilIdle, waitUntilOpened } from '../browser/page-state.ts';
 import { traceOf, writtenTrace } from '../browser/written-trace.ts';
 import { eventBody } from '../fixtures/event-body.ts';
 import { sized } from '../harness/size-of-run.ts';
@@ -92,7 +92,7 @@ describe('accessibility of the page by axe', () => {
   test.each(views)('has no violations in the view "$name", light and dark', async ({ source, options = {}, show }) => {
     const openedPage = await openPage(browser, [source], { ...options, colorScheme: 'light' });
     const { page } = openedPage;
-    if (source !== unreadableTrace) await opened(page);
+    if (source !== unreadableTrace) await waitUntilOpened(page);
     await show?.(page);
     await waitUntilIdle(page);
     expect(await violations(page), 'light').toEqual([]);
@@ -105,7 +105,7 @@ describe('accessibility of the page by axe', () => {
   test('has no violations in overlays, light and dark', async () => {
     const openedPage = await openPage(browser, [sidecar], { hash: replacedHash });
     const { page } = openedPage;
-    await opened(page);
+    await waitUntilOpened(page);
     for (const { name, opens, show } of overlays) {
       await page.emulateMedia({ colorScheme: 'light' });
       const popup = page.locator(`${opens} .popup, dialog${opens}[open]`);
@@ -126,7 +126,7 @@ describe('accessibility of the page by axe', () => {
 
   test('has no violations on a valid page, and has those that the test adds', async () => {
     const openedPage = await openPage(browser, [sidecar]);
-    await opened(openedPage.page);
+    await waitUntilOpened(openedPage.page);
     await openedPage.page.evaluate(() => {
       const { document } = globalThis as unknown as {
         document: { body: { insertAdjacentHTML(at: string, html: string): void } };
@@ -144,7 +144,7 @@ describe('the page with only a keyboard', () => {
   test('reaches each mark and phase, which has a unique name and leads to its record', async () => {
     const openedPage = await openPage(browser, [sidecar], { hash: replacedHash });
     const { page } = openedPage;
-    await opened(page);
+    await waitUntilOpened(page);
     await waitUntilIdle(page);
     const lanes = page.getByRole('group', { name: /^Phases and marks/ });
     const all = await lanes
@@ -175,7 +175,7 @@ describe('the page with only a keyboard', () => {
   test('reaches each state of the chart, which has a name with its purpose and whether it is active', async () => {
     const openedPage = await openPage(browser, [sidecar], { hash: supervisorHash });
     const { page } = openedPage;
-    await opened(page);
+    await waitUntilOpened(page);
     await waitUntilIdle(page);
     const states = page.locator('.chart-viewport .state');
     const count = await states.count();
@@ -190,16 +190,16 @@ describe('the page with only a keyboard', () => {
     expect([...seenNames].some((name) => /^running\b.*, active\b/.test(name))).toBe(true);
     expect([...seenNames].filter((name) => name.length > 60).length).toBeGreaterThan(2);
     // The page handles the left and right arrow keys.
-    const previous = await seqShown(page);
+    const previous = await shownSeq(page);
     await page.keyboard.press('ArrowRight');
-    await expectEventually(() => seqShown(page)).toBe(previous! + 1);
+    await expectEventually(() => shownSeq(page)).toBe(previous! + 1);
     await openedPage.close();
   });
 
   test('scrolls every scrollable area and hides no focused element', async () => {
     const openedPage = await openPage(browser, [sidecar], { hash: supervisorHash });
     const { page } = openedPage;
-    await opened(page);
+    await waitUntilOpened(page);
     await waitUntilIdle(page);
     const stops: string[] = [];
     await page.locator('body').click({ position: { x: 1, y: 1 } });
@@ -221,7 +221,7 @@ test('each view of the page matches its reviewed accessibility tree', async () =
   const dated = traceOf({ ...life, header: { ...life.header, pid: 7, startedAt: '2026-03-01T03:12:00.000Z' } });
   const openedPage = await openPage(browser, [dated], { hash, timezoneId: 'UTC' });
   const { page } = openedPage;
-  await opened(page);
+  await waitUntilOpened(page);
   await waitUntilIdle(page);
   await expectAria('finding', page.getByRole('region', { name: 'Findings' }));
   await expectAria('actors', page.getByRole('region', { name: 'Actors' }));
@@ -236,7 +236,7 @@ test('each view of the page matches its reviewed accessibility tree', async () =
 test('the page has no animations with prefers-reduced-motion', async () => {
   const openedPage = await openPage(browser, [sidecar], { hash: supervisorHash, reducedMotion: 'reduce' });
   const { page } = openedPage;
-  await opened(page);
+  await waitUntilOpened(page);
   for (let step = 0; step < sized({ short: 5, full: 12 }); step++) {
     await page.keyboard.press('ArrowRight');
     await page.waitForTimeout(160);
@@ -248,7 +248,7 @@ test('the page has no animations with prefers-reduced-motion', async () => {
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-interface Found {
+interface AxeViolation {
   readonly id: string;
   readonly impact: string;
   readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
@@ -269,7 +269,7 @@ async function violations(
   const axeResult = (await page.evaluate(
     `axe.run(${part === undefined ? 'document' : JSON.stringify(part)}, ${JSON.stringify(options)})`,
   )) as {
-    violations: readonly Found[];
+    violations: readonly AxeViolation[];
   };
   return axeResult.violations.flatMap(({ id, impact, nodes }) =>
     nodes.map(

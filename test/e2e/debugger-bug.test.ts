@@ -9,7 +9,7 @@ import { replayTraces } from '../../src/debugger/replay/replay-command.ts';
 import { fileSource } from '../../src/debugger/visualize/file-source.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { launchBrowser, openPage } from '../browser/open-page.ts';
-import { opened, seqShown } from '../browser/page-state.ts';
+import { shownSeq, waitUntilOpened } from '../browser/page-state.ts';
 import { pictureOf } from '../browser/pictures.ts';
 import { writeSkippedEpochTrace } from '../simulation/skipping-supervisor.ts';
 
@@ -46,8 +46,8 @@ test('the page opens at the deviation of the trace and shows the expected step',
   const { nextMessage } = recordsOfTheBug();
   const openedPage = await openPage(browser, [fileSource(trace)]);
   const { page } = openedPage;
-  await opened(page);
-  await expect.poll(() => seqShown(page)).toBe(nextMessage.seq);
+  await waitUntilOpened(page);
+  await expect.poll(() => shownSeq(page)).toBe(nextMessage.seq);
   const row = page.locator(`.sequence-view [data-record="${nextMessage.seq}"]`);
   await row.waitFor();
   expect(await row.getAttribute('class')).toContain('departure');

@@ -9,7 +9,7 @@ import { fileSource } from '../../src/debugger/visualize/file-source.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { launchBrowser, type OpenedPage, openPage } from '../browser/open-page.ts';
-import { seqShown } from '../browser/page-state.ts';
+import { shownSeq } from '../browser/page-state.ts';
 import { takePicture } from '../browser/pictures.ts';
 import { eventually } from '../harness/eventually.ts';
 import { loggedLine } from '../harness/logged-line.ts';
@@ -64,7 +64,7 @@ test('the page shows that the third start was caused by the killed process', asy
   await page.keyboard.press('/');
   await page.keyboard.type('restart.decided replacement');
   await page.keyboard.press('Enter');
-  await eventually('the decision is looked at', async () => (await seqShown(page)) === decision().seq);
+  await eventually('the decision is looked at', async () => (await shownSeq(page)) === decision().seq);
   await page.keyboard.press('Escape');
   for (const epoch of ['epoch-0', 'epoch-1', 'epoch-0b']) {
     expect(await page.locator(`[data-lane="${epoch}"]`).count()).toBe(1);
@@ -75,7 +75,7 @@ test('the page shows that the third start was caused by the killed process', asy
   await takePicture('case-decision', page);
 
   await details.getByRole('button', { name: /process\.exited/ }).click();
-  await eventually('its cause is looked at', async () => (await seqShown(page))! < decision().seq);
+  await eventually('its cause is looked at', async () => (await shownSeq(page))! < decision().seq);
   expect(await details.innerText()).toContain('SIGKILL');
   await takePicture('case-cause', details);
 });

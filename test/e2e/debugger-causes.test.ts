@@ -3,7 +3,7 @@ import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { PageSource } from '../../src/debugger/visualize/page-source.ts';
 import { launchBrowser, openPage } from '../browser/open-page.ts';
-import { opened, waitUntilIdle } from '../browser/page-state.ts';
+import { waitUntilIdle, waitUntilOpened } from '../browser/page-state.ts';
 import { traceOf, writtenTrace } from '../browser/written-trace.ts';
 import { recordedLife } from '../simulation/recorded-life.ts';
 
@@ -118,7 +118,7 @@ test.each<Case>([
 ])('three clicks lead from the symptom "$symptom" to its cause', async ({ source, sentence, causes }) => {
   const openedPage = await openPage(browser, [source]);
   const { page } = openedPage;
-  await opened(page);
+  await waitUntilOpened(page);
   await waitUntilIdle(page);
   const clicks = new Clicks(page);
   const bar = page.getByRole('region', { name: 'Findings' });

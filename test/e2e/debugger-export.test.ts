@@ -14,7 +14,7 @@ import type { TraceHeader, TraceRecord } from '../../src/runtime/trace/trace.ts'
 import { traceFile } from '../../src/runtime/trace/trace-file.ts';
 import { TraceState } from '../../src/runtime/trace/trace-state.ts';
 import { launchBrowser, type OpenedPage, openPage } from '../browser/open-page.ts';
-import { opened, recordsShown } from '../browser/page-state.ts';
+import { shownRecordCount, waitUntilOpened } from '../browser/page-state.ts';
 import type { Schedule } from '../simulation/random-schedule.ts';
 import { writeRandomTrace } from '../simulation/random-search.ts';
 
@@ -46,7 +46,7 @@ beforeAll(async () => {
     hash: `#source=0&record=150&actor=supervisor&range=${range.join('-')}`,
   });
   page = openedPage.page;
-  await opened(page);
+  await waitUntilOpened(page);
 });
 
 afterAll(async () => {
@@ -71,8 +71,8 @@ test('an exported part of a trace is a valid trace that ends in the same state a
   ).toBe(0);
 
   const other = await openPage(browser, [fileSource(exportedTrace)]);
-  await opened(other.page);
-  expect(await recordsShown(other.page)).toBe(records.length);
+  await waitUntilOpened(other.page);
+  expect(await shownRecordCount(other.page)).toBe(records.length);
   await other.close();
 });
 

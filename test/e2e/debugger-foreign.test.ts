@@ -11,7 +11,7 @@ import { packageRoot } from '../../src/runtime/package-root.ts';
 import { statechartOf } from '../../src/runtime/trace/statechart.ts';
 import { formatTraceLine, type TraceBody, type TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { launchBrowser, openPage } from '../browser/open-page.ts';
-import { drop, opened, recordsShown } from '../browser/page-state.ts';
+import { drop, shownRecordCount, waitUntilOpened } from '../browser/page-state.ts';
 import { traceOf } from '../browser/written-trace.ts';
 import { headerWith } from '../fixtures/trace-header.ts';
 
@@ -30,7 +30,7 @@ test('the page shows the door lock recorded by chartpilot/record with its states
   const openedPage = await openPage(browser, [memorySource('lock.trace', readFileSync(file, 'utf8'))]);
   const { page } = openedPage;
   // No actor exists at the end, so none is drawn.
-  await expectEventually(() => recordsShown(page)).toBe(29);
+  await expectEventually(() => shownRecordCount(page)).toBe(29);
   await expectEventually(() =>
     page.locator('[data-lane]').evaluateAll((lanes) => lanes.map((lane) => lane.getAttribute('data-lane'))),
   ).toEqual(['lock']);
@@ -100,7 +100,7 @@ test('a gateway and its control plane share one time axis, and an arrow and the 
     hash: `#record=${acceptedRecord.seq}`,
   });
   const { page } = openedPage;
-  await opened(page);
+  await waitUntilOpened(page);
   await expectEventually(() => page.locator('[data-lane="gateway:epoch-0"]').count()).toBe(1);
   // The page opens at a record of the control plane and shows its chart.
   expect(await page.locator('.chart-head h2').innerText()).toBe('discovery:ads-connection-1');
@@ -122,7 +122,7 @@ test('a gateway and its control plane share one time axis, and an arrow and the 
     'on one axis',
   ]);
   await page.getByLabel('Source').selectOption('on one axis');
-  await expectEventually(() => recordsShown(page)).toBe(mergedTrace.records.length);
+  await expectEventually(() => shownRecordCount(page)).toBe(mergedTrace.records.length);
   await openedPage.close();
 });
 

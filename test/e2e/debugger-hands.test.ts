@@ -9,7 +9,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checkTraces } from '../../src/debugger/check/check-command.ts';
 import { launchBrowser, openAddress, openPage } from '../browser/open-page.ts';
-import { drop, opened, recordsShown, seqShown, waitUntilIdle } from '../browser/page-state.ts';
+import { drop, shownRecordCount, shownSeq, waitUntilIdle, waitUntilOpened } from '../browser/page-state.ts';
 import { traceOf, writtenTrace } from '../browser/written-trace.ts';
 import { recordedLife } from '../simulation/recorded-life.ts';
 
@@ -37,7 +37,7 @@ describe('keyboard shortcuts of the page', () => {
   test('W, S, A and D zoom and move the timeline at the pointer, by physical key position', async () => {
     const openedPage = await openPage(browser, [trace], { hash: '#record=100&marks=90,110' });
     const { page } = openedPage;
-    await opened(page);
+    await waitUntilOpened(page);
     const initialFlags = await flagsAt(page);
     await page.mouse.move(initialFlags.track + initialFlags.first, initialFlags.top + 40);
     // On a French keyboard this key types Z.
@@ -61,7 +61,7 @@ describe('keyboard shortcuts of the page', () => {
   test('F centers the selection and, pressed again, fits it, and R makes it the range', async () => {
     const openedPage = await openPage(browser, [trace], { hash: '#record=100&actor=epoch-0' });
     const { page } = openedPage;
-    await opened(page);
+    await waitUntilOpened(page);
     await page.keyboard.press('r');
     await expectEventually(() => page.locator('.range-text').innerText()).toMatch(/^records \d+–\d+/);
     const rangeText = await page.locator('.range-text').innerText();
@@ -89,12 +89,12 @@ describe('keyboard shortcuts of the page', () => {
   test('. and , step through the events of the selected actor, and I and O set the ends of the range', async () => {
     const openedPage = await openPage(browser, [trace], { hash: '#record=100&actor=supervisor' });
     const { page } = openedPage;
-    await opened(page);
+    await waitUntilOpened(page);
     await page.keyboard.press('Shift+ArrowRight');
-    const next = await seqShown(page);
+    const next = await shownSeq(page);
     await page.keyboard.press(',');
     await page.keyboard.press('.');
-    expect(await seqShown(page)).toBe(next);
+    expect(await shownSeq(page)).toBe(next);
     expect(next).toBeGreaterThan(100);
     await page.keyboard.press('i');
     for (let i = 0; i < 5; i++) await page.keyboard.press('ArrowRight');
@@ -106,19 +106,19 @@ describe('keyboard shortcuts of the page', () => {
   test('M marks a record, the link contains the mark, and Shift + M jumps to the mark', async () => {
     const openedPage = await openPage(browser, [trace], { hash: '#record=100' });
     const { page } = openedPage;
-    await opened(page);
+    await waitUntilOpened(page);
     await page.keyboard.press('m');
     await page.keyboard.press('Home');
     await page.keyboard.press('Shift+M');
-    expect(await seqShown(page)).toBe(100);
+    expect(await shownSeq(page)).toBe(100);
     const flag = page.getByRole('button', { name: /^Marked: record 100, / });
     expect(await flag.count()).toBe(1);
     await expectEventually(() => page.url()).toContain('marks=100');
     await page.reload();
-    await opened(page);
+    await waitUntilOpened(page);
     await page.keyboard.press('End');
     await flag.click();
-    expect(await seqShown(page)).toBe(100);
+    expect(await shownSeq(page)).toBe(100);
     await page.keyboard.press('m');
     await expectEventually(() => flag.count()).toBe(0);
     await openedPage.close();
@@ -127,7 +127,7 @@ describe('keyboard shortcuts of the page', () => {
   test('single-character shortcuts can be disabled permanently, and the help lists every key', async () => {
     const openedPage = await openPage(browser, [trace], { hash: '#record=100' });
     const { page } = openedPage;
-    await opened(page);
+    await waitUntilOpened(page);
     await page.keyboard.press('?');
     const help = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
     for (const key of ['W', 'S', 'A', 'D', 'F', 'R', 'M', '.', ',', 'I', 'O', '/', '?']) {
@@ -136,16 +136,16 @@ describe('keyboard shortcuts of the page', () => {
     await help.getByRole('checkbox', { name: /single character/ }).uncheck();
     await page.keyboard.press('Escape');
     await page.reload();
-    await opened(page);
+    await waitUntilOpened(page);
     for (const key of ['m', 'r', 'f', 'w', '/', '?', '.', '+']) await page.keyboard.press(key);
     await waitUntilIdle(page);
     expect(await page.locator('.flag').count()).toBe(0);
     expect(await page.locator('.range-text').count()).toBe(0);
     expect(await help.count()).toBe(0);
-    expect(await seqShown(page)).toBe(100);
+    expect(await shownSeq(page)).toBe(100);
     // Other keys keep working.
     await page.keyboard.press('ArrowRight');
-    expect(await seqShown(page)).toBe(101);
+    expect(await shownSeq(page)).toBe(101);
     await openedPage.close();
   });
 });
@@ -153,7 +153,7 @@ describe('keyboard shortcuts of the page', () => {
 test('the wheel zooms over the axis and with Ctrl, and scrolls lanes that do not fit', async () => {
   const openedPage = await openPage(browser, [trace], { hash: '#record=100&marks=90,110' });
   const { page } = openedPage;
-  await opened(page);
+  await waitUntilOpened(page);
   await page.addStyleTag({ content: '.shell > .timeline { flex: 0 0 90px !important; }' });
   const lanes = page.locator('.lanes');
   const scrolled = (): Promise<number> => lanes.evaluate((element) => (element as unknown as Scrolled).scrollTop);
@@ -185,9 +185,9 @@ describe('a file dropped on the page', () => {
   test('opens with its charts, and the previous trace can be selected again', async () => {
     const openedPage = await openPage(browser, [writtenTrace([{ kind: 'spawn', actor: 'alone' }])]);
     const { page } = openedPage;
-    await opened(page);
+    await waitUntilOpened(page);
     await drop(page, [{ name: 'agent.trace', body: await wholeText() }]);
-    await expectEventually(() => recordsShown(page)).toBe(life.records.length);
+    await expectEventually(() => shownRecordCount(page)).toBe(life.records.length);
     expect(await page.title()).toContain('agent.trace');
     await expectEventually(() => page.locator('.chart-viewport .state').count()).toBeGreaterThan(3);
     // A second file of the same name is a separate source.
@@ -198,17 +198,17 @@ describe('a file dropped on the page', () => {
       'agent.trace (2)',
     ]);
     await page.getByLabel('Source').selectOption('written.trace');
-    await expectEventually(() => recordsShown(page)).toBe(1);
+    await expectEventually(() => shownRecordCount(page)).toBe(1);
     await openedPage.close();
   });
 
   test('opens by keyboard with a file dialog, too', async () => {
     const openedPage = await openPage(browser, [writtenTrace([{ kind: 'spawn', actor: 'alone' }])]);
-    await opened(openedPage.page);
+    await waitUntilOpened(openedPage.page);
     await openedPage.page
       .getByLabel('Open traces')
       .setInputFiles({ name: 'chosen.trace', mimeType: '', buffer: Buffer.from(await wholeText()) });
-    await expectEventually(() => recordsShown(openedPage.page)).toBe(life.records.length);
+    await expectEventually(() => shownRecordCount(openedPage.page)).toBe(life.records.length);
     await openedPage.close();
   });
 
@@ -232,11 +232,11 @@ describe('a file dropped on the page', () => {
   test('leaves the current trace open and shows the reason if it is not a trace', async () => {
     const openedPage = await openPage(browser, [trace], { hash: '#record=100' });
     const { page } = openedPage;
-    await opened(page);
+    await waitUntilOpened(page);
     for (const [name, body, reason] of none) {
       await drop(page, [{ name, body }]);
       await expectEventually(() => page.locator('.banners').innerText()).toMatch(reason);
-      expect([await seqShown(page), await recordsShown(page)], name).toEqual([100, life.records.length]);
+      expect([await shownSeq(page), await shownRecordCount(page)], name).toEqual([100, life.records.length]);
       expect(await page.getByLabel('Source').count(), name).toBe(0);
     }
     await openedPage.close();
@@ -246,20 +246,20 @@ describe('a file dropped on the page', () => {
 test('a dropped file is lost on reload, and the page reports this and offers the available traces', async () => {
   const openedPage = await openPage(browser, [writtenTrace([{ kind: 'spawn', actor: 'alone' }])]);
   const { page } = openedPage;
-  await opened(page);
+  await waitUntilOpened(page);
   await drop(page, [{ name: 'agent.trace', body: await wholeText() }]);
-  await expectEventually(() => recordsShown(page)).toBe(life.records.length);
+  await expectEventually(() => shownRecordCount(page)).toBe(life.records.length);
   await expectEventually(() => page.url()).toContain('source=1');
   await page.reload();
   const banners = page.locator('.banners');
   await expectEventually(() => banners.innerText()).toMatch(/agent\.trace is no longer loaded/);
   expect(await banners.getByRole('button', { name: 'Try again' }).count()).toBe(0);
   await page.locator('.opening').getByRole('button', { name: 'written.trace' }).click();
-  await expectEventually(() => recordsShown(page)).toBe(1);
+  await expectEventually(() => shownRecordCount(page)).toBe(1);
   // The page also reports a number that belongs to no dropped file.
   await page.evaluate('location.hash = "#source=99"');
   await expectEventually(() => banners.innerText()).toMatch(/Source 99 does not exist/);
-  expect(await recordsShown(page)).toBe(1);
+  expect(await shownRecordCount(page)).toBe(1);
   await openedPage.close();
 });
 
@@ -270,18 +270,18 @@ test('an unavailable source leaves the current view open, and the page shows the
     expected: /ERR_FAILED|Failed to load|Failed to fetch/,
   });
   const { page } = openedPage;
-  await opened(page);
+  await waitUntilOpened(page);
   // Simulates that the page's server has exited.
   await page.route('**/*', (route) => route.abort());
   await page.getByLabel('Source').selectOption('other.trace');
   await expectEventually(() => page.locator('.banners').innerText()).toMatch(
     /other\.trace cannot be opened.*server of this page does not respond.*still shown/,
   );
-  expect([await seqShown(page), await recordsShown(page)]).toEqual([100, life.records.length]);
+  expect([await shownSeq(page), await shownRecordCount(page)]).toEqual([100, life.records.length]);
   expect(await page.getByLabel('Source').locator('option:checked').innerText()).toBe('written.trace');
   await page.unroute('**/*');
   await page.getByLabel('Source').selectOption('other.trace');
-  await expectEventually(() => recordsShown(page)).toBe(1);
+  await expectEventually(() => shownRecordCount(page)).toBe(1);
   await openedPage.close();
 });
 
@@ -299,7 +299,7 @@ test('an exported file contains the selected part with its facts, opens without 
   const openedPage = await openPage(browser, [trace], {
     hash: `#record=${lostSeq}&actor=supervisor&marks=${lostSeq - 2}`,
   });
-  await opened(openedPage.page);
+  await waitUntilOpened(openedPage.page);
   await expectEventually(() => openedPage.page.locator('.verdict-bar .verdict').innerText()).toMatch(
     /failed while serving: /,
   );
@@ -310,13 +310,13 @@ test('an exported file contains the selected part with its facts, opens without 
   expect(html).not.toContain(tmpdir());
 
   const other = await openAddress(browser, pathToFileURL(file).href, { offline: true });
-  await opened(other.page);
-  await expectEventually(() => seqShown(other.page)).toBe(lostSeq);
-  expect(await recordsShown(other.page)).toBeLessThan(life.records.length);
+  await waitUntilOpened(other.page);
+  await expectEventually(() => shownSeq(other.page)).toBe(lostSeq);
+  expect(await shownRecordCount(other.page)).toBeLessThan(life.records.length);
   await expectEventually(() => other.page.locator('.verdict-bar .verdict').innerText()).toBe(summary);
   const partText = await other.page.locator('[data-part-of]').innerText();
   const [, first, last, of] = /part of a trace: records (\d+)–(\d+) of (\d+)/i.exec(partText)!.map(Number);
-  expect([last! - first! + 1, of]).toEqual([await recordsShown(other.page), life.records.length]);
+  expect([last! - first! + 1, of]).toEqual([await shownRecordCount(other.page), life.records.length]);
   expect(last).toBeGreaterThanOrEqual(servingAgainSeq);
   // The part contains the result of the restart, and none for a shutdown that did not happen.
   await other.page.locator('.verdicts summary').click();
@@ -334,8 +334,8 @@ test('an exported file contains the selected part with its facts, opens without 
   const sentOn = await copyAsFile(other.page);
   await other.close();
   const third = await openAddress(browser, pathToFileURL(sentOn).href, { offline: true });
-  await opened(third.page);
-  await expectEventually(() => seqShown(third.page)).toBe(lostSeq);
+  await waitUntilOpened(third.page);
+  await expectEventually(() => shownSeq(third.page)).toBe(lostSeq);
   await expectEventually(() => third.page.locator('.verdict-bar .verdict').innerText()).toBe(summary);
   expect(await third.page.locator('[data-part-of]').innerText()).toContain(`of ${life.records.length}`);
   await third.close();

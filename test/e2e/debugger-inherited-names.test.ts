@@ -3,7 +3,7 @@ import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { TraceBody } from '../../src/runtime/trace/trace.ts';
 import { launchBrowser, openPage } from '../browser/open-page.ts';
-import { opened } from '../browser/page-state.ts';
+import { waitUntilOpened } from '../browser/page-state.ts';
 import { writtenTrace } from '../browser/written-trace.ts';
 import { hostileCharacters, hostileText } from '../fixtures/hostile-text.ts';
 
@@ -42,7 +42,7 @@ test('the page shows machines, actors, states and events with inherited names, a
   const source = writtenTrace(bodies, { machines, program: 'constructor' });
   const openedPage = await openPage(browser, [source], { viewport: { width: 1600, height: 1000 }, isNew: true });
   const { page } = openedPage;
-  await opened(page);
+  await waitUntilOpened(page);
   await page.keyboard.press('End');
   for (const id of inherited) {
     const actor = page.locator(`[data-actor="${id}"]`).first();

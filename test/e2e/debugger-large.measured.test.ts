@@ -12,13 +12,13 @@ import {
   expectStatesOfTrace,
   goToShare,
   heapBytes,
+  heldSteps,
   mainThreadMs,
-  opened,
-  recordsShown,
+  shownRecordCount,
   slownessOf,
   stepRate,
-  stepsHeld,
   waitUntilIdle,
+  waitUntilOpened,
 } from '../browser/page-state.ts';
 import { bestOf } from '../harness/best-of.ts';
 import { sized } from '../harness/size-of-run.ts';
@@ -53,7 +53,7 @@ test.each(sizes.slice(0, sized({ short: 1, full: 2 })))(
     const workedMs = await bestOf(tries, limitMs, async () => {
       await openedPage?.close();
       openedPage = await openPage(browser, [memorySource('large.trace', text)], { prepare: countWork });
-      const openedMs = await opened(openedPage.page);
+      const openedMs = await waitUntilOpened(openedPage.page);
       const worked = (await mainThreadMs(openedPage.page)) / (await slownessOf(openedPage.page));
       console.log(`opened in ${Math.round(openedMs)} ms, main thread ${Math.round(worked)} ms`);
       return worked;
@@ -61,7 +61,7 @@ test.each(sizes.slice(0, sized({ short: 1, full: 2 })))(
     const { page } = openedPage!;
     const heldMb = (await heapBytes(page)) / 1e6;
     console.log(`${Math.round(heldMb)} MB`);
-    expect(await recordsShown(page)).toBeGreaterThanOrEqual(records * times);
+    expect(await shownRecordCount(page)).toBeGreaterThanOrEqual(records * times);
     expect(workedMs).toBeLessThan(limitMs);
     // Ensures that the clock of the main thread runs.
     expect(workedMs).toBeGreaterThan(100);
@@ -87,7 +87,7 @@ async function costOfStep(page: Page, share: number, key: string): Promise<numbe
   const slowdown = await slownessOf(page);
   const startMs = await mainThreadMs(page);
   await stepRate(page, key);
-  const cost = ((await mainThreadMs(page)) - startMs) / stepsHeld / slowdown;
+  const cost = ((await mainThreadMs(page)) - startMs) / heldSteps / slowdown;
   console.log(`${key} at ${share * 100} %: ${cost.toFixed(1)} ms a step`);
   return cost;
 }

@@ -11,7 +11,7 @@ import { memorySource } from '../../src/debugger/visualize/memory-source.ts';
 import { singleFile } from '../../src/debugger/visualize/single-file.ts';
 import { connectionsTrace, largeTrace } from '../browser/large-traces.ts';
 import { launchBrowser, openAddress, openPage } from '../browser/open-page.ts';
-import { expectStatesOfTrace, goToShare, opened, recordsShown } from '../browser/page-state.ts';
+import { expectStatesOfTrace, goToShare, shownRecordCount, waitUntilOpened } from '../browser/page-state.ts';
 
 const records = 100_000;
 
@@ -32,7 +32,7 @@ afterAll(async () => {
 
 test('the page shows any record of a trace with 100,000 records immediately', async () => {
   const openedPage = await openPage(browser, [memorySource('large.trace', trace)]);
-  await opened(openedPage.page);
+  await waitUntilOpened(openedPage.page);
   for (const share of [0.1, 0.9, 0.33, 0]) {
     await goToShare(openedPage.page, share);
     await expectStatesOfTrace(openedPage.page, trace);
@@ -44,8 +44,8 @@ test('a single-file page shows the same content without a server and a network',
   const file = join(folder, 'page.html');
   await pipeline(Readable.from(singleFile({ sources: [memorySource('large.trace', trace)] })), createWriteStream(file));
   const openedPage = await openAddress(browser, pathToFileURL(file).href, { offline: true });
-  await opened(openedPage.page);
-  expect(await recordsShown(openedPage.page)).toBeGreaterThanOrEqual(records);
+  await waitUntilOpened(openedPage.page);
+  expect(await shownRecordCount(openedPage.page)).toBeGreaterThanOrEqual(records);
   await goToShare(openedPage.page, 0.7);
   await expectStatesOfTrace(openedPage.page, trace);
   await openedPage.close();
@@ -57,7 +57,7 @@ describe('hundreds of connections', () => {
       isNew: true,
     });
     const { page } = openedPage;
-    await opened(page);
+    await waitUntilOpened(page);
     await page.keyboard.press('End');
     const group = page.locator('[data-group="ads-connection"]');
     await group.waitFor();

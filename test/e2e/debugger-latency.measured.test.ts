@@ -3,7 +3,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { liveSource } from '../../src/debugger/visualize/live-source.ts';
 import { launchBrowser, type OpenedPage, openPage } from '../browser/open-page.ts';
-import { actorsShown, drawnAfterMs, seqShown } from '../browser/page-state.ts';
+import { drawnAfterMs, readShownActors, shownSeq } from '../browser/page-state.ts';
 import { eventually } from '../harness/eventually.ts';
 import { type Mesh, startMesh } from '../harness/mesh.ts';
 import { slowness } from '../harness/slowness.ts';
@@ -43,7 +43,7 @@ test('the page shows an event of a live agent within 100 ms (median)', async () 
   while (medians.length < tries && !medians.some((ms) => ms < medianLimitMs)) {
     const slowdown = await slowness();
     await page.keyboard.press('End');
-    const last = (await seqShown(page))!;
+    const last = (await shownSeq(page))!;
     const [initialEpoch] = await epochsShown();
     mesh.renewCertificate();
     await eventually(
@@ -67,7 +67,7 @@ test('the page shows an event of a live agent within 100 ms (median)', async () 
 
 /** Returns texts such as `epoch-1 running.live`. */
 async function epochsShown(): Promise<string[]> {
-  return Object.entries(await actorsShown(page)).flatMap(([name, state]) =>
+  return Object.entries(await readShownActors(page)).flatMap(([name, state]) =>
     name.startsWith('epoch-') ? `${name} ${state}` : [],
   );
 }

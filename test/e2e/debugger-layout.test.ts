@@ -3,7 +3,7 @@ import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { TraceBody } from '../../src/runtime/trace/trace.ts';
 import { launchBrowser, openPage } from '../browser/open-page.ts';
-import { nextFrame, opened, seqShown } from '../browser/page-state.ts';
+import { nextFrame, shownSeq, waitUntilOpened } from '../browser/page-state.ts';
 import { traceOf, writtenTrace } from '../browser/written-trace.ts';
 import { recordedLife } from '../simulation/recorded-life.ts';
 
@@ -35,7 +35,7 @@ const crash = recordedLife([
 test('the lane of the failed epoch is visible at 1440 × 900, and failures outside the visible range are indicated', async () => {
   const openedPage = await openPage(browser, [traceOf(crash)]);
   const { page } = openedPage;
-  await opened(page);
+  await waitUntilOpened(page);
   const failedLane = page.locator('.lane:has(.mark[data-kind="failure"])').last();
   await expectEventually(() => isLaneVisible(failedLane)).toBe(true);
   const hint = page.locator('.lanes-hint.below');
@@ -52,7 +52,7 @@ test('the lane of the failed epoch is visible at 1440 × 900, and failures outsi
 test('restarts 12 hours apart are wide enough to read, show their date, and idle hours between them are folded', async () => {
   const openedPage = await openPage(browser, [traceOf(week)]);
   const { page } = openedPage;
-  await opened(page);
+  await waitUntilOpened(page);
   const folds = page.locator('.idle');
   await expectEventually(() => folds.count()).toBe(6);
   expect(await folds.first().innerText()).toMatch(/^12 h|11 h 59 min$/);
@@ -79,7 +79,7 @@ test('restarts 12 hours apart are wide enough to read, show their date, and idle
 test('a maximized chart fits the window at a readable size, and a folded state stays open after a click', async () => {
   const openedPage = await openPage(browser, [traceOf(crash)], { hash: '#actor=supervisor' });
   const { page } = openedPage;
-  await opened(page);
+  await waitUntilOpened(page);
   const chart = page.locator('.chart-viewport');
   await page.getByRole('button', { name: 'Maximize chart' }).click();
   await page.getByRole('button', { name: 'Fit', exact: true }).click();
@@ -94,7 +94,7 @@ test('a maximized chart fits the window at a readable size, and a folded state s
   await chart.getByRole('button', { name: /^Open running\.full restart/ }).click();
   await expectEventually(() => chart.locator('.state[data-path^="running.full restart."]').count()).toBe(2);
   await page.reload();
-  await opened(page);
+  await waitUntilOpened(page);
   await expectEventually(() => chart.locator('.state[data-path^="running.full restart."]').count()).toBe(2);
   await chart.getByRole('button', { name: /^Fold running\.full restart/ }).press('Enter');
   await expectEventually(() => chart.locator('.state[data-path^="running.full restart."]').count()).toBe(0);
@@ -111,7 +111,7 @@ test('a maximized chart fits the window at a readable size, and a folded state s
 test('an actor selected among all charts or in the list becomes the displayed chart', async () => {
   const openedPage = await openPage(browser, [traceOf(crash)], { hash: '#actor=supervisor' });
   const { page } = openedPage;
-  await opened(page);
+  await waitUntilOpened(page);
   const all = page.getByRole('button', { name: 'All charts' });
   await all.click();
   await page.locator('.chart-card[data-actor="status"] button').click();
@@ -126,7 +126,7 @@ test('an actor selected among all charts or in the list becomes the displayed ch
 test('the sequence is as wide as its lanes need, and names and labels are complete or shortened in the middle', async () => {
   const openedPage = await openPage(browser, [traceOf(crash)]);
   const { page } = openedPage;
-  await opened(page);
+  await waitUntilOpened(page);
   const pane = (await page.locator('.sequence-pane').boundingBox())!;
   expect(pane.width).toBeGreaterThan(560);
   const names = page.locator('.sequence-name');
@@ -184,7 +184,7 @@ test('a long payload fills its row, leaves the name of its event visible, and is
     ]),
   ]);
   const { page } = openedPage;
-  await opened(page);
+  await waitUntilOpened(page);
   const row = page.locator(`.sequence-row[data-record="${actors.length + 1}"]`);
   const [name] = (await readVisibleRows(page)).filter(({ text }) => text?.startsWith('process.exited') === true);
   expect(name).toMatchObject({ isWhole: true });
@@ -212,12 +212,12 @@ test('the cause chain shows one step in each direction, all steps on request, an
   )!.seq;
   const openedPage = await openPage(browser, [traceOf(crash)], { hash: `#record=${startSeq}` });
   const { page } = openedPage;
-  await opened(page);
-  await expectEventually(() => seqShown(page)).toBe(startSeq);
+  await waitUntilOpened(page);
+  await expectEventually(() => shownSeq(page)).toBe(startSeq);
   await page.keyboard.press(']');
-  await expectEventually(() => seqShown(page)).toBeGreaterThan(startSeq);
+  await expectEventually(() => shownSeq(page)).toBeGreaterThan(startSeq);
   await page.keyboard.press('[');
-  await expectEventually(() => seqShown(page)).toBe(startSeq);
+  await expectEventually(() => shownSeq(page)).toBe(startSeq);
 
   await page.getByRole('button', { name: 'Causal chain' }).click();
   await expectEventually(() => page.locator('.story-words').innerText()).toMatch(
@@ -235,7 +235,7 @@ test('the cause chain shows one step in each direction, all steps on request, an
   for (let step = 0; step < 12; step++) {
     await page.keyboard.press(']');
     await nextFrame(page);
-    seenSeqs.add((await seqShown(page))!);
+    seenSeqs.add((await shownSeq(page))!);
     expect(await page.locator('.sequence-row.here, .sequence-row.near').count()).toBe(1);
   }
   expect(seenSeqs.size).toBe(12);
@@ -253,7 +253,7 @@ test.each([
 ])('the page scrolls vertically at $width × $height, and nothing is cut off horizontally', async (viewport) => {
   const openedPage = await openPage(browser, [traceOf(crash)], { viewport });
   const { page } = openedPage;
-  await opened(page);
+  await waitUntilOpened(page);
   const root = page.locator('html');
   const scrollWidth = (): Promise<number> => root.evaluate((html) => (html as unknown as BoxElement).scrollWidth);
   await expectEventually(scrollWidth).toBe(viewport.width);
@@ -274,7 +274,7 @@ test.each([
     (record) => record.kind === 'event' && record.event.type === 'handover.began',
   )!.seq;
   await page.evaluate(`location.hash = '#record=${handover}'`);
-  await expectEventually(() => seqShown(page)).toBe(handover);
+  await expectEventually(() => shownSeq(page)).toBe(handover);
   await expectEventually(async () =>
     (await readVisibleRows(page)).some(({ text }) => text?.startsWith('handing over') === true),
   ).toBe(true);
@@ -290,7 +290,7 @@ test.each([
 test.each([1_440, 860, 390])('the list of search results is inside the window at %i px', async (width) => {
   const openedPage = await openPage(browser, [traceOf(crash)], { viewport: { width, height: 844 } });
   const { page } = openedPage;
-  await opened(page);
+  await waitUntilOpened(page);
   await page.locator('#search').fill('epoch');
   await expectEventually(() => page.locator('.found .record-link').count()).toBeGreaterThan(0);
   const { x, width: boxWidth } = (await page.locator('.found').boundingBox())!;

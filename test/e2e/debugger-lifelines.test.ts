@@ -5,7 +5,7 @@ import { createMachine } from 'xstate';
 import { statechartOf } from '../../src/runtime/trace/statechart.ts';
 import type { TraceBody } from '../../src/runtime/trace/trace.ts';
 import { launchBrowser, openPage } from '../browser/open-page.ts';
-import { opened, waitUntilIdle } from '../browser/page-state.ts';
+import { waitUntilIdle, waitUntilOpened } from '../browser/page-state.ts';
 import { writtenTrace } from '../browser/written-trace.ts';
 
 let browser: Browser;
@@ -65,19 +65,19 @@ interface Box {
   readonly left: number;
   readonly right: number;
 }
-interface Part {
+interface PageElement {
   getBoundingClientRect(): Box;
   getAttribute(name: string): string | null;
-  querySelector(selector: string): Part;
-  querySelectorAll(selector: string): Iterable<Part>;
+  querySelector(selector: string): PageElement;
+  querySelectorAll(selector: string): Iterable<PageElement>;
   scrollTo(x: number, y: number): void;
   readonly scrollWidth: number;
   readonly clientWidth: number;
   readonly scrollHeight: number;
 }
 interface InPage {
-  readonly document: Part;
-  getComputedStyle(part: Part, pseudo: string): { readonly content: string; readonly width: string };
+  readonly document: PageElement;
+  getComputedStyle(part: PageElement, pseudo: string): { readonly content: string; readonly width: string };
 }
 
 /** For each state label: whether it is over its actor's lifeline, and the actor name before it. */
@@ -107,12 +107,12 @@ test.each([1_440, 390])(
   async (width) => {
     const opening = await openDiagram(width);
     const { page } = opening;
-    await opened(page);
+    await waitUntilOpened(page);
     expect(await heads(page)).toEqual(['outside', ...names]);
     for (const share of [0, 0.5, 1]) {
       await page.locator('.sequence-scroll').evaluate((element, scrollShare) => {
-        const { scrollWidth, clientWidth, scrollHeight } = element as unknown as Part;
-        (element as unknown as Part).scrollTo((scrollWidth - clientWidth) * scrollShare, scrollHeight / 2);
+        const { scrollWidth, clientWidth, scrollHeight } = element as unknown as PageElement;
+        (element as unknown as PageElement).scrollTo((scrollWidth - clientWidth) * scrollShare, scrollHeight / 2);
       }, share);
       await waitUntilIdle(page);
       const labels = await stateLabels(page);
@@ -127,7 +127,7 @@ test.each([1_440, 390])(
 test('only lifelines with a message in the selected range are columns', async () => {
   const first = names.length + 1 + names.length + 1;
   const opening = await openDiagram(1_440, `#record=${first}&range=${first}-${first + 3}`);
-  await opened(opening.page);
+  await waitUntilOpened(opening.page);
   await expect.poll(() => heads(opening.page)).toEqual(['alpha', 'beta', 'gamma']);
   await opening.page.getByRole('button', { name: 'Clear range' }).click();
   await expect.poll(() => heads(opening.page)).toHaveLength(names.length + 1);
@@ -139,13 +139,13 @@ test.each([1_440, 390])(
   async (width) => {
     const opening = await openDiagram(width);
     const { page } = opening;
-    await opened(page);
+    await waitUntilOpened(page);
     const bar = page.locator('.verdict-bar');
     await bar.locator('summary').click();
     const list = bar.locator('.popup');
     const item = list.locator('.words').filter({ hasText: 'of a very long path' });
     const isCut = await item.evaluate((element) => {
-      const { scrollWidth, clientWidth } = element as unknown as Part;
+      const { scrollWidth, clientWidth } = element as unknown as PageElement;
       return scrollWidth > clientWidth + 1;
     });
     const { x, width: boxWidth } = (await list.boundingBox())!;
@@ -162,10 +162,10 @@ test.each([1_440, 390])(
 
 test('times with hours are not cut off next to the rows of a long trace', async () => {
   const opening = await openDiagram(1_440, '', 277 * 3_600_000);
-  await opened(opening.page);
+  await waitUntilOpened(opening.page);
   const cutCount = await opening.page
     .locator('.sequence-time')
-    .evaluateAll((all) => (all as unknown as Part[]).filter((one) => one.scrollWidth > one.clientWidth).length);
+    .evaluateAll((all) => (all as unknown as PageElement[]).filter((one) => one.scrollWidth > one.clientWidth).length);
   expect(cutCount).toBe(0);
   expect(await opening.page.locator('.sequence-time').first().innerText()).toMatch(/^277:00:\d\d\.000$/);
   await opening.close();

@@ -8,12 +8,12 @@ import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { launchBrowser, type OpenedPage, openAddress, openPage } from '../browser/open-page.ts';
 import {
   actorsAt,
-  actorsShown,
   highlightedStates,
   nextFrame,
-  recordsShown,
-  seqShown,
-  statesSeen,
+  readSeenStates,
+  readShownActors,
+  shownRecordCount,
+  shownSeq,
   watchActors,
 } from '../browser/page-state.ts';
 import { pictureOf, takePicture } from '../browser/pictures.ts';
@@ -73,22 +73,22 @@ afterAll(async () => {
 });
 
 test('the page shows a restart live: epoch 1 appears and becomes live, then epoch 0 drains and exits', async () => {
-  await eventually('epoch 0 serves', async () => (await actorsShown(page))['epoch-0'] === 'running.live');
-  expect((await actorsShown(page))['epoch-1']).toBeUndefined();
-  const recordCount = await recordsShown(page);
+  await eventually('epoch 0 serves', async () => (await readShownActors(page))['epoch-0'] === 'running.live');
+  expect((await readShownActors(page))['epoch-1']).toBeUndefined();
+  const recordCount = await shownRecordCount(page);
   await watchActors(page);
   mesh.renewCertificate();
   await eventually('epoch 1 serves alone', async () => {
-    const shownActors = await actorsShown(page);
+    const shownActors = await readShownActors(page);
     return shownActors['epoch-1'] === 'running.live' && shownActors['epoch-0'] === undefined;
   });
-  const seenStates = await statesSeen(page);
+  const seenStates = await readSeenStates(page);
   expect(seenStates['epoch-1']).toEqual(
     expect.arrayContaining(['preparing', 'running.initializing.just started', 'running.live']),
   );
   expect(seenStates['epoch-0']!.join()).toMatch(/^running\.live,.*draining/);
   for (const epoch of ['epoch-0', 'epoch-1']) expect(await page.locator(`[data-lane="${epoch}"]`).count()).toBe(1);
-  expect(await recordsShown(page)).toBeGreaterThan(recordCount + 30);
+  expect(await shownRecordCount(page)).toBeGreaterThan(recordCount + 30);
 });
 
 test('the restart is exported to an OpenTelemetry receiver while the program runs, with each span once', async () => {
@@ -100,7 +100,7 @@ test('the restart is exported to an OpenTelemetry receiver while the program run
 });
 
 test('the page shows the recorded state at each record when stepping back', async () => {
-  const last = (await seqShown(page))!;
+  const last = (await shownSeq(page))!;
   for (const actor of ['supervisor', 'epoch-1']) {
     await page.keyboard.press('End');
     await page.locator(`[data-actor="${actor}"][data-state-name]`).click();
@@ -109,7 +109,7 @@ test('the page shows the recorded state at each record when stepping back', asyn
       await expectTruth(actor);
     }
   }
-  expect(await seqShown(page)).toBeLessThan(last - 30);
+  expect(await shownSeq(page)).toBeLessThan(last - 30);
   await page.keyboard.press('ArrowRight');
   await expectTruth('epoch-1');
 });
@@ -119,7 +119,7 @@ test('each view of the page has content in the middle of a restart (takes a scre
     (record) => record.kind === 'transition' && record.actor === 'epoch-0' && record.to.includes('draining'),
   )!;
   await page.keyboard.press('End');
-  while ((await seqShown(page))! > draining.seq) {
+  while ((await shownSeq(page))! > draining.seq) {
     await page.keyboard.press('ArrowLeft');
     await nextFrame(page);
   }
@@ -143,7 +143,7 @@ test('chartpilot visualize attaches with only the port, and exits on Ctrl-C', as
   onTestFinished(async () => void (await command.stop({ signal: 'SIGKILL' })));
   const address = await command.line(/^http:/);
   const other = await openAddress(browser, address);
-  await eventually('the same is shown', async () => (await actorsShown(other.page))['epoch-1'] === 'running.live');
+  await eventually('the same is shown', async () => (await readShownActors(other.page))['epoch-1'] === 'running.live');
   await other.close();
   expect((await command.stop({ signal: 'SIGINT' })).code).toBe(0);
 });
@@ -162,10 +162,10 @@ test('the page reports the exit of the program and keeps the trace', async () =>
   await page.keyboard.press('End');
   await gateway.program.stop();
   await page.getByText('The program ended').waitFor();
-  expect(await actorsShown(page)).toEqual({});
+  expect(await readShownActors(page)).toEqual({});
   const records = recordsOf(gateway);
-  expect(await recordsShown(page)).toBe(records.length);
-  expect(await seqShown(page)).toBe(records.at(-1)!.seq);
+  expect(await shownRecordCount(page)).toBe(records.length);
+  expect(await shownSeq(page)).toBe(records.at(-1)!.seq);
   // The exporter exits when the program does.
   expect((await exporter.exited).code).toBe(0);
   expect(exporter.lines).toEqual([`otlp: 2 traces, 10 spans → ${receiver.address}/v1/traces`]);
@@ -174,8 +174,8 @@ test('the page reports the exit of the program and keeps the trace', async () =>
 /** Checks that the list of actors and the selected chart match the trace file at the displayed record. */
 async function expectTruth(chosenActor: string): Promise<void> {
   await nextFrame(page);
-  const truth = actorsAt(readFileSync(gateway.traceFile, 'utf8'), await seqShown(page));
-  expect(await actorsShown(page)).toEqual(truth);
+  const truth = actorsAt(readFileSync(gateway.traceFile, 'utf8'), await shownSeq(page));
+  expect(await readShownActors(page)).toEqual(truth);
   expect(await highlightedStates(page)).toEqual(activePaths(truth[chosenActor]));
 }
 

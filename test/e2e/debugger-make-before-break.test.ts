@@ -5,7 +5,7 @@ import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { fileSource } from '../../src/debugger/visualize/file-source.ts';
 import { launchBrowser, openPage } from '../browser/open-page.ts';
-import { opened } from '../browser/page-state.ts';
+import { waitUntilOpened } from '../browser/page-state.ts';
 import { takePicture } from '../browser/pictures.ts';
 import { temporaryFolder } from '../fixtures/real-envoy.ts';
 import { eventually } from '../harness/eventually.ts';
@@ -50,7 +50,7 @@ test('the lane of a proxy shows the steps of make before break: clusters, endpoi
   const { page, close } = await openPage(browser, [fileSource(await recordedChange())], {
     viewport: { width: 1_440, height: 900 },
   });
-  await opened(page);
+  await waitUntilOpened(page);
   const lane = page.locator('.lane[data-lane^="ads-connection-"]');
   await eventually('the lane is drawn', async () => (await lane.locator('.bar').count()) > 0);
   expect(await lane.getAttribute('aria-label')).toMatch(/^router~.*gateway-delta-200\.shop.*: make before break/);

@@ -6,7 +6,14 @@ import { memorySource } from '../../src/debugger/visualize/memory-source.ts';
 import type { PageSource } from '../../src/debugger/visualize/page-source.ts';
 import { type ManyNames, manyNamesLines, manyNamesTrace, nameOf } from '../browser/many-names.ts';
 import { launchBrowser, type OpenedPage, openPage } from '../browser/open-page.ts';
-import { countWork, heapBytes, mainThreadMs, opened, slownessOf, waitUntilIdle } from '../browser/page-state.ts';
+import {
+  countWork,
+  heapBytes,
+  mainThreadMs,
+  slownessOf,
+  waitUntilIdle,
+  waitUntilOpened,
+} from '../browser/page-state.ts';
 import { sized } from '../harness/size-of-run.ts';
 
 const actors = 20_000;
@@ -56,7 +63,7 @@ async function openMany(names: Omit<ManyNames, 'actors'>, hash = ''): Promise<Op
   const openedPage = await openPage(browser, [memorySource('names.trace', manyNamesTrace({ actors, ...names }))], {
     hash,
   });
-  await opened(openedPage.page);
+  await waitUntilOpened(openedPage.page);
   await waitUntilIdle(openedPage.page);
   return openedPage;
 }
@@ -149,7 +156,7 @@ test('a payload with very many fields, flat or nested, is shown in part', async 
   const trace = [header, ...rest, `${JSON.stringify(line)}\n`, `${JSON.stringify(step)}\n`].join('');
   const openedPage = await openPage(browser, [memorySource('wide.trace', trace)], { hash: `#record=${seq}` });
   const { page } = openedPage;
-  await opened(page);
+  await waitUntilOpened(page);
   await waitUntilIdle(page);
   expect(await elements(page)).toBeLessThan(maxElements);
   const payload = page.locator('.record-column .json').first();

@@ -9,7 +9,7 @@ import type { PageSource } from '../../src/debugger/visualize/page-source.ts';
 import { statechartOf } from '../../src/runtime/trace/statechart.ts';
 import type { TraceBody } from '../../src/runtime/trace/trace.ts';
 import { launchBrowser, openPage } from '../browser/open-page.ts';
-import { opened, seqShown } from '../browser/page-state.ts';
+import { shownSeq, waitUntilOpened } from '../browser/page-state.ts';
 import { takePicture } from '../browser/pictures.ts';
 import { traceOf, writtenTrace } from '../browser/written-trace.ts';
 import { eventBody } from '../fixtures/event-body.ts';
@@ -40,8 +40,8 @@ describe('page with a deviation', () => {
     },
   ])('shows the deviation and the expected step, if there is one: kind "$kind"', async ({ event, says }) => {
     const openedPage = await openPage(browser, [writtenTrace([...roots, event], { program: 'pilot-agent' })]);
-    await opened(openedPage.page);
-    await expectEventually(() => seqShown(openedPage.page)).toBe(roots.length + 1);
+    await waitUntilOpened(openedPage.page);
+    await expectEventually(() => shownSeq(openedPage.page)).toBe(roots.length + 1);
     const row = openedPage.page.locator(`.sequence-view [data-record="${roots.length + 1}"].departure`);
     await row.waitFor();
     expect(await openedPage.page.locator('.verdict-bar .verdict').innerText()).toMatch(
@@ -72,7 +72,7 @@ test('the causes of eleven failed attempts show the last, the first, and an expa
     { hash: '#record=46' },
   );
   const { page } = openedPage;
-  await opened(page);
+  await waitUntilOpened(page);
   const causes = page.locator('[data-part="causes"]');
   await expectEventually(() => causes.innerText()).toMatch(/9 × the same before: SIGKILL while initializing/);
   expect(await causes.locator('.record-link').count()).toBeLessThan(12);
@@ -108,11 +108,11 @@ test('the page describes a gap as chartpilot check does, and links to it', async
       { ...eventBody('outside', 'a', 'go.on'), seq: 41 },
     ]),
   ]);
-  await opened(openedPage.page);
+  await waitUntilOpened(openedPage.page);
   const banner = openedPage.page.locator('[data-gaps]');
   await expectEventually(() => banner.innerText()).toMatch(/38 records are missing before record 40/);
   await banner.getByRole('button', { name: 'Go to gap' }).click();
-  await expectEventually(() => seqShown(openedPage.page)).toBe(40);
+  await expectEventually(() => shownSeq(openedPage.page)).toBe(40);
   await openedPage.close();
 });
 
@@ -121,15 +121,15 @@ test('the page title names the trace, the address works without its trailing sla
     writtenTrace([...roots, eventBody('status', 'cert-watcher', 'status.surprises')], { program: 'pilot-agent' }),
   ]);
   const { page, address } = openedPage;
-  await opened(page);
+  await waitUntilOpened(page);
   await expectEventually(() => page.title()).toBe('⚠ written.trace · chartpilot');
   await page.goto(`${address.replace(/\/$/, '')}#record=2`);
-  await opened(page);
-  await expectEventually(() => seqShown(page)).toBe(2);
+  await waitUntilOpened(page);
+  await expectEventually(() => shownSeq(page)).toBe(2);
   await page.keyboard.press('Alt+ArrowRight');
-  expect(await seqShown(page)).toBe(2);
+  expect(await shownSeq(page)).toBe(2);
   await page.keyboard.press('Control+ArrowRight');
-  await expectEventually(() => seqShown(page)).toBe(roots.length + 1);
+  await expectEventually(() => shownSeq(page)).toBe(roots.length + 1);
   await openedPage.close();
 });
 
@@ -141,7 +141,7 @@ test('a search shows why each record matches, and releases the keys when it clos
     ]),
   ]);
   const { page } = openedPage;
-  await opened(page);
+  await waitUntilOpened(page);
   // Tab moves into the help of the search, and Escape closes it, as it does for the list of results.
   await page.keyboard.press('/');
   await expectEventually(() => page.locator('.found').count()).toBe(1);
@@ -158,9 +158,9 @@ test('a search shows why each record matches, and releases the keys when it clos
   await page.keyboard.type('needle');
   await expectEventually(() => page.locator('.found-text mark').allInnerTexts()).toEqual(['needle']);
   await page.locator('.found .record-link').click();
-  await expectEventually(() => seqShown(page)).toBe(1);
+  await expectEventually(() => shownSeq(page)).toBe(1);
   await page.keyboard.press('ArrowRight');
-  await expectEventually(() => seqShown(page)).toBe(2);
+  await expectEventually(() => shownSeq(page)).toBe(2);
   expect(await page.locator('.found').count()).toBe(0);
   await openedPage.close();
 });
@@ -177,7 +177,7 @@ test('marks and bars have a legend, also in the help, and the time of a gap stay
       },
     ),
   ]);
-  await opened(openedPage.page);
+  await waitUntilOpened(openedPage.page);
   const time = openedPage.page.locator('.sequence-time').last();
   const stamp = (await openedPage.page.locator('.sequence-stamp').last().boundingBox())!;
   const timeBox = (await time.boundingBox())!;
@@ -218,7 +218,7 @@ test('a sentence at the top summarizes the displayed record and links to its roo
   ]);
   const openedPage = await openPage(browser, [traceOf(life)]);
   const { page } = openedPage;
-  await opened(page);
+  await waitUntilOpened(page);
   const bar = page.locator('.verdict-bar');
   await bar.getByRole('button', { name: 'Previous finding' }).click();
   await bar.getByText('2 problems').click();

@@ -2,7 +2,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { launchBrowser, openPage } from '../browser/open-page.ts';
-import { opened } from '../browser/page-state.ts';
+import { waitUntilOpened } from '../browser/page-state.ts';
 import { takeView } from '../browser/pictures.ts';
 import { traceOf } from '../browser/written-trace.ts';
 import { sized } from '../harness/size-of-run.ts';
@@ -51,7 +51,7 @@ describe.each(sized({ short: screens.slice(0, 1), full: screens }))(
         hash: '#actor=supervisor',
       });
       const { page } = openedPage;
-      await opened(page);
+      await waitUntilOpened(page);
       for (const [view, show] of views) {
         // The small screen shows one pane at a time, and the dark theme only changes colors.
         if (view !== 'page' && (colorScheme === 'dark' || width < 1_000)) continue;

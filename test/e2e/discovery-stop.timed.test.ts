@@ -67,7 +67,7 @@ spec:
 interface Proxy {
   readonly stream: SotwStream | DeltaStream;
   /** Number of resources in each response, and of those removed by delta. */
-  readonly sizes: () => { readonly given: number; readonly taken: number }[];
+  readonly sizes: () => { readonly resourceCount: number; readonly removedCount: number }[];
 }
 
 /**
@@ -88,15 +88,18 @@ function connect(number: number, acknowledges = true): Proxy {
     stream.onResponse = ({ typeUrl, nonce, versionInfo }) =>
       acknowledges && stream.send({ typeUrl, responseNonce: nonce, versionInfo });
     for (const typeUrl of types) stream.send({ node, typeUrl });
-    return { stream, sizes: () => stream.responses.map(({ resources }) => ({ given: resources.length, taken: 0 })) };
+    return {
+      stream,
+      sizes: () => stream.responses.map(({ resources }) => ({ resourceCount: resources.length, removedCount: 0 })),
+    };
   }
   const stream = client.delta();
   stream.onResponse = ({ typeUrl, nonce }) => acknowledges && stream.send({ typeUrl, responseNonce: nonce });
   for (const typeUrl of types) stream.send({ node, typeUrl });
   const sizes = () =>
     stream.responses.map(({ resources, removedResources }) => ({
-      given: resources.length,
-      taken: removedResources.length,
+      resourceCount: resources.length,
+      removedCount: removedResources.length,
     }));
   return { stream, sizes };
 }
@@ -107,7 +110,9 @@ test(`a stopping control plane ends the streams of ${proxies} proxies together, 
     hopeless: () => discovery.hopeless(),
   });
   const sizesBefore = connectedProxies.map(({ sizes }) => sizes());
-  expect(sizesBefore.flat().every(({ given, taken }) => given > 0 && taken === 0)).toBe(true);
+  expect(sizesBefore.flat().every(({ resourceCount, removedCount }) => resourceCount > 0 && removedCount === 0)).toBe(
+    true,
+  );
 
   const signalledAt = performance.now();
   const endings = connectedProxies.map(async ({ stream }) => {

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { eventually } from '../harness/eventually.ts';
 import { FeatureMesh } from './features/harness/feature-mesh.ts';
-import { all } from './features/harness/gateway-objects.ts';
+import { joinDocuments } from './features/harness/gateway-objects.ts';
 import { destinationRule, gateway, serviceEntry, virtualService } from './features/harness/objects.ts';
 
 const page = readFileSync(join(packageRoot(), 'docs/changes-without-loss.md'), 'utf8');
@@ -34,17 +34,20 @@ beforeAll(async () => {
   });
   const port = await mesh.port();
   const backend = await mesh.http('cart');
-  const base = all(
+  const base = joinDocuments(
     serviceEntry(host, { port: 80, backends: [backend] }),
     gateway('front', { istio: 'edge' }, [{ port, protocol: 'HTTP', hosts: [host] }]),
   );
   const routesTo = (subset: string): string =>
     virtualService(host, { gateways: ['front'], http: [{ route: [{ destination: { host, subset } }] }] });
   const v1 = { name: 'v1', labels: { version: 'cart' } };
-  await mesh.apply({ 'a.yaml': base, 'b.yaml': all(destinationRule(host, { subsets: [v1] }), routesTo('v1')) });
+  await mesh.apply({
+    'a.yaml': base,
+    'b.yaml': joinDocuments(destinationRule(host, { subsets: [v1] }), routesTo('v1')),
+  });
   const trafficPolicy = { tls: { mode: 'MUTUAL', credentialName: 'missing' } };
   const v2 = { name: 'v2', labels: { version: 'cart' }, trafficPolicy };
-  mesh.write('b.yaml', all(destinationRule(host, { subsets: [v2] }), routesTo('v2')));
+  mesh.write('b.yaml', joinDocuments(destinationRule(host, { subsets: [v2] }), routesTo('v2')));
   env = {
     ...process.env,
     PATH: `${join(packageRoot(), 'bin')}:${process.env.PATH}`,

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { envoyVersion } from '../../src/agent/envoy/envoy-binary.ts';
 import { envoySupport, envoyVersionIn, newestEnvoy, oldestEnvoy } from '../../src/model/node/envoy-build.ts';
-import { oldestEnvoyVersion, otherEnvoyBinary, withoutV8Version } from '../fixtures/other-envoy.ts';
+import { oldestEnvoyVersion, otherEnvoyBinary, versionWithoutV8 } from '../fixtures/other-envoy.ts';
 import { eventually } from '../harness/eventually.ts';
 import { startMesh } from '../harness/mesh.ts';
 import { sized } from '../harness/size-of-run.ts';
@@ -14,10 +14,10 @@ import { acceptanceOf, CaseCertificates } from '../networking/envoy-acceptance.t
 import { conclude } from './conclude.ts';
 import { FeatureMesh } from './features/harness/feature-mesh.ts';
 import { gateway, object, serviceEntry, virtualService } from './features/harness/objects.ts';
-import { respondingWith } from './features/wasm-module.ts';
+import { respondingModule } from './features/wasm-module.ts';
 
 const isFull = sized({ short: false, full: true });
-const versions = sized({ short: [oldestEnvoyVersion], full: [oldestEnvoyVersion, withoutV8Version] });
+const versions = sized({ short: [oldestEnvoyVersion], full: [oldestEnvoyVersion, versionWithoutV8] });
 
 test('the supported range extends from the oldest to the newest tested Envoy version', () => {
   expect(envoyVersionIn(oldestEnvoyVersion)?.slice(0, 2)).toEqual(oldestEnvoy);
@@ -46,7 +46,7 @@ describe.each(versions)('Envoy %s', (version) => {
   });
 
   it('applies the failure policy of Wasm code while a newer Envoy runs the code', async () => {
-    writeFileSync(join(folder, 'code.wasm'), respondingWith(418));
+    writeFileSync(join(folder, 'code.wasm'), respondingModule(418));
     const mesh = await FeatureMesh.start({
       proxies: { old: { binary }, new: { type: 'router', labels: { app: 'new' } } },
       explains: false,

@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { timesSent } from '../harness/check-traces.ts';
+import { countSentEvents } from '../harness/check-traces.ts';
 import { endOf, envoysIn, readyAgent, startAgent } from '../harness/contained-agent.ts';
 import { eventually } from '../harness/eventually.ts';
 import { loggedLine } from '../harness/logged-line.ts';
@@ -83,7 +83,7 @@ describe('other signals to the launcher', () => {
       },
       { everyMs: 3, hopeless: () => agent.container.program.hopeless() },
     );
-    expect(timesSent(join(agent.container.cwd, 'agent.trace'), 'epoch.failed')).toBe(0);
+    expect(countSentEvents(join(agent.container.cwd, 'agent.trace'), 'epoch.failed')).toBe(0);
   });
 
   test('SIGHUP, SIGUSR1 and SIGUSR2 reach the agent, and SIGHUP restarts Envoy', async () => {

@@ -6,7 +6,7 @@ import { connect } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createAuthority } from '../certs/authority.ts';
 import { freePorts } from '../harness/free-ports.ts';
-import { seen, sendRequest, startBackend, startProxy } from '../networking/traffic.ts';
+import { fetchSeen, sendRequest, startBackend, startProxy } from '../networking/traffic.ts';
 
 describe('a gateway with generated configuration', () => {
   const cleanups: (() => void | Promise<void>)[] = [];
@@ -41,7 +41,7 @@ describe('a gateway with generated configuration', () => {
   it('splits requests by weight', async () => {
     const counts: Record<string, number> = {};
     for (let request = 0; request < 200; request++) {
-      const { backend } = await seen(http, '/', host);
+      const { backend } = await fetchSeen(http, '/', host);
       counts[backend] = (counts[backend] ?? 0) + 1;
     }
     // v1 gets 70 % of the requests; the bounds are six standard deviations away.
@@ -50,15 +50,15 @@ describe('a gateway with generated configuration', () => {
   });
 
   it('matches headers, absent headers, and query parameters', async () => {
-    expect((await seen(http, '/', { ...host, 'x-version': 'v2' })).backend).toBe('v2');
+    expect((await fetchSeen(http, '/', { ...host, 'x-version': 'v2' })).backend).toBe('v2');
     expect((await sendRequest(http, '/guarded', { ...host, 'x-off': 'yes' })).status).toBe(403);
-    expect((await seen(http, '/guarded', host)).backend).toBe('v1');
-    expect((await seen(http, '/guarded', { ...host, 'x-off': 'no' })).backend).toBe('v1');
-    expect((await seen(http, '/?to=v2', host)).backend).toBe('v2');
+    expect((await fetchSeen(http, '/guarded', host)).backend).toBe('v1');
+    expect((await fetchSeen(http, '/guarded', { ...host, 'x-off': 'no' })).backend).toBe('v1');
+    expect((await fetchSeen(http, '/?to=v2', host)).backend).toBe('v2');
   });
 
   it('rewrites path and host, and changes headers of requests and responses', async () => {
-    const { url, headers } = await seen(http, '/old/page', { ...host, 'x-gone': '1' });
+    const { url, headers } = await fetchSeen(http, '/old/page', { ...host, 'x-gone': '1' });
     expect(url).toBe('/new/page');
     expect(headers).toMatchObject({ host: 'rewritten.test', 'x-set': 'set' });
     expect(headers).not.toHaveProperty('x-gone');
@@ -72,7 +72,7 @@ describe('a gateway with generated configuration', () => {
     expect(await sendRequest(http, '/teapot', host)).toMatchObject({ status: 418, body: 'short and stout' });
     expect((await sendRequest(http, '/abort', host)).status).toBe(555);
     const start = performance.now();
-    await seen(http, '/slow', host);
+    await fetchSeen(http, '/slow', host);
     expect(performance.now() - start).toBeGreaterThanOrEqual(290); // Clocks differ slightly.
   });
 
@@ -219,16 +219,16 @@ describe('a sidecar with generated configuration and without redirection', () =>
   });
 
   it('forwards requests of its ingress listener to the application', async () => {
-    expect((await seen(inbound, '/in', { host: 'whatever' })).backend).toBe('application');
+    expect((await fetchSeen(inbound, '/in', { host: 'whatever' })).backend).toBe('application');
   });
 
   it('sends requests on its egress listener to the service, and rejects hosts that the listener does not import', async () => {
-    expect((await seen(outbound, '/out', { host: 'other.test' })).backend).toBe('other');
+    expect((await fetchSeen(outbound, '/out', { host: 'other.test' })).backend).toBe('other');
     expect((await sendRequest(outbound, '/out', { host: 'hidden.test' })).status).toBe(502);
   });
 
   it('forwards TCP', async () => {
-    expect((await seen(tcp, '/tcp')).backend).toBe('other');
+    expect((await fetchSeen(tcp, '/tcp')).backend).toBe('other');
   });
 });
 

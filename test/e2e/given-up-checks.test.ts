@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { awaitsSecret } from './features/harness/awaits-secret.ts';
 import { FeatureMesh } from './features/harness/feature-mesh.ts';
-import { all } from './features/harness/gateway-objects.ts';
+import { joinDocuments } from './features/harness/gateway-objects.ts';
 import { destinationRule, gateway, object, serviceEntry, virtualService } from './features/harness/objects.ts';
 import { sendRequest } from './features/harness/requests.ts';
 
@@ -52,7 +52,7 @@ test('pending authorization checks survive when another cluster is abandoned aft
   ]);
   const ports = await mesh.ports(...proxies);
   const files = {
-    'gateways.yaml': all(
+    'gateways.yaml': joinDocuments(
       ...proxies.map((name) =>
         gateway(name, { edge: name }, [{ port: ports[name], protocol: 'HTTP', hosts: ['*.shop.test'] }]),
       ),

@@ -4,7 +4,7 @@ import { eventually } from '../harness/eventually.ts';
 import { awaitsSecret } from './features/harness/awaits-secret.ts';
 import type { HttpBackend } from './features/harness/backends.ts';
 import { FeatureMesh } from './features/harness/feature-mesh.ts';
-import { all } from './features/harness/gateway-objects.ts';
+import { joinDocuments } from './features/harness/gateway-objects.ts';
 import { destinationRule, gateway, serviceEntry, virtualService } from './features/harness/objects.ts';
 import { sendRequest } from './features/harness/requests.ts';
 
@@ -35,7 +35,7 @@ beforeAll(async () => {
 afterAll(() => mesh?.stop());
 
 const gateways = (): string =>
-  all(
+  joinDocuments(
     ...proxies.map((name) =>
       gateway(name, { edge: name }, [{ port: ports[name], protocol: 'HTTP', hosts: ['*.shop.test'] }]),
     ),
@@ -43,7 +43,7 @@ const gateways = (): string =>
 
 /** A service whose routes lead to its only subset. Envoy acknowledges the cluster after it has resolved the host name. */
 function shop(host: string, subset: string, rule: object = {}): string {
-  return all(
+  return joinDocuments(
     serviceEntry(host, { port: 80, backends: [backend], spec: { resolution: 'DNS' } }).replaceAll(
       `address: ${backend.address}`,
       'address: localhost',
@@ -66,7 +66,7 @@ async function abandoned(): Promise<number> {
 }
 
 test('Envoy acknowledges clusters again after one is abandoned, and changes of other clusters are not delayed', async () => {
-  mesh.write('broken.yaml', all(shop(broken, 'v2'), awaitsSecret(`outbound|80|v2|${broken}`)));
+  mesh.write('broken.yaml', joinDocuments(shop(broken, 'v2'), awaitsSecret(`outbound|80|v2|${broken}`)));
   await eventually(
     'each Envoy warms the cluster',
     async () => Math.min(...(await Promise.all(proxies.map(warming)))) === 1,
@@ -92,7 +92,7 @@ test('Envoy acknowledges clusters again after one is abandoned, and changes of o
   expect(await abandoned()).toBe(proxies.length);
   // The next version waits for the same certificate, while Envoy uses the version that was given up.
   const longer = { trafficPolicy: { connectionPool: { tcp: { connectTimeout: '7s' } } } };
-  mesh.write('broken.yaml', all(shop(broken, 'v2', longer), awaitsSecret(`outbound|80|v2|${broken}`)));
+  mesh.write('broken.yaml', joinDocuments(shop(broken, 'v2', longer), awaitsSecret(`outbound|80|v2|${broken}`)));
   await eventually('the next form is given up', async () => (await abandoned()) === 2 * proxies.length);
   await eventually(
     'no Envoy warms a cluster',

@@ -8,7 +8,7 @@ import {
   type InboundPlace,
   plain,
   startInboundListener,
-  until,
+  waitUntil,
 } from '../networking/inbound-listener.ts';
 
 /** The port in the golden case without a declared protocol. */
@@ -42,7 +42,7 @@ describe.each<[string, Omit<InboundPlace, 'of'>]>([
     inbound.application.received.length = 0;
     const client = connectTls({ host: '127.0.0.1', port: inbound.port, rejectUnauthorized: false });
     client.on('error', () => client.destroy());
-    await until(() => inbound.application.received.length > 0);
+    await waitUntil(() => inbound.application.received.length > 0);
     client.destroy();
     // A TLS handshake record.
     expect(inbound.application.received[0]?.[0]).toBe(0x16);

@@ -13,7 +13,7 @@ import {
   type InboundPlace,
   plain,
   startInboundListener,
-  until,
+  waitUntil,
 } from '../networking/inbound-listener.ts';
 
 const authority = createAuthority();
@@ -88,7 +88,7 @@ describe('a port in permissive mode', () => {
     inbound().application.received.length = 0;
     const client = mutual(inbound().port, 'http/1.1');
     client.on('error', () => client.destroy());
-    await until(() => inbound().application.received.length > 0);
+    await waitUntil(() => inbound().application.received.length > 0);
     client.destroy();
     expect(inbound().application.received[0]?.[0]).toBe(0x16);
   });

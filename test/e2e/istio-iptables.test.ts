@@ -11,9 +11,9 @@ import { type CommandResult, type NetworkSide, PodNetwork } from '../harness/pod
 import { programFile } from '../harness/program-files.ts';
 import {
   application,
-  elsewhere,
   expectResponses,
   other,
+  outsideAddress,
   ownAddress,
   podNetwork,
   proxy,
@@ -64,7 +64,7 @@ test('istio-iptables redirects all connections except excluded and local ones an
     });
   }
   await expectResponses(pod, application, {
-    [`tcp ${elsewhere} 80`]: `80 for ${elsewhere}:80`,
+    [`tcp ${outsideAddress} 80`]: `80 for ${outsideAddress}:80`,
     'tcp 127.0.0.1 8080': '8080 for 127.0.0.1:8080',
     'tcp ::1 8080': '8080 for ::1:8080',
   });
@@ -79,7 +79,7 @@ test('include lists redirect only the listed connections', async () => {
     [`tcp ${ownAddress.v6} 8080`]: `8080 for ${ownAddress.v6}:8080`,
   });
   await expectResponses(pod, application, {
-    [`tcp ${elsewhere} 80`]: `15001 for ${elsewhere}:80`,
+    [`tcp ${outsideAddress} 80`]: `15001 for ${outsideAddress}:80`,
     [`tcp ${other.v4} 443`]: `15001 for ${other.v4}:443`,
     [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80`,
   });
@@ -117,7 +117,7 @@ describe('DNS capture', () => {
       });
       await expectResponses(pod, proxy, { [`udp ${server} 53`]: '53', [`tcp ${server} 53`]: `53 for ${server}:53` });
     }
-    await expectResponses(pod, application, { [`udp ${elsewhere} 53`]: '53' });
+    await expectResponses(pod, application, { [`udp ${outsideAddress} 53`]: '53' });
     // A query of an application and one of the agent from the same port each get their own response.
     for (const [server, port] of [
       [other.v4, 5555],
@@ -131,7 +131,7 @@ describe('DNS capture', () => {
 
   test('redirects queries to any other server with --capture-all-dns', async () => {
     const { pod } = await withNameServer('--capture-all-dns');
-    await expectResponses(pod, application, { [`udp ${elsewhere} 53`]: '15053', [`udp ${other.v4} 53`]: '15053' });
+    await expectResponses(pod, application, { [`udp ${outsideAddress} 53`]: '15053', [`udp ${other.v4} 53`]: '15053' });
   });
 });
 

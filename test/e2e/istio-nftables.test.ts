@@ -8,10 +8,10 @@ import { requireIptables } from '../harness/iptables.ts';
 import {
   application,
   applyIn,
-  elsewhere,
   emptyPodNetwork,
   expectResponses,
   other,
+  outsideAddress,
   ownAddress,
   podNetwork,
   proxy,
@@ -57,7 +57,7 @@ describe.each(renderers)('istio-iptables %s', (_, renderer) => {
       });
     }
     await expectResponses(pod, application, {
-      [`tcp ${elsewhere} 80`]: `80 for ${elsewhere}:80`,
+      [`tcp ${outsideAddress} 80`]: `80 for ${outsideAddress}:80`,
       'tcp 127.0.0.1 8080': '8080 for 127.0.0.1:8080',
       'tcp ::1 8080': '8080 for ::1:8080',
     });
@@ -74,12 +74,12 @@ describe.each(renderers)('istio-iptables %s', (_, renderer) => {
       [`tcp ${ownAddress.v6} 8080`]: `8080 for ${ownAddress.v6}:8080`,
     });
     await expectResponses(pod, application, {
-      [`tcp ${elsewhere} 80`]: `15001 for ${elsewhere}:80`,
+      [`tcp ${outsideAddress} 80`]: `15001 for ${outsideAddress}:80`,
       [`tcp ${other.v4} 443`]: `15001 for ${other.v4}:443`,
       [`tcp ${other.v6} 443`]: `443 for ${other.v6}:443`,
       [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80`,
     });
-    await expectResponses(pod, 3000, { [`tcp ${elsewhere} 80`]: `80 for ${elsewhere}:80` });
+    await expectResponses(pod, 3000, { [`tcp ${outsideAddress} 80`]: `80 for ${outsideAddress}:80` });
   });
 
   test('redirects no connections of an excluded interface', async () => {
@@ -113,12 +113,12 @@ describe.each(renderers)('istio-iptables %s', (_, renderer) => {
       await expectResponses(pod, proxy, { [`udp ${server} 53 ${port}`]: '53' });
       await expectResponses(pod, application, { [`udp ${server} 53 ${port}`]: '15053' });
     }
-    await expectResponses(pod, application, { [`udp ${elsewhere} 53`]: '53' });
+    await expectResponses(pod, application, { [`udp ${outsideAddress} 53`]: '53' });
     await applyIn(pod, {
       ...{ ...renderer, outboundRanges: '*', redirectDns: true, captureAllDns: true, forceIpv6: 'true' },
       ...{ reconcile: true },
     });
-    await expectResponses(pod, application, { [`udp ${elsewhere} 53`]: '15053', [`udp ${other.v4} 53`]: '15053' });
+    await expectResponses(pod, application, { [`udp ${outsideAddress} 53`]: '15053', [`udp ${other.v4} 53`]: '15053' });
   });
 
   test('does not redirect port 53 over TCP or UDP if the port is excluded', async () => {

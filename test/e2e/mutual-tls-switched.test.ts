@@ -9,7 +9,7 @@ import { type LoadRun, startLoad } from '../load/load-process.ts';
 import type { LoadReport } from '../load/report.ts';
 import { BackendsProcess } from './changes-without-loss/backends-process.ts';
 import { FeatureMesh } from './features/harness/feature-mesh.ts';
-import { all } from './features/harness/gateway-objects.ts';
+import { joinDocuments } from './features/harness/gateway-objects.ts';
 import { destinationRule, object, serviceEntry, virtualService } from './features/harness/objects.ts';
 
 const clients = { near: '127.0.5.1', far: '127.0.5.2' } as const;
@@ -69,7 +69,7 @@ function workloads(): string {
     }));
   const sidecar = (app: string, spec: object): string =>
     object('networking.istio.io/v1', 'Sidecar', 'shop', app, { workloadSelector: { labels: { app } }, ...spec });
-  return all(
+  return joinDocuments(
     ...Object.entries(clients).map(([app, bind]) => sidecar(app, { egress: egress(bind) })),
     ...Object.entries(servers).map(([app, bind]) =>
       sidecar(app, { egress: [{ hosts: ['~/*'] }], ingress: ingress(bind) }),
@@ -104,7 +104,7 @@ function configOf({ server, client }: Step): string {
   const rules = services.map(([name, protocol]) =>
     destinationRule(hostOf(name, protocol), { trafficPolicy: { tls: { mode: client } } }),
   );
-  return all(
+  return joinDocuments(
     workloads(),
     object('security.istio.io/v1', 'PeerAuthentication', 'shop', 'default', { mtls: { mode: server } }),
     ...(client === undefined ? [] : rules),

@@ -8,7 +8,7 @@ import { startLoad } from '../load/load-process.ts';
 import { plainKinds, type World } from './changes-without-loss/change-kinds.ts';
 import type { HttpBackend } from './features/harness/backends.ts';
 import { FeatureMesh } from './features/harness/feature-mesh.ts';
-import { all } from './features/harness/gateway-objects.ts';
+import { joinDocuments } from './features/harness/gateway-objects.ts';
 import { object } from './features/harness/objects.ts';
 
 const addresses = { sotw: '127.0.6.1', delta: '127.0.6.2' } as const;
@@ -53,7 +53,7 @@ function configOf(generation: number): string {
       ],
     }),
   );
-  return all(...sidecars, inbound.config(generation, { backend: backend.port } as World));
+  return joinDocuments(...sidecars, inbound.config(generation, { backend: backend.port } as World));
 }
 
 const hasPrevious = async (proxy: (typeof proxies)[number]): Promise<boolean> =>

@@ -66,7 +66,7 @@ class NameClient {
   queryCount = 0;
   readonly responses = new Map<number, number>();
   /** Several open sockets: a single one could not buffer all responses of a new agent. */
-  readonly #lasting: readonly Socket[] = Array.from({ length: 16 }, () => this.#openSocket());
+  readonly #openSockets: readonly Socket[] = Array.from({ length: 16 }, () => this.#openSocket());
   #isOver = false;
   readonly #run: Promise<void>;
 
@@ -84,7 +84,7 @@ class NameClient {
       const id = ++this.queryCount;
       const query = encode({ type: 'query', id, questions: [{ type: 'A', name: sampleHost }] });
       // Every second query uses a new socket, because the kernel assigns each client address to one of two sockets that share a port.
-      const socket = id % 2 === 0 ? this.#lasting[(id / 2) % this.#lasting.length]! : this.#openQuerySocket();
+      const socket = id % 2 === 0 ? this.#openSockets[(id / 2) % this.#openSockets.length]! : this.#openQuerySocket();
       socket.send(query, port, '127.0.0.1');
       await sleep(4);
     }
@@ -104,7 +104,7 @@ class NameClient {
     await this.#run;
     const limit = performance.now() + queryTimeoutMs;
     while (this.responses.size < this.queryCount && performance.now() < limit) await sleep(20);
-    for (const socket of this.#lasting) socket.close();
+    for (const socket of this.#openSockets) socket.close();
     const emptyCount = [...this.responses.values()].filter((count) => count === 0).length;
     return { queryCount: this.queryCount, lost: this.queryCount - this.responses.size, empty: emptyCount };
   }

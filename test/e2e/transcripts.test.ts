@@ -7,7 +7,7 @@ import { eventually } from '../harness/eventually.ts';
 import { linesOf, loggedLine } from '../harness/logged-line.ts';
 import { type AgentProgram, type ContainedSidecar, Mesh } from '../harness/mesh.ts';
 import type { Program } from '../harness/program.ts';
-import { expectTranscript, type ProgramOutput, troubles } from '../harness/transcript.ts';
+import { expectTranscript, type ProgramOutput, problemLines } from '../harness/transcript.ts';
 
 let mesh: Mesh;
 let sidecar: ContainedSidecar;
@@ -41,7 +41,7 @@ const linesSince = (program: Program): string[] => program.lines.slice(seenLineC
 /** @param shell output of the launcher's shell about a killed child */
 function expectHealthy(scene: string, shell: readonly string[] = []): void {
   const outputs = outputSince();
-  expect(troubles(outputs)).toEqual(shell);
+  expect(problemLines(outputs)).toEqual(shell);
   expectTranscript(scene, outputs);
 }
 
@@ -90,13 +90,13 @@ test('no warning is logged when watched certificate files or a workload certific
   const outputs = outputSince({ workload });
   await workload.program.stop();
   outputSince();
-  expect(troubles(outputs)).toEqual([]);
+  expect(problemLines(outputs)).toEqual([]);
   expectTranscript('certificate-rotation', outputs);
 });
 
 /** Events of the warnings and errors of a program in this scene. */
 const troubleEvents = (program: Program): string[] =>
-  troubles([{ program: '', lines: linesSince(program) }]).map((line) => JSON.parse(line.slice(2)).event);
+  problemLines([{ program: '', lines: linesSince(program) }]).map((line) => JSON.parse(line.slice(2)).event);
 
 test('an invalid object and an invalid certificate file are logged as one error each, and so is their repair', async () => {
   const [controlPlane, gateway] = [mesh.discovery!.program, mesh.gateway!.program];
@@ -122,7 +122,7 @@ test('one message is logged for a bootstrap override that Envoy rejects, and the
   const workload = await mesh.startExtraAgent([], env);
   expect(await workload.program.exited, workload.program.lines.join('\n')).toMatchObject({ code: 255 });
   const outputs = outputSince({ workload }).filter(({ program }) => program === 'workload');
-  expect(troubles(outputs).filter((line) => line.includes('override'))).toHaveLength(1);
+  expect(problemLines(outputs).filter((line) => line.includes('override'))).toHaveLength(1);
   expectTranscript('rejected-override', outputs);
 });
 

@@ -13,7 +13,7 @@ import { dockerConfig, ImageRegistry, tarLayer, wasmLayer } from '../harness/ima
 import { linesOf } from '../harness/logged-line.ts';
 import { Mesh } from '../harness/mesh.ts';
 import { conclude } from './conclude.ts';
-import { respondingWith } from './features/wasm-module.ts';
+import { respondingModule } from './features/wasm-module.ts';
 
 let mesh: Mesh | undefined;
 let server: Server | undefined;
@@ -77,8 +77,8 @@ async function rejection(): Promise<string> {
 test.each([false, true])(
   'the agent fetches a module, keeps it while its server is unavailable, and reports a wrong checksum (delta %s)',
   async (delta) => {
-    const code = respondingWith(418);
-    const origin = await serve({ '/418': code, '/429': respondingWith(429) });
+    const code = respondingModule(418);
+    const origin = await serve({ '/418': code, '/429': respondingModule(429) });
     mesh = await Mesh.create({ delta, sidecar: false, env: { ALLOWED_CIDRS_IN_WASM_URLS: '127.0.0.0/8' } });
     await mesh.startAll();
     await eventuallyResponds(200);
@@ -114,7 +114,7 @@ test.each([false, true])(
 );
 
 test('the agent does not fetch a module from a loopback address unless the network is allowed', async () => {
-  const origin = await serve({ '/418': respondingWith(418) });
+  const origin = await serve({ '/418': respondingModule(418) });
   mesh = await Mesh.create({ sidecar: false });
   await mesh.startAll();
   applyPlugin({ url: `${origin}/418`, failStrategy: 'FAIL_OPEN' });
@@ -154,7 +154,7 @@ test.each([false, true])(
   "the agent pulls a private image with the plugin's pull secret, which no other proxy receives (delta %s)",
   async (delta) => {
     const env = await privateRegistry();
-    registry!.push('team/plugin', 'v1', [tarLayer(respondingWith(418))]);
+    registry!.push('team/plugin', 'v1', [tarLayer(respondingModule(418))]);
     mesh = await Mesh.create({ delta, sidecar: false, mutualTls: true, env });
     await mesh.startAll();
     await eventuallyResponds(200);
@@ -166,7 +166,7 @@ test.each([false, true])(
     expect(registry!.authorizations.some((one) => one.startsWith('Basic '))).toBe(true);
 
     // The tag now refers to another image; the policy Always pulls it when the plugin changes.
-    registry!.push('team/plugin', 'v1', [wasmLayer(respondingWith(429))]);
+    registry!.push('team/plugin', 'v1', [wasmLayer(respondingModule(429))]);
     applyPlugin({ url: `oci://${image}:v1`, imagePullSecret: 'pull', imagePullPolicy: 'Always' });
     await eventuallyResponds(429);
 
@@ -210,7 +210,7 @@ test.each([false, true])(
     const reason = (tag: string): string =>
       `extension demo.answers: failed to fetch Wasm module ${image}:${tag}: http://${registry!.host}/v2/plugin/manifests/${tag}: status must be 200, got 404`;
     await eventually('the plugin is rejected', async () => (await rejection()).includes(reason('v1')));
-    registry.push('plugin', 'v1', [wasmLayer(respondingWith(418))]);
+    registry.push('plugin', 'v1', [wasmLayer(respondingModule(418))]);
     await eventuallyResponds(418);
     await eventually('the plugin is accepted', async () => (await rejection()) === '');
 
@@ -218,7 +218,7 @@ test.each([false, true])(
     applyPlugin({ url: `${image}:v2` });
     await eventually('the plugin is rejected', async () => (await rejection()).includes(reason('v2')));
     expect(await status()).toBe(418);
-    registry.push('plugin', 'v2', [wasmLayer(respondingWith(429))]);
+    registry.push('plugin', 'v2', [wasmLayer(respondingModule(429))]);
     await eventuallyResponds(429);
     await eventually('the plugin is accepted', async () => (await rejection()) === '');
   },

@@ -8,7 +8,7 @@ import type { Draw } from '../random-config/draw.ts';
 import { chainsOf } from './configuration.ts';
 import { clientAddresses } from './namespace.ts';
 import { withUnusualProperty } from './unusual-requests.ts';
-import type { HeaderWord, Words } from './words.ts';
+import type { MatchedField, Words } from './words.ts';
 
 /** Signs the tokens of clients. */
 export class TokenKeys {
@@ -37,7 +37,7 @@ export interface DrawContext {
   readonly proxyAddress: string;
 }
 
-interface Place {
+interface ConnectionTarget {
   /** Whether the configuration names the address and port, so that the catch-all does not accept the connection. */
   readonly isExpected: boolean;
   readonly listener: Listener;
@@ -93,8 +93,8 @@ export function drawQuestion(context: DrawContext): Question {
  * Addresses and ports where listeners accept connections. For listeners that receive redirected connections: original
  * destinations.
  */
-function placesOf({ configuration, draw, proxyAddress }: DrawContext): Place[] {
-  return configuration.listeners.flatMap((listener): Place[] => {
+function placesOf({ configuration, draw, proxyAddress }: DrawContext): ConnectionTarget[] {
+  return configuration.listeners.flatMap((listener): ConnectionTarget[] => {
     const hostAddress = listener.address?.address;
     if (hostAddress?.case !== 'socketAddress' || listener.udpListenerConfig !== undefined) return [];
     const { address, portSpecifier } = hostAddress.value;
@@ -167,7 +167,7 @@ function drawHttp(context: DrawContext, http2: boolean): HttpQuestion {
   };
 }
 
-function valueFor({ values }: HeaderWord, draw: Draw): string {
+function valueFor({ values }: MatchedField, draw: Draw): string {
   return draw.chance(0.8) && values.length > 0 ? draw.pick(values) : draw.pick(['other', 'x', '1']);
 }
 

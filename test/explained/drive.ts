@@ -12,7 +12,7 @@ import { eventually } from '../harness/eventually.ts';
 import { type RealEnvoy, startRealEnvoy } from '../networking/ads-envoy.ts';
 import { startAdsStandIn } from '../networking/ads-stand-in.ts';
 import { asJson, generate, readCase } from '../networking/case.ts';
-import { type CaseCertificates, secretNames, secretOf, settled } from '../networking/envoy-acceptance.ts';
+import { type CaseCertificates, secretNames, secretOf, waitUntilSettled } from '../networking/envoy-acceptance.ts';
 import { Draw } from '../random-config/draw.ts';
 import { configurationOf, instrument } from './configuration.ts';
 import { differencesOf, type Logged } from './differences.ts';
@@ -71,7 +71,7 @@ export async function compareCase(
   const flags = ['--file-flush-interval-msec', '20'];
   const envoy = await startRealEnvoy(ads.port, golden.proxy, { flags });
   try {
-    await settled(envoy, ads);
+    await waitUntilSettled(envoy, ads);
     await eventually('workers accept connections', () => isListening(envoy, resources.listeners.length), {
       everyMs: 20,
     });

@@ -11,7 +11,7 @@ const responseLimitMs = 3_000;
 /** Node's default of 64 KiB is less than the headers that exceed Envoy's limit. */
 const maxHeaderBytes = 2 ** 20;
 
-export interface Sent {
+export interface SendResult {
   /** `false` if the connection was refused. */
   readonly isConnected: boolean;
 }
@@ -25,7 +25,7 @@ export interface ClientOptions {
 export async function send(
   { destination, source, tls, http }: Question,
   { certificate, proxyProtocol }: ClientOptions,
-): Promise<Sent> {
+): Promise<SendResult> {
   const from = { localAddress: source!.address, localPort: source!.port };
   const raw = connectTcp({ host: destination.address!, port: destination.port, ...from });
   raw.on('error', () => {});

@@ -3,7 +3,7 @@
  */
 import type { JsonValue } from '@bufbuild/protobuf';
 
-export interface HeaderWord {
+export interface MatchedField {
   readonly name: string;
   /** Matched values; empty if only presence is matched. */
   readonly values: readonly string[];
@@ -12,8 +12,8 @@ export interface HeaderWord {
 export interface Words {
   readonly domains: readonly string[];
   readonly paths: readonly string[];
-  readonly headers: readonly HeaderWord[];
-  readonly parameters: readonly HeaderWord[];
+  readonly headers: readonly MatchedField[];
+  readonly parameters: readonly MatchedField[];
   /** SPIFFE IDs of clients. */
   readonly principals: readonly string[];
   readonly tokens: readonly {
@@ -85,7 +85,7 @@ export function wordsOf(resources: readonly JsonValue[]): Words {
   };
 }
 
-function wordsFrom(valuesByName: ReadonlyMap<string, ReadonlySet<string>>): HeaderWord[] {
+function wordsFrom(valuesByName: ReadonlyMap<string, ReadonlySet<string>>): MatchedField[] {
   return [...valuesByName].map(([name, values]) => ({ name, values: [...values] }));
 }
 

@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { knownAnnotations, knownLabels, type MetadataKey } from '../../src/model/kinds/metadata-keys.ts';
+import { annotationKeys, labelKeys, type MetadataKey } from '../../src/model/kinds/metadata-keys.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import type { FieldSubject } from './effects.ts';
 import { fieldsWithin, type SchemaField } from './schema-fields.ts';
@@ -94,8 +94,8 @@ it('docs/compatibility.md has the field rows generated from the marks in the dec
   expect(textAfter, `${file} has the markers ${startMarker} and ${end}`).toBeDefined();
   const rows = [
     ...subjects.map(rowsOf),
-    ...rowsOfMetadata('annotations', knownAnnotations),
-    ...rowsOfMetadata('labels', knownLabels),
+    ...rowsOfMetadata('annotations', annotationKeys),
+    ...rowsOfMetadata('labels', labelKeys),
   ];
   const current = `${head}${startMarker}${introduction}${rows.join('\n')}\n${end}${textAfter}`;
   if (update) writeFileSync(file, current);

@@ -22,15 +22,15 @@ const service: WorldObject = {
   },
 };
 
-type Make = (part: object) => WorldObject;
+type BuildObject = (part: object) => WorldObject;
 
 const kind =
-  (name: string, apiVersion: string, specOf: (part: object) => object): Make =>
+  (name: string, apiVersion: string, specOf: (part: object) => object): BuildObject =>
   (fragment) => ({ apiVersion, kind: name, metadata: { name: 'b', namespace: 'shop' }, spec: specOf(fragment) });
 
 const networking = 'networking.istio.io/v1';
 const http = kind('VirtualService', networking, (route) => ({ hosts: ['a.test'], http: [route] }));
-const policy = (of: (part: object) => object): Make =>
+const policy = (of: (part: object) => object): BuildObject =>
   kind('DestinationRule', networking, (fragment) => ({
     host: 'a.test',
     workloadSelector: { matchLabels: { app: 'web' } },
@@ -50,7 +50,7 @@ const directReply = { directResponse: { status: 200 } };
 const forward = { route: [{ destination }] };
 const hash = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
 
-type Row = readonly [make: Make, base: object, field: object];
+type Row = readonly [make: BuildObject, base: object, field: object];
 
 const rowsWithoutEffect: readonly Row[] = [
   ...[redirect, directReply].flatMap((base): Row[] => [

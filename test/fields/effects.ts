@@ -7,7 +7,7 @@ import type { Decoder } from '../../src/model/fields/decode.ts';
 import { kinds } from '../../src/model/kinds/index.ts';
 import { meshConfigPart, readMeshConfig } from '../../src/model/mesh/mesh-config.decode.ts';
 import { otherValues } from './other-values.ts';
-import { addPlaces, fieldsWithin, type Place, type SchemaField, valueAt, withValueAt } from './schema-fields.ts';
+import { addPlaces, fieldsWithin, type SchemaField, type ValuePath, valueAt, withValueAt } from './schema-fields.ts';
 import { type FieldWorld, type Output, outputOf, type WorldObject } from './world.ts';
 
 /** A kind, or the mesh configuration. */
@@ -31,7 +31,7 @@ const maxTriesAtOnePlace = 5;
 export interface FieldOccurrence {
   readonly world: FieldWorld;
   readonly specimen: Specimen;
-  readonly place: Place;
+  readonly place: ValuePath;
 }
 
 export function subjectOfKind(name: keyof typeof kinds): FieldSubject {
@@ -92,7 +92,7 @@ export class Effects {
     const occurrencesByPath = new Map<string, FieldOccurrence[][]>();
     for (const world of this.#worlds)
       for (const specimen of specimensIn(world)) {
-        const placesByPath = new Map<string, Place[]>();
+        const placesByPath = new Map<string, ValuePath[]>();
         addPlaces(decoder, specimen.value, placesByPath);
         for (const [path, all] of placesByPath)
           occurrencesByPath.set(path, [

@@ -12,12 +12,12 @@ import { Draw } from '../random-config/draw.ts';
 import { Effects, type FieldSubject, leavesOf, subjectOfKind } from './effects.ts';
 import { addPlaces, parentOf, type SchemaField, shapeOf, withValueAt } from './schema-fields.ts';
 import { subjects } from './subjects.ts';
-import { unobserved } from './unobserved.ts';
+import { unobservedFields } from './unobserved.ts';
 import { readWorlds } from './world.ts';
 
 const effects = new Effects(readWorlds());
 
-const exceptionOf = (field: string) => unobserved.find((exception) => exception.field.test(field));
+const exceptionOf = (field: string) => unobservedFields.find((exception) => exception.field.test(field));
 
 /** The error in the mark of a field; `undefined` if the mark is correct. */
 function markErrorOf(
@@ -150,10 +150,10 @@ describe('exceptions', () => {
   const fields = subjects.flatMap((subject) => leavesOf(subject).map(({ path }) => `${subject.name} ${path}`));
 
   it('each exception matches an existing field', () => {
-    expect(unobserved.filter(({ field }) => !fields.some((name) => field.test(name)))).toEqual([]);
+    expect(unobservedFields.filter(({ field }) => !fields.some((name) => field.test(name)))).toEqual([]);
   });
 
-  const read = unobserved.flatMap(({ field, readBy }) =>
+  const read = unobservedFields.flatMap(({ field, readBy }) =>
     Array.isArray(readBy) ? [[field.source, ...readBy] as const] : [],
   );
   it.each(read)('the field of the exception %s is read by %s', (_, file, text) => {
@@ -165,7 +165,7 @@ describe('exceptions', () => {
   const namedFields = subjects.flatMap((subject) =>
     leavesOf(subject).map((field) => ({ name: `${subject.name} ${field.path}`, subject: subject.name, field })),
   );
-  it.each(unobserved.map((exception) => [exception.field.source, exception] as const))(
+  it.each(unobservedFields.map((exception) => [exception.field.source, exception] as const))(
     'the exception %s is needed and its reason is correct',
     (_, { field: pattern, readBy }) => {
       for (const { name, subject, field } of namedFields.filter((one) => pattern.test(one.name))) {

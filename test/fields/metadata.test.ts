@@ -6,22 +6,22 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type KindName, kinds } from '../../src/model/kinds/index.ts';
-import { knownAnnotations, knownLabels } from '../../src/model/kinds/metadata-keys.ts';
+import { annotationKeys, labelKeys } from '../../src/model/kinds/metadata-keys.ts';
 import { metadataWarnings } from '../../src/model/kinds/metadata-warnings.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { type FieldWorld, outputOf, readWorlds, type WorldObject } from './world.ts';
 
-const tables = { annotations: knownAnnotations, labels: knownLabels } as const;
-type Part = keyof typeof tables;
+const tables = { annotations: annotationKeys, labels: labelKeys } as const;
+type MetadataPart = keyof typeof tables;
 type Texts = Readonly<Record<string, string>>;
 
-interface Use {
-  readonly part: Part;
+interface KeyUse {
+  readonly part: MetadataPart;
   readonly key: string;
   readonly kind: KindName;
 }
 
-const uses: readonly Use[] = (['annotations', 'labels'] as const).flatMap((part) =>
+const uses: readonly KeyUse[] = (['annotations', 'labels'] as const).flatMap((part) =>
   Object.entries(tables[part]).flatMap(([key, { readOn = [] }]) => readOn.map((kind) => ({ part, key, kind }))),
 );
 
@@ -86,7 +86,7 @@ const otherReaders: readonly { readonly use: RegExp; readonly file: string; read
   },
 ];
 
-const nameOf = ({ part, key, kind }: Use): string => `${kind} ${part} ${key}`;
+const nameOf = ({ part, key, kind }: KeyUse): string => `${kind} ${part} ${key}`;
 
 const worlds = readWorlds();
 const outputs = new Map<FieldWorld, ReturnType<typeof outputOf>>();
@@ -102,14 +102,14 @@ function hasKind(object: WorldObject, kind: KindName): boolean {
   return object.kind === writtenAs && object.apiVersion.startsWith(group === '' ? 'v1' : `${group}/`);
 }
 
-function withMetadata(world: FieldWorld, index: number, part: Part, texts: Texts): FieldWorld {
+function withMetadata(world: FieldWorld, index: number, part: MetadataPart, texts: Texts): FieldWorld {
   const object = world.objects[index]!;
   const changedObject = { ...object, metadata: { ...object.metadata, [part]: texts } };
   return { ...world, objects: world.objects.with(index, changedObject) };
 }
 
 /** Whether the output differs without the text, or with another text. */
-function hasEffect({ part, key, kind }: Use): boolean | 'in no world' {
+function hasEffect({ part, key, kind }: KeyUse): boolean | 'in no world' {
   let isThere = false;
   for (const world of worlds)
     for (const [index, object] of world.objects.entries()) {

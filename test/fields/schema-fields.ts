@@ -11,7 +11,7 @@ export interface SchemaField {
   readonly isLeaf: boolean;
 }
 
-export type Place = readonly (string | number)[];
+export type ValuePath = readonly (string | number)[];
 
 /** The decoder's description without its additional checks. */
 export function shapeOf(decoder: Describable, path: string): Exclude<Description, { type: 'narrowed' }> {
@@ -42,9 +42,9 @@ export function fieldsWithin(decoder: Describable, path = ''): SchemaField[] {
 export function addPlaces(
   decoder: Describable,
   value: unknown,
-  placesByPath: Map<string, Place[]>,
+  placesByPath: Map<string, ValuePath[]>,
   path = '',
-  place: Place = [],
+  place: ValuePath = [],
 ): void {
   const shape = shapeOf(decoder, path);
   if (shape.type === 'list' && Array.isArray(value)) {
@@ -67,12 +67,12 @@ export function parentOf(path: string): string {
   return path.slice(0, Math.max(0, path.lastIndexOf('.')));
 }
 
-export function valueAt(value: unknown, place: Place): unknown {
-  return place.reduce<unknown>((at, key) => (at as Record<string | number, unknown>)[key], value);
+export function valueAt(value: unknown, valuePath: ValuePath): unknown {
+  return valuePath.reduce<unknown>((at, key) => (at as Record<string | number, unknown>)[key], value);
 }
 
 /** A copy of the value with a replacement at one place. `undefined` removes the field. */
-export function withValueAt(value: unknown, [key, ...rest]: Place, replacement: unknown): unknown {
+export function withValueAt(value: unknown, [key, ...rest]: ValuePath, replacement: unknown): unknown {
   if (key === undefined) return replacement;
   if (Array.isArray(value)) {
     return value.map((item, index) => (index === key ? withValueAt(item, rest, replacement) : item));

@@ -11,7 +11,7 @@ export interface Unobserved {
   readonly readBy?: readonly [file: string, text: string] | 'others are rejected';
 }
 
-export const unobserved: readonly Unobserved[] = [
+export const unobservedFields: readonly Unobserved[] = [
   {
     field: /^TrafficExtension (selector|targetRefs\[\]\.(?!namespace)|phase|priority|match|wasm|lua)/,
     reason: 'the object is validated and not applied: a warning names its wasm or lua',

@@ -39,7 +39,7 @@ import {
   buildRoutes,
 } from '../../src/networking/index.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
-import { atOnce } from '../../src/runtime/turns.ts';
+import { runToEnd } from '../../src/runtime/turns.ts';
 import { createAuthority } from '../certs/authority.ts';
 import { type GivenNode, givenMesh, givenProxy } from '../fixtures/given-mesh.ts';
 import { generate } from '../networking/case.ts';
@@ -169,7 +169,7 @@ function credentialsOf({ Secret: secrets, ConfigMap: maps }: ConfigSet): readonl
 }
 
 function keysFetchedFor(configs: ConfigSet): readonly string[] {
-  const { sources } = atOnce(selectKeySources(configs.RequestAuthentication));
+  const { sources } = runToEnd(selectKeySources(configs.RequestAuthentication));
   return sources.map((source) => JSON.stringify(source));
 }
 

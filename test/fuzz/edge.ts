@@ -37,7 +37,7 @@ export interface SubjectMaker {
 }
 
 /** Shortens bytes or text, because an attack may send megabytes. */
-export function abbreviated(bytes: Uint8Array | string, maxLength = 160): string {
+export function abbreviate(bytes: Uint8Array | string, maxLength = 160): string {
   const text = typeof bytes === 'string' ? bytes : Buffer.from(bytes).toString('latin1');
   const escapedText = JSON.stringify(text.slice(0, maxLength));
   return text.length <= maxLength ? escapedText : `${escapedText}… (${text.length} in all)`;

@@ -38,7 +38,7 @@ interface RunningPod {
 export class Kubelet {
   readonly #options: KubeletOptions;
   readonly #pods = new Map<string, RunningPod>();
-  readonly #starting = new Set<string>();
+  readonly #startingPods = new Set<string>();
 
   constructor(options: KubeletOptions) {
     this.#options = options;
@@ -79,12 +79,12 @@ export class Kubelet {
     for (const [uid, pod] of desiredPods) {
       const runningPod = this.#pods.get(uid);
       if (runningPod !== undefined) await this.#probe(pod, runningPod);
-      else if (!this.#starting.has(uid)) {
-        this.#starting.add(uid);
+      else if (!this.#startingPods.has(uid)) {
+        this.#startingPods.add(uid);
         // Pods that wait for a Secret do not delay others.
         void this.#startPod(pod)
           .catch((error: unknown) => this.#options.report(`pod ${pod.metadata.name} did not start: ${error}`))
-          .finally(() => this.#starting.delete(uid));
+          .finally(() => this.#startingPods.delete(uid));
       }
     }
   }

@@ -25,7 +25,7 @@ export interface Driver {
 }
 
 /** The next step cannot occur on this host. This is not a failure of the machine. */
-export class NotShown extends Error {}
+export class StepNotPossible extends Error {}
 
 export interface SuiteReport {
   readonly driver: string;
@@ -78,7 +78,7 @@ async function runTest(suite: Suite, test: GeneratedTest, driver: Driver): Promi
     const deviation = await session.finalDeviation?.();
     return deviation === undefined ? undefined : `${deviationPrefix}after its last step ${deviation}`;
   } catch (error) {
-    if (error instanceof NotShown) return error.message;
+    if (error instanceof StepNotPossible) return error.message;
     throw new Error(`${driver.name}, ${test.name}`, { cause: error });
   } finally {
     await session?.end();

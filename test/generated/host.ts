@@ -3,8 +3,8 @@ import type { epochMachine } from '../../machines/agent/envoy/epoch.machine.ts';
 import type { shutdownMachine } from '../../machines/agent/envoy/shutdown.machine.ts';
 import type { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine.ts';
 import type { AgentSettings } from '../../machines/agent/settings.ts';
-import { NotShown } from './driver.ts';
-import { foundWithin, type Limit } from './limit.ts';
+import { StepNotPossible } from './driver.ts';
+import { type Limit, pollWithin } from './limit.ts';
 
 type EffectsOf<Machine> = Machine extends { provide(implementations: { actors?: infer Actors }): unknown }
   ? NonNullable<Actors>
@@ -78,9 +78,13 @@ export const epochName = ({ epoch, baseId }: { epoch: number; baseId: number }, 
   `epoch-${epoch}${baseId === baseIds[1] ? 'b' : ''}`;
 
 /** Waits for an event. If it does not occur on this host, the test cannot run here. */
-export async function awaited<Value>(description: string, poll: () => Value | undefined, limit: Limit): Promise<Value> {
-  const value = await foundWithin(limit, poll);
-  if (value === undefined) throw new NotShown(`there is no ${description}`);
+export async function waitForValue<Value>(
+  description: string,
+  poll: () => Value | undefined,
+  limit: Limit,
+): Promise<Value> {
+  const value = await pollWithin(limit, poll);
+  if (value === undefined) throw new StepNotPossible(`there is no ${description}`);
   return value;
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { foundWithin, type Limit } from './limit.ts';
+import { type Limit, pollWithin } from './limit.ts';
 
 /** Blocks this process, as a busy machine does. */
 function stall(ms: number): void {
@@ -13,7 +13,7 @@ test('foundWithin finds an event within a number of event loop iterations, regar
     if (++turnCount < 4) setImmediate(takeTurn);
   };
   setImmediate(takeTurn);
-  expect(await foundWithin({ turns: 10 }, () => (turnCount === 4 ? 'here' : undefined))).toBe('here');
+  expect(await pollWithin({ turns: 10 }, () => (turnCount === 4 ? 'here' : undefined))).toBe('here');
 });
 
 test.each<[string, Limit]>([
@@ -22,7 +22,7 @@ test.each<[string, Limit]>([
 ])('foundWithin returns undefined after a limit of %s', async (_, limit) => {
   let polls = 0;
   const poll = (): undefined => void polls++;
-  expect(await foundWithin(limit, poll)).toBe(undefined);
+  expect(await pollWithin(limit, poll)).toBe(undefined);
   expect(polls).toBeGreaterThan(1);
 });
 
@@ -32,5 +32,5 @@ test('foundWithin finds an event that occurs while the time limit expires', asyn
     stall(30);
     foundValue = 'here';
   });
-  expect(await foundWithin({ ms: 10 }, () => foundValue)).toBe('here');
+  expect(await pollWithin({ ms: 10 }, () => foundValue)).toBe('here');
 });

@@ -11,7 +11,7 @@ export type Limit = { readonly ms: number } | { readonly turns: number };
 const everyMs = 8;
 
 /** Polls until there is a value; `undefined` if the last poll after the limit found none. */
-export async function foundWithin<Value>(limit: Limit, poll: () => Value | undefined): Promise<Value | undefined> {
+export async function pollWithin<Value>(limit: Limit, poll: () => Value | undefined): Promise<Value | undefined> {
   const isOver = startLimit(limit);
   for (;;) {
     const last = isOver();

@@ -3,7 +3,7 @@ import type { AnyEventObject } from 'xstate';
 import type { Recorder } from '../../src/runtime/trace/recorder.ts';
 import { timerName } from '../../src/runtime/trace/statechart.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
-import { foundWithin, type Limit } from './limit.ts';
+import { type Limit, pollWithin } from './limit.ts';
 
 /** An event or a timer that a machine handled. */
 export interface MachineOccurrence {
@@ -21,7 +21,7 @@ export class Occurrences {
   /** Number of actors that had this name so far; only the first one is observed. */
   #lives = 0;
   /** Index of the occurrence that the machine is handling. */
-  #at = 0;
+  #currentIndex = 0;
   #waiters: (() => void)[] = [];
 
   constructor(recorder: Recorder, actor: string) {
@@ -49,7 +49,7 @@ export class Occurrences {
         hasArrived = true;
         resolve();
       });
-      void foundWithin(limit, () => hasArrived).then(() => resolve());
+      void pollWithin(limit, () => hasArrived).then(() => resolve());
     });
   }
 
@@ -72,10 +72,10 @@ export class Occurrences {
     const timer = timerName(cause);
     const type = timer === undefined ? cause : `after ${timer}`;
     const foundIndex = this.#list.findIndex(
-      (occurrence, index) => index >= this.#at && occurrence.type === type && occurrence.state === undefined,
+      (occurrence, index) => index >= this.#currentIndex && occurrence.type === type && occurrence.state === undefined,
     );
-    if (foundIndex >= 0) this.#at = foundIndex;
-    const now = this.#list[this.#at];
+    if (foundIndex >= 0) this.#currentIndex = foundIndex;
+    const now = this.#list[this.#currentIndex];
     if (now !== undefined) now.state = to;
   }
 }

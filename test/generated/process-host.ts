@@ -23,8 +23,8 @@ import { adminAt, envoyBinary, temporaryScratch, testFlags } from '../fixtures/r
 import { freePorts } from '../harness/free-ports.ts';
 import { sized } from '../harness/size-of-run.ts';
 import { Control, type StandInProcess, standInBinary } from '../stand-in/control.ts';
-import { NotShown } from './driver.ts';
-import { awaited, type EnvoyEnd, epochName, type Host, type HostKind, type HostPlan } from './host.ts';
+import { StepNotPossible } from './driver.ts';
+import { type EnvoyEnd, epochName, type Host, type HostKind, type HostPlan, waitForValue } from './host.ts';
 import type { Limit } from './limit.ts';
 
 /** Differences between the two binaries. */
@@ -168,7 +168,8 @@ class ProcessHost implements Host {
   }
 
   prepare(): void {
-    if (this.#plan.bootstrap === 'unreachable') throw new NotShown('an Envoy that is nobody’s child asks for nobody');
+    if (this.#plan.bootstrap === 'unreachable')
+      throw new StepNotPossible('an Envoy that is nobody’s child asks for nobody');
     this.#onPrepared();
   }
 
@@ -179,7 +180,7 @@ class ProcessHost implements Host {
   waits(): void {}
 
   lacks(): void {
-    throw new NotShown('no Envoy here refuses a listener');
+    throw new StepNotPossible('no Envoy here refuses a listener');
   }
 
   holdBack(): void {
@@ -191,7 +192,8 @@ class ProcessHost implements Host {
   }
 
   async end(name: string, endKind: EnvoyEnd): Promise<void> {
-    if (endKind === 'after it took over') throw new NotShown('an Envoy that is nobody’s child takes over from nobody');
+    if (endKind === 'after it took over')
+      throw new StepNotPossible('an Envoy that is nobody’s child takes over from nobody');
     if (endKind === 'killed') return;
     if (this.#kind.acceptsOrders) return this.#orderEnd(name, endKind);
     if (endKind === 'on request' && !this.#isRunning(name)) return;
@@ -243,7 +245,7 @@ class ProcessHost implements Host {
       this.#requests.push(request);
     }
     const hasArrived = (): true | undefined => (this.#arrivedRequests >= count ? true : undefined);
-    await awaited('way of a request through Envoy', hasArrived, limits.real);
+    await waitForValue('way of a request through Envoy', hasArrived, limits.real);
   }
 
   /**
@@ -296,7 +298,7 @@ class ProcessHost implements Host {
   }
 
   async #standIn(name: string): Promise<StandInProcess> {
-    return awaited('stand-in of that epoch', () => this.#findStandIn(name), limits.obedient);
+    return waitForValue('stand-in of that epoch', () => this.#findStandIn(name), limits.obedient);
   }
 
   #findStandIn(name: string): StandInProcess | undefined {
@@ -305,7 +307,7 @@ class ProcessHost implements Host {
 
   #waitForProcess(name: string): Promise<{ pid: number; epoch: number; baseId: number }> {
     const find = () => this.#table.list().find((runningProcess) => epochName(runningProcess, this.baseIds) === name);
-    return awaited('process of that epoch', find, limitOf(this.#kind));
+    return waitForValue('process of that epoch', find, limitOf(this.#kind));
   }
 
   #isRunning(name: string): boolean {

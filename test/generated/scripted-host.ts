@@ -9,8 +9,8 @@ import type {
 } from '../../machines/agent/envoy/epoch.machine.ts';
 import type { ProbeExplain, ProbeRun, ProcessSignal } from '../../machines/agent/protocol.ts';
 import { type Running, report, scriptedCallback } from '../../src/debugger/explore/scripted-effect.ts';
-import { NotShown } from './driver.ts';
-import { awaited, epochName, type Host, type HostKind, type HostPlan } from './host.ts';
+import { StepNotPossible } from './driver.ts';
+import { epochName, type Host, type HostKind, type HostPlan, waitForValue } from './host.ts';
 
 interface EpochRun {
   epoch: number;
@@ -36,14 +36,15 @@ function openHost(plan: HostPlan): Host {
   let repairable = true;
   let inFlight: number | undefined = 0;
 
-  const probe = (name: string): Promise<AnyActorRef> => awaited('probe of that epoch', () => probes.get(name), limit);
+  const probe = (name: string): Promise<AnyActorRef> =>
+    waitForValue('probe of that epoch', () => probes.get(name), limit);
   const end = (
     name: string,
     processEnd: { code: number | null; signal: string | null; tookOverWithinMs?: number },
     refusedByParent = false,
   ): void => {
     const process = processes.get(name);
-    if (process === undefined) throw new NotShown('there is no process of that epoch');
+    if (process === undefined) throw new StepNotPossible('there is no process of that epoch');
     runningNames.delete(name);
     report(process, { type: 'process.exited', ...processEnd, lastOutput: '', refusedByParent, outOfMemory: false });
   };

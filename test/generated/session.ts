@@ -8,7 +8,7 @@ import { eventTypeOf } from '../../src/debugger/generate/walk.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { createRecorder, type Recorder } from '../../src/runtime/trace/recorder.ts';
 import { VirtualClock } from '../simulation/virtual-clock.ts';
-import { NotShown, type TestSession } from './driver.ts';
+import { StepNotPossible, type TestSession } from './driver.ts';
 import type { Limit } from './limit.ts';
 import { type MachineOccurrence, Occurrences } from './occurrences.ts';
 
@@ -106,11 +106,11 @@ export function sessionOf(company: Company, test: GeneratedTest, ways: StepTrigg
       }
       cursor++;
       if (isStep(step, occurrence)) {
-        if (!hasSameFields(step, occurrence)) throw new NotShown(`${stepText(step)} comes for another reason`);
+        if (!hasSameFields(step, occurrence)) throw new StepNotPossible(`${stepText(step)} comes for another reason`);
         return occurrences.stateAfter(cursor - 1);
       }
       if (!ways.ignores(occurrence, step)) {
-        throw new NotShown(`${wordsOf(occurrence)} comes before ${stepText(step)}`);
+        throw new StepNotPossible(`${wordsOf(occurrence)} comes before ${stepText(step)}`);
       }
     }
   };
@@ -154,7 +154,7 @@ function hasSameResult(effect: string, expected: unknown, actual: unknown): bool
   return Object.keys(expected as PreparedEpoch)[0] === Object.keys((actual ?? {}) as PreparedEpoch)[0];
 }
 
-const notTriggered = (step: Step): NotShown => new NotShown(`nothing brings ${stepText(step)}`);
+const notTriggered = (step: Step): StepNotPossible => new StepNotPossible(`nothing brings ${stepText(step)}`);
 
 /** Reason text without the number of the epoch, so that equal reasons can be counted. */
 const stepText = (step: Step): string => stepLabel(step).replaceAll(/epoch-\d+b?/g, 'epoch-N');

@@ -3,7 +3,7 @@ import { beforeAll, expect, test, vi } from 'vitest';
 import { createMachine, fromPromise } from 'xstate';
 import { epochMachine } from '../../machines/agent/envoy/epoch.machine.ts';
 import { stepLabel } from '../../src/debugger/generate/suite.ts';
-import { formatSuiteReport, NotShown, runSuite } from './driver.ts';
+import { formatSuiteReport, runSuite, StepNotPossible } from './driver.ts';
 import { epochDriver } from './epoch-session.ts';
 import type { Host, HostKind, HostPlan } from './host.ts';
 import { restartDriver } from './restart-session.ts';
@@ -90,10 +90,10 @@ test.each([
   const openHost = async (plan: HostPlan): Promise<Host> => {
     openSpy();
     const host = await scriptedHost.open(plan);
-    const rejectPreparation = () => Promise.reject(new NotShown('its folder cannot be made'));
+    const rejectPreparation = () => Promise.reject(new StepNotPossible('its folder cannot be made'));
     return Object.defineProperty({ ...host, prepare: rejectPreparation, close: closeSpy }, 'epochEffects', {
       get: () => {
-        throw new NotShown('none');
+        throw new StepNotPossible('none');
       },
     });
   };

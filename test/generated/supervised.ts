@@ -8,7 +8,7 @@ import { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine
 import { type AgentSettings, defaultSettings } from '../../machines/agent/settings.ts';
 import { eventually } from '../harness/eventually.ts';
 import { beginOn, type EnvoyEnd, type Host, type HostKind } from './host.ts';
-import { foundWithin, type Limit } from './limit.ts';
+import { type Limit, pollWithin } from './limit.ts';
 import { Company } from './session.ts';
 
 /** A supervisor's machine whose epochs and shutdown have the effects of a host. */
@@ -115,6 +115,6 @@ export class Supervised {
     for (const name of names) if (this.host.running().includes(name)) await this.host.end(name, endKind);
     const haveExited = (): true | undefined =>
       names.some((name) => this.host.running().includes(name)) ? undefined : true;
-    return (await foundWithin(this.#limit, haveExited)) ?? false;
+    return (await pollWithin(this.#limit, haveExited)) ?? false;
   }
 }

@@ -7,7 +7,7 @@ import type { GeneratedTest, Step } from '../../src/debugger/generate/suite.ts';
 import { stepLabel } from '../../src/debugger/generate/suite.ts';
 import type { Driver } from './driver.ts';
 import { beginOn, type Host, type HostKind } from './host.ts';
-import { foundWithin, type Limit } from './limit.ts';
+import { type Limit, pollWithin } from './limit.ts';
 import { Company, type StepTriggers, sessionOf } from './session.ts';
 import { supervisorWith } from './supervised.ts';
 
@@ -62,7 +62,7 @@ function waysOf(company: Company, host: Host, limit: Limit): Pick<StepTriggers, 
   const context = (): SupervisorContext => company.machine.getSnapshot().context as SupervisorContext;
   /** Envoys are prepared in real time, so virtual time waits for them. */
   const pass = async (ms: number): Promise<void> => {
-    await foundWithin(limit, () => (isPreparing(company) ? undefined : true));
+    await pollWithin(limit, () => (isPreparing(company) ? undefined : true));
     await company.pass(ms);
   };
   const phaseOf = (name: string): string | undefined => context().epochs.find((epoch) => epoch.name === name)?.phase;

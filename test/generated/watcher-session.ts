@@ -8,10 +8,10 @@ import { directoryWatchMachine } from '../../machines/agent/files/directory-watc
 import { defaultSettings } from '../../machines/agent/settings.ts';
 import { type CertificateFilesContent, digestDirectories } from '../../src/agent/files/certificate-files.ts';
 import { watchDirectory } from '../../src/agent/files/directory-watch.effects.ts';
-import { scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
+import { scriptedPromise, settleCall } from '../../src/debugger/explore/scripted-effect.ts';
 import { type GeneratedTest, type Step, stepLabel } from '../../src/debugger/generate/suite.ts';
 import { createServerCertificates, renewServerCertificate } from '../certs/issued-certificates.ts';
-import { type Driver, NotShown } from './driver.ts';
+import { type Driver, StepNotPossible } from './driver.ts';
 import { Company, type StepTriggers, sessionOf } from './session.ts';
 
 /** A change is noticed within milliseconds. */
@@ -42,7 +42,7 @@ export const watcherWithScriptedFiles = driver('scripted effects', async () => (
     if (step.kind !== 'done' && step.kind !== 'error') return;
     const effect = machine.getSnapshot().children[step.effect] as AnyActorRef | undefined;
     if (effect === undefined) throw new Error(`${step.effect} does not run`);
-    settle(effect, step.kind === 'done' ? { value: step.output } : { error: new Error(step.message) });
+    settleCall(effect, step.kind === 'done' ? { value: step.output } : { error: new Error(step.message) });
   },
   change: async ({ event }, { machine }) => machine.send(event),
   close: async () => {},
@@ -87,7 +87,7 @@ async function realFiles(): Promise<Files> {
       await company.occurrences.next(limit);
     },
     settle(step) {
-      if (step.kind === 'error') throw new NotShown('what cannot be read counts as empty');
+      if (step.kind === 'error') throw new StepNotPossible('what cannot be read counts as empty');
       heldReads.shift()?.();
     },
     change: async () => void renewServerCertificate(certificates),

@@ -33,12 +33,12 @@ class Grammar {
 
   #definition(): string {
     const name = `t${this.#names++}`;
-    const body = this.#isolated(() => this.#statements(2));
+    const body = this.#withEmptyScope(() => this.#statements(2));
     this.#templates.push(name);
     return this.#action(`define "${name}"`) + body + this.#action('end');
   }
 
-  #isolated(createText: () => string): string {
+  #withEmptyScope(createText: () => string): string {
     const [variables, loops, isDotData] = [this.#variables, this.#loops, this.#isDotData];
     this.#variables = [];
     this.#loops = 0;
@@ -77,7 +77,7 @@ class Grammar {
       case 'if':
         return this.#branch('if', this.#condition(depth), depth);
       case 'with':
-        return this.#with(depth);
+        return this.#withAction(depth);
       case 'range':
         return this.#range(depth);
       case 'block':
@@ -96,7 +96,7 @@ class Grammar {
   #block(depth: number): string {
     const name = `b${this.#names++}`;
     const head = `block "${name}" ${this.#pipeline(this.#type(), depth)}`;
-    return this.#action(head) + this.#isolated(() => this.#statements(depth + 1)) + this.#action('end');
+    return this.#action(head) + this.#withEmptyScope(() => this.#statements(depth + 1)) + this.#action('end');
   }
 
   #set(): string {
@@ -117,22 +117,22 @@ class Grammar {
     return text + this.#action('end');
   }
 
-  #with(depth: number): string {
+  #withAction(depth: number): string {
     const declared = this.#variables.length;
     const name = `$w${this.#names++}`;
     const declares = this.#chance(0.4);
     const type = this.#type();
     const pipe = this.#value(type, depth);
     if (declares) this.#variables.push({ name, type });
-    let text = this.#action(`with ${declares ? `${name} := ` : ''}${pipe}`) + this.#asOther(depth);
+    let text = this.#action(`with ${declares ? `${name} := ` : ''}${pipe}`) + this.#withOtherDot(depth);
     if (this.#chance(0.2))
-      text += this.#action(`else with ${this.#pipeline(this.#type(), depth)}`) + this.#asOther(depth);
+      text += this.#action(`else with ${this.#pipeline(this.#type(), depth)}`) + this.#withOtherDot(depth);
     if (this.#chance(0.4)) text += this.#action('else') + this.#statements(depth + 1);
     this.#variables.length = declared;
     return text + this.#action('end');
   }
 
-  #asOther(depth: number): string {
+  #withOtherDot(depth: number): string {
     const isDotData = this.#isDotData;
     this.#isDotData = false;
     const text = this.#statements(depth + 1);
@@ -155,7 +155,7 @@ class Grammar {
     );
     this.#loops++;
     let text = this.#action(`range ${names.length > 0 ? `${names.join(', ')} := ` : ''}${rangeExpression}`);
-    text += this.#asOther(depth);
+    text += this.#withOtherDot(depth);
     this.#loops--;
     if (this.#chance(0.4)) text += this.#action('else') + this.#statements(depth + 1);
     this.#variables.length = declared;

@@ -99,8 +99,8 @@ abstract class Peer {
 /** A client process, which may call several targets. */
 export class PeerClient extends Peer {
   readonly #pendingCalls = new Map<number, (outcome: CallOutcome) => void>();
-  readonly #failing = new Map<number, (error: Error) => void>();
-  #last = 0;
+  readonly #rejectCallbacks = new Map<number, (error: Error) => void>();
+  #lastCallId = 0;
 
   static async start(language: Language, bootstrap: string): Promise<PeerClient> {
     if (language === 'node')
@@ -110,16 +110,16 @@ export class PeerClient extends Peer {
 
   protected override ended(): void {
     const error = new Error(`the client ended:\n${this.lines.join('\n')}`);
-    for (const reject of this.#failing.values()) reject(error);
+    for (const reject of this.#rejectCallbacks.values()) reject(error);
   }
 
   /** @param order has a timeout of 15 s by default */
   call(order: Omit<CallOrder, 'id' | 'timeoutMs'> & { readonly timeoutMs?: number }): Promise<CallOutcome> {
-    const id = ++this.#last;
+    const id = ++this.#lastCallId;
     this.child.stdin!.write(`${JSON.stringify({ timeoutMs: 15_000, ...order, id })}\n`);
     return new Promise((resolve, reject) => {
       this.#pendingCalls.set(id, resolve);
-      this.#failing.set(id, reject);
+      this.#rejectCallbacks.set(id, reject);
     });
   }
 
@@ -138,7 +138,7 @@ export class PeerClient extends Peer {
     const outcome = value as CallOutcome;
     this.#pendingCalls.get(outcome.id)?.(outcome);
     this.#pendingCalls.delete(outcome.id);
-    this.#failing.delete(outcome.id);
+    this.#rejectCallbacks.delete(outcome.id);
   }
 }
 

@@ -13,5 +13,5 @@ export async function checkTraces(files: readonly string[]): Promise<{ code: num
 }
 
 /** How often an event was sent between actors, according to a trace. */
-export const timesSent = (trace: string, event: string): number =>
+export const countSentEvents = (trace: string, event: string): number =>
   readFileSync(trace, 'utf8').split(`"event":{"type":"${event}"`).length - 1;

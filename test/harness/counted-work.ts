@@ -27,7 +27,7 @@ export function countedWork(work: () => void): CountedWork {
 }
 
 /** Counts asynchronous work, including everything that runs while it is pending. */
-export async function countedWhile(work: () => Promise<unknown>): Promise<CountedWork> {
+export async function countWork(work: () => Promise<unknown>): Promise<CountedWork> {
   const counting = new Counting();
   try {
     await work();

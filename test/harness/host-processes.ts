@@ -46,7 +46,7 @@ export function envoysOf(parentPid: number): EnvoyProcess[] {
 }
 
 /** The Envoys in the PID namespace of a process, oldest epoch first: all of a container. */
-export function envoysBeside(pid: number): EnvoyProcess[] {
+export function envoysInNamespaceOf(pid: number): EnvoyProcess[] {
   const namespace = pidNamespaceOf(pid);
   if (namespace === undefined) return [];
   return envoysAmong(processesWhere(isEnvoy))

@@ -19,7 +19,7 @@ import { eventually } from './eventually.ts';
 import { freePorts } from './free-ports.ts';
 import {
   type EnvoyProcess,
-  envoysBeside,
+  envoysInNamespaceOf,
   envoysOf,
   envoysOfRun,
   hostProcesses,
@@ -315,7 +315,7 @@ export class Mesh {
 
   /** The running Envoys of an agent, oldest epoch first. */
   envoysOf({ program, container }: AgentProgram): EnvoyProcess[] {
-    return container === undefined ? envoysOf(program.pid) : envoysBeside(container.pid);
+    return container === undefined ? envoysOf(program.pid) : envoysInNamespaceOf(container.pid);
   }
 
   /** Starts a load run that stops with the mesh if it is still running. */
@@ -351,7 +351,7 @@ export class Mesh {
   }
 
   /** Runs another control plane with its own ports until it exits. Later arguments override earlier ones. */
-  async runDiscovery(extraArgs: readonly string[]): Promise<Ended> {
+  async runDiscovery(extraArgs: readonly string[]): Promise<ProgramResult> {
     const [xdsPort, httpPort, monitoringPort] = (await freePorts(3)) as [number, number, number];
     const args = discoveryArguments({
       configDirectory: this.directory.path,
@@ -366,7 +366,7 @@ export class Mesh {
   }
 
   /** Runs another agent with its own ports until it exits. */
-  async runAgent(extraArgs: readonly string[]): Promise<Ended> {
+  async runAgent(extraArgs: readonly string[]): Promise<ProgramResult> {
     return waitForEnd((await this.startExtraAgent(extraArgs)).program);
   }
 
@@ -467,12 +467,12 @@ export class Mesh {
 }
 
 /** Exit and output of a program. */
-export interface Ended {
+export interface ProgramResult {
   readonly code: number | null;
   readonly output: string;
 }
 
-async function waitForEnd(program: Program): Promise<Ended> {
+async function waitForEnd(program: Program): Promise<ProgramResult> {
   const { code } = await program.exited;
   return { code, output: program.output() };
 }

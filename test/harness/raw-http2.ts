@@ -62,12 +62,12 @@ export function literal(name: string, value: string): Buffer {
 }
 
 /** A literal field that is added to the dynamic table, at index 62. */
-export function remembered(name: string, value: string): Buffer {
+export function indexedField(name: string, value: string): Buffer {
   return Buffer.concat([Buffer.from([0x40]), text(name), text(value)]);
 }
 
 /** A field in the tables, by index. */
-export function indexed(index: number): Buffer {
+export function indexedHeader(index: number): Buffer {
   return Buffer.from(integer(index, 7, 0x80));
 }
 
@@ -98,7 +98,7 @@ export class RawHttp2 {
   goaway: number | undefined;
   /** Resolves when the connection is closed. */
   readonly closed: Promise<void>;
-  #unparsed: Buffer = none;
+  #unparsedBytes: Buffer = none;
 
   constructor(port: number, { localAddress, tls = false }: RawHttp2Options = {}) {
     const options = { port, host: '127.0.0.1', ...(localAddress !== undefined && { localAddress }) };
@@ -140,7 +140,7 @@ export class RawHttp2 {
   }
 
   #read(bytes: Buffer): void {
-    let unparsed = this.#unparsed.length === 0 ? bytes : Buffer.concat([this.#unparsed, bytes]);
+    let unparsed = this.#unparsedBytes.length === 0 ? bytes : Buffer.concat([this.#unparsedBytes, bytes]);
     while (unparsed.length >= headBytes) {
       const frameLength = headBytes + unparsed.readUIntBE(0, 3);
       if (unparsed.length < frameLength) break;
@@ -149,6 +149,6 @@ export class RawHttp2 {
       if (type === frameTypes.goaway) this.goaway ??= unparsed.readUInt32BE(headBytes + 4);
       unparsed = unparsed.subarray(frameLength);
     }
-    this.#unparsed = unparsed;
+    this.#unparsedBytes = unparsed;
   }
 }

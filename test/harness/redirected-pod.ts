@@ -10,7 +10,7 @@ export const proxy = 1337;
 export const application = 1000;
 export const { pod: ownAddress, neighbour: other } = addresses;
 /** Another address of the neighbour, in another subnet. */
-export const elsewhere = '10.88.0.1';
+export const outsideAddress = '10.88.0.1';
 
 /** Two network namespaces, without listeners. */
 export async function emptyPodNetwork(): Promise<PodNetwork> {
@@ -23,10 +23,10 @@ export async function emptyPodNetwork(): Promise<PodNetwork> {
 export async function podNetwork(): Promise<PodNetwork> {
   const network = await emptyPodNetwork();
   const { pod, neighbour } = network;
-  await neighbour.configure([`addr add ${elsewhere}/32 dev lo`]);
+  await neighbour.configure([`addr add ${outsideAddress}/32 dev lo`]);
   await Promise.all([
     neighbour.listen({
-      ports: ['tcp 80', 'tcp 443', 'tcp 7777', 'tcp 53', `udp 53 ${other.v4} ${other.v6} ${elsewhere}`],
+      ports: ['tcp 80', 'tcp 443', 'tcp 7777', 'tcp 53', `udp 53 ${other.v4} ${other.v6} ${outsideAddress}`],
     }),
     pod.listen({
       ports: ['tcp 15001', 'tcp 15006', 'tcp 15008', 'tcp 15053', 'udp 15053 127.0.0.1 ::1'],

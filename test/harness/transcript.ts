@@ -24,7 +24,7 @@ interface LogLine {
 }
 
 /** Lines of a scene other than log lines of level debug or info. A healthy scene has none. */
-export function troubles(outputs: readonly ProgramOutput[]): string[] {
+export function problemLines(outputs: readonly ProgramOutput[]): string[] {
   return outputs.flatMap(({ program, lines }) =>
     lines.filter((line) => !['debug', 'info'].includes(parsed(line)?.level ?? '')).map((line) => `${program}: ${line}`),
   );

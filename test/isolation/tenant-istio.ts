@@ -4,7 +4,7 @@ import type { Draw } from '../random-config/draw.ts';
 import * as of from './foreign-values.ts';
 
 /** Generates the body of an object: its `spec`, or all fields besides `metadata`; may include `metadata`. */
-export type Make = (draw: Draw) => Readonly<Record<string, unknown>>;
+export type BodyGenerator = (draw: Draw) => Readonly<Record<string, unknown>>;
 
 const httpRoute = (draw: Draw): object => ({
   ...draw.maybe('match', 0.4, () => [
@@ -258,4 +258,4 @@ export const istioObjects = {
     metadata: { labels: of.labels(draw) },
     template: { serviceAccount: 'ledger', ports: { http: of.port(draw) } },
   }),
-} as const satisfies Partial<Record<KindName, Make>>;
+} as const satisfies Partial<Record<KindName, BodyGenerator>>;

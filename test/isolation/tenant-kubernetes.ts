@@ -5,7 +5,7 @@
 import type { KindName } from '../../src/model/kinds/index.ts';
 import type { Draw } from '../random-config/draw.ts';
 import * as of from './foreign-values.ts';
-import type { Make } from './tenant-istio.ts';
+import type { BodyGenerator } from './tenant-istio.ts';
 
 /** A status as controllers write it: permissions on all resources of a namespace include the status. */
 const loadBalancer = (draw: Draw): object => ({
@@ -84,7 +84,7 @@ const hostnames = (draw: Draw): object =>
     draw.list(1, 2, () => draw.pick(['ledger.example.com', 'bank.example.com', '*.example.com', 'mine.example.org'])),
   );
 
-const httpRoute: Make = (draw) => ({
+const httpRoute: BodyGenerator = (draw) => ({
   parentRefs: parentRefs(draw),
   ...hostnames(draw),
   rules: [
@@ -98,7 +98,10 @@ const httpRoute: Make = (draw) => ({
   ],
 });
 
-const l4Route: Make = (draw) => ({ parentRefs: parentRefs(draw), rules: [{ backendRefs: backendRefs(draw) }] });
+const l4Route: BodyGenerator = (draw) => ({
+  parentRefs: parentRefs(draw),
+  rules: [{ backendRefs: backendRefs(draw) }],
+});
 
 export const kubernetesObjects = {
   ConfigMap: (draw) => ({
@@ -229,4 +232,4 @@ export const kubernetesObjects = {
   Service: service,
   TCPRoute: l4Route,
   TLSRoute: (draw) => ({ ...l4Route(draw), hostnames: [draw.pick(['bank.example.com', '*.bank.svc.cluster.local'])] }),
-} as const satisfies Partial<Record<KindName, Make>>;
+} as const satisfies Partial<Record<KindName, BodyGenerator>>;

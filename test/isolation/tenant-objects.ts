@@ -8,11 +8,11 @@ import { type KindName, kinds } from '../../src/model/kinds/index.ts';
 import type { Draw } from '../random-config/draw.ts';
 import { withUserError } from '../random-config/user-errors.ts';
 import * as of from './foreign-values.ts';
-import { istioObjects, type Make } from './tenant-istio.ts';
+import { type BodyGenerator, istioObjects } from './tenant-istio.ts';
 import { kubernetesObjects } from './tenant-kubernetes.ts';
 
 /** The test compares the keys with the table of kinds, because a missing kind would not be tested. */
-export const makers: Readonly<Partial<Record<KindName, Make>>> = { ...istioObjects, ...kubernetesObjects };
+export const makers: Readonly<Partial<Record<KindName, BodyGenerator>>> = { ...istioObjects, ...kubernetesObjects };
 
 /** Kinds whose attacks probably need several objects that name each other. */
 const relatedKinds: readonly (readonly KindName[])[] = [

@@ -144,7 +144,7 @@ export class VictimMesh {
   /** Names by type: all names that any victim refers to in its baseline, and some that the tenant may try to claim. */
   readonly #names: Readonly<Record<string, readonly string[]>>;
   /** Keys of the tenant's current objects, and of the objects that Ingresses are translated to. */
-  #present: readonly string[] = [];
+  #tenantKeys: readonly string[] = [];
 
   constructor(settings: IsolationSettings = {}) {
     this.configs = victimConfigs(settings.allowedRoutes ?? 'All');
@@ -174,9 +174,11 @@ export class VictimMesh {
   servedWith(objects: readonly Config[]): readonly ServedResources[] {
     const mesh = givenMeshConfig(this.#settings.meshConfig ?? '');
     const ingresses = translateIngresses(configSetOf([...this.configs, ...objects]), mesh, { domain: 'cluster.local' });
-    const edits: Record<string, Config | undefined> = Object.fromEntries(this.#present.map((key) => [key, undefined]));
+    const edits: Record<string, Config | undefined> = Object.fromEntries(
+      this.#tenantKeys.map((key) => [key, undefined]),
+    );
     for (const object of [...objects, ...ingresses.values()]) edits[configKeyText(object)] = object;
-    this.#present = Object.keys(edits).filter((key) => edits[key] !== undefined);
+    this.#tenantKeys = Object.keys(edits).filter((key) => edits[key] !== undefined);
     const change = this.#world.change(edits);
     return this.#nodes.map((node) => {
       node.typesToPush(change, []);

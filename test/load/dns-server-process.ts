@@ -7,7 +7,7 @@ import { DnsUpstream } from '../../src/agent/dns/dns-upstream.ts';
 import { NameTableSchema } from '../../src/gen/istio/networking/nds/v1/nds_pb.ts';
 import { DnsNames } from '../../src/runtime/dns/dns-names.ts';
 import { readingNameTable } from '../../src/runtime/dns/name-table.ts';
-import { atOnce } from '../../src/runtime/turns.ts';
+import { runToEnd } from '../../src/runtime/turns.ts';
 import { freePorts } from '../harness/free-ports.ts';
 
 /** Echoes queries without parsing them, to measure the delay by other load of the machine. */
@@ -28,8 +28,8 @@ const table = Object.fromEntries(
     { registry: 'Kubernetes', shortname: `service-${i}`, namespace: 'shop', ips: [`10.1.${i >> 8}.${i & 255}`] },
   ]),
 );
-const names = atOnce(
-  DnsNames.of(atOnce(readingNameTable(toBinary(NameTableSchema, create(NameTableSchema, { table })))), {
+const names = runToEnd(
+  DnsNames.of(runToEnd(readingNameTable(toBinary(NameTableSchema, create(NameTableSchema, { table })))), {
     namespace: 'shop',
     domain: 'shop.svc.cluster.local',
     search: 'shop.svc.cluster.local',

@@ -19,10 +19,10 @@ export class LatencyHistogram {
 
   /** All zero without values. */
   percentiles(): Percentiles {
-    return { p50: this.#at(0.5), p90: this.#at(0.9), p99: this.#at(0.99), max: this.#max };
+    return { p50: this.#valueAt(0.5), p90: this.#valueAt(0.9), p99: this.#valueAt(0.99), max: this.#max };
   }
 
-  #at(quantile: number): number {
+  #valueAt(quantile: number): number {
     const rank = Math.ceil(this.#total * quantile);
     let seenCount = 0;
     for (const bucket of [...this.#counts.keys()].sort((a, b) => a - b)) {

@@ -16,7 +16,7 @@ import { formatReport } from '../../src/debugger/check/check-report-text.ts';
 import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
 import type { OneShotResponse } from '../../src/discovery/xds/one-shot.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
-import { AdsWorld, type AdsWorldOptions, type Seen } from '../simulation/ads-world.ts';
+import { AdsWorld, type AdsWorldOptions, type ClientResponse } from '../simulation/ads-world.ts';
 import { replayDifference } from '../simulation/replayed.ts';
 
 const diagrams = ['ads', 'make-before-break'].flatMap((name) =>
@@ -36,11 +36,12 @@ afterEach(() => {
 });
 
 const debugType = 'istio.io/debug/syncz';
-const namesOf = (sentResponse: Seen | undefined): string[] => [...(sentResponse?.resources.keys() ?? [])].sort();
-const brief = (sentResponse: Seen): string =>
+const namesOf = (sentResponse: ClientResponse | undefined): string[] =>
+  [...(sentResponse?.resources.keys() ?? [])].sort();
+const brief = (sentResponse: ClientResponse): string =>
   `${sentResponse.typeUrl.split('.').at(-1)} ${namesOf(sentResponse).join(' ')}`.trim();
 
-function ackSotw(world: AdsWorld, sentResponse: Seen, resourceNames: string[]): void {
+function ackSotw(world: AdsWorld, sentResponse: ClientResponse, resourceNames: string[]): void {
   world.sotw({
     typeUrl: sentResponse.typeUrl,
     versionInfo: sentResponse.version,
@@ -49,7 +50,7 @@ function ackSotw(world: AdsWorld, sentResponse: Seen, resourceNames: string[]): 
   });
 }
 
-function ackDelta(world: AdsWorld, { typeUrl, nonce: responseNonce }: Seen): void {
+function ackDelta(world: AdsWorld, { typeUrl, nonce: responseNonce }: ClientResponse): void {
   world.delta({ typeUrl, responseNonce });
 }
 

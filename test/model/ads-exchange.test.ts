@@ -5,13 +5,13 @@ import {
   type Exchange,
   type ExchangeEvent,
   type ExchangeReport,
-  isOfExchange,
+  isExchangeRequest,
   newExchange,
   stepOf,
 } from '../../machines/discovery/xds/ads-exchange.ts';
 import { clusterType, endpointType, healthType, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import { isBehind, isSettled } from '../../machines/discovery/xds/ads-watch.ts';
-import { AdsWorld, type Seen } from '../simulation/ads-world.ts';
+import { AdsWorld, type ClientResponse } from '../simulation/ads-world.ts';
 
 afterEach(() => {
   for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
@@ -105,7 +105,7 @@ describe('the exchange chart', () => {
 
   test('receives an event for each request of a type that is not watched', () => {
     const isForType = (typeUrl: string, onlyType: string | null = null): boolean =>
-      isOfExchange({ protocol: 'sotw', typeUrl, nonce: '', names: [], rejection: null }, onlyType);
+      isExchangeRequest({ protocol: 'sotw', typeUrl, nonce: '', names: [], rejection: null }, onlyType);
     expect([clusterType, 'no/Type'].map((typeUrl) => isForType(typeUrl))).toEqual([true, true]);
     expect(['', healthType, 'istio.io/debug/syncz'].map((typeUrl) => isForType(typeUrl))).toEqual([
       false,
@@ -201,8 +201,8 @@ function createClientWorld(delta: boolean, recordsRoutine: boolean): AdsWorld {
   return world;
 }
 
-function acknowledgeAll(world: AdsWorld, delta: boolean): Seen[] {
-  const all: Seen[] = [];
+function acknowledgeAll(world: AdsWorld, delta: boolean): ClientResponse[] {
+  const all: ClientResponse[] = [];
   for (let sentResponse = world.read(); sentResponse !== undefined; sentResponse = world.read()) {
     all.push(sentResponse);
     const { typeUrl, nonce: responseNonce } = sentResponse;

@@ -8,7 +8,7 @@ import { adsConnectionMachine } from '../../machines/discovery/xds/ads-connectio
 import { clusterType, endpointType, isByName, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import { isOutstanding } from '../../machines/discovery/xds/ads-watch.ts';
 import { sized } from '../harness/size-of-run.ts';
-import { AdsWorld, type Seen } from '../simulation/ads-world.ts';
+import { AdsWorld, type ClientResponse } from '../simulation/ads-world.ts';
 import { replayDifference } from '../simulation/replayed.ts';
 
 const types = [clusterType, endpointType, routeType];
@@ -52,7 +52,7 @@ const stepArbitrary: fc.Arbitrary<Step> = fc.oneof(
 );
 
 /** The client's state of a type. */
-interface Known {
+interface ClientTypeState {
   subscribed: string[];
   has: Map<string, string>;
   lastNonce: string;
@@ -62,7 +62,7 @@ interface Known {
 
 class ModelClient {
   readonly world: AdsWorld;
-  readonly known = new Map<string, Known>(
+  readonly known = new Map<string, ClientTypeState>(
     types.map((type) => [type, { subscribed: [], has: new Map(), lastNonce: '', rejected: new Set<string>() }]),
   );
   readonly nonces: string[] = [];
@@ -150,7 +150,7 @@ class ModelClient {
   }
 
   /** A plain acknowledgement gets a response only if a push was waiting for it. */
-  #acknowledge(sentResponse: Seen): void {
+  #acknowledge(sentResponse: ClientResponse): void {
     const watch = this.world.watch(sentResponse.typeUrl)!;
     const waitsForIt = Object.values(this.world.watches).some(({ due }) => due.changed);
     const waitingBefore = this.world.waiting;
@@ -172,7 +172,7 @@ class ModelClient {
     return knownNames.toSorted().join() === this.known.get(typeUrl)!.subscribed.toSorted().join();
   }
 
-  #reject(sentResponse: Seen, typeState: Known): void {
+  #reject(sentResponse: ClientResponse, typeState: ClientTypeState): void {
     for (const content of sentResponse.resources.values()) typeState.rejected.add(content);
     for (const name of sentResponse.removed) typeState.rejected.add(`${name}=`);
     // Resources missing from a complete response are removed.
@@ -189,7 +189,7 @@ class ModelClient {
       });
   }
 
-  #apply(sentResponse: Seen, typeState: Known): void {
+  #apply(sentResponse: ClientResponse, typeState: ClientTypeState): void {
     if (!this.#delta && !isByName(sentResponse.typeUrl)) typeState.has.clear();
     for (const [name, content] of sentResponse.resources)
       if (typeState.subscribed.includes(name)) typeState.has.set(name, content);

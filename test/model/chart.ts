@@ -14,19 +14,19 @@ export function handledTypes(node: AnyStateNode): Set<string> {
 }
 
 /** A state's part of a chart's definition. */
-interface Part {
-  readonly states?: Readonly<Record<string, Part>>;
+interface StateDefinition {
+  readonly states?: Readonly<Record<string, StateDefinition>>;
   readonly on?: object;
   readonly after?: object;
 }
 
 /** Removes a state's transitions on this event, or after this delay, from a definition. */
 function withoutTransition(
-  part: Part,
+  part: StateDefinition,
   [state, ...deeper]: readonly string[],
   at: 'on' | 'after',
   trigger: string,
-): Part {
+): StateDefinition {
   if (state !== undefined) {
     return {
       ...part,
@@ -40,7 +40,12 @@ function withoutTransition(
 }
 
 /** Replaces a state's transition on this event in a definition. */
-function withTransition(part: Part, [state, ...deeper]: readonly string[], event: string, transition: object): Part {
+function withTransition(
+  part: StateDefinition,
+  [state, ...deeper]: readonly string[],
+  event: string,
+  transition: object,
+): StateDefinition {
   if (state === undefined) return { ...part, on: { ...part.on, [event]: transition } };
   const child = withTransition(part.states![state]!, deeper, event, transition);
   return { ...part, states: { ...part.states, [state]: child } };
@@ -52,21 +57,21 @@ export function chartWith<Machine extends AnyStateMachine>(
   ...[state, event, transition]: readonly [state: string, event: string, transition: object]
 ): Machine {
   const { config, implementations } = machine;
-  const changedConfig = withTransition(config as Part, state.split('.'), event, transition);
+  const changedConfig = withTransition(config as StateDefinition, state.split('.'), event, transition);
   return new StateMachine(changedConfig as never, implementations) as Machine;
 }
 
 /** A state by path, such as `streaming.congested`, and the transition to remove: on this event, or after this delay. */
-export type Without = readonly [state: string, at: 'on' | 'after', what: string];
+export type RemovedTransition = readonly [state: string, at: 'on' | 'after', what: string];
 
 /** Breaks a machine deliberately by removing a transition. */
 export function chartWithout<Machine extends AnyStateMachine>(
   machine: Machine,
-  ...[state, at, trigger]: Without
+  ...[state, at, trigger]: RemovedTransition
 ): Machine {
   const { config, implementations } = machine;
   return new StateMachine(
-    withoutTransition(config as Part, state.split('.'), at, trigger) as never,
+    withoutTransition(config as StateDefinition, state.split('.'), at, trigger) as never,
     implementations,
   ) as Machine;
 }

@@ -37,7 +37,7 @@ import { meshTypes } from '../../src/simulation/discovery/discovery-mesh.ts';
 import { explorePush } from '../../src/simulation/discovery/explore-discovery.ts';
 import { isQuick, sized } from '../harness/size-of-run.ts';
 import { searchPushes } from '../simulation/discovery-random.ts';
-import { chartWithout, type Without } from './chart.ts';
+import { chartWithout, type RemovedTransition } from './chart.ts';
 import { lastsUntilTheEnd, ReplayedWorld } from './given-worlds.ts';
 
 /** XState's development build warns about every event for a stopped actor, here thousands. */
@@ -206,7 +206,7 @@ const registry = (mutant: Parameters<typeof serviceRegistryMachine.provide>[0]) 
   registry: serviceRegistryMachine.provide(mutant),
 });
 
-const connectionWithout = (...removedHandler: Without): Partial<PushMachines> => ({
+const connectionWithout = (...removedHandler: RemovedTransition): Partial<PushMachines> => ({
   connection: chartWithout(adsConnectionMachine, ...removedHandler),
 });
 

@@ -13,7 +13,7 @@ import { certWatcherMachine } from '../../machines/agent/files/cert-watcher.mach
 import { directoryWatchMachine } from '../../machines/agent/files/directory-watch.machine.ts';
 import { statusMachine } from '../../machines/agent/status/status.machine.ts';
 import { type Exploration, explore, findShortest, goalIsReached } from '../../src/debugger/explore/explorer.ts';
-import { scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
+import { scriptedPromise, settleCall } from '../../src/debugger/explore/scripted-effect.ts';
 import { exploreWithHelper } from '../../src/debugger/explore/two-explorers.ts';
 import {
   type Bounds,
@@ -475,7 +475,7 @@ const brokenMachines: Record<string, Broken> = {
       machines: { shutdown: shutdownMachine.provide({ delays: { reapLimit: 0 } }) },
       change: (agent) =>
         agent.provide({
-          actors: { releaseBaseIds: scriptedPromise(({ self }) => settle(self, { value: undefined })) },
+          actors: { releaseBaseIds: scriptedPromise(({ self }) => settleCall(self, { value: undefined })) },
         }),
     },
   },

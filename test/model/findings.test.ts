@@ -6,7 +6,7 @@ import { rules, TraceFindings } from '../../src/debugger/findings/trace-findings
 import { RecordedRun } from '../../src/debugger/trace/record-list.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { headerWith } from '../fixtures/trace-header.ts';
-import type { Happening, Step } from '../simulation/random-schedule.ts';
+import type { ScheduledEvent, Step } from '../simulation/random-schedule.ts';
 import { type RecordedLife, recordedLife } from '../simulation/recorded-life.ts';
 
 beforeEach(() => {
@@ -16,7 +16,7 @@ beforeEach(() => {
 const begins = 'fine: epoch 0 is live 666 ms after the start';
 const exitFinding = 'fine: exited 5.1 s after SIGTERM';
 
-const at = (ms: number, happening: Happening): Step => ({ gap: { ms }, happens: happening });
+const at = (ms: number, happening: ScheduledEvent): Step => ({ gap: { ms }, happens: happening });
 /** Long enough for all later events. */
 const laterStep = at(500_000, { kind: 'ready?' });
 

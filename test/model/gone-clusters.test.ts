@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import { acknowledgedClient, moveRoute } from '../fixtures/rollout-client.ts';
-import { AdsWorld, type Seen } from '../simulation/ads-world.ts';
+import { AdsWorld, type ClientResponse } from '../simulation/ads-world.ts';
 
 afterEach(() => {
   for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
@@ -34,7 +34,7 @@ describe.each([
       source.set(endpointType, 'b');
       world.push(clusterType, endpointType, routeType);
       const sentRoutes: string[] = [];
-      const receive = (response: Seen): void => {
+      const receive = (response: ClientResponse): void => {
         if (response.typeUrl === routeType) sentRoutes.push(...response.resources.values());
         client.ack(response, { [routeType]: ['r'], [endpointType]: ['a', 'b', 'c'] }[response.typeUrl]);
         if (response.typeUrl === clusterType && response.resources.has('c')) receive(client.requestEndpoints('c'));

@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { clusterType, endpointType, listenerType, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import { DepartedClusters } from '../../src/discovery/xds/rollout/departed-clusters.ts';
 import { sized } from '../harness/size-of-run.ts';
-import { AdsWorld, type Seen } from '../simulation/ads-world.ts';
+import { AdsWorld, type ClientResponse } from '../simulation/ads-world.ts';
 import { limitedMark, ScriptedSource } from '../simulation/scripted-source.ts';
 import { VirtualClock } from '../simulation/virtual-clock.ts';
 
@@ -155,7 +155,7 @@ class HostileRun {
     return true;
   }
 
-  #applyResponse({ typeUrl, resources, removed }: Seen): void {
+  #applyResponse({ typeUrl, resources, removed }: ClientResponse): void {
     const isWildcard = typeUrl === clusterType || typeUrl === listenerType;
     const isFullResponse = !this.#delta && isWildcard;
     const contents = (isFullResponse ? undefined : this.#contents.get(typeUrl)) ?? new Map<string, string>();

@@ -1,6 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isSameNames, noNames, readNames, union, within, without } from '../../machines/discovery/xds/name-lists.ts';
+import {
+  haveSameNames,
+  intersection,
+  namesWithout,
+  noNames,
+  readNames,
+  union,
+} from '../../machines/discovery/xds/name-lists.ts';
 
 const list = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'd', 'e'));
 
@@ -11,10 +18,10 @@ describe('name lists', () => {
         const sorted = (names: readonly string[]): string[] => names.toSorted();
         const [left, right] = [new Set(one), new Set(other)];
         expect(sorted(union(one, other))).toEqual(sorted([...new Set([...one, ...other])]));
-        expect(sorted(without(one, other))).toEqual(sorted(one.filter((name) => !right.has(name))));
-        expect(sorted(within(one, other))).toEqual(sorted(one.filter((name) => right.has(name))));
+        expect(sorted(namesWithout(one, other))).toEqual(sorted(one.filter((name) => !right.has(name))));
+        expect(sorted(intersection(one, other))).toEqual(sorted(one.filter((name) => right.has(name))));
         const hasSameNames = left.size === right.size && one.every((name) => right.has(name));
-        expect(isSameNames(one, other)).toBe(hasSameNames);
+        expect(haveSameNames(one, other)).toBe(hasSameNames);
       }),
     );
   });
@@ -26,11 +33,11 @@ describe('name lists', () => {
     ];
     expect(union(one, ['a'])).toBe(one);
     expect(union(noNames, one)).toBe(one);
-    expect(without(one, ['c'])).toBe(one);
-    expect(without(one, [...one])).toBe(noNames);
-    expect(within(one, ['b', 'a'])).toBe(one);
+    expect(namesWithout(one, ['c'])).toBe(one);
+    expect(namesWithout(one, [...one])).toBe(noNames);
+    expect(intersection(one, ['b', 'a'])).toBe(one);
     expect(union(one, other)).toBe(union(one, other));
-    expect(without(one, other)).toBe(without(one, other));
+    expect(namesWithout(one, other)).toBe(namesWithout(one, other));
   });
 
   test('have no duplicates, star or empty name after they are parsed from a client', () => {

@@ -9,7 +9,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { assign, enqueueActions, sendParent, sendTo } from 'xstate';
 import { epochMachine } from '../../machines/agent/envoy/epoch.machine.ts';
-import { servingOf, withoutEpoch } from '../../machines/agent/envoy/epoch-record.ts';
+import { removeEpoch, servingOf } from '../../machines/agent/envoy/epoch-record.ts';
 import { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine.ts';
 import { openTrace } from '../../src/debugger/trace/read-trace.ts';
 import type { TraceSink } from '../../src/runtime/trace/trace.ts';
@@ -196,7 +196,7 @@ const brokenMachines: Record<string, Broken> = {
           }
           if (!('name' in event)) return;
           enqueue.stopChild(event.name);
-          enqueue.assign({ epochs: withoutEpoch(context.epochs, event) });
+          enqueue.assign({ epochs: removeEpoch(context.epochs, event) });
         }),
       },
     }),

@@ -16,10 +16,10 @@ describe.each([
 ])('%s', (_, delta) => {
   const departedClusters = new DepartedClusters(45_000);
   /** Resources of an Envoy by type and name. */
-  type Had = Readonly<Record<string, Readonly<Record<string, string>>>>;
+  type ResourcesByType = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
   /** Ends the stream; then the client requests its previous resources, in Envoy's order. */
-  function reconnect({ world, source }: RolloutClient, previousResources: Had): AdsWorld {
+  function reconnect({ world, source }: RolloutClient, previousResources: ResourcesByType): AdsWorld {
     world.call.emit('cancelled');
     const secondWorld = new AdsWorld({
       delta,
@@ -38,7 +38,7 @@ describe.each([
   }
 
   /** Reads and acknowledges all responses, as short texts. @param previousResources names to which it subscribes */
-  function readResponses(world: AdsWorld, previousResources: Had): string[] {
+  function readResponses(world: AdsWorld, previousResources: ResourcesByType): string[] {
     const response = world.read();
     if (response === undefined) return [];
     const { typeUrl, nonce: responseNonce } = response;
@@ -73,7 +73,7 @@ describe.each([
     world.push(clusterType, listenerType);
   }
 
-  const hadOf = ({ source }: RolloutClient): Had =>
+  const hadOf = ({ source }: RolloutClient): ResourcesByType =>
     Object.fromEntries(
       [clusterType, endpointType, listenerType, routeType].map((typeUrl) => [typeUrl, versionsOf(source, typeUrl)]),
     );

@@ -12,7 +12,7 @@ import {
 } from '../../machines/discovery/xds/ads-types.ts';
 import { firstSuspects } from '../../machines/discovery/xds/cluster-limit.ts';
 import { shortTexts } from '../fixtures/rollout-client.ts';
-import { AdsWorld, type AdsWorldOptions, type Seen } from '../simulation/ads-world.ts';
+import { AdsWorld, type AdsWorldOptions, type ClientResponse } from '../simulation/ads-world.ts';
 import { limitedMark, ScriptedSource } from '../simulation/scripted-source.ts';
 
 afterEach(() => {
@@ -27,9 +27,10 @@ function setFetching(source: ScriptedSource, name: string, ...secrets: string[])
   source.set(clusterType, name);
 }
 
-const clustersIn = (world: AdsWorld): Seen[] => world.readAll().filter(({ typeUrl }) => typeUrl === clusterType);
+const clustersIn = (world: AdsWorld): ClientResponse[] =>
+  world.readAll().filter(({ typeUrl }) => typeUrl === clusterType);
 
-const limitedIn = (responses: readonly Seen[]): string[] =>
+const limitedIn = (responses: readonly ClientResponse[]): string[] =>
   responses
     .filter(({ typeUrl }) => typeUrl === clusterType)
     .flatMap(({ resources }) => [...resources].flatMap(([name, text]) => (text.endsWith(limitedMark) ? [name] : [])));
@@ -62,7 +63,7 @@ describe.each([
   }
 
   /** Sends Envoy's request once nothing is warming: it lists its clusters and acknowledges them. */
-  function acknowledge(world: AdsWorld, { nonce, resources }: Seen): void {
+  function acknowledge(world: AdsWorld, { nonce, resources }: ClientResponse): void {
     const versions = Object.fromEntries([...resources.values()].map((text) => text.split('=') as [string, string]));
     if (delta) world.delta({ typeUrl: clusterType, responseNonce: nonce, initialResourceVersions: versions });
     else world.sotw({ typeUrl: clusterType, responseNonce: nonce, versionInfo: 'v' });

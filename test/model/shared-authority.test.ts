@@ -49,7 +49,7 @@ class Replica {
   readonly adopted: number[] = [];
   readonly creations: { withNewRoot: boolean; done: () => void; fail: (reason: string) => void }[] = [];
   checks = 0;
-  #reading = 0;
+  #lastReading = 0;
   #report: (report: SharedAuthorityReport) => void = () => {};
 
   constructor() {
@@ -86,7 +86,7 @@ class Replica {
   }
 
   read(stage: SharedStage, isCompatible = false): void {
-    this.#report({ type: 'shared-authority.read', reading: ++this.#reading, isCompatible: isCompatible, ...stage });
+    this.#report({ type: 'shared-authority.read', reading: ++this.#lastReading, isCompatible: isCompatible, ...stage });
   }
 
   absent(): void {

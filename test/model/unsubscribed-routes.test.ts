@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import { acknowledgedClient, type RolloutClient } from '../fixtures/rollout-client.ts';
-import { AdsWorld, type Seen } from '../simulation/ads-world.ts';
+import { AdsWorld, type ClientResponse } from '../simulation/ads-world.ts';
 
 afterEach(() => {
   for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
@@ -27,7 +27,7 @@ describe.each([
     client.take();
   }
 
-  const isRemoved = (responses: readonly Seen[]): boolean =>
+  const isRemoved = (responses: readonly ClientResponse[]): boolean =>
     responses.some(({ typeUrl, resources, removed }) =>
       typeUrl !== clusterType ? false : delta ? removed.includes('a') : !resources.has('a'),
     );

@@ -55,7 +55,7 @@ export async function acceptanceOf(
   const ads = await startAdsStandIn([...Object.values(onFreePorts(resources)).flat(), ...secrets]);
   const envoy = await startRealEnvoy(ads.port, golden.proxy, binary === undefined ? {} : { binary });
   try {
-    const state = await settled(envoy, ads);
+    const state = await waitUntilSettled(envoy, ads);
     // The two additional static clusters are those of the fake servers.
     const expected = { listeners: resources.listeners.length, clusters: resources.clusters.length + 2 };
     return { refusals: ads.refusals, ...state, expected, complaints: complaints(envoy.log()) };
@@ -110,7 +110,7 @@ interface EnvoyState {
 }
 
 /** Waits until no listener or cluster is warming: all referenced routes and endpoints have been received. */
-export async function settled(envoy: RealEnvoy, ads: AdsStandIn): Promise<EnvoyState> {
+export async function waitUntilSettled(envoy: RealEnvoy, ads: AdsStandIn): Promise<EnvoyState> {
   const deadline = performance.now() + settleLimitMs;
   for (;;) {
     const stats = new Map(

@@ -131,11 +131,11 @@ function toApplication(name: string, port: number): EnvoyResource {
 
 /** Envoy counts a listener as active before its workers accept connections. */
 async function untilListening(envoy: RealEnvoy, ads: AdsStandIn, port: number): Promise<void> {
-  await until(async () => {
+  await waitUntil(async () => {
     expect(ads.refusals).toEqual([]);
     return (await envoy.admin('/stats')).includes('listener_manager.total_listeners_active: 1');
   });
-  await until(() => accepts(port));
+  await waitUntil(() => accepts(port));
 }
 
 function accepts(port: number): Promise<boolean> {
@@ -148,7 +148,7 @@ function accepts(port: number): Promise<boolean> {
   });
 }
 
-export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+export async function waitUntil(holds: () => boolean | Promise<boolean>): Promise<void> {
   const deadline = performance.now() + defaultDeadlineMs;
   while (!(await holds())) {
     if (performance.now() > deadline) throw new Error(`waited for ${defaultDeadlineMs} ms`);

@@ -15,7 +15,7 @@ export interface TestResponse {
 }
 
 /** A request as received by a backend, with the backend's name. */
-export interface Seen {
+export interface ReceivedRequest {
   readonly backend: string;
   readonly url: string;
   readonly headers: Record<string, string>;
@@ -39,10 +39,14 @@ export async function sendRequest(
   });
 }
 
-export async function seen(port: number, path: string, headers: Record<string, string> = {}): Promise<Seen> {
+export async function fetchSeen(
+  port: number,
+  path: string,
+  headers: Record<string, string> = {},
+): Promise<ReceivedRequest> {
   const response = await sendRequest(port, path, headers);
   if (response.status !== 200) throw new Error(`${path}: ${response.status} ${response.body}`);
-  return JSON.parse(response.body) as Seen;
+  return JSON.parse(response.body) as ReceivedRequest;
 }
 
 /** Reports each request that it receives. */

@@ -24,7 +24,7 @@ export interface Mutated {
 }
 
 export type Path = readonly (string | number)[];
-interface Place {
+interface ValuePlace {
   readonly object: MeshObject;
   readonly path: Path;
   readonly value: unknown;
@@ -38,8 +38,8 @@ export const text = (path: Path): string =>
 export const nameOf = ({ kind, metadata }: MeshObject): string => `${kind} ${metadata.namespace}/${metadata.name}`;
 
 /** Places whose path without indexes ends with `ending`, e.g. `route.destination.host`. */
-export function placesOf(mesh: readonly MeshObject[], kind: string, ending: string, apiGroup = ''): Place[] {
-  const matchingPlaces: Place[] = [];
+export function placesOf(mesh: readonly MeshObject[], kind: string, ending: string, apiGroup = ''): ValuePlace[] {
+  const matchingPlaces: ValuePlace[] = [];
   const walk = (object: MeshObject, value: unknown, path: Path): void => {
     const plain = path.filter((key) => typeof key === 'string').join('.');
     if (path.length > 0 && `.${plain}`.endsWith(`.${ending}`) && (typeof value !== 'object' || !Array.isArray(value)))
@@ -60,7 +60,7 @@ export function changedAt(value: unknown, [key, ...rest]: Path, to: unknown): un
   return { ...(value as object), [key]: changedAt((value as Record<string, unknown>)[key], rest, to) };
 }
 
-export const replaced = (
+export const replaceObject = (
   mesh: readonly MeshObject[],
   object: MeshObject,
   replacement: MeshObject,
@@ -79,7 +79,7 @@ export function change(
     const { object, path, value } = draw.pick(places);
     const changedObject = changedAt(object, path, to(value as never, draw)) as MeshObject;
     return {
-      mesh: replaced(mesh, object, changedObject),
+      mesh: replaceObject(mesh, object, changedObject),
       expected: [`${code} ${nameOf(object)} ${text(fieldOf(path))}`],
     };
   };
@@ -107,12 +107,12 @@ export const misspelt = (name: string, draw: Draw): string => {
   const [label = '', ...rest] = name.split('.');
   return [draw.pick([`${label}x`, `x${label}`, `${label}-${label}`]), ...rest].join('.');
 };
-export const up =
+export const ancestorPath =
   (levels: number) =>
   (path: Path): Path =>
     path.slice(0, -levels);
-export const otherThan = (namespace: string): string => (namespace === 'shop' ? 'bank' : 'shop');
-export const networking = 'networking.istio.io/v1';
+export const otherNamespace = (namespace: string): string => (namespace === 'shop' ? 'bank' : 'shop');
+export const networkingApiVersion = 'networking.istio.io/v1';
 export const vs = 'VirtualService';
 
 type Routes = { hosts?: string[]; http: { match?: object[] }[] };

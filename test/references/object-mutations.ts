@@ -2,19 +2,19 @@
 import { edgeNamespace, type MeshObject, meshObject } from './consistent-mesh.ts';
 import {
   addTo,
+  ancestorPath,
   change,
   changedAt,
   fieldsOf,
   type Mutation,
   misspelt,
   nameOf,
-  networking,
-  otherThan,
+  networkingApiVersion,
+  otherNamespace,
   placesOf,
   renamedAt,
-  replaced,
+  replaceObject,
   text,
-  up,
   vs,
 } from './mutate.ts';
 
@@ -30,7 +30,10 @@ export const objectMutations: readonly Mutation[] = [
       const object = draw.pick(rules);
       const { host } = object.spec as { host: string };
       const changedObject = changedAt(object, ['spec', 'host'], misspelt(host, draw)) as MeshObject;
-      return { mesh: replaced(mesh, object, changedObject), expected: [`HOST_NOT_FOUND ${nameOf(object)} spec.host`] };
+      return {
+        mesh: replaceObject(mesh, object, changedObject),
+        expected: [`HOST_NOT_FOUND ${nameOf(object)} spec.host`],
+      };
     },
   },
   {
@@ -53,7 +56,7 @@ export const objectMutations: readonly Mutation[] = [
       const path = ['spec', 'subsets', subsets.findIndex(({ name }) => name === use.value), 'labels'];
       const changedObject = changedAt(rule, path, { versoin: use.value }) as MeshObject;
       return {
-        mesh: replaced(mesh, rule, changedObject),
+        mesh: replaceObject(mesh, rule, changedObject),
         expected: [`SUBSET_WITHOUT_ENDPOINTS ${nameOf(rule)} ${text(path)}`],
       };
     },
@@ -105,7 +108,7 @@ export const objectMutations: readonly Mutation[] = [
         spec: { ...(object.spec as object), host, exportTo: ['*'] },
       };
       return {
-        mesh: replaced(mesh, object, movedObject),
+        mesh: replaceObject(mesh, object, movedObject),
         expected: [`RULE_NOT_APPLIED ${nameOf(movedObject)} spec.exportTo`],
       };
     },
@@ -141,11 +144,11 @@ export const objectMutations: readonly Mutation[] = [
           ({ object }) => object.metadata.namespace === namespace && object.metadata.name === app,
         );
         if (isRouted) return undefined;
-        const addedObject = meshObject(networking, 'DestinationRule', namespace, 'plain', {
+        const addedObject = meshObject(networkingApiVersion, 'DestinationRule', namespace, 'plain', {
           spec: { host: wildcard ? `${wildcard}.${namespace}.svc.cluster.local` : app, ...spec },
         });
         return {
-          mesh: [...replaced(remainingObjects, peers, strict), addedObject],
+          mesh: [...replaceObject(remainingObjects, peers, strict), addedObject],
           expected: [`MTLS_CONFLICT ${nameOf(addedObject)} spec.${field}`],
         };
       },
@@ -159,7 +162,7 @@ export const objectMutations: readonly Mutation[] = [
       const { object, path } = draw.pick(places);
       const changedObject = changedAt(object, path, { 80: { mode: 'PERMISSIVE' } }) as MeshObject;
       return {
-        mesh: replaced(mesh, object, changedObject),
+        mesh: replaceObject(mesh, object, changedObject),
         expected: [`SERVICE_PORT_IN_POLICY ${nameOf(object)} spec.portLevelMtls.80`],
       };
     },
@@ -167,27 +170,37 @@ export const objectMutations: readonly Mutation[] = [
   ...['PeerAuthentication', 'RequestAuthentication', 'AuthorizationPolicy', 'Telemetry', 'WasmPlugin'].map(
     (kind): Mutation => ({
       name: `the selector of a ${kind} is misspelt`,
-      apply: change([kind, 'selector.matchLabels.app'], 'WORKLOAD_NOT_FOUND', (value: string) => `${value}x`, up(1)),
+      apply: change(
+        [kind, 'selector.matchLabels.app'],
+        'WORKLOAD_NOT_FOUND',
+        (value: string) => `${value}x`,
+        ancestorPath(1),
+      ),
     }),
   ),
   ...['Sidecar', 'EnvoyFilter'].map(
     (kind): Mutation => ({
       name: `the selector of a ${kind} is misspelt`,
-      apply: change([kind, 'workloadSelector.labels.app'], 'WORKLOAD_NOT_FOUND', (value: string) => `${value}x`, up(1)),
+      apply: change(
+        [kind, 'workloadSelector.labels.app'],
+        'WORKLOAD_NOT_FOUND',
+        (value: string) => `${value}x`,
+        ancestorPath(1),
+      ),
     }),
   ),
   {
     name: 'the selector of a ServiceEntry is misspelt',
     only: 'validate',
-    apply: change(['ServiceEntry', 'workloadSelector.labels.app'], 'WORKLOAD_NOT_FOUND', () => 'vmx', up(1)),
+    apply: change(['ServiceEntry', 'workloadSelector.labels.app'], 'WORKLOAD_NOT_FOUND', () => 'vmx', ancestorPath(1)),
   },
   {
     name: 'the selector of a Gateway is misspelt',
     apply: change(
-      ['Gateway', 'spec.selector.app', networking],
+      ['Gateway', 'spec.selector.app', networkingApiVersion],
       'WORKLOAD_NOT_FOUND',
       (value: string) => `${value}x`,
-      up(1),
+      ancestorPath(1),
     ),
   },
   {
@@ -202,7 +215,7 @@ export const objectMutations: readonly Mutation[] = [
         `cluster.local/ns/${object.metadata.namespace}/sa/none`,
       ]) as MeshObject;
       return {
-        mesh: replaced(mesh, object, changedObject),
+        mesh: replaceObject(mesh, object, changedObject),
         expected: [`SERVICE_ACCOUNT_NOT_FOUND ${nameOf(object)} ${text(path)}[0]`],
       };
     },
@@ -235,7 +248,7 @@ export const objectMutations: readonly Mutation[] = [
   {
     name: 'the Secret of a Gateway is misspelt',
     only: 'validate',
-    apply: change(['Gateway', 'tls.credentialName', networking], 'CREDENTIAL_NOT_FOUND', misspelt),
+    apply: change(['Gateway', 'tls.credentialName', networkingApiVersion], 'CREDENTIAL_NOT_FOUND', misspelt),
   },
   {
     name: 'two servers share a certificate',
@@ -251,7 +264,7 @@ export const objectMutations: readonly Mutation[] = [
       ];
       const changedObject = changedAt(object, ['spec', 'servers'], bothServers) as MeshObject;
       return {
-        mesh: replaced(mesh, object, changedObject),
+        mesh: replaceObject(mesh, object, changedObject),
         expected: [`CERTIFICATE_SHARED ${nameOf(object)} spec.servers[2].tls`],
       };
     },
@@ -282,19 +295,19 @@ export const objectMutations: readonly Mutation[] = [
   },
   {
     name: 'a backend of an HTTPRoute is misspelt',
-    apply: change(['HTTPRoute', 'backendRefs.name'], 'HOST_NOT_FOUND', misspelt, up(1)),
+    apply: change(['HTTPRoute', 'backendRefs.name'], 'HOST_NOT_FOUND', misspelt, ancestorPath(1)),
   },
   {
     name: 'a port of a backend is shifted',
-    apply: change(['HTTPRoute', 'backendRefs.port'], 'PORT_NOT_FOUND', (port: number) => port + 1, up(1)),
+    apply: change(['HTTPRoute', 'backendRefs.port'], 'PORT_NOT_FOUND', (port: number) => port + 1, ancestorPath(1)),
   },
   {
     name: 'a parent of an HTTPRoute is misspelt',
-    apply: change(['HTTPRoute', 'parentRefs.name'], 'GATEWAY_NOT_FOUND', misspelt, up(1)),
+    apply: change(['HTTPRoute', 'parentRefs.name'], 'GATEWAY_NOT_FOUND', misspelt, ancestorPath(1)),
   },
   {
     name: 'a listener of a parent is misspelt',
-    apply: change(['HTTPRoute', 'parentRefs.sectionName'], 'NOT_PROGRAMMED', misspelt, up(1)),
+    apply: change(['HTTPRoute', 'parentRefs.sectionName'], 'NOT_PROGRAMMED', misspelt, ancestorPath(1)),
   },
   {
     name: 'no listener has the hostname of an HTTPRoute',
@@ -302,7 +315,7 @@ export const objectMutations: readonly Mutation[] = [
       const object = mesh.find(({ kind }) => kind === 'HTTPRoute')!;
       const changedObject = changedAt(object, ['spec', 'hostnames'], ['www.example.com']) as MeshObject;
       return {
-        mesh: replaced(mesh, object, changedObject),
+        mesh: replaceObject(mesh, object, changedObject),
         expected: [`NOT_PROGRAMMED ${nameOf(object)} spec.parentRefs[0]`],
       };
     },
@@ -311,14 +324,14 @@ export const objectMutations: readonly Mutation[] = [
     name: 'a backend is in another namespace, without a grant',
     apply: (mesh) => {
       const object = mesh.find(({ kind }) => kind === 'HTTPRoute')!;
-      const other = otherThan(object.metadata.namespace);
+      const other = otherNamespace(object.metadata.namespace);
       const changedObject = changedAt(object, ['spec', 'rules', 0, 'backendRefs', 0], {
         name: 'a',
         namespace: other,
         port: 80,
       }) as MeshObject;
       return {
-        mesh: replaced(mesh, object, changedObject),
+        mesh: replaceObject(mesh, object, changedObject),
         expected: [`REFERENCE_NOT_GRANTED ${nameOf(object)} spec.rules[0].backendRefs[0]`],
       };
     },
@@ -329,7 +342,7 @@ export const objectMutations: readonly Mutation[] = [
       const object = mesh.find((one) => one.kind === 'Gateway' && one.metadata.name === 'other')!;
       const changedObject = changedAt(object, ['spec', 'gatewayClassName'], 'itsio') as MeshObject;
       return {
-        mesh: replaced(mesh, object, changedObject),
+        mesh: replaceObject(mesh, object, changedObject),
         expected: [`CLASS_NOT_FOUND ${nameOf(object)} spec.gatewayClassName`],
       };
     },
@@ -341,7 +354,7 @@ export const objectMutations: readonly Mutation[] = [
       ['Gateway', 'tls.certificateRefs.name', 'gateway.networking.k8s.io'],
       'CREDENTIAL_NOT_FOUND',
       misspelt,
-      up(1),
+      ancestorPath(1),
     ),
   },
   {
@@ -360,7 +373,7 @@ export const objectMutations: readonly Mutation[] = [
         ['Service', 'selector.app'],
         'WORKLOAD_NOT_FOUND',
         (value: string) => `${value}x`,
-        up(1),
+        ancestorPath(1),
       )(remainingObjects, draw);
     },
   },
@@ -371,7 +384,7 @@ export const objectMutations: readonly Mutation[] = [
       const object = draw.pick(mesh.filter(({ kind }) => kind === 'Service'));
       const metadata = { ...object.metadata, annotations: { 'networking.istio.io/exprotTo': '.' } };
       const expected = [`FIELD_WITHOUT_EFFECT ${nameOf(object)} metadata.annotations["networking.istio.io/exprotTo"]`];
-      return { mesh: replaced(mesh, object, { ...object, metadata }), expected };
+      return { mesh: replaceObject(mesh, object, { ...object, metadata }), expected };
     },
   },
   ...(
@@ -399,7 +412,7 @@ export const objectMutations: readonly Mutation[] = [
         const renamedField = renamedAt(object, ['spec', ...path], draw);
         const at = text(['spec', ...path.slice(0, -1), renamedField.name]);
         return {
-          mesh: replaced(mesh, object, renamedField.object),
+          mesh: replaceObject(mesh, object, renamedField.object),
           expected: [`FIELD_UNKNOWN ${nameOf(object)} ${at}`],
           rejected: nameOf(object),
         };
@@ -413,7 +426,7 @@ function secondEntryOfHost(port: object, code: string, field: string): Mutation[
   return addTo('ServiceEntry', (object) => {
     if (object.metadata.name !== 'external') return undefined;
     const { hosts } = object.spec as { hosts: string[] };
-    const addedObject = meshObject(networking, 'ServiceEntry', object.metadata.namespace, 'external-z', {
+    const addedObject = meshObject(networkingApiVersion, 'ServiceEntry', object.metadata.namespace, 'external-z', {
       spec: { hosts, location: 'MESH_EXTERNAL', resolution: 'DNS', ports: [port] },
     });
     return { added: addedObject, expected: [`${code} ${nameOf(addedObject)} spec.ports[0].${field}`] };

@@ -1,6 +1,6 @@
 /** Single invalid references of Sidecars, Ingresses, Services, policies and the mesh configuration. */
 import { edgeNamespace, type MeshObject, meshSettings } from './consistent-mesh.ts';
-import { change, changedAt, type Mutation, misspelt, nameOf, placesOf, replaced, text, vs } from './mutate.ts';
+import { change, changedAt, type Mutation, misspelt, nameOf, placesOf, replaceObject, text, vs } from './mutate.ts';
 
 export const referenceMutations: readonly Mutation[] = [
   {
@@ -12,7 +12,7 @@ export const referenceMutations: readonly Mutation[] = [
       const writtenHost = `./${misspelt(String(value).slice('./'.length), draw)}`;
       const changedObject = changedAt(object, path, writtenHost) as typeof object;
       return {
-        mesh: replaced(mesh, object, changedObject),
+        mesh: replaceObject(mesh, object, changedObject),
         expected: [`HOST_NOT_FOUND ${nameOf(object)} ${text(path)}`],
       };
     },
@@ -28,7 +28,7 @@ export const referenceMutations: readonly Mutation[] = [
       const other = object.metadata.namespace === 'shop' ? 'bank' : 'shop';
       const changedObject = changedAt(object, path, String(value).replace('./', `${other}/`)) as typeof object;
       return {
-        mesh: replaced(mesh, object, changedObject),
+        mesh: replaceObject(mesh, object, changedObject),
         expected: [`HOST_NOT_FOUND ${nameOf(object)} ${text(path)}`],
       };
     },
@@ -52,7 +52,7 @@ export const referenceMutations: readonly Mutation[] = [
       const { object, path } = draw.pick(places);
       const changedObject = changedAt(object, path, 80) as typeof object;
       return {
-        mesh: replaced(mesh, object, changedObject),
+        mesh: replaceObject(mesh, object, changedObject),
         expected: [`SERVICE_PORT_IN_POLICY ${nameOf(object)} ${text(path)}`],
       };
     },
@@ -86,7 +86,7 @@ export const referenceMutations: readonly Mutation[] = [
       const isDifferentSlice = ({ kind, metadata }: typeof object): boolean =>
         kind !== 'EndpointSlice' || metadata.namespace !== namespace || metadata.name !== `${name}-1`;
       return {
-        mesh: replaced(mesh, object, changedObject).filter(isDifferentSlice),
+        mesh: replaceObject(mesh, object, changedObject).filter(isDifferentSlice),
         expected: [`PORT_NOT_FOUND ${nameOf(object)} ${text(path)}`],
       };
     },
@@ -114,7 +114,7 @@ export const referenceMutations: readonly Mutation[] = [
       const { object, path } = draw.pick(places);
       const changedObject = changedAt(object, path, '9000') as typeof object;
       return {
-        mesh: replaced(mesh, object, changedObject),
+        mesh: replaceObject(mesh, object, changedObject),
         expected: [`RULE_NEEDS_HTTP ${nameOf(object)} ${text(path.slice(0, 3))}`],
       };
     },
@@ -128,7 +128,7 @@ export const referenceMutations: readonly Mutation[] = [
       const { object, path, value } = draw.pick(places);
       const changedObject = changedAt(object, path, String(value).slice(0, -suffix.length)) as typeof object;
       return {
-        mesh: replaced(mesh, object, changedObject),
+        mesh: replaceObject(mesh, object, changedObject),
         expected: [`HOST_NOT_FOUND ${nameOf(object)} ${text(path)}`],
       };
     },
@@ -140,7 +140,7 @@ export const referenceMutations: readonly Mutation[] = [
       const { tls, ...spec } = object.spec as { tls: { route: object[] }[] };
       const changedObject = { ...object, spec: { ...spec, http: tls.map(({ route }) => ({ route })) } };
       return {
-        mesh: replaced(mesh, object, changedObject),
+        mesh: replaceObject(mesh, object, changedObject),
         expected: [`ROUTE_NOT_APPLIED ${nameOf(object)} spec.http`],
       };
     },
@@ -197,7 +197,7 @@ export const referenceMutations: readonly Mutation[] = [
       const field = [...path.slice(0, -1), 'sourceLabels'];
       const changedObject = changedAt(object, field, { app: 'unknown' }) as typeof object;
       return {
-        mesh: replaced(mesh, object, changedObject),
+        mesh: replaceObject(mesh, object, changedObject),
         expected: [`SOURCE_NOT_FOUND ${nameOf(object)} ${text(field)}`],
       };
     },
@@ -217,7 +217,7 @@ export const referenceMutations: readonly Mutation[] = [
           (name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } }) as MeshObject,
         );
         return {
-          mesh: [...replaced(mesh, object, changedObject), ...objects],
+          mesh: [...replaceObject(mesh, object, changedObject), ...objects],
           expected: [`SOURCE_NOT_FOUND ${nameOf(object)} spec.rules[0].${field}[0]`],
         };
       },
@@ -233,7 +233,7 @@ export const referenceMutations: readonly Mutation[] = [
       const path = ['spec', 'configPatches', 0];
       const changedObject = changedAt(object, [...path, 'match', 'context'], 'GATEWAY') as typeof object;
       return {
-        mesh: replaced(mesh, object, changedObject),
+        mesh: replaceObject(mesh, object, changedObject),
         expected: [`PATCH_NOT_APPLIED ${nameOf(object)} ${text(path)}`],
       };
     },
@@ -247,7 +247,7 @@ export const referenceMutations: readonly Mutation[] = [
       const { object, path, value } = draw.pick(places);
       const changedObject = changedAt(object, path, String(value).replace(suffix, '.cluster.lokal')) as typeof object;
       return {
-        mesh: replaced(mesh, object, changedObject),
+        mesh: replaceObject(mesh, object, changedObject),
         expected: [`HOST_NOT_FOUND ${nameOf(object)} ${text(path)}`],
       };
     },

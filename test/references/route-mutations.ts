@@ -2,16 +2,16 @@
 import { edgeNamespace, type MeshObject } from './consistent-mesh.ts';
 import {
   addTo,
+  ancestorPath,
   change,
   changedAt,
   type Mutation,
   misspelt,
   nameOf,
-  otherThan,
+  otherNamespace,
   placesOf,
-  replaced,
+  replaceObject,
   routesOf,
-  up,
   vs,
 } from './mutate.ts';
 
@@ -31,14 +31,17 @@ export const routeMutations: readonly Mutation[] = [
     apply: change([vs, 'mirror.port.number'], 'PORT_NOT_FOUND', (port: number) => port + 1),
   },
   { name: 'a subset is misspelt', apply: change([vs, 'destination.subset'], 'SUBSET_NOT_FOUND', misspelt) },
-  { name: 'a delegate is misspelt', apply: change([vs, 'delegate.name'], 'DELEGATE_NOT_FOUND', misspelt, up(1)) },
+  {
+    name: 'a delegate is misspelt',
+    apply: change([vs, 'delegate.name'], 'DELEGATE_NOT_FOUND', misspelt, ancestorPath(1)),
+  },
   {
     name: 'a delegate is in another namespace',
     apply: (mesh, draw) => {
       const [{ value } = { value: '' }] = placesOf(mesh, vs, 'delegate.namespace');
-      const other = otherThan(String(value));
+      const other = otherNamespace(String(value));
       if (!mesh.some(({ kind, metadata }) => kind === vs && metadata.namespace === other)) return undefined;
-      return change([vs, 'delegate.namespace'], 'DELEGATE_NOT_FOUND', () => other, up(1))(mesh, draw);
+      return change([vs, 'delegate.namespace'], 'DELEGATE_NOT_FOUND', () => other, ancestorPath(1))(mesh, draw);
     },
   },
   {
@@ -47,7 +50,7 @@ export const routeMutations: readonly Mutation[] = [
       const object = draw.pick(mesh.filter((one) => one.kind === vs && 'gateways' in (one.spec as object)));
       const changedObject = changedAt(object, ['spec', 'gateways'], [`${edgeNamespace}/frontt`]) as MeshObject;
       return {
-        mesh: replaced(mesh, object, changedObject),
+        mesh: replaceObject(mesh, object, changedObject),
         expected: [`GATEWAY_NOT_FOUND ${nameOf(object)} spec.gateways[0]`],
       };
     },
@@ -58,7 +61,7 @@ export const routeMutations: readonly Mutation[] = [
       const object = draw.pick(mesh.filter((one) => one.kind === vs && 'gateways' in (one.spec as object)));
       const changedObject = changedAt(object, ['spec', 'gateways'], ['front']) as MeshObject;
       return {
-        mesh: replaced(mesh, object, changedObject),
+        mesh: replaceObject(mesh, object, changedObject),
         expected: [`GATEWAY_NOT_FOUND ${nameOf(object)} spec.gateways[0]`],
       };
     },
@@ -73,7 +76,7 @@ export const routeMutations: readonly Mutation[] = [
         [draw.pick(['www.example.com', 'example.org'])],
       ) as MeshObject;
       return {
-        mesh: replaced(mesh, object, changedObject),
+        mesh: replaceObject(mesh, object, changedObject),
         expected: [`HOST_NOT_IN_GATEWAY ${nameOf(object)} spec.hosts[0]`],
       };
     },
@@ -92,7 +95,7 @@ export const routeMutations: readonly Mutation[] = [
         http.toSpliced(index + 1, 0, http[index]!),
       ) as MeshObject;
       const expected = [`MATCH_SHADOWED ${nameOf(object)} spec.http[${index + 1}].match[0]`];
-      return { mesh: replaced(mesh, object, changedObject), expected };
+      return { mesh: replaceObject(mesh, object, changedObject), expected };
     },
   },
   {
@@ -103,7 +106,7 @@ export const routeMutations: readonly Mutation[] = [
       const { http } = routesOf(object);
       const changedObject = changedAt(object, ['spec', 'http'], [http.at(-1)!, ...http.slice(0, -1)]) as MeshObject;
       const expected = http.slice(0, -1).map((_, index) => `MATCH_SHADOWED ${nameOf(object)} spec.http[${index + 1}]`);
-      return { mesh: replaced(mesh, object, changedObject), expected };
+      return { mesh: replaceObject(mesh, object, changedObject), expected };
     },
   },
   {
@@ -114,7 +117,7 @@ export const routeMutations: readonly Mutation[] = [
         prefix: '/elsewhere/',
       }) as MeshObject;
       return {
-        mesh: replaced(mesh, object, changedObject),
+        mesh: replaceObject(mesh, object, changedObject),
         expected: [`DELEGATE_CONFLICT ${nameOf(object)} spec.http[0].match`],
       };
     },

@@ -20,7 +20,7 @@ function yamlOf(object: MeshObject): string {
 }
 
 /** `CODE Kind namespace/name field`, sorted; includes notes and unreadable objects. */
-export async function validated(
+export async function validationProblems(
   objects: readonly MeshObject[],
   currentSettings: object = meshSettings,
 ): Promise<readonly string[]> {
@@ -50,7 +50,7 @@ export async function validated(
 }
 
 /** Reports of push_status, without rejected objects. */
-export function served(objects: readonly MeshObject[]): readonly string[] {
+export function servedWarnings(objects: readonly MeshObject[]): readonly string[] {
   const text = objects.map(yamlOf).join('---\n');
   const plane = givenPlane(text, { meshConfig: JSON.stringify(meshSettings) });
   const warnings = diagnosticsOf(plane.state, plane.resources.nodes).pilot_config_warnings ?? {};

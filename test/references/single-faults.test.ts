@@ -7,7 +7,7 @@ import type { Mutated } from './mutate.ts';
 import { objectMutations } from './object-mutations.ts';
 import { referenceMutations } from './reference-mutations.ts';
 import { routeMutations } from './route-mutations.ts';
-import { served, validated } from './run-mutation.ts';
+import { servedWarnings, validationProblems } from './run-mutation.ts';
 
 const mutations = [...routeMutations, ...objectMutations, ...referenceMutations];
 const { count, maxApplied } = sized({ short: { count: 12, maxApplied: 2 }, full: { count: 100, maxApplied: 100 } });
@@ -27,7 +27,7 @@ const hasPods = (seed: number): boolean => seed % 2 === 1;
  * not checked.
  */
 async function validatedWithout({ mesh, expected, rejected, meshSettings }: Mutated): Promise<readonly string[]> {
-  const reports = await validated(mesh, meshSettings);
+  const reports = await validationProblems(mesh, meshSettings);
   if (rejected === undefined) return reports;
   return reports.filter(
     (report) =>
@@ -38,8 +38,8 @@ async function validatedWithout({ mesh, expected, rejected, meshSettings }: Muta
 describe('validate and push_status for a mesh with valid references', () => {
   it.each(seeds)('report nothing for the mesh of seed %i', async (seed) => {
     const mesh = meshOf(seed);
-    expect(await validated(mesh)).toEqual([]);
-    if (hasPods(seed)) expect(served(mesh)).toEqual([]);
+    expect(await validationProblems(mesh)).toEqual([]);
+    if (hasPods(seed)) expect(servedWarnings(mesh)).toEqual([]);
   });
 });
 
@@ -55,7 +55,8 @@ describe('validate and push_status for a mesh with a single fault', () => {
         const expected = [...mutated.expected].sort();
         if (only !== 'push_status') expect(await validatedWithout(mutated), `seed ${seed}`).toEqual(expected);
         // A control plane does not read Deployments.
-        if (only !== 'validate' && hasPods(seed)) expect(served(mutated.mesh), `seed ${seed}`).toEqual(expected);
+        if (only !== 'validate' && hasPods(seed))
+          expect(servedWarnings(mutated.mesh), `seed ${seed}`).toEqual(expected);
       }
       expect(appliedCount).toBeGreaterThan(0);
     },

@@ -21,7 +21,7 @@ import {
 import type { OneShot } from '../../src/discovery/xds/one-shot.ts';
 import { RequestIntake } from '../../src/discovery/xds/requests/request-intake.ts';
 import { RequestNameLists } from '../../src/discovery/xds/requests/request-names.ts';
-import { atOnce } from '../../src/discovery/xds/requests/request-turns.ts';
+import { immediateTurns } from '../../src/discovery/xds/requests/request-turns.ts';
 import { SharedBodies } from '../../src/discovery/xds/responses/ads-response.ts';
 import { DepartedClusters } from '../../src/discovery/xds/rollout/departed-clusters.ts';
 import type { RolloutWait } from '../../src/discovery/xds/rollout/rollout-waits.ts';
@@ -46,7 +46,7 @@ import { VirtualClock } from './virtual-clock.ts';
 const envoyVersion = { case: 'userAgentVersion', value: '1.40.0' } as const;
 
 /** A response as a client sees it. */
-export interface Seen {
+export interface ClientResponse {
   readonly typeUrl: string;
   readonly nonce: string;
   readonly version: string;
@@ -167,7 +167,7 @@ export class AdsWorld {
   readonly #node: string;
   readonly #metadata: JsonObject | undefined;
   readonly #isEnvoy: boolean;
-  #introduced = false;
+  #hasSentNode = false;
 
   constructor(options: AdsWorldOptions = {}) {
     AdsWorld.created.push(this);
@@ -182,7 +182,7 @@ export class AdsWorld {
     const call = this.call as unknown as AdsCall;
     this.#stream = new AdsStream(
       1,
-      { call, intake: new RequestIntake(call, atOnce), kind: { path: '/test', delta, onlyType } },
+      { call, intake: new RequestIntake(call, immediateTurns), kind: { path: '/test', delta, onlyType } },
       {
         source: this.source,
         observer: {
@@ -198,8 +198,8 @@ export class AdsWorld {
         shares: new StreamShares(1_000, () => {}),
         bodies: new SharedBodies(),
         lists: options.lists ?? new RequestNameLists(),
-        turns: atOnce,
-        closingTurns: atOnce,
+        turns: immediateTurns,
+        closingTurns: immediateTurns,
         rules: { resendsEndpoints, acceptsLateNames, ...nameLimits(options.limits ?? {}) },
         reportsRoutine: recordsRoutine,
         ...(options.hasMakeBeforeBreak === true && {
@@ -293,7 +293,7 @@ export class AdsWorld {
   }
 
   /** The response that the client reads next. */
-  get next(): Seen | undefined {
+  get next(): ClientResponse | undefined {
     const bytes = this.call.written[0]?.bytes;
     return bytes && (this.#delta ? decodeDelta(bytes) : decodeSotw(bytes));
   }
@@ -343,23 +343,23 @@ export class AdsWorld {
   }
 
   /** The client reads the next response; `undefined` without one. */
-  read(): Seen | undefined {
+  read(): ClientResponse | undefined {
     const next = this.call.written.shift();
     if (next === undefined) return undefined;
     next.flushed();
     return this.#delta ? decodeDelta(next.bytes) : decodeSotw(next.bytes);
   }
 
-  readAll(): Seen[] {
-    const all: Seen[] = [];
+  readAll(): ClientResponse[] {
+    const all: ClientResponse[] = [];
     for (let next = this.read(); next !== undefined; next = this.read()) all.push(next);
     return all;
   }
 
   /** Returns the node for the first request, `undefined` for later ones. */
   #introduction(): Node | undefined {
-    if (this.#introduced) return undefined;
-    this.#introduced = true;
+    if (this.#hasSentNode) return undefined;
+    this.#hasSentNode = true;
     return create(NodeSchema, {
       ...{ id: this.#node, ...(this.#metadata && { metadata: this.#metadata }) },
       ...(this.#isEnvoy && { userAgentName: 'envoy', userAgentVersionType: envoyVersion }),
@@ -383,14 +383,14 @@ export class AdsWorld {
   }
 }
 
-function decodeSotw(bytes: Buffer): Seen {
+function decodeSotw(bytes: Buffer): ClientResponse {
   const response = fromBinary(DiscoveryResponseSchema, bytes);
   const { typeUrl, nonce, versionInfo: version } = response;
   const resources = new Map(response.resources.map(({ value }) => [text(value).split('=')[0]!, text(value)]));
   return { typeUrl, nonce, version, resources, removed: [] };
 }
 
-function decodeDelta(bytes: Buffer): Seen {
+function decodeDelta(bytes: Buffer): ClientResponse {
   const response = fromBinary(DeltaDiscoveryResponseSchema, bytes);
   const { typeUrl, nonce, systemVersionInfo: version, removedResources: removed } = response;
   const resources = new Map(response.resources.map(({ name, resource }) => [name, text(resource!.value)]));

@@ -14,7 +14,7 @@ import {
   trustBundleMachine,
 } from '../../machines/discovery/bundles/trust-bundle.machine.ts';
 import { trustBundlesMachine } from '../../machines/discovery/bundles/trust-bundles.machine.ts';
-import { scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
+import { scriptedPromise, settleCall } from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
 import type { InvariantViolation, World, WorldChoice } from '../../src/debugger/explore/world.ts';
 import { HeldBundles } from '../../src/discovery/bundles/held-bundles.ts';
@@ -40,7 +40,7 @@ export interface BundlesParts {
 
 const defaultParts: BundlesParts = { bundles: trustBundlesMachine, bundle: trustBundleMachine, failed: (held) => held };
 
-interface Call {
+interface PendingCall {
   readonly actor: AnyActorRef;
   readonly kind: 'recall' | 'fetch';
 }
@@ -62,7 +62,7 @@ interface Endpoint {
   readonly notified: number;
   /** Failed queries in a row. */
   readonly failures: number;
-  readonly call: Call | undefined;
+  readonly call: PendingCall | undefined;
 }
 
 interface State {
@@ -189,7 +189,7 @@ export class BundlesWorld implements World {
         const { actor, found } = this.#state.pendingListing!;
         this.#set({ pendingListing: undefined });
         this.#system.disarm('look');
-        settle(actor, { value: found });
+        settleCall(actor, { value: found });
         break;
       }
       case 'publish':
@@ -316,7 +316,7 @@ export class BundlesWorld implements World {
   #fail(index: number, kind: 'fail' | 'throw'): void {
     this.#set({ held: this.#parts.failed(this.#state.held, nameOf(index)) });
     if (kind === 'fail') this.#settleCall(index, { outcome: 'failed', reason: 'away' });
-    else settle(this.#takeCall(index), { error: new Error('a bug') });
+    else settleCall(this.#takeCall(index), { error: new Error('a bug') });
     this.#schedulePause(index, this.#state.endpoints[index]!.failures + 1);
   }
 
@@ -335,7 +335,7 @@ export class BundlesWorld implements World {
   }
 
   #settleCall(index: number, value: BundleResponse): void {
-    settle(this.#takeCall(index), { value });
+    settleCall(this.#takeCall(index), { value });
   }
 
   #takeCall(index: number): AnyActorRef {
@@ -347,13 +347,13 @@ export class BundlesWorld implements World {
   // ---- the control plane
 
   #controlPlane() {
-    const callOf = (kind: Call['kind']) =>
+    const callOf = (kind: PendingCall['kind']) =>
       scriptedPromise<BundleResponse, TrustBundleInput>(
         ({ self, input }) => {
           const index = indexOf(input.endpoint);
           // The effect does not query an endpoint that is no longer listed.
           if (kind === 'fetch' && !this.#state.held.isFollowed(input.endpoint))
-            return settle(self, {
+            return settleCall(self, {
               value: { outcome: 'failed', reason: 'the mesh configuration no longer has this endpoint' },
             });
           if (kind === 'fetch') this.#judgeQuestion(index);

@@ -11,7 +11,7 @@ import type { AnyActorRef } from 'xstate';
 import { apiServerMachine, type PingResult } from '../../machines/discovery/kubernetes/api-server.machine.ts';
 import { informerMachine, type SetOrder } from '../../machines/discovery/kubernetes/informer.machine.ts';
 import type { RequestFailure, ResourceName } from '../../machines/discovery/kubernetes/kubernetes-protocol.ts';
-import { report, scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
+import { report, scriptedCallback, scriptedPromise, settleCall } from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
 import type { InvariantViolation, World, WorldChoice } from '../../src/debugger/explore/world.ts';
 
@@ -210,7 +210,7 @@ export class ClusterExploration implements World {
     const now = String(version);
     if (name === 'ping' || name === 'hand') {
       this.#takeRequest(name);
-      settle(actor, { value: name === 'hand' ? { objects: 1 } : { outcome: 'answered' } });
+      settleCall(actor, { value: name === 'hand' ? { objects: 1 } : { outcome: 'answered' } });
     } else if (name === 'check') {
       this.#takeRequest(name);
       report(actor, { type: 'version.received', version: now });
@@ -236,7 +236,8 @@ export class ClusterExploration implements World {
   #fail(name: RequestName): void {
     const { actor, way } = this.#takeRequest(name);
     const failure: RequestFailure = { kind: way === 'closed' ? 'closed' : 'unreachable', message: way };
-    if (name === 'ping') settle(actor, { value: { outcome: 'failed', reason: way, draw: 0.5 } satisfies PingResult });
+    if (name === 'ping')
+      settleCall(actor, { value: { outcome: 'failed', reason: way, draw: 0.5 } satisfies PingResult });
     else report(actor, { type: 'request.failed', failure, draw: 0.5 });
   }
 

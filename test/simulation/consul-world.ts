@@ -19,7 +19,7 @@ import {
   type SurveyOutcome,
 } from '../../machines/discovery/consul/consul-catalog.machine.ts';
 import type { IndexRegressed, QueryFailed } from '../../machines/discovery/consul/consul-protocol.ts';
-import { report, scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
+import { report, scriptedCallback, scriptedPromise, settleCall } from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
 import type { InvariantViolation, World, WorldChoice } from '../../src/debugger/explore/world.ts';
 
@@ -216,7 +216,7 @@ export class ConsulWorld implements World {
   #respond(name: RequestName): void {
     const { actor } = this.#takeRequest(name);
     if (name === 'surveying') {
-      settle(actor, {
+      settleCall(actor, {
         value: { outcome: 'read', survey: { nodes: 1, services: 1, transport: 'HTTP/1.1' } } satisfies SurveyOutcome,
       });
       return;
@@ -224,13 +224,13 @@ export class ConsulWorld implements World {
     const reading = this.#currentReading;
     const isRepeated = name === 'verifying' && reading.nodes > 0 && !reading.restricted;
     this.#set({ staged: reading, repeated: isRepeated ? Math.min(this.#state.repeated + 1, minRepeated) : 0 });
-    settle(actor, { value: { outcome: 'read', reading } satisfies ReadOutcome });
+    settleCall(actor, { value: { outcome: 'read', reading } satisfies ReadOutcome });
   }
 
   #fail(name: RequestName, status: number): void {
     const { actor } = this.#takeRequest(name);
     if (name === 'verifying') this.#set({ repeated: 0 });
-    settle(actor, { value: { outcome: 'failed', failure: { reason: 'failed', status }, draw: 0.5 } });
+    settleCall(actor, { value: { outcome: 'failed', failure: { reason: 'failed', status }, draw: 0.5 } });
   }
 
   #wake(): void {

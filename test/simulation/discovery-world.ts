@@ -236,7 +236,7 @@ export class DiscoveryWorld {
   failed: unknown;
   readonly discovery: Actor<typeof discoveryMachine>;
   readonly #sends = new Map<string, Send>();
-  readonly #held = new Map<string, () => void>();
+  readonly #heldReads = new Map<string, () => void>();
   #meshes = 0;
 
   constructor(settings: Partial<DiscoverySettings> = {}, script: Partial<DiscoveryWorld> = {}) {
@@ -565,12 +565,12 @@ export class DiscoveryWorld {
   /** Completes a source's delayed first read. */
   async read(source: string): Promise<void> {
     this.unread = this.unread.filter((one) => one !== source);
-    this.#held.get(source)?.();
+    this.#heldReads.get(source)?.();
     await this.settle();
   }
 
   async #readSource(source: string): Promise<SourceSummary> {
-    if (this.unread.includes(source)) await new Promise<void>((resolve) => this.#held.set(source, resolve));
+    if (this.unread.includes(source)) await new Promise<void>((resolve) => this.#heldReads.set(source, resolve));
     if (this.missing.includes(source)) return { outcome: 'missing', reason: `${source}: no such directory` };
     const reading = orThrow(this.directory);
     return reading.outcome === 'read'

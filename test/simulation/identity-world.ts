@@ -26,7 +26,7 @@ import {
   type Journal,
 } from '../../machines/discovery/ca/authority.machine.ts';
 import type { LeafCertificatesAwait, RootsAwait } from '../../machines/discovery/ca/authority-protocol.ts';
-import { report, scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
+import { report, scriptedCallback, scriptedPromise, settleCall } from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
 import type { InvariantViolation, World, WorldChoice } from '../../src/debugger/explore/world.ts';
 import { WorkloadLedger } from '../../src/discovery/ca/ledger/workload-ledger.ts';
@@ -175,7 +175,7 @@ export class IdentityWorld implements World {
       ['revert', false, isUp && faults > 0],
       ['kill', false, isUp && faults > 0],
       ['start', true, !isUp],
-      ['ledger', true, this.#ledgerHasWord()],
+      ['ledger', true, this.#isAwaitFulfilled()],
       ...workloads.flatMap(
         ({ call, sentBundle, owes, certificate, shown, issued }, index): [string, boolean, boolean][] => [
           [`sign:${index}`, true, isUp && call !== undefined && mayBeSigned(issued)],
@@ -219,7 +219,7 @@ export class IdentityWorld implements World {
         this.#authority()?.send({ type: 'authority.load' });
         break;
       case 'ledger':
-        this.#giveWord();
+        this.#reportFulfilled();
         break;
       case 'sign':
         this.#sign(index);
@@ -320,19 +320,19 @@ export class IdentityWorld implements World {
         watchAuthority: scriptedCallback<{ type: never }, undefined>({ start: () => {} }),
         loadAuthority: scriptedPromise<AuthorityReading, undefined>(({ self }) => {
           const { journal } = this.#state;
-          settle(self, { value: journal === undefined ? { outcome: 'absent' } : { outcome: 'resumed', journal } });
+          settleCall(self, { value: journal === undefined ? { outcome: 'absent' } : { outcome: 'resumed', journal } });
         }),
         prepareRoot: scriptedPromise<{ id: string }, undefined>(({ self }) => {
           this.#set({ created: this.#state.created + 1 });
-          settle(self, { value: { id: `root-${this.#state.created}` } });
+          settleCall(self, { value: { id: `root-${this.#state.created}` } });
         }),
         readCandidate: scriptedPromise<Candidate, { signer: string }>(({ self }) =>
-          settle(self, { value: { outcome: 'same' } }),
+          settleCall(self, { value: { outcome: 'same' } }),
         ),
-        isRootDue: scriptedPromise<boolean, { signer: string }>(({ self }) => settle(self, { value: false })),
+        isRootDue: scriptedPromise<boolean, { signer: string }>(({ self }) => settleCall(self, { value: false })),
         writeJournal: scriptedPromise<void, Journal>(({ self, input }) => {
           this.#set({ journal: input });
-          settle(self, { value: undefined });
+          settleCall(self, { value: undefined });
         }),
       },
       actions: {
@@ -355,7 +355,7 @@ export class IdentityWorld implements World {
   }
 
   /** Queries the real ledger about the recorded certificates. */
-  #ledgerHasWord(): boolean {
+  #isAwaitFulfilled(): boolean {
     const { awaited, workloads, isUp } = this.#state;
     if (!isUp || awaited === undefined) return false;
     const ledger = new this.#ledger({ maxLeafMs: endsAtMs });
@@ -373,7 +373,7 @@ export class IdentityWorld implements World {
     return missingEntries.count === 0;
   }
 
-  #giveWord(): void {
+  #reportFulfilled(): void {
     const { awaited, ledger } = this.#state;
     this.#set({ awaited: undefined });
     if (awaited === undefined) return;
@@ -428,7 +428,7 @@ export class IdentityWorld implements World {
   #respond(index: number, value: ObtainResult): void {
     const { call } = this.#state.workloads[index]!;
     this.#change(index, { call: undefined });
-    settle(call!, { value });
+    settleCall(call!, { value });
   }
 
   // ---- the agents
@@ -440,7 +440,7 @@ export class IdentityWorld implements World {
     };
     const scripted = secrets.provide({
       actors: {
-        probeServer: scriptedPromise(({ self }) => settle(self, { value: 'nobody' })),
+        probeServer: scriptedPromise(({ self }) => settleCall(self, { value: 'nobody' })),
         serveSecrets: scriptedCallback<SdsOrder, { socket: string }>({
           start: ({ self }) => this.#change(index, { server: self }),
           receive: ({ self }, order) => this.#serve(index, self, order),
@@ -457,7 +457,7 @@ export class IdentityWorld implements World {
             awaitClockStep: scriptedPromise<void, undefined>(() => {}),
             // Read when half of the lifetime has passed.
             readClock: scriptedPromise<{ atMs: number }, undefined>(({ self }) =>
-              settle(self, { value: { atMs: endsAtMs } }),
+              settleCall(self, { value: { atMs: endsAtMs } }),
             ),
           },
         }),
@@ -488,7 +488,7 @@ export class IdentityWorld implements World {
     if (source === 'roots') {
       const version = textOf([...parts.authorities.split('+'), ...parts.bundle.split('+')]);
       const result = { outcome: 'obtained', version, authorities: '', root: '', serialNumber: '', endsAtMs: null };
-      settle(call, { value: { ...result, atMs: 0, draw: 0.5 } });
+      settleCall(call, { value: { ...result, atMs: 0, draw: 0.5 } });
       return;
     }
     const host = this.#hosts?.[index];

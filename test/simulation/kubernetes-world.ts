@@ -66,7 +66,7 @@ export class KubernetesWorld {
   handling: Promise<void> | undefined;
   synced = 0;
   failed: unknown;
-  readonly #followed: readonly Followed[];
+  readonly #followedResources: readonly Followed[];
   #draws = 0;
 
   constructor({
@@ -77,7 +77,7 @@ export class KubernetesWorld {
   }: WorldOptions = {}) {
     if (!silently) KubernetesWorld.created.push(this);
     this.server = new SimulatedApiServer(this.clock, resources);
-    this.#followed = resources.map((resource) => ({ resource, received: new Map(), changes: [], era: 0 }));
+    this.#followedResources = resources.map((resource) => ({ resource, received: new Map(), changes: [], era: 0 }));
     this.effects = new InformerEffects({
       server: port(this.server),
       kinds: resources.map((resource) => ({ resource })),
@@ -87,7 +87,7 @@ export class KubernetesWorld {
       lost: (reason) => void this.lost.push(reason),
       fault: (error) => void this.faults.push(error),
     });
-    for (const followed of this.#followed) {
+    for (const followed of this.#followedResources) {
       this.effects.addReader(followed.resource, (changes) => {
         this.#handleChanges(followed, changes);
         return this.handling;
@@ -122,7 +122,7 @@ export class KubernetesWorld {
   }
 
   informer(resource: ApiResource): AnyActorRef {
-    const number = this.#followed.findIndex((followed) => followed.resource === resource) + 1;
+    const number = this.#followedResources.findIndex((followed) => followed.resource === resource) + 1;
     return this.actor.getSnapshot().children[`informer-${number}`] as unknown as AnyActorRef;
   }
 
@@ -139,13 +139,13 @@ export class KubernetesWorld {
   }
 
   changesOf(resource: ApiResource): string[] {
-    const { changes } = this.#followed.find((followed) => followed.resource === resource)!;
+    const { changes } = this.#followedResources.find((followed) => followed.resource === resource)!;
     return changes.map(({ event, key }) => `${event} ${key.split('/')[1]}`);
   }
 
   /** Differences between stores and the server. */
   differences(): string[] {
-    return this.#followed.flatMap(({ resource }) => {
+    return this.#followedResources.flatMap(({ resource }) => {
       const cachedContent = contentOf(this.effects.storeOf(resource).entries());
       const serverContent = contentOf(this.server.objectsOf(resource).entries());
       // An absent kind is requested at intervals.
@@ -186,7 +186,7 @@ export class KubernetesWorld {
     if (recent.length > maxPerSecond && recent.at(-1)!.at - recent[0]!.at < 1_000)
       this.violations.push(`asks ${recent.length} times a second: ${JSON.stringify(recent.slice(-3))}`);
     if (this.failed !== undefined) this.violations.push(`a chart failed: ${this.failed}`);
-    for (const followed of this.#followed) {
+    for (const followed of this.#followedResources) {
       const { resource, received } = followed;
       const knownContent = contentOf(this.effects.storeOf(resource).entries());
       if (!isDeepStrictEqual(contentOf(received.entries()), knownContent))

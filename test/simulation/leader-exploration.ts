@@ -20,7 +20,7 @@ import {
   type LeaseWriteResult,
   leaderMachine,
 } from '../../machines/discovery/election/leader.machine.ts';
-import { scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
+import { scriptedCallback, scriptedPromise, settleCall } from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
 import type { InvariantViolation, World, WorldChoice } from '../../src/debugger/explore/world.ts';
 
@@ -245,7 +245,9 @@ export class LeaderExploration implements World {
       actors: {
         readLease: requestOf<LeaseSighting, { lease: string }>(() => undefined),
         writeLease: requestOf<LeaseWriteResult, LeaseOrder>((order) => order),
-        finishWrites: scriptedPromise<undefined, { lease: string }>(({ self }) => settle(self, { value: undefined })),
+        finishWrites: scriptedPromise<undefined, { lease: string }>(({ self }) =>
+          settleCall(self, { value: undefined }),
+        ),
         electedWriter: electedWriterMachine.provide({
           actors: {
             watchDuty: scriptedCallback<{ type: never }, { lease: string }>({ start: () => {} }),
@@ -302,7 +304,7 @@ export class LeaderExploration implements World {
   #respond(name: Name, response: LeaseSighting | LeaseWriteResult): void {
     const { [name]: request, ...rest } = this.#state.requests;
     this.#set({ requests: rest });
-    settle(request!.actor, { value: response });
+    settleCall(request!.actor, { value: response });
   }
 
   #forget(name: Name, actor: AnyActorRef): void {

@@ -1,5 +1,5 @@
 import type { AnyActorRef } from 'xstate';
-import { settle } from '../../src/debugger/explore/scripted-effect.ts';
+import { settleCall } from '../../src/debugger/explore/scripted-effect.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
 /** Effects that take time: one pending call per effect, and none after it is stopped. */
@@ -20,8 +20,8 @@ export class Calls {
     this.#timers.set(call, this.#clock.setTimeout(fire, ms));
   }
 
-  respond(call: AnyActorRef, result: Parameters<typeof settle>[1], ms = 0): void {
-    this.later(call, ms, () => settle(call, result));
+  respond(call: AnyActorRef, result: Parameters<typeof settleCall>[1], ms = 0): void {
+    this.later(call, ms, () => settleCall(call, result));
   }
 
   forget(call: AnyActorRef): void {

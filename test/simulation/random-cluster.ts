@@ -33,8 +33,8 @@ const happening = fc.oneof(
 );
 
 /** Time until the event, and the event. */
-export type Step = readonly [ms: number, happening: Happening];
-type Happening = typeof happening extends fc.Arbitrary<infer One> ? One : never;
+export type Step = readonly [ms: number, happening: ClusterEvent];
+type ClusterEvent = typeof happening extends fc.Arbitrary<infer One> ? One : never;
 
 /** Mostly milliseconds, where order matters; sometimes long enough for a timeout. */
 const pause = fc.oneof(
@@ -80,14 +80,14 @@ async function restore(world: KubernetesWorld): Promise<void> {
   world.server.start();
 }
 
-function write(server: SimulatedApiServer, { is, kind, name }: Extract<Happening, { kind: unknown }>): void {
+function write(server: SimulatedApiServer, { is, kind, name }: Extract<ClusterEvent, { kind: unknown }>): void {
   const resource = kinds[kind];
   const isThere = server.objectsOf(resource).has(`default/${name}`);
   if (is === 'delete' || (is === 'made again' && isThere)) server.delete(resource, name);
   if ((is === 'put' || (is === 'made again' && isThere)) && server.isDefined(resource)) server.put(resource, name);
 }
 
-type ServerAction = Exclude<Happening['is'], 'put' | 'delete' | 'made again' | 'cut' | 'restore'>;
+type ServerAction = Exclude<ClusterEvent['is'], 'put' | 'delete' | 'made again' | 'cut' | 'restore'>;
 
 const serverActions: Readonly<Record<ServerAction, (server: SimulatedApiServer) => void>> = {
   kill: (server) => server.kill(),

@@ -33,7 +33,7 @@ interface Arranged {
 export class EnvoyTimes {
   readonly #options: EnvoyTimesOptions;
   /** By process and kind. */
-  readonly #arranged = new Map<string, Arranged>();
+  readonly #scheduledEvents = new Map<string, Arranged>();
 
   constructor(options: EnvoyTimesOptions) {
     this.#options = options;
@@ -43,10 +43,10 @@ export class EnvoyTimes {
   arrange(circumstances: Circumstances): void {
     const { processes } = this.#options.host;
     for (const process of processes) this.#arrange(process, circumstances);
-    for (const [key, { pid, timer }] of this.#arranged) {
+    for (const [key, { pid, timer }] of this.#scheduledEvents) {
       if (processes.some((process) => process.pid === pid)) continue;
       this.#options.clock.clearTimeout(timer);
-      this.#arranged.delete(key);
+      this.#scheduledEvents.delete(key);
     }
   }
 
@@ -71,20 +71,20 @@ export class EnvoyTimes {
   /** The delay is chosen once per event: other events do not extend it. */
   #arm(plan: { key: string; pid: number; event: string; draw: () => number; happen: () => void }): void {
     const { key, pid, event, draw, happen } = plan;
-    if (this.#arranged.get(key)?.event === event) return;
+    if (this.#scheduledEvents.get(key)?.event === event) return;
     this.#disarm(key);
     const fire = () => {
-      this.#arranged.delete(key);
+      this.#scheduledEvents.delete(key);
       happen();
     };
-    this.#arranged.set(key, { pid, event, timer: this.#options.clock.setTimeout(fire, draw()) });
+    this.#scheduledEvents.set(key, { pid, event, timer: this.#options.clock.setTimeout(fire, draw()) });
   }
 
   #disarm(key: string): void {
-    const arranged = this.#arranged.get(key);
+    const arranged = this.#scheduledEvents.get(key);
     if (arranged === undefined) return;
     this.#options.clock.clearTimeout(arranged.timer);
-    this.#arranged.delete(key);
+    this.#scheduledEvents.delete(key);
   }
 
   #delayOf(process: SimulatedProcess): number {

@@ -2,7 +2,7 @@
 
 export type FilesState = 'fine' | 'half written' | 'missing';
 
-export interface Reading {
+export interface FilesReading {
   readonly digest: string;
   readonly files: string[];
   readonly problems: string[];
@@ -39,7 +39,7 @@ export class CertificateFiles {
     this.#content = isRestored ? this.#lastRead : this.#newest;
   }
 
-  read(): Reading {
+  read(): FilesReading {
     const isMissing = this.#state === 'missing';
     return {
       digest: isMissing ? 'no files' : `files-${this.#content}`,

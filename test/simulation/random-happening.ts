@@ -1,10 +1,10 @@
 /** Applies a step of a schedule to a simulation. */
 
 import type { SimulatedProcess } from '../../src/simulation/agent/simulated-host.ts';
-import type { Gap, Happening, ProcessSelection, Step } from './random-schedule.ts';
+import type { Gap, ProcessSelection, ScheduledEvent, Step } from './random-schedule.ts';
 import type { RandomWorld } from './random-world.ts';
 
-export function take({ gap, happens }: Step, world: RandomWorld): void {
+export function takeStep({ gap, happens }: Step, world: RandomWorld): void {
   waitFor(gap, world);
   if (!world.isOver) world.act(() => happen(happens, world));
 }
@@ -14,7 +14,7 @@ function waitFor(gap: Gap, world: RandomWorld): void {
   else for (let i = 0; i < gap.events && !world.isOver && world.next(); i++);
 }
 
-function happen(happening: Happening, world: RandomWorld): void {
+function happen(happening: ScheduledEvent, world: RandomWorld): void {
   const { ledger, host } = world;
   switch (happening.kind) {
     case 'certificate':

@@ -9,7 +9,7 @@ import type { PacedClock } from './paced-clock.ts';
 
 export type AgentSnapshot = SnapshotFrom<typeof agentMachine>;
 
-export interface Judged {
+export interface ObservedRun {
   readonly host: SimulatedHost;
   readonly agent: AgentSnapshot | undefined;
   readonly failures: readonly string[];
@@ -28,7 +28,7 @@ export interface LedgerOptions {
 export class Ledger {
   readonly #options: LedgerOptions;
   readonly #alwaysInvariants: readonly Invariant[];
-  readonly #readRun: () => Judged;
+  readonly #readRun: () => ObservedRun;
   readonly #deadlines = new Map<number, number>();
   readonly #overdue = new Set<number>();
   readonly violations: InvariantViolation[] = [];
@@ -42,11 +42,11 @@ export class Ledger {
   /** The start that the supervisor has reported as decided, but not as ended. */
   #restart: string | undefined;
   /** Whether the agent was ordered to stop while it only waited for killed processes. */
-  #hurried = false;
+  #isHurried = false;
   /** Unreported reason why the files of a start had no space. */
-  #unreported: string | undefined;
+  #unreportedReason: string | undefined;
 
-  constructor(options: LedgerOptions, readRun: () => Judged) {
+  constructor(options: LedgerOptions, readRun: () => ObservedRun) {
     this.#options = options;
     this.#alwaysInvariants = options.invariants.filter(({ always }) => always !== undefined);
     this.#readRun = readRun;
@@ -66,7 +66,7 @@ export class Ledger {
 
   /** Handles an order or event that stops the agent. */
   orderStop(): void {
-    this.#hurried = this.#agentEnds;
+    this.#isHurried = this.#agentEnds;
     if (this.stop !== 'not ordered') {
       this.stop = 'deadline passed';
       return;
@@ -120,13 +120,13 @@ export class Ledger {
 
   /** Expects a report of this reason, because a start has just failed. */
   expectReport(reason: string): void {
-    this.#unreported = reason;
+    this.#unreportedReason = reason;
   }
 
   /** Handles an epoch's report to its supervisor, and so to log and trace, of why it failed. */
   handleFailure({ type, during, reason }: AnyEventObject): void {
     const isReported = during === 'writing the bootstrap' || during === 'starting';
-    if (type === 'epoch.failed' && isReported && reason === this.#unreported) this.#unreported = undefined;
+    if (type === 'epoch.failed' && isReported && reason === this.#unreportedReason) this.#unreportedReason = undefined;
   }
 
   /** Handles the supervisor's reports of its decisions. */
@@ -178,12 +178,12 @@ export class Ledger {
       stopDeadlinePassed: this.stop === 'deadline passed',
       isOverdue: (parent) => this.#overdue.has(parent.pid),
       agentEnds: this.#agentEnds,
-      isHurried: this.#hurried,
+      isHurried: this.#isHurried,
       agentExitCode: agent?.status === 'done' ? agent.output?.exitCode : undefined,
       failures,
       restartsInFull: !settings.hotRestart || baseIds.length < 2,
       restart: this.#restart,
-      unreported: this.#unreported,
+      unreported: this.#unreportedReason,
     };
   }
 }

@@ -17,7 +17,7 @@ import {
   replacedFinishesRequests,
   servingIsKept,
 } from '../../src/simulation/agent/invariants/keeping.ts';
-import { take } from './random-happening.ts';
+import { takeStep } from './random-happening.ts';
 import { type Schedule, type SinkFault, settingsKinds, type WatchStep } from './random-schedule.ts';
 import { RandomSinks, type SinkParts } from './random-sinks.ts';
 import { RandomWorld } from './random-world.ts';
@@ -69,7 +69,7 @@ export function run(schedule: Schedule, options: RandomRunOptions): RandomRun {
     if (world.isOver) break;
     if (sinks !== undefined) for (const fault of faultsBefore(i, schedule.sinkFaults, schedule)) sinks.begin(fault);
     beginWatchFaults(i, schedule, world);
-    take(step, world);
+    takeStep(step, world);
   }
   const { length } = schedule.steps;
   if (sinks !== undefined) for (const fault of faultsBefore(length, schedule.sinkFaults, schedule)) sinks.begin(fault);

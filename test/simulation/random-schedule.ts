@@ -43,7 +43,7 @@ export type Lasting =
   /** The operating system cannot start processes. */
   | 'no processes';
 
-export type Happening =
+export type ScheduledEvent =
   | { readonly kind: 'certificate' | 'certificate reverted' | 'certificate half written' | 'certificate missing' }
   | { readonly kind: 'SIGHUP' | 'SIGUSR1' | 'SIGTERM' | 'SIGINT' | 'quit' | 'ready?' }
   /** `oom`: SIGKILL by the kernel. */
@@ -64,7 +64,7 @@ export type Gap = { readonly ms: number } | { readonly events: number };
 
 export interface Step {
   readonly gap: Gap;
-  readonly happens: Happening;
+  readonly happens: ScheduledEvent;
 }
 
 /** A fault of the outlet of the agent's log or trace. */
@@ -128,7 +128,7 @@ const death = fc.record({
   target: fc.constantFrom<ProcessSelection>('newest', 'oldest', 'serving', 'starting'),
 });
 
-const happening: fc.Arbitrary<Happening> = fc.oneof(
+const happening: fc.Arbitrary<ScheduledEvent> = fc.oneof(
   { weight: 20, arbitrary: plain('certificate') },
   { weight: 14, arbitrary: plain('SIGHUP') },
   { weight: 6, arbitrary: plain('certificate reverted', 'certificate half written', 'certificate missing') },
@@ -242,6 +242,6 @@ function formatGap(gap: Gap): string {
   return `after ${gap.events} events`;
 }
 
-function formatHappening({ kind, ...rest }: Happening | Omit<SinkFault, 'of' | 'beforeStep'>): string {
+function formatHappening({ kind, ...rest }: ScheduledEvent | Omit<SinkFault, 'of' | 'beforeStep'>): string {
   return [kind, ...Object.entries(rest).map(([name, value]) => `${name} ${value}`)].join(', ');
 }

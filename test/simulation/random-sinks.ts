@@ -57,7 +57,7 @@ export class RandomSinks {
   #records = 0;
   #recordsReported = 0;
   #recordsFlushed = 0;
-  #largestTurn = 0;
+  #maxRecordsPerTurn = 0;
   readonly #logLosses: typeof logLosses;
   readonly #logger = createLogger({ outputLevel: 'default:debug', write: (line) => this.#writeLog(line) });
 
@@ -112,9 +112,9 @@ export class RandomSinks {
   /** Runs after each event loop iteration. */
   turn(): void {
     this.#clock.advance(Math.max(0, this.#now() - this.#clock.now()));
-    this.#largestTurn = Math.max(this.#largestTurn, this.#records - this.#recordsFlushed);
+    this.#maxRecordsPerTurn = Math.max(this.#maxRecordsPerTurn, this.#records - this.#recordsFlushed);
     this.#recordsFlushed = this.#records;
-    this.#watched('trace', () => this.#trace.flush());
+    this.#guardWrite('trace', () => this.#trace.flush());
   }
 
   /** Checks, after all faults have ended, that losses are reported. */
@@ -141,7 +141,7 @@ export class RandomSinks {
     return {
       now: clock.now,
       after: (ms, fire) => {
-        const id = clock.setTimeout(() => this.#watched(name, fire), ms);
+        const id = clock.setTimeout(() => this.#guardWrite(name, fire), ms);
         return () => clock.clearTimeout(id);
       },
     };
@@ -150,13 +150,13 @@ export class RandomSinks {
   #writeLog(line: string): void {
     this.#inputLines.push(line);
     this.#maxLineBytes = Math.max(this.#maxLineBytes, Buffer.byteLength(line));
-    this.#watched('log', () => this.#log.write(line));
+    this.#guardWrite('log', () => this.#log.write(line));
     const { waitingBytes } = this.#log;
     if (waitingBytes > maxBytes.log + this.#maxLineBytes)
       this.#accuse('bounded', `${waitingBytes} bytes of the log wait`);
   }
 
-  #watched(name: 'log' | 'trace', write: () => void): void {
+  #guardWrite(name: 'log' | 'trace', write: () => void): void {
     const outlet = this.#outlets[name];
     outlet.takeRefused();
     try {
@@ -170,7 +170,7 @@ export class RandomSinks {
 
   #judgeTraceBound(): void {
     const { waiting } = this.#trace.lines;
-    const maxLost = maxBytes.trace / minRecordBytes + this.#largestTurn + 1;
+    const maxLost = maxBytes.trace / minRecordBytes + this.#maxRecordsPerTurn + 1;
     if (waiting > maxLost) this.#accuse('bounded', `${waiting} records wait`);
   }
 

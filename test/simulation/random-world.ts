@@ -7,7 +7,7 @@ import type { PreparedEpoch, PrepareOrder } from '../../machines/agent/envoy/epo
 import type { ProcessSignal } from '../../machines/agent/protocol.ts';
 import type { AgentSettings } from '../../machines/agent/settings.ts';
 import type { EnvoyProbe } from '../../machines/agent/status-protocol.ts';
-import { type Running, report, settle } from '../../src/debugger/explore/scripted-effect.ts';
+import { type Running, report, settleCall } from '../../src/debugger/explore/scripted-effect.ts';
 import {
   type DirectoryWatchInput,
   noPendingFiles,
@@ -66,19 +66,19 @@ export class RandomWorld implements RandomEffectWorld {
   readonly #onTurn: (() => void) | undefined;
   readonly #settings: AgentSettings;
   readonly #nature: Nature;
-  readonly #lasting = new Set<Lasting>();
+  readonly #lastingFaults = new Set<Lasting>();
   readonly #calls = new Calls(this.clock);
   readonly #files = new CertificateFiles();
   readonly #watch: RandomWatch;
   readonly #times: EnvoyTimes;
-  readonly #preparing = new Set<AnyActorRef>();
+  readonly #prepareCalls = new Set<AnyActorRef>();
   readonly #probes = new Map<string, AnyActorRef>();
   readonly #slow = new Map<number, number>();
   readonly #occasions = new Map<string, number>();
   #signals: AnyActorRef | undefined;
   #http: AnyActorRef | undefined;
   #fileWait: AnyActorRef | undefined;
-  #releasing: AnyActorRef | undefined;
+  #releaseCall: AnyActorRef | undefined;
   #adminOf: number | undefined;
   /** Number of Envoys that have started to serve: probes of earlier ones get no response. */
   #servings = 0;
@@ -97,7 +97,7 @@ export class RandomWorld implements RandomEffectWorld {
       host: this.host,
       agent: this.#agent?.getSnapshot() as AgentSnapshot | undefined,
       failures: this.#failures,
-      preparing: this.#preparing.size,
+      preparing: this.#prepareCalls.size,
     }));
     this.host = new SimulatedHost(this.#envoys, this.ledger.watch(), settings.parentShutdownMs);
     this.#watch = new RandomWatch(() => this.#contents, this.paced.now);
@@ -196,8 +196,8 @@ export class RandomWorld implements RandomEffectWorld {
   }
 
   begin(fault: Lasting, forMs: number): void {
-    this.#lasting.add(fault);
-    this.clock.setTimeout(() => this.#lasting.delete(fault), forMs);
+    this.#lastingFaults.add(fault);
+    this.clock.setTimeout(() => this.#lastingFaults.delete(fault), forMs);
   }
 
   get #contents(): string {
@@ -219,7 +219,7 @@ export class RandomWorld implements RandomEffectWorld {
   cease(): void {
     this.refusals = 0;
     this.slowerMs = 0;
-    this.#lasting.clear();
+    this.#lastingFaults.clear();
     for (const fault of ['watch fails', 'watch hangs', 'directory gone'] as const) this.#endWatchFault(fault);
     this.paced.setPace(1);
     if (this.#files.state !== 'fine') this.changeFiles('fine');
@@ -306,7 +306,7 @@ export class RandomWorld implements RandomEffectWorld {
     const endReading = this.#files.beginReading();
     this.#calls.later(call, this.#nature.upTo(maxDurations.readMs, this.#occasion('read')), () => {
       if (endReading()) this.ledger.beginTask();
-      settle(call, { value: reading });
+      settleCall(call, { value: reading });
     });
   }
 
@@ -314,16 +314,16 @@ export class RandomWorld implements RandomEffectWorld {
     this.host.recordAttempt(input.baseId);
     const { digest } = this.#files.read();
     const isOutdated = input.certificates !== null && input.certificates !== digest;
-    this.#preparing.add(self);
+    this.#prepareCalls.add(self);
     this.ledger.tries++;
     this.#calls.later(self, 3 + this.#nature.upTo(maxDurations.prepareMs, this.#occasion('prepare')), () => {
-      this.#preparing.delete(self);
-      settle(self, isOutdated ? { value: { outdated: 'other certificates' } } : this.#bootstrap(input));
+      this.#prepareCalls.delete(self);
+      settleCall(self, isOutdated ? { value: { outdated: 'other certificates' } } : this.#bootstrap(input));
     });
   }
 
   notPreparing({ self }: Running<Run>): void {
-    this.#preparing.delete(self);
+    this.#prepareCalls.delete(self);
     this.#calls.forget(self);
   }
 
@@ -334,7 +334,7 @@ export class RandomWorld implements RandomEffectWorld {
       report(self, { type: 'process.failed', reason: diskError });
       return;
     }
-    if (this.#lasting.has('no processes')) {
+    if (this.#lastingFaults.has('no processes')) {
       report(self, { type: 'process.failed', reason: 'spawn EAGAIN' });
       return;
     }
@@ -382,7 +382,7 @@ export class RandomWorld implements RandomEffectWorld {
   }
 
   drain({ replaced, ...run }: Run & { replaced: boolean }): boolean {
-    if (this.#lasting.has('admin unheard')) return false;
+    if (this.#lastingFaults.has('admin unheard')) return false;
     const process = this.host.processes.find((other) => keyOf(other) === keyOf(run) && this.host.hasAdmin(other));
     if (process === undefined || this.host.isBlocked(process)) return false;
     this.ledger.judge((invariant, observed) => invariant.draining?.(process, observed));
@@ -391,12 +391,12 @@ export class RandomWorld implements RandomEffectWorld {
   }
 
   repair({ input, self }: Running<{ baseId: number }>): void {
-    const repaired = !this.#lasting.has('no repair') && this.host.repair(input.baseId);
-    settle(self, repaired ? { value: undefined } : { error: new Error('an epoch initializes') });
+    const repaired = !this.#lastingFaults.has('no repair') && this.host.repair(input.baseId);
+    settleCall(self, repaired ? { value: undefined } : { error: new Error('an epoch initializes') });
   }
 
   release({ self }: Running<unknown>): void {
-    this.#releasing = self;
+    this.#releaseCall = self;
     for (const process of this.host.processes) this.host.kill(process);
   }
 
@@ -416,20 +416,20 @@ export class RandomWorld implements RandomEffectWorld {
 
   /** The operating system's error for the folder, or for the pipes' folder where requested. */
   #diskErrorOf(...faults: readonly (keyof typeof diskErrors)[]): string | undefined {
-    const lasting = [...folderFaults, ...faults].find((fault) => this.#lasting.has(fault));
+    const lasting = [...folderFaults, ...faults].find((fault) => this.#lastingFaults.has(fault));
     return lasting === undefined ? undefined : diskErrors[lasting];
   }
 
   #settle(): void {
     this.host.sendPendingReports();
-    if (this.#releasing !== undefined && this.host.processes.length === 0) {
-      const call = this.#releasing;
-      this.#releasing = undefined;
-      settle(call, { value: undefined });
+    if (this.#releaseCall !== undefined && this.host.processes.length === 0) {
+      const call = this.#releaseCall;
+      this.#releaseCall = undefined;
+      settleCall(call, { value: undefined });
     }
     this.#times.arrange({
-      sourcesAway: this.#lasting.has('sources away'),
-      deafToSigterm: this.#lasting.has('deaf to SIGTERM'),
+      sourcesAway: this.#lastingFaults.has('sources away'),
+      deafToSigterm: this.#lastingFaults.has('deaf to SIGTERM'),
     });
     this.ledger.judgeAlways();
     this.#onTurn?.();

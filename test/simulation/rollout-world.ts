@@ -57,10 +57,10 @@ export class RolloutWorld implements World {
   #target = 'c0';
   readonly #awaitedSince = new Map<string, number>();
   /** Clusters that the server has given up on any stream. */
-  readonly #abandoned = new Set<string>();
+  readonly #abandonedClusters = new Set<string>();
   readonly #stuckClusters = new Set<string>();
   /** Clusters and assignments that the route switches between, by type URL and name. */
-  readonly #flapping = new Map<string, EncodedResource>();
+  readonly #flappingResources = new Map<string, EncodedResource>();
 
   constructor(options: RolloutWorldOptions) {
     this.#options = options;
@@ -158,7 +158,7 @@ export class RolloutWorld implements World {
     else if (kind === 'reset') this.#reset();
     else if (kind === 'restart') this.#restart();
     else this.#change(subject as RolloutChange);
-    for (const name of this.#ads.abandoned) this.#abandoned.add(name);
+    for (const name of this.#ads.abandoned) this.#abandonedClusters.add(name);
     // A resolver gives up eventually, so an update of a DNS cluster ends.
     for (const name of this.#stuckClusters) {
       const isUsableAfterWarming = this.#source.usability.get(name)?.after === 'warming';
@@ -187,7 +187,7 @@ export class RolloutWorld implements World {
         this.#envoy.outbox.map(({ typeUrl }) => typeUrl),
       ],
       ...[
-        [...this.#abandoned],
+        [...this.#abandonedClusters],
         [...this.#stuckClusters],
         [...this.#envoy.rejected],
         watches,
@@ -256,8 +256,11 @@ export class RolloutWorld implements World {
   #flap(previousCluster: string): void {
     const name = previousCluster === 'c0' ? 'flap' : 'c0';
     for (const typeUrl of [clusterType, endpointType]) {
-      this.#flapping.set(`${typeUrl} ${previousCluster}`, this.#source.types.get(typeUrl)!.get(previousCluster)!);
-      const flappingResource = this.#flapping.get(`${typeUrl} ${name}`);
+      this.#flappingResources.set(
+        `${typeUrl} ${previousCluster}`,
+        this.#source.types.get(typeUrl)!.get(previousCluster)!,
+      );
+      const flappingResource = this.#flappingResources.get(`${typeUrl} ${name}`);
       if (flappingResource === undefined) this.#source.set(typeUrl, name);
       else this.#source.restore(typeUrl, flappingResource);
     }
@@ -329,7 +332,7 @@ export class RolloutWorld implements World {
   #judgeRoute(): void {
     const cluster = this.#envoy.routedCluster;
     if (cluster === undefined) return;
-    if (this.#abandoned.has(cluster) || this.#abandoned.has('*')) return;
+    if (this.#abandonedClusters.has(cluster) || this.#abandonedClusters.has('*')) return;
     if (this.#envoy.withoutEndpoints.has(cluster))
       this.#fail('no active route leads to a cluster without endpoints', cluster);
     if (this.#envoy.clusters.get(cluster)?.isUsable) return;

@@ -10,7 +10,7 @@ import type {
   TrustBundleServed,
 } from '../../machines/agent/secrets-protocol.ts';
 import { defaultSettings } from '../../machines/agent/settings.ts';
-import { report, scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
+import { report, scriptedCallback, scriptedPromise, settleCall } from '../../src/debugger/explore/scripted-effect.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { createRecorder } from '../../src/runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
@@ -25,9 +25,9 @@ export interface SecretMachines {
 }
 
 /** The response of an authority to one request. */
-export type AuthorityWord = 'signs' | 'away' | 'not known' | 'busy' | 'silent';
+export type AuthorityResponse = 'signs' | 'away' | 'not known' | 'busy' | 'silent';
 
-export interface Try {
+export interface RequestAttempt {
   readonly atMs: number;
   readonly shown: string;
 }
@@ -46,7 +46,7 @@ const defaultMachines: SecretMachines = { secrets: secretsMachine, secret: secre
 export class SecretsWorld {
   readonly clock: VirtualClock;
   readonly records: TraceRecord[] = [];
-  readonly tries: Try[] = [];
+  readonly tries: RequestAttempt[] = [];
   /** Secrets that Envoy is served, by name. */
   readonly served = new Map<string, string>();
   readonly bundlesServed: string[] = [];
@@ -55,7 +55,7 @@ export class SecretsWorld {
   /** Additional roots in bundles (default: none). */
   readonly bundles = new Map<string, readonly string[]>();
   readonly violations: string[] = [];
-  word: (shown: string) => AuthorityWord;
+  word: (shown: string) => AuthorityResponse;
   pushbackMs = 0;
   lifeMs = 24 * hourMs;
   /** The root of the signer. */
@@ -76,8 +76,8 @@ export class SecretsWorld {
   readonly #stepWatchers = new Set<AnyActorRef>();
   #wallOffsetMs = 0;
   #takenRoots = '';
-  #rootsSince = 0;
-  #signed = 0;
+  #rootsServedAt = 0;
+  #signedCount = 0;
   readonly #draw: () => number;
 
   constructor(
@@ -86,7 +86,7 @@ export class SecretsWorld {
       clock?: VirtualClock;
       seed?: number;
       /** The authority's response since the first request. */
-      word?: AuthorityWord;
+      word?: AuthorityResponse;
       records?: boolean;
       /** Whether the agent replaces an older one. */
       obtainsFirst?: boolean;
@@ -156,7 +156,7 @@ export class SecretsWorld {
     this.#wallOffsetMs += stepMs;
     const watchers = [...this.#stepWatchers];
     this.#stepWatchers.clear();
-    for (const watcher of watchers) settle(watcher, { value: undefined });
+    for (const watcher of watchers) settleCall(watcher, { value: undefined });
   }
 
   pass(ms: number): void {
@@ -230,7 +230,7 @@ export class SecretsWorld {
   respondLate(): void {
     const pending = this.#pending;
     this.#pending = undefined;
-    if (pending !== undefined) settle(pending.call, { value: pending.value });
+    if (pending !== undefined) settleCall(pending.call, { value: pending.value });
   }
 
   // ---- effects
@@ -238,7 +238,7 @@ export class SecretsWorld {
   #withEffects(machines: SecretMachines): typeof secretsMachine {
     return machines.secrets.provide({
       actors: {
-        probeServer: scriptedPromise(({ self }) => settle(self, { value: 'nobody' })),
+        probeServer: scriptedPromise(({ self }) => settleCall(self, { value: 'nobody' })),
         serveSecrets: scriptedCallback<SdsOrder, { socket: string }>({
           start: ({ self }) => {
             this.#server = self;
@@ -261,7 +261,7 @@ export class SecretsWorld {
               ({ self }) => void this.#stepWatchers.delete(self),
             ),
             readClock: scriptedPromise<{ atMs: number }, undefined>(({ self }) =>
-              settle(self, { value: { atMs: this.wall } }),
+              settleCall(self, { value: { atMs: this.wall } }),
             ),
           },
         }),
@@ -274,7 +274,7 @@ export class SecretsWorld {
     if (source === 'roots') {
       const rootsVersion = `${parts.authorities}+${parts.bundle}`;
       if (this.composes)
-        settle(call, {
+        settleCall(call, {
           value: {
             ...clockReading,
             outcome: 'obtained',
@@ -295,16 +295,16 @@ export class SecretsWorld {
     const value = this.#resultOf(clockReading, this.word(shownCredential));
     if (value === undefined) return;
     if (this.authorityResponds === 'never') this.#pending = { call, value };
-    else settle(call, { value });
+    else settleCall(call, { value });
   }
 
-  #resultOf(clockReading: { atMs: number; draw: number }, word: AuthorityWord): ObtainResult | undefined {
+  #resultOf(clockReading: { atMs: number; draw: number }, word: AuthorityResponse): ObtainResult | undefined {
     if (word === 'silent') return undefined;
     if (word !== 'signs') {
       const pushbackMs = word === 'busy' ? this.pushbackMs : 0;
       return { ...clockReading, outcome: 'refused', reason: word, unknown: word === 'not known', pushbackMs };
     }
-    const version = `certificate-${++this.#signed}`;
+    const version = `certificate-${++this.#signedCount}`;
     this.#rootOf.set(version, this.root);
     this.#endOf.set(version, this.wall + this.lifeMs);
     return {
@@ -323,7 +323,7 @@ export class SecretsWorld {
     if (order.type === 'sds.withdraw') this.served.delete(order.name);
     if (order.type !== 'sds.serve') return;
     if (order.name === identityName) this.#checkInvariants(order.version);
-    else if (this.served.get(order.name) !== order.version) this.#rootsSince = this.now;
+    else if (this.served.get(order.name) !== order.version) this.#rootsServedAt = this.now;
     if (order.name === rootsName && this.served.get(rootsName) !== order.version) this.#takenRoots = '';
     this.served.set(order.name, order.version);
   }
@@ -335,7 +335,7 @@ export class SecretsWorld {
     const [authorities, bundle = ''] = roots.split('+');
     if (authorities !== root && !this.bundles.get(bundle)?.includes(root)) {
       this.violations.push(`${version} of ${root} is handed out, and Envoy has the roots ${roots || 'none'}`);
-    } else if (this.subscribesRoots && this.#takenRoots !== roots && this.now < this.#rootsSince + trustLimitMs) {
+    } else if (this.subscribesRoots && this.#takenRoots !== roots && this.now < this.#rootsServedAt + trustLimitMs) {
       this.violations.push(`${version} of ${root} is handed out before Envoy trusts ${roots}`);
     }
     if ((this.#endOf.get(version) ?? 0) <= this.wall) this.violations.push(`${version} has ended, and is handed out`);

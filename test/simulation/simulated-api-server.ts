@@ -108,9 +108,9 @@ export class SimulatedApiServer implements ApiServer {
   readonly #clock: VirtualClock;
   readonly #eras: Era[] = [{ history: [], states: new Map() }];
   #version = 100;
-  #compacted = 0;
+  #compactedVersion = 0;
   #uids = 0;
-  #defined = new Map<string, boolean>();
+  #definedResources = new Map<string, boolean>();
   #backup: { version: number; objects: Map<string, Objects>; defined: Map<string, boolean> } | undefined;
   #connection: Connection | undefined;
   #tokens = 0;
@@ -118,7 +118,7 @@ export class SimulatedApiServer implements ApiServer {
 
   constructor(clock: VirtualClock, resources: readonly ApiResource[]) {
     this.#clock = clock;
-    for (const resource of resources) this.#defined.set(pathName(resource), true);
+    for (const resource of resources) this.#definedResources.set(pathName(resource), true);
     const definitions = resources.find(({ plural }) => plural === 'customresourcedefinitions');
     for (const resource of resources)
       if (resource.group.includes('istio') && definitions !== undefined) this.put(definitions, definitionOf(resource));
@@ -139,7 +139,7 @@ export class SimulatedApiServer implements ApiServer {
   }
 
   isDefined(resource: ApiResource): boolean {
-    return this.#defined.get(pathName(resource)) === true;
+    return this.#definedResources.get(pathName(resource)) === true;
   }
 
   /** The state of a kind at a version of an era; undefined if that version was never sent. */
@@ -165,15 +165,15 @@ export class SimulatedApiServer implements ApiServer {
 
   /** Defines the kind, like a CustomResourceDefinition. */
   define(resource: ApiResource, definitions: ApiResource): void {
-    if (this.#defined.get(pathName(resource)) === true) return;
-    this.#defined.set(pathName(resource), true);
+    if (this.#definedResources.get(pathName(resource)) === true) return;
+    this.#definedResources.set(pathName(resource), true);
     this.put(definitions, definitionOf(resource));
   }
 
   undefine(resource: ApiResource, definitions: ApiResource): void {
-    if (this.#defined.get(pathName(resource)) !== true) return;
+    if (this.#definedResources.get(pathName(resource)) !== true) return;
     for (const { metadata } of [...this.#now(pathName(resource)).values()]) this.delete(resource, metadata.name);
-    this.#defined.set(pathName(resource), false);
+    this.#definedResources.set(pathName(resource), false);
     this.delete(definitions, definitionOf(resource));
     for (const { watch } of this.#runningAll()) if (watch?.resource === pathName(resource)) watch.end();
   }
@@ -210,23 +210,23 @@ export class SimulatedApiServer implements ApiServer {
 
   /** Compacts the history. */
   compact(): void {
-    this.#compacted = this.#version;
+    this.#compactedVersion = this.#version;
   }
 
   backUp(): void {
-    const objects = new Map([...this.#defined.keys()].map((name) => [name, this.#now(name)] as const));
-    this.#backup = { version: this.#version, objects, defined: new Map(this.#defined) };
+    const objects = new Map([...this.#definedResources.keys()].map((name) => [name, this.#now(name)] as const));
+    this.#backup = { version: this.#version, objects, defined: new Map(this.#definedResources) };
   }
 
   /** Restores the backup, which lacks later changes, while the server is down. */
   restore(): void {
     if (this.#backup === undefined) return;
     const { version, objects, defined } = this.#backup;
-    this.#defined = new Map(defined);
+    this.#definedResources = new Map(defined);
     const states = new Map([...objects].map(([name, state]) => [name, new Map([[0, state]])] as const));
     this.#eras.push({ history: [], states });
     this.#version = version;
-    this.#compacted = version;
+    this.#compactedVersion = version;
     this.#snapshots.clear();
     this.#endConnections();
   }
@@ -297,7 +297,7 @@ export class SimulatedApiServer implements ApiServer {
         } else {
           const from = Number(options.resourceVersion);
           // A watch needs only the versions after `from`.
-          if (from + 1 < this.#compacted) return this.#endWithError(runningCall, resolve, expired);
+          if (from + 1 < this.#compactedVersion) return this.#endWithError(runningCall, resolve, expired);
           // A watch from a future version is silent until the server reaches that version.
           watch.sent = from;
           this.#deliver(watch);
@@ -395,7 +395,7 @@ export class SimulatedApiServer implements ApiServer {
 
   #page(name: string, { limit, continue: token, resourceVersion }: ListOptions): ObjectPage | undefined {
     const snapshot = token === undefined ? undefined : this.#snapshots.get(token);
-    if (token !== undefined && (snapshot === undefined || snapshot.version < this.#compacted)) return undefined;
+    if (token !== undefined && (snapshot === undefined || snapshot.version < this.#compactedVersion)) return undefined;
     const version = snapshot?.version ?? this.#version;
     const all = snapshot?.rest ?? [...this.#now(name).values()];
     if (limit === undefined || resourceVersion !== undefined || all.length <= Math.min(limit, maxPageSize))
@@ -409,7 +409,7 @@ export class SimulatedApiServer implements ApiServer {
   #refusalOf(name: string): ApiFailure | undefined {
     const { expiredToken, throttled, failing } = this.faults;
     if (expiredToken) return status(401, 'Unauthorized');
-    if (this.#defined.get(name) !== true || (this.forgetsKinds && name.includes('istio')))
+    if (this.#definedResources.get(name) !== true || (this.forgetsKinds && name.includes('istio')))
       return status(404, 'NotFound');
     if (throttled) return status(429, 'TooManyRequests', { retryAfterMs: 1_000 });
     return failing ? status(500, 'InternalError') : undefined;

@@ -17,7 +17,7 @@ import { certWatcherMachine } from '../../machines/agent/files/cert-watcher.mach
 import { defaultSettings } from '../../machines/agent/settings.ts';
 import type { LinkOrder, TakeoverConfirm } from '../../machines/agent/succession-protocol.ts';
 import { promiseEffect } from '../../machines/effect.ts';
-import { report, scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
+import { report, scriptedCallback, scriptedPromise, settleCall } from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
 import type { InvariantViolation, World, WorldChoice } from '../../src/debugger/explore/world.ts';
 
@@ -552,13 +552,13 @@ export class SuccessionWorld implements World {
     otherCalls.delete(kind);
     this.#change(number, { calls: otherCalls });
     const settleWith = (claimedIds: ClaimedIds | undefined): void =>
-      settle(
+      settleCall(
         call,
         claimedIds === undefined ? { error: new Error('another agent has the base ids') } : { value: claimedIds },
       );
     switch (kind) {
       case 'write':
-        settle(
+        settleCall(
           call,
           this.#machines.writesNothing === true || this.#write(number)
             ? { value: undefined }
@@ -567,11 +567,11 @@ export class SuccessionWorld implements World {
         break;
       case 'giveUp':
         if (this.#state.record !== known && this.#machines.ignoresRecord !== true) {
-          settle(call, { error: new Error('the record is not as it should be') });
+          settleCall(call, { error: new Error('the record is not as it should be') });
           break;
         }
         this.#set({ holder: undefined });
-        settle(call, { value: undefined });
+        settleCall(call, { value: undefined });
         break;
       case 'takeBack':
         if (this.#state.link?.older === number && this.#machines.sparesTheNewer !== true)
@@ -580,7 +580,7 @@ export class SuccessionWorld implements World {
         break;
       case 'adopt':
         this.#write(number);
-        settle(call, { value: undefined });
+        settleCall(call, { value: undefined });
         break;
       default:
         this.#claim(number, call);
@@ -592,13 +592,13 @@ export class SuccessionWorld implements World {
     const { holder, record } = this.#state;
     const { succeeds } = this.#process(number);
     const isAnothers = holder !== undefined && holder !== number;
-    if (succeeds && record === undefined) settle(call, { error: new Error('the older agent has left no record') });
+    if (succeeds && record === undefined) settleCall(call, { error: new Error('the older agent has left no record') });
     else if (!succeeds && isAnothers && this.#machines.startsFresh === true)
-      settle(call, { value: { baseIds: [8], sweptFiles: [] } });
-    else if (!succeeds && isAnothers) settle(call, { value: { baseIds: [], sweptFiles: [], isAnothers: true } });
+      settleCall(call, { value: { baseIds: [8], sweptFiles: [] } });
+    else if (!succeeds && isAnothers) settleCall(call, { value: { baseIds: [], sweptFiles: [], isAnothers: true } });
     else {
       const claimedIds = this.#claimIds(number, undefined);
-      settle(call, claimedIds ? { value: claimedIds } : { error: new Error('another agent has the base ids') });
+      settleCall(call, claimedIds ? { value: claimedIds } : { error: new Error('another agent has the base ids') });
     }
   }
 
@@ -619,13 +619,13 @@ export class SuccessionWorld implements World {
         signals: scriptedCallback<{ type: never }, undefined>({ start: () => {} }),
         claimBaseIds: this.#process(number).succeeds
           ? scriptedPromise<ClaimedIds, { succeeds: boolean }>(({ self }) =>
-              settle(self, { value: { baseIds: [], sweptFiles: [] } }),
+              settleCall(self, { value: { baseIds: [], sweptFiles: [] } }),
             )
           : scriptedCall<ClaimedIds, { succeeds: boolean }>('claim'),
         releaseBaseIds: scriptedPromise<void, { baseIds: number[]; keeps: boolean }>(({ self, input }) => {
           // All epochs have ended, and no successor needs the record.
           if (!input.keeps) this.#set({ record: undefined });
-          settle(self, { value: undefined });
+          settleCall(self, { value: undefined });
         }),
         predecessor: this.#machines.predecessor.provide({
           actors: {

@@ -4,7 +4,7 @@
  */
 import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import { defaultRemovalDelayMs } from '../../src/discovery/xds/ads-limits.ts';
-import type { AdsWorld, Seen } from './ads-world.ts';
+import type { AdsWorld, ClientResponse } from './ads-world.ts';
 import { limitedMark, type ScriptedSource } from './scripted-source.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
@@ -41,7 +41,7 @@ export class WarmingEnvoy {
   readonly withoutEndpoints = new Set<string>();
   route: string | undefined;
   /** CDS responses that are not acknowledged because a cluster is warming, with the reason if rejected; in state of the world, only the newest. */
-  #unacknowledged: { readonly seen: Seen; readonly message: string | undefined }[] = [];
+  #pendingResponses: { readonly seen: ClientResponse; readonly message: string | undefined }[] = [];
   /** Requests that were not delivered yet. */
   outbox: EnvoyRequest[] = [];
   /** Whether Envoy has requested no clusters on this stream, because some are warming. */
@@ -68,23 +68,23 @@ export class WarmingEnvoy {
   }
 
   /** The newest CDS response, if not acknowledged yet. */
-  get warmingNonce(): Seen | undefined {
-    return this.#unacknowledged.at(-1)?.seen;
+  get warmingNonce(): ClientResponse | undefined {
+    return this.#pendingResponses.at(-1)?.seen;
   }
 
   /** Nonces of pending CDS responses, and whether they are rejected. */
   get unacknowledged(): string[] {
-    return this.#unacknowledged.map(({ seen, message }) => `${seen.nonce} ${message ?? ''}`);
+    return this.#pendingResponses.map(({ seen, message }) => `${seen.nonce} ${message ?? ''}`);
   }
 
   /** Ends its stream: undelivered messages are lost. */
   disconnect(): void {
     this.outbox = [];
-    this.#unacknowledged = [];
+    this.#pendingResponses = [];
   }
 
   /** Envoy can reject clusters that are new to it, and routes. */
-  canReject(next: Seen | undefined): boolean {
+  canReject(next: ClientResponse | undefined): boolean {
     if (next === undefined) return false;
     const isNew = [...next.resources.keys()].some((name) => !this.clusters.has(name));
     return next.typeUrl === clusterType ? isNew : next.typeUrl === routeType;
@@ -123,7 +123,7 @@ export class WarmingEnvoy {
     const endpoints = [...this.clusters.keys()].filter((name) => this.#awaitsAssignment(name));
     if (endpoints.length > 0) request(endpointType, endpoints);
     request(routeType, ['r']);
-    this.#unacknowledged = [];
+    this.#pendingResponses = [];
   }
 
   #awaitsAssignment(name: string): boolean {
@@ -134,7 +134,7 @@ export class WarmingEnvoy {
     this.outbox.push({ typeUrl, send });
   }
 
-  #acknowledge({ typeUrl, nonce: responseNonce }: Seen, message?: string): void {
+  #acknowledge({ typeUrl, nonce: responseNonce }: ClientResponse, message?: string): void {
     const errorDetail = message === undefined ? {} : { errorDetail: { code: 3, message } };
     const names = typeUrl === clusterType ? [] : typeUrl === routeType ? ['r'] : [...this.assignments].sort();
     this.#send(typeUrl, (world) =>
@@ -144,14 +144,18 @@ export class WarmingEnvoy {
     );
   }
 
-  take(receivedResponse: Seen): void {
+  take(receivedResponse: ClientResponse): void {
     this.responses++;
     if (receivedResponse.typeUrl === clusterType) this.#takeClusters(receivedResponse);
     else if (receivedResponse.typeUrl === endpointType) this.#takeEndpoints(receivedResponse);
     else if (receivedResponse.typeUrl === routeType) this.#takeRoutes(receivedResponse);
   }
 
-  #takeClusters(receivedResponse: Seen, rejectedNames: ReadonlySet<string> = new Set(), message?: string): void {
+  #takeClusters(
+    receivedResponse: ClientResponse,
+    rejectedNames: ReadonlySet<string> = new Set(),
+    message?: string,
+  ): void {
     const removedNames = this.#delta
       ? receivedResponse.removed
       : [...this.clusters.keys()].filter((name) => !receivedResponse.resources.has(name));
@@ -167,7 +171,7 @@ export class WarmingEnvoy {
       this.clusters.set(name, { content, awaits, isUsable });
       if (this.#awaitsAssignment(name) && !this.assignments.has(name)) requested.push(name);
     }
-    this.#unacknowledged = [...(this.#delta ? this.#unacknowledged : []), { seen: receivedResponse, message }];
+    this.#pendingResponses = [...(this.#delta ? this.#pendingResponses : []), { seen: receivedResponse, message }];
     if (requested.length > 0) this.#requestEndpoints(requested);
     this.#acknowledgeWhenWarm();
   }
@@ -204,7 +208,7 @@ export class WarmingEnvoy {
     }
   }
 
-  #takeEndpoints(receivedResponse: Seen): void {
+  #takeEndpoints(receivedResponse: ClientResponse): void {
     for (const [name, content] of receivedResponse.resources) {
       this.endpoints.set(name, content);
       if (this.#source.emptyAssignments.has(content)) this.withoutEndpoints.add(name);
@@ -227,11 +231,11 @@ export class WarmingEnvoy {
       this.subscribe(true, [clusterType]);
       return;
     }
-    for (const { seen, message } of this.#unacknowledged) this.#acknowledge(seen, message);
-    this.#unacknowledged = [];
+    for (const { seen, message } of this.#pendingResponses) this.#acknowledge(seen, message);
+    this.#pendingResponses = [];
   }
 
-  #takeRoutes(receivedResponse: Seen): void {
+  #takeRoutes(receivedResponse: ClientResponse): void {
     const content = receivedResponse.resources.get('r');
     if (content !== undefined) {
       const previousCluster = this.routedCluster;
@@ -241,7 +245,7 @@ export class WarmingEnvoy {
     this.#acknowledge(receivedResponse);
   }
 
-  reject(receivedResponse: Seen): void {
+  reject(receivedResponse: ClientResponse): void {
     if (receivedResponse.typeUrl !== clusterType) {
       this.#acknowledge(receivedResponse, 'no');
       for (const content of receivedResponse.resources.values()) this.rejected.add(content);

@@ -12,7 +12,7 @@
 import type { AnyActorRef } from 'xstate';
 import { type RestoredState, xdsSourceMachine } from '../../machines/discovery/config/xds-source.machine.ts';
 import type { XdsProtocol, XdsSourceOrder } from '../../machines/discovery/config/xds-source-protocol.ts';
-import { report, scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
+import { report, scriptedCallback, scriptedPromise, settleCall } from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
 import type { InvariantViolation, World, WorldChoice } from '../../src/debugger/explore/world.ts';
 
@@ -326,7 +326,7 @@ export class XdsSourceExploration implements World {
   #restore(): void {
     const { restoring, saved } = this.#state;
     this.#set({ restoring: undefined, applied: saved });
-    settle(restoring!, { value: { objects: Object.keys(saved).length } satisfies RestoredState });
+    settleCall(restoring!, { value: { objects: Object.keys(saved).length } satisfies RestoredState });
   }
 
   #chart() {

@@ -26,9 +26,9 @@ export class StandInProcess {
 
   /** Sends a command; waits until it was executed or the process has ended. */
   async order(order: Order): Promise<void> {
-    const previouslyObeyed = this.#obeyed();
+    const previouslyObeyed = this.#countObeyed();
     this.#socket.write(`${JSON.stringify(order)}\n`);
-    await eventually(`${order.order} is done`, () => this.hasExited || this.#obeyed() > previouslyObeyed, {
+    await eventually(`${order.order} is done`, () => this.hasExited || this.#countObeyed() > previouslyObeyed, {
       everyMs: 2,
     });
   }
@@ -37,7 +37,7 @@ export class StandInProcess {
     return this.reports.flatMap((report) => (report.report === 'signal' ? [report.signal] : []));
   }
 
-  #obeyed(): number {
+  #countObeyed(): number {
     return this.reports.filter(({ report }) => report === 'obeyed').length;
   }
 }

@@ -89,10 +89,10 @@ export class Parent {
 /** Accepts requests of a child. Rejects if another epoch uses the socket, in which case Envoy exits. */
 export function listenForChild(
   { epoch, baseId }: { epoch: number; baseId: number },
-  on: { readonly attached: () => void; readonly onRequest: (request: Request) => Promise<void> },
+  on: { readonly onAttach: () => void; readonly onRequest: (request: Request) => Promise<void> },
 ): Promise<Server> {
   const server = createServer((socket) => {
-    on.attached();
+    on.onAttach();
     readLines(socket, async (line) => {
       await on.onRequest(line as Request);
       socket.write('done\n');

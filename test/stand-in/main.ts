@@ -80,7 +80,7 @@ class StandIn {
     try {
       await listenForChild(this.#flags, {
         // Its own parent exits immediately when a child attaches (fact 5).
-        attached: () => void this.#parent?.request('terminate'),
+        onAttach: () => void this.#parent?.request('terminate'),
         onRequest: (request) => this.#serveChild(request),
       });
     } catch {

@@ -7,7 +7,7 @@ import {
   scaleToFit,
   scrollToKeep,
   scrollToShow,
-  zoomed,
+  zoomScale,
 } from './chart-camera.ts';
 
 test('the scale to fit shows the complete chart in both dimensions', () => {
@@ -20,7 +20,7 @@ test('a chart of any size is first shown at a readable scale', () => {
 });
 
 test('zooming a chart stops at the minimum and maximum scale', () => {
-  expect([zoomed(2.9, 2), zoomed(0.11, 0.1)]).toEqual([maxScale, minScale]);
+  expect([zoomScale(2.9, 2), zoomScale(0.11, 0.1)]).toEqual([maxScale, minScale]);
 });
 
 test('zooming a chart keeps the point below the pointer in place', () => {

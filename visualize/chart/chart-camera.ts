@@ -27,7 +27,7 @@ export function readableScale(chart: Size, viewport: Size): number {
   return Math.max(scaleToFit(chart, viewport), ninePixelScale);
 }
 
-export function zoomed(scale: number, factor: number): number {
+export function zoomScale(scale: number, factor: number): number {
   return clamp(scale * factor, minScale, maxScale);
 }
 
@@ -63,6 +63,6 @@ export function boundingBoxOf(boxes: readonly DrawnStateBox[]): DrawnStateBox | 
   return { x, y, width: rightEdge - x, height: bottom - y };
 }
 
-function clamp(value: number, min: number, high: number): number {
-  return Math.min(high, Math.max(min, value));
+function clamp(value: number, min: number, max: number): number {
+  return Math.min(max, Math.max(min, value));
 }

@@ -80,13 +80,13 @@ export function transitionText(chart: Statechart, { kind, on, guard, targets }: 
 export function chartText(chart: Statechart | undefined, actor: ActorSnapshot, sinceMs: number, t: number): string {
   const isStateless = chart?.states.length === 1;
   const state = actor.state === '' ? (isStateless ? 'no states' : 'not started') : actor.state;
-  const since = `since ${(sinceMs / 1000).toFixed(3)} s`;
+  const sinceText = `since ${(sinceMs / 1000).toFixed(3)} s`;
   const timers = (actor.timers ?? []).map(
     ({ timer, startedAt, ms }) => `timer ${timer}, ${remainingTimeText(Math.min(ms, Math.max(0, startedAt + ms - t)))}`,
   );
   const next = chart === undefined ? [] : nextTransitionTexts(chart, actor.state);
   return [
-    `${actor.actor}: ${state}, ${since}`,
+    `${actor.actor}: ${state}, ${sinceText}`,
     ...timers,
     ...(next.length > 0 ? [`next: ${next.slice(0, 12).join(', ')}${next.length > 12 ? ', …' : ''}`] : []),
   ].join('; ');

@@ -14,8 +14,8 @@ export class ChartScene {
   #lit: SVGGElement[] = [];
   #takenArrows: SVGGElement[] = [];
   #chainElements: SVGGElement[] = [];
-  #moving: { drawing: Animation; dot: SVGCircleElement }[] = [];
-  #counting = new Map<SVGGElement, { bar: SVGRectElement; text: SVGTextElement; isOwnBar: boolean }>();
+  #arrowAnimations: { drawing: Animation; dot: SVGCircleElement }[] = [];
+  #countdownBars = new Map<SVGGElement, { bar: SVGRectElement; text: SVGTextElement; isOwnBar: boolean }>();
 
   constructor(picture: Picture) {
     this.picture = picture;
@@ -43,15 +43,15 @@ export class ChartScene {
     this.#lit = states;
     for (const transition of this.#takenArrows) transition.classList.remove('taken', 'last');
     const now = this.#arrowsOf(takenTransitions.now);
-    const last = now.length > 0 ? [] : this.#arrowsOf(takenTransitions.last);
+    const lastArrows = now.length > 0 ? [] : this.#arrowsOf(takenTransitions.last);
     for (const transition of now) transition.classList.add('taken');
-    for (const transition of last) transition.classList.add('last');
+    for (const transition of lastArrows) transition.classList.add('last');
     // Later elements are drawn on top.
-    for (const transition of [...last, ...now]) {
+    for (const transition of [...lastArrows, ...now]) {
       const path = transition.closest('.way') ?? transition;
       if (transition.matches('.transition')) path.parentNode?.append(path);
     }
-    this.#takenArrows = [...now, ...last];
+    this.#takenArrows = [...now, ...lastArrows];
   }
 
   markChain(numbers: readonly number[]): void {
@@ -65,17 +65,17 @@ export class ChartScene {
     for (const countdown of countdowns) {
       for (const group of this.#arrowsOf(countdown.transitions)) activeCountdowns.set(group, countdown);
     }
-    for (const [group, { bar, text, isOwnBar }] of this.#counting) {
+    for (const [group, { bar, text, isOwnBar }] of this.#countdownBars) {
       if (activeCountdowns.has(group)) continue;
       text.remove();
       if (isOwnBar) bar.remove();
       else bar.style.transform = '';
       group.classList.remove('counting');
-      this.#counting.delete(group);
+      this.#countdownBars.delete(group);
     }
     for (const [group, { remainingShare, leftMs }] of activeCountdowns) {
-      const counting = this.#counting.get(group) ?? beginCounting(group);
-      this.#counting.set(group, counting);
+      const counting = this.#countdownBars.get(group) ?? beginCounting(group);
+      this.#countdownBars.set(group, counting);
       counting.bar.style.transform = `scaleX(${remainingShare.toFixed(4)})`;
       const timeText = remainingTimeText(leftMs);
       if (counting.text.textContent !== timeText) counting.text.textContent = timeText;
@@ -100,17 +100,17 @@ export class ChartScene {
       dot.setAttribute('class', 'token');
       group.append(dot);
       runAlong(dot, arrow, length);
-      this.#moving.push({ drawing, dot });
+      this.#arrowAnimations.push({ drawing, dot });
     }
   }
 
   /** Removes running animations, so that only the last of several quick steps is animated. */
   #stopAnimation(): void {
-    for (const { drawing, dot } of this.#moving) {
+    for (const { drawing, dot } of this.#arrowAnimations) {
       drawing.cancel();
       dot.remove();
     }
-    this.#moving = [];
+    this.#arrowAnimations = [];
   }
 
   showCounts(shareOf: ReadonlyMap<number, number>): void {

@@ -33,8 +33,8 @@ export function ChartText({
 function actorText({ actors, machine }: ChartGroup): string {
   const [actor] = actors;
   const index = stateEntryIndex(actor!);
-  const since = index < 0 ? actor!.spawnedAt : recording.value!.timeAt(index);
-  return chartText(definitionOf(machine), actor!, since, now.peek());
+  const stateEnteredAt = index < 0 ? actor!.spawnedAt : recording.value!.timeAt(index);
+  return chartText(definitionOf(machine), actor!, stateEnteredAt, now.peek());
 }
 
 function countsText({ name, actors }: ChartGroup): string {

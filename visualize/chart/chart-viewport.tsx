@@ -12,7 +12,7 @@ import {
   scaleToFit,
   scrollToKeep,
   scrollToShow,
-  zoomed,
+  zoomScale,
 } from './chart-camera.ts';
 import { currentTransitions, definitionOf, shownActor, shownSnapshot } from './chart-current.ts';
 import { isOpenedByUser, showsCompleteCharts, toggleCompleteCharts, toggleState } from './chart-folding.ts';
@@ -52,9 +52,9 @@ export function ChartViewport({ machine, text }: { machine: string; text: string
     zoom.value = 'fit';
   };
   const commands: Record<string, () => void> = {
-    '+': () => zoomTo(zoomed(scale.value, zoomStep)),
-    '=': () => zoomTo(zoomed(scale.value, zoomStep)),
-    '-': () => zoomTo(zoomed(scale.value, 1 / zoomStep)),
+    '+': () => zoomTo(zoomScale(scale.value, zoomStep)),
+    '=': () => zoomTo(zoomScale(scale.value, zoomStep)),
+    '-': () => zoomTo(zoomScale(scale.value, 1 / zoomStep)),
     '0': fit,
     '1': () => zoomTo(1),
   };
@@ -296,7 +296,7 @@ function onWheel(event: WheelEvent, element: HTMLDivElement | null, zoom: Signal
   if (element === null || !(event.ctrlKey || event.metaKey)) return;
   event.preventDefault();
   const { left, top } = element.getBoundingClientRect();
-  const next = zoomed(scale.peek(), Math.exp(-event.deltaY / 300));
+  const next = zoomScale(scale.peek(), Math.exp(-event.deltaY / 300));
   zoomAtPoint(element, zoom, scale, next, { x: event.clientX - left, y: event.clientY - top });
 }
 

@@ -9,7 +9,7 @@ const maxLines = 40;
 
 /** Log lines of Envoy and other processes within two seconds of the record. */
 export function Lines({ open, t }: { readonly open: PageRecording; readonly t: number }): JSX.Element {
-  const { lines, all } = logsNear(open, t, maxLines);
+  const { lines, totalCount: all } = logsNear(open, t, maxLines);
   return (
     <Column label="Log lines" part="log">
       <h3 class="column-head">

@@ -2,7 +2,7 @@ import { effect, signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { type Moment, momentAt } from '../model/moment.ts';
 import { chooseActor, place, recording, size } from '../model/place.ts';
-import { playing } from '../model/playing.ts';
+import { isPlaying } from '../model/playing.ts';
 import {
   actionText,
   actorOf,
@@ -50,7 +50,7 @@ export function startDetails(): void {
 export function Details(): JSX.Element {
   const openRecording = recording.value;
   // Subscribes to the size, because consequences may be appended later.
-  if (!playing.value) size.value;
+  if (!isPlaying.value) size.value;
   const moment = openRecording === undefined ? undefined : momentAt(openRecording, shownIndex.value);
   return (
     <section class="pane details" aria-labelledby="details-heading">

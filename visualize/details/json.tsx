@@ -26,13 +26,13 @@ interface JsonProps {
   readonly marked?: Marked | undefined;
 }
 
-interface Inner {
+interface NestedProps {
   readonly path: string;
   readonly marked: Marked | undefined;
   readonly opened: ReadonlySet<string>;
 }
 
-function Fields({ value, path, marked, opened }: Inner & { readonly value: object }): JSX.Element {
+function Fields({ value, path, marked, opened }: NestedProps & { readonly value: object }): JSX.Element {
   const entries = shownEntries(value);
   const count = entryCount(value);
   if (count === 0) return <span class="json-empty">{Array.isArray(value) ? '[ ]' : '{ }'}</span>;
@@ -52,7 +52,7 @@ function Field({
   path,
   marked,
   opened,
-}: Inner & { readonly name: string; readonly value: unknown }): JSX.Element {
+}: NestedProps & { readonly name: string; readonly value: unknown }): JSX.Element {
   const [isOpen, setOpen] = useState(false);
   const isNew = marked?.has(path) ?? false;
   const previousValue = marked?.get(path);

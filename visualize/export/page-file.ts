@@ -2,12 +2,12 @@
 import type { Session } from '../../src/debugger/page-data.ts';
 import { addressElement, sessionElement, sourcesElement, traceElement } from '../../src/debugger/page-data.ts';
 import {
+  escapeTags,
   inlineScript,
   jsonElement,
   type PageTexts,
   splitPage,
   traceTags,
-  withoutTags,
 } from '../../src/debugger/page-text.ts';
 import indexHtml from '../index.html';
 import { type Address, formatAddress } from '../model/address.ts';
@@ -34,7 +34,7 @@ export async function pageFile({ name, trace, session, address }: FilePart): Pro
     jsonElement(sourcesElement, [{ name, kind: 'file', place: name }]),
     jsonElement(sessionElement(0), session),
     jsonElement(addressElement, formatAddress({ ...address, source: 0 })),
-    openTag + withoutTags(trace) + end,
+    openTag + escapeTags(trace) + end,
   ];
   return new Blob([textBefore, ...data, behind], { type: 'text/html;charset=utf-8' });
 }

@@ -40,9 +40,14 @@ export function rowsWithin(rows: SequenceRows, { first, last }: ExportedRange): 
 }
 
 /** Draws the rows of a range. Columns without a row in the range are omitted. */
-export function sequenceSvg(rows: SequenceRows, all: Columns, range: ExportedRange, palette: Palette): StandaloneSvg {
+export function sequenceSvg(
+  rows: SequenceRows,
+  allColumns: Columns,
+  range: ExportedRange,
+  palette: Palette,
+): StandaloneSvg {
   const { from, end } = rowsWithin(rows, range);
-  const columns = columnsWith(all, touchedLifelines(rows, from, end));
+  const columns = columnsWith(allColumns, touchedLifelines(rows, from, end));
   const layout = layoutOf(columns.list.length, minGutter + columns.list.length * 150 + 330);
   const width = layout.width;
   const height = head + Math.max(1, end - from) * rowHeight + foot;
@@ -97,7 +102,7 @@ function rowSvg(rows: SequenceRows, rowIndex: number, y: number, drawing: Drawin
   if (line > 0) {
     const lineDeviation = deviationOfLine(deviations, line);
     const deviationText =
-      lineDeviation === undefined ? '' : deviationLineText(lineDeviation.deviation, lineDeviation.part);
+      lineDeviation === undefined ? '' : deviationLineText(lineDeviation.deviation, lineDeviation.lineIndex);
     return [ground, text(28, y + 17, deviationText, { fill: palette.bad })];
   }
   const alarm = deviations.length > 0 ? [text(4, y + 17, '⚠', { fill: palette.bad })] : [];

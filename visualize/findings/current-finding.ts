@@ -36,10 +36,10 @@ export const currentFinding = computed(() => {
     const chosenIndex = all.findIndex(({ rule, index }) => rule === finding.rule && index === finding.index);
     if (chosenIndex !== -1) return chosenIndex;
   }
-  const last = firstAfter(all, ({ index }) => index > place.value) - 1;
-  const index = all[last]?.index;
-  let current = last;
-  for (let findingIndex = last; findingIndex >= 0 && all[findingIndex]!.index === index; findingIndex--) {
+  const lastReachedIndex = firstAfter(all, ({ index }) => index > place.value) - 1;
+  const index = all[lastReachedIndex]?.index;
+  let current = lastReachedIndex;
+  for (let findingIndex = lastReachedIndex; findingIndex >= 0 && all[findingIndex]!.index === index; findingIndex--) {
     const { weight } = all[findingIndex]!;
     if (gravity.indexOf(weight) > gravity.indexOf(all[current]!.weight)) current = findingIndex;
   }

@@ -4,11 +4,11 @@ import { type CausePath, causePathOf, neighboursOf, nextInPath } from '../../src
 import { goTo, place, recording, size } from './place.ts';
 import type { PageRecording } from './recording/recording.ts';
 
-const chosenPlace = signal<{ readonly of: PageRecording; readonly index: number } | undefined>(undefined);
+const chosenPlace = signal<{ readonly pageRecording: PageRecording; readonly index: number } | undefined>(undefined);
 
 /** The place whose complete chain is shown, if any. */
 export const chainAnchor = computed(() =>
-  chosenPlace.value?.of === recording.value ? chosenPlace.value?.index : undefined,
+  chosenPlace.value?.pageRecording === recording.value ? chosenPlace.value?.index : undefined,
 );
 
 /** The current place with a delay, so that quick steps compute no causes. */
@@ -58,7 +58,7 @@ export function toggleChain(): void {
   const openRecording = recording.value;
   chosenPlace.value =
     chainAnchor.value === undefined && openRecording !== undefined
-      ? { of: openRecording, index: place.value }
+      ? { pageRecording: openRecording, index: place.value }
       : undefined;
 }
 

@@ -1,6 +1,6 @@
 import { connection } from './connection.ts';
 import { follows } from './place.ts';
-import { playing } from './playing.ts';
+import { isPlaying } from './playing.ts';
 
 /** Longer than the delays of address updates and screen reader announcements. */
 const quietMs = 400;
@@ -9,7 +9,7 @@ const maxWaitMs = 20_000;
 /** Conditions under which the page is busy, by name. */
 const indicators = new Map<string, () => boolean>([
   ['opening', () => connection.value.kind === 'opening'],
-  ['playing', () => playing.value],
+  ['playing', () => isPlaying.value],
   ['animations', () => document.getAnimations().some(isRunning)],
 ]);
 
@@ -22,7 +22,7 @@ export function addIndicator(name: string, isBusy: () => boolean): void {
  *
  * @throws Error after 20 s, with the pending activities
  */
-export async function idle(): Promise<void> {
+export async function waitUntilIdle(): Promise<void> {
   const deadline = performance.now() + maxWaitMs;
   let changedAt = performance.now();
   const observer = new MutationObserver(() => {

@@ -8,7 +8,7 @@ import type { TraceHeader } from '../../src/runtime/trace/trace.ts';
 import type { Address } from './address.ts';
 import { connection, notice, source, sources } from './connection.ts';
 import { marks } from './marks.ts';
-import { chosenActor, elapsed, follows, place, range, recording, session, size } from './place.ts';
+import { chosenActor, elapsedMs, follows, place, range, recording, session, size } from './place.ts';
 import { InvalidTraceLine, TraceParser } from './recording/incoming-trace.ts';
 import { PageRecording } from './recording/recording.ts';
 import { droppedName, loadSession, traceTexts } from './source-data.ts';
@@ -22,7 +22,7 @@ const maxRetryMs = 10_000;
 const maxRecords = 400_000;
 
 /** Time in milliseconds from opening the latest source until its trace was read completely. */
-export let opened: number | undefined;
+export let openDurationMs: number | undefined;
 
 let opening = new AbortController();
 
@@ -38,14 +38,14 @@ export async function openSource(number: number, address: Address = {}): Promise
   opening.abort();
   opening = new AbortController();
   const { signal } = opening;
-  opened = undefined;
+  openDurationMs = undefined;
   batch(() => {
     source.value = number;
     recording.value = undefined;
     session.value = undefined;
     size.value = 0;
     place.value = -1;
-    elapsed.value = 0;
+    elapsedMs.value = 0;
     chosenActor.value = address.actor;
     range.value = undefined;
     marks.value = address.marks ?? [];
@@ -55,7 +55,7 @@ export async function openSource(number: number, address: Address = {}): Promise
         : { kind: 'opening', records: 0 };
     notice.value = undefined;
   });
-  if (requestedSource !== undefined) await new Reading(number, requestedSource, address, signal, goBack).run();
+  if (requestedSource !== undefined) await new SourceReader(number, requestedSource, address, signal, goBack).run();
 }
 
 function missingSourceText(number: number): string {
@@ -77,7 +77,7 @@ function returnToCurrent(next: number): ((why: string) => void) | undefined {
     restoreSignal(recording),
     restoreSignal(size),
     restoreSignal(place),
-    restoreSignal(elapsed),
+    restoreSignal(elapsedMs),
     restoreSignal(chosenActor),
     restoreSignal(range),
     restoreSignal(marks),
@@ -94,7 +94,7 @@ function returnToCurrent(next: number): ((why: string) => void) | undefined {
     if (chosenSource === undefined || (connectionState.kind !== 'live' && connectionState.kind !== 'lost')) return;
     // The stream was closed because the other source was opened.
     connection.value = { kind: 'lost', reason: 'another source was opened', retryAt: performance.now() };
-    void new Reading(number, chosenSource, {}, opening.signal, undefined).run();
+    void new SourceReader(number, chosenSource, {}, opening.signal, undefined).run();
   };
 }
 
@@ -110,11 +110,11 @@ export function reopen(): void {
   void openSource(source.value, actor === undefined ? {} : { actor });
 }
 
-class Reading {
+class SourceReader {
   readonly #number: number;
   readonly #source: Source;
   readonly #signal: AbortSignal;
-  readonly #began = performance.now();
+  readonly #startedAt = performance.now();
   /** Address of a link, until its record is read. */
   #targetAddress: Address | undefined;
   #retryMs = firstRetryMs;
@@ -217,7 +217,7 @@ class Reading {
       recording.value = newRecording;
       size.value = 0;
       place.value = -1;
-      elapsed.value = 0;
+      elapsedMs.value = 0;
       if (this.#source.kind === 'live') connection.value = { kind: 'live' };
     });
   }
@@ -240,7 +240,7 @@ class Reading {
         this.#goToTargetAddress(openRecording);
         if (!follows.value) return;
         place.value = openRecording.length - 1;
-        elapsed.value = Math.max(0, (programTime() ?? last) - last);
+        elapsedMs.value = Math.max(0, (programTime() ?? last) - last);
       });
       this.#noteDrawn(openRecording);
     });
@@ -271,7 +271,7 @@ class Reading {
       chosenActor.value ??= initialActor(openRecording, place.value);
       follows.value = false;
     });
-    opened ??= performance.now() - this.#began;
+    openDurationMs ??= performance.now() - this.#startedAt;
   }
 
   /** Goes to the record and range of a link as soon as they are read. */

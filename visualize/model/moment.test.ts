@@ -115,7 +115,7 @@ test('a JSON Pointer selects its value', () => {
 test('log lines within two seconds before and after are listed, the nearest first', () => {
   const log = (text: string): TraceBody => ({ kind: 'log', actor: 'e/process', level: 'info', text });
   const recording = recordingOf(log('0'), log('1'), log('2'), log('3'), log('4'), log('5'));
-  const { lines, all } = logsNear(recording, 3_200, 3);
+  const { lines, totalCount: all } = logsNear(recording, 3_200, 3);
   expect(lines.map(({ record, awayMs }) => [record.text, awayMs])).toEqual([
     ['3', -200],
     ['4', 800],

@@ -79,14 +79,18 @@ export interface LoggedLine {
 }
 
 /** The log lines nearest to a time, at most `limit`; `all` is the total number. */
-export function logsNear(recording: PageRecording, t: number, limit: number): { lines: LoggedLine[]; all: number } {
+export function logsNear(
+  recording: PageRecording,
+  t: number,
+  limit: number,
+): { lines: LoggedLine[]; totalCount: number } {
   const logIndexes = recording.logsBetween(t - logWindowMs, t + logWindowMs);
   const lines = logIndexes.map((index) => {
     const record = recording.recordAt(index) as TraceRecord & { kind: 'log' };
     return { index, record, awayMs: record.t - t };
   });
   lines.sort((a, b) => Math.abs(a.awayMs) - Math.abs(b.awayMs) || a.index - b.index);
-  return { lines: lines.slice(0, limit), all: lines.length };
+  return { lines: lines.slice(0, limit), totalCount: lines.length };
 }
 
 type StepRecord = TraceRecord & { kind: 'transition' | 'step' };

@@ -27,21 +27,21 @@ export const range = signal<readonly [number, number] | undefined>(undefined);
 export const state = computed<TraceState | undefined>(() => recording.value?.stateAt(place.value));
 
 /** Milliseconds since the record at the place, of a live program or of the playback. */
-export const elapsed = signal(0);
+export const elapsedMs = signal(0);
 
-/** Current time of the trace's clock: time of the record at the place plus {@link elapsed}. */
-export const now = computed(() => (recording.value?.timeAt(place.value) ?? 0) + elapsed.value);
+/** Current time of the trace's clock: time of the record at the place plus {@link elapsedMs}. */
+export const now = computed(() => (recording.value?.timeAt(place.value) ?? 0) + elapsedMs.value);
 
 /** Number of jumps: changes of the place that the browser's back button reverts, unlike steps. */
 export const jumps = signal(0);
 
 /** Goes to a place. Stops following unless it is the end of a live trace. */
 export function goTo(index: number): void {
-  const last = (recording.value?.length ?? 0) - 1;
+  const lastIndex = (recording.value?.length ?? 0) - 1;
   batch(() => {
-    place.value = Math.max(-1, Math.min(index, last));
-    elapsed.value = 0;
-    if (place.value < last) follows.value = false;
+    place.value = Math.max(-1, Math.min(index, lastIndex));
+    elapsedMs.value = 0;
+    if (place.value < lastIndex) follows.value = false;
   });
 }
 

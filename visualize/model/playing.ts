@@ -1,28 +1,28 @@
 /** The clock of the page: plays a recording, or advances the time of a live program. */
 import { batch, effect, signal } from '@preact/signals';
 import { connection } from './connection.ts';
-import { elapsed, follows, goTo, place, recording, size } from './place.ts';
+import { elapsedMs, follows, goTo, place, recording, size } from './place.ts';
 import { playedOn } from './time/player.ts';
 import { programTime } from './time/program-clock.ts';
 
-export const playing = signal(false);
+export const isPlaying = signal(false);
 export const pace = signal(1);
 
 /** A shorter interval would make no visible difference and use more CPU. */
 const followTickMs = 200;
 
 export function togglePlaying(): void {
-  const last = (recording.value?.length ?? 0) - 1;
+  const lastIndex = (recording.value?.length ?? 0) - 1;
   batch(() => {
     // At the end, playback restarts from the beginning.
-    if (!playing.value && place.value >= last) goTo(-1);
-    playing.value = !playing.value;
+    if (!isPlaying.value && place.value >= lastIndex) goTo(-1);
+    isPlaying.value = !isPlaying.value;
   });
 }
 
 export function runClock(): void {
   effect(() => {
-    if (playing.value) play();
+    if (isPlaying.value) play();
   });
   effect(() => {
     if (follows.value && connection.value.kind === 'live' && size.value > 0) return advanceElapsedTime();
@@ -36,20 +36,25 @@ function play(): void {
   let expected = place.peek();
   const frame = (frameMs: number): void => {
     const openRecording = recording.peek();
-    if (openRecording === undefined) playing.value = false;
-    if (!playing.peek() || openRecording === undefined) return;
+    if (openRecording === undefined) isPlaying.value = false;
+    if (!isPlaying.peek() || openRecording === undefined) return;
     // The user moved to another place; playback continues there.
     if (place.peek() !== expected) shownMs = 0;
     shownMs += Math.max(0, frameMs - drawnAt);
     drawnAt = frameMs;
-    const last = openRecording.length - 1;
-    const next = playedOn((index) => openRecording.timeAt(index), last, { index: place.peek(), shownMs }, pace.peek());
+    const lastIndex = openRecording.length - 1;
+    const next = playedOn(
+      (index) => openRecording.timeAt(index),
+      lastIndex,
+      { index: place.peek(), shownMs },
+      pace.peek(),
+    );
     shownMs = next.shownMs;
     expected = next.index;
     batch(() => {
       if (next.index !== place.peek()) goTo(next.index);
-      elapsed.value = next.elapsed;
-      if (next.index >= last) playing.value = false;
+      elapsedMs.value = next.elapsed;
+      if (next.index >= lastIndex) isPlaying.value = false;
     });
     requestAnimationFrame(frame);
   };
@@ -59,8 +64,8 @@ function play(): void {
 /** Starts at the last record's time, so that a page opened later shows the record's age. */
 function advanceElapsedTime(): () => void {
   const timer = setInterval(() => {
-    const last = recording.peek()?.timeAt(place.peek()) ?? 0;
-    elapsed.value = Math.max(0, (programTime() ?? last) - last);
+    const placeTime = recording.peek()?.timeAt(place.peek()) ?? 0;
+    elapsedMs.value = Math.max(0, (programTime() ?? placeTime) - placeTime);
   }, followTickMs);
   return () => clearInterval(timer);
 }

@@ -12,15 +12,15 @@ export const showsInternal = signal(false);
 /** Whether effects are drawn on the lifeline of their owner. */
 export const foldsEffects = signal(true);
 
-interface Known {
+interface CurrentSequence {
   readonly index: SequenceIndex;
   readonly order: ReadonlyMap<string, number>;
   readonly places: ContractPlaces;
 }
 
-const cachedByRecording = new WeakMap<PageRecording, Known>();
+const cachedByRecording = new WeakMap<PageRecording, CurrentSequence>();
 
-function cachedStateOf(openRecording: PageRecording): Known {
+function cachedStateOf(openRecording: PageRecording): CurrentSequence {
   const cachedState = cachedByRecording.get(openRecording) ?? {
     index: new SequenceIndex(openRecording),
     order: participantOrder(openRecording.diagrams),

@@ -107,9 +107,9 @@ export function labelBesideLoop(
  * @param previousFirst the previous result, returned again if possible
  */
 export function firstBodyRow(length: number, currentRow: number, previousFirst: number): number {
-  const last = Math.max(0, length - maxBodyRows);
+  const maxFirstRow = Math.max(0, length - maxBodyRows);
   const isAmong = currentRow < 0 || (currentRow >= previousFirst && currentRow < previousFirst + maxBodyRows);
-  return Math.max(0, Math.min(isAmong ? previousFirst : currentRow - maxBodyRows / 2, last));
+  return Math.max(0, Math.min(isAmong ? previousFirst : currentRow - maxBodyRows / 2, maxFirstRow));
 }
 
 /** Top of a row, in pixels. @param base the first row in the page */
@@ -161,7 +161,7 @@ export function noteMiddle(x: number, text: string, { gutter, width }: Pick<Layo
   return Math.max(gutter + edge + halfWidth, Math.min(x, width - edge - halfWidth));
 }
 
-export function noteLeft(x: number, text: string, layout: Pick<Layout, 'gutter' | 'width'>): number {
+export function noteLeftX(x: number, text: string, layout: Pick<Layout, 'gutter' | 'width'>): number {
   return Math.floor(noteMiddle(x, text, layout) - noteWidth(text) / 2);
 }
 

@@ -250,10 +250,10 @@ export function livesWithin({ lives }: Lifeline, first: number, last: number): L
 
 function firstEndingAfter(lives: readonly Life[], index: number): number {
   let lowIndex = 0;
-  let high = lives.length;
-  while (lowIndex < high) {
-    const middle = (lowIndex + high) >> 1;
-    if (lives[middle]!.end > index) high = middle;
+  let highIndex = lives.length;
+  while (lowIndex < highIndex) {
+    const middle = (lowIndex + highIndex) >> 1;
+    if (lives[middle]!.end > index) highIndex = middle;
     else lowIndex = middle + 1;
   }
   return lowIndex;

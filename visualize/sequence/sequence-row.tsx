@@ -14,7 +14,7 @@ import {
   labelBesideLoop,
   labelFont,
   noteFont,
-  noteLeft,
+  noteLeftX,
   noteWidth,
   px,
   rowHeight,
@@ -53,7 +53,7 @@ export function SequenceRow({ at, base, rows, columns, layout, here, isInShownCh
     const lineDeviation = deviationOfLine(deviations, line);
     return (
       <div class="sequence-expected" style={style} aria-hidden="true" onClick={() => goTo(entry.index)}>
-        {lineDeviation !== undefined && deviationLineText(lineDeviation.deviation, lineDeviation.part)}
+        {lineDeviation !== undefined && deviationLineText(lineDeviation.deviation, lineDeviation.lineIndex)}
       </div>
     );
   }
@@ -142,7 +142,7 @@ function Arrow({ entry, record, drawn: form, columns, layout }: ArrowProps): JSX
   if (form.form === 'note') {
     return (
       <StickyLabel
-        at={noteLeft(form.x, actorPrefix + label, layout)}
+        at={noteLeftX(form.x, actorPrefix + label, layout)}
         wide={noteWidth(actorPrefix + label)}
         of={[form.x, form.x]}
         actorPrefix={arrowActorsText(entry, form.form, columns)}
@@ -262,7 +262,7 @@ function Ends({ entry, columns, layout }: Omit<ArrowProps, 'record' | 'drawn'>):
   if ((kind !== 'spawn' && kind !== 'done' && kind !== 'ended') || !hasLifeline(columns, lifeline)) return null;
   const x = xOf(columns.of(lifeline)!, layout);
   return kind === 'spawn' ? (
-    <StickyLabel at={noteLeft(x, `${toActor} `, layout)} wide={noteWidth(`${toActor} `)} of={[x, x]}>
+    <StickyLabel at={noteLeftX(x, `${toActor} `, layout)} wide={noteWidth(`${toActor} `)} of={[x, x]}>
       <span class="sequence-born" data-whose="" style={{ '--least': px(noteWidth(`${toActor} `)) }}>
         {toActor}
       </span>

@@ -131,7 +131,7 @@ test('a deviation has rows below it with its location in the diagram and the exp
   const deviations = rows.index.recording.deviationsAt(1);
   const lines = [1, 2, 3].map((line) => {
     const matchedDeviation = deviationOfLine(deviations, line);
-    return matchedDeviation && deviationLineText(matchedDeviation.deviation, matchedDeviation.part);
+    return matchedDeviation && deviationLineText(matchedDeviation.deviation, matchedDeviation.lineIndex);
   });
   expect(lines).toEqual([
     'out of order: ping.mmd:5, started at #1',

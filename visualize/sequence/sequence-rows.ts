@@ -91,34 +91,34 @@ export class SequenceIndex {
     const other = recording.otherAt(index);
     switch (kind) {
       case 'event':
-        this.#add(index, kind, this.#of(other!, index), this.#of(subject, index));
+        this.#add(index, kind, this.#lifelineFor(other!, index), this.#lifelineFor(subject, index));
         break;
       case 'spawn': {
         const born = this.#lifelines.begin(subject, index);
         // No actor in the trace spawns or ends a root actor.
-        this.#add(index, kind, other === undefined || other === outside ? born : this.#of(other, index), born);
+        this.#add(index, kind, other === undefined || other === outside ? born : this.#lifelineFor(other, index), born);
         break;
       }
       case 'stop': {
-        const lifeline = this.#of(subject, index);
+        const lifeline = this.#lifelineFor(subject, index);
         const isWithoutPeer = other === undefined || other === outside || other === unknownParent;
         this.#add(
           index,
           other === undefined ? 'ended' : 'done',
           lifeline,
-          isWithoutPeer ? lifeline : this.#of(other, index),
+          isWithoutPeer ? lifeline : this.#lifelineFor(other, index),
         );
         this.#lifelines.end(subject, index);
         break;
       }
       default: {
-        const lifeline = this.#of(subject, index);
+        const lifeline = this.#lifelineFor(subject, index);
         this.#add(index, kind === 'timer' || kind === 'effect' ? kind : 'state', lifeline, lifeline);
       }
     }
   }
 
-  #of(actor: string, index: number): Lifeline {
+  #lifelineFor(actor: string, index: number): Lifeline {
     return this.#lifelines.of(actor, actor === outside ? -1 : index);
   }
 
@@ -226,11 +226,11 @@ export class SequenceRows {
   /** Number of rows before a record, which is the index of its row if it has one. */
   rowsBefore(index: number): number {
     let lowRow = 0;
-    let high = this.#entries.length;
-    while (lowRow < high) {
-      const middle = (lowRow + high) >> 1;
+    let highRow = this.#entries.length;
+    while (lowRow < highRow) {
+      const middle = (lowRow + highRow) >> 1;
       if (this.#indexAt(middle) < index) lowRow = middle + 1;
-      else high = middle;
+      else highRow = middle;
     }
     return lowRow;
   }
@@ -261,11 +261,11 @@ function expectedLines({ expected }: Deviation): number {
 export function deviationOfLine(
   deviations: readonly Deviation[],
   line: number,
-): { deviation: Deviation; part: number } | undefined {
+): { deviation: Deviation; lineIndex: number } | undefined {
   let partIndex = line - 1;
   for (const deviation of deviations) {
     const lines = expectedLines(deviation);
-    if (partIndex < lines) return { deviation, part: partIndex };
+    if (partIndex < lines) return { deviation, lineIndex: partIndex };
     partIndex -= lines;
   }
   return undefined;
@@ -278,8 +278,8 @@ export function deviationLineText(deviation: Deviation, partIndex: number): stri
     if (kind === 'undeclared') return 'undeclared: no diagram of these actors has this message';
     const kindText = kind === 'out-of-order' ? 'out of order' : 'unexpected';
     const activation = diagram?.n === undefined ? '' : `, N = ${diagram.n}`;
-    const since = diagram?.startedAt === undefined ? '' : `, started at #${diagram.startedAt}`;
-    return `${kindText}: ${fileNameOf(diagram?.file ?? '')}:${diagram?.line}${activation}${since}`;
+    const startText = diagram?.startedAt === undefined ? '' : `, started at #${diagram.startedAt}`;
+    return `${kindText}: ${fileNameOf(diagram?.file ?? '')}:${diagram?.line}${activation}${startText}`;
   }
   if (partIndex > maxExpected) return `or ${expected.length - maxExpected} more`;
   const { from, to, type, file, line } = expected[partIndex - 1]!;

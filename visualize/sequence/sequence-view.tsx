@@ -124,14 +124,14 @@ function useDrawnRows(
   layout: Layout,
   base: number,
 ): (rows: SequenceRows | undefined, first: number, end: number, here: number) => DrawnRows {
-  const keptNodes = useRef<{ by: unknown[]; nodes: Map<string, readonly [JSX.Element, JSX.Element]> }>({
-    by: [],
+  const keptNodes = useRef<{ builtFrom: unknown[]; nodes: Map<string, readonly [JSX.Element, JSX.Element]> }>({
+    builtFrom: [],
     nodes: new Map(),
   });
   return (rows, first, end, currentRowIndex) => {
     if (rows === undefined) return { rows: [], stamps: [] };
     const dependencies = [rows, columns, base, layout.columnWidth, layout.width, layout.hasNotes];
-    const isUnchanged = dependencies.every((value, i) => value === keptNodes.current.by[i]);
+    const isUnchanged = dependencies.every((value, i) => value === keptNodes.current.builtFrom[i]);
     const previousNodes: typeof keptNodes.current.nodes = isUnchanged ? keptNodes.current.nodes : new Map();
     const nodes: typeof previousNodes = new Map();
     for (let rowIndex = first; rowIndex < end; rowIndex++) {
@@ -162,7 +162,7 @@ function useDrawnRows(
       ];
       nodes.set(key, node);
     }
-    keptNodes.current = { by: dependencies, nodes };
+    keptNodes.current = { builtFrom: dependencies, nodes };
     const drawnNodes = [...nodes.values()];
     return { rows: drawnNodes.map(([row]) => row), stamps: drawnNodes.map(([, stamp]) => stamp) };
   };
@@ -187,11 +187,13 @@ function onKey(event: KeyboardEvent): void {
 
 function shownLayout(columns: Columns, viewport: number): Layout {
   const openRecording = recording.peek();
-  const last = size.value - 1;
+  const lastRecord = size.value - 1;
   return layoutFor(
     columns,
     viewport,
-    openRecording && last >= 0 ? gutterFor(openRecording.seqAt(last) ?? 0, openRecording.timeAt(last) ?? 0) : undefined,
+    openRecording && lastRecord >= 0
+      ? gutterFor(openRecording.seqAt(lastRecord) ?? 0, openRecording.timeAt(lastRecord) ?? 0)
+      : undefined,
   );
 }
 
@@ -235,8 +237,8 @@ function scrollHorizontallyTo(element: HTMLElement, row: number): void {
   const maxScroll = form.x - layout.gutter - 30;
   const minScroll = form.x + (form.form === 'arrow' ? form.length : 0) + 40 - clientWidth;
   // A part of an arrow wider than the view is visible at every position between its ends.
-  const [lowScroll, high] = [Math.min(minScroll, maxScroll), Math.max(minScroll, maxScroll)];
-  if (scrollLeft >= lowScroll && scrollLeft <= high) return;
+  const [lowScroll, highScroll] = [Math.min(minScroll, maxScroll), Math.max(minScroll, maxScroll)];
+  if (scrollLeft >= lowScroll && scrollLeft <= highScroll) return;
   const neighbourPositions = Array.from({ length: 2 * neighbours + 1 }, (_, i) => row - neighbours + i)
     .filter((rowIndex) => rowIndex >= 0 && rowIndex < rows.length)
     .flatMap((rowIndex) => drawnForm(rows.row(rowIndex).entry, columns, layout) ?? [])
@@ -245,7 +247,7 @@ function scrollHorizontallyTo(element: HTMLElement, row: number): void {
   // If possible, arrows of neighbouring rows become visible, too.
   const target =
     neighbourPositions[neighbourPositions.length >> 1]! - layout.gutter - (clientWidth - layout.gutter) / 2;
-  element.scrollLeft = Math.max(lowScroll, Math.min(target, high));
+  element.scrollLeft = Math.max(lowScroll, Math.min(target, highScroll));
 }
 
 const neighbours = 6;

@@ -7,7 +7,7 @@ import { Details } from '../details/details.tsx';
 import { FindingBar } from '../findings/finding-bar.tsx';
 import { connection, source, sources } from '../model/connection.ts';
 import { follows, place, recording, size } from '../model/place.ts';
-import { playing } from '../model/playing.ts';
+import { isPlaying } from '../model/playing.ts';
 import type { PageRecording } from '../model/recording/recording.ts';
 import { largePane } from '../parts/large-button.tsx';
 import { shownColumns } from '../sequence/sequence-current.ts';
@@ -135,7 +135,7 @@ export function startAnnouncing(): void {
   effect(() => {
     place.value;
     clearTimeout(timer);
-    if (playing.value || follows.value) return;
+    if (isPlaying.value || follows.value) return;
     timer = setTimeout(() => {
       announced.value = placeText();
     }, settleMs);

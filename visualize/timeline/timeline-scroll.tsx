@@ -3,7 +3,7 @@ import { signal, useSignalEffect } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { place, recording } from '../model/place.ts';
-import { badBetween, badLaneAt, laneOf } from '../model/recording/lane-at.ts';
+import { badLaneAt, countBadMarks, laneOf } from '../model/recording/lane-at.ts';
 import type { Lane } from '../model/recording/lanes.ts';
 import { axis } from './timeline-view.ts';
 
@@ -25,8 +25,8 @@ export function rowsInView(lanes: number): { readonly first: number; readonly en
   if (lanes <= maxWholeLanes) return { first: 0, end: lanes };
   const { top, bottom } = openRecording.value;
   const first = Math.floor(top / laneHeight) - spareLanes;
-  const last = Number.isFinite(bottom) ? Math.ceil(bottom / laneHeight) : maxInitialRows;
-  return { first, end: last + spareLanes };
+  const lastVisibleRow = Number.isFinite(bottom) ? Math.ceil(bottom / laneHeight) : maxInitialRows;
+  return { first, end: lastVisibleRow + spareLanes };
 }
 
 type Scroller = { readonly current: HTMLDivElement | null };
@@ -111,7 +111,7 @@ interface HintProps {
 
 function Hint({ way, rows, scroller }: HintProps): JSX.Element | null {
   const { from, to } = axis.value;
-  const problemCounts = rows.map(({ lane, row }) => ({ row, bad: badBetween(lane, from, to) }));
+  const problemCounts = rows.map(({ lane, row }) => ({ row, bad: countBadMarks(lane, from, to) }));
   const problemCount = problemCounts.reduce((sum, entry) => sum + entry.bad, 0);
   if (rows.length === 0) return null;
   const targetRow =

@@ -2,7 +2,7 @@ import { batch, computed, effect, signal, untracked } from '@preact/signals';
 import { connection } from '../model/connection.ts';
 import { place, recording, size } from '../model/place.ts';
 import { foldsOf } from '../model/recording/idle-time.ts';
-import { completeView, moved, type View, viewShowing, zoomed } from '../model/time/axis.ts';
+import { completeView, shiftedView, type View, viewShowing, zoomView } from '../model/time/axis.ts';
 import { programTime } from '../model/time/program-clock.ts';
 import { foldedClock, TimeAxis } from '../model/time/time-axis.ts';
 
@@ -17,8 +17,8 @@ const tickMs = 1_000;
 
 /** Time of the last record, or the current time of a live program, which advances without records. */
 export const end = computed(() => {
-  const last = size.value > 0 ? (recording.value?.timeAt(size.value - 1) ?? 0) : 0;
-  return connection.value.kind === 'live' ? Math.max(last, lastDrawnTime.value) : last;
+  const lastRecordTime = size.value > 0 ? (recording.value?.timeAt(size.value - 1) ?? 0) : 0;
+  return connection.value.kind === 'live' ? Math.max(lastRecordTime, lastDrawnTime.value) : lastRecordTime;
 });
 
 /** Whether idle times are folded, except those that the user opened. */
@@ -51,16 +51,16 @@ export const axis = computed(() => new TimeAxis(clock.value, view.value, width.v
 export const isZoomed = computed(() => zoom.value !== undefined);
 
 export function zoomBy(factor: number, centre = (view.value.from + view.value.to) / 2): void {
-  set(zoomed(view.value, centre, factor, wholeView.value));
+  set(zoomView(view.value, centre, factor, wholeView.value));
 }
 
 export function pan(offsetMs: number): void {
-  if (zoom.value !== undefined) set(moved(view.value, offsetMs, wholeView.value));
+  if (zoom.value !== undefined) set(shiftedView(view.value, offsetMs, wholeView.value));
 }
 
 export function zoomTo(from: number, to: number): void {
   const next = { from: clock.value.shown(from), to: clock.value.shown(to) };
-  set(zoomed(next, (next.from + next.to) / 2, 1, wholeView.value));
+  set(zoomView(next, (next.from + next.to) / 2, 1, wholeView.value));
 }
 
 /** Zooms and keeps the time at a position in place. */
@@ -151,10 +151,10 @@ export function startGrowing(): void {
       const now = programTime() ?? 0;
       const { from, to } = wholeView.peek();
       const shownEnd = untracked(() => end.value);
-      const last = openRecording?.timeAt(openRecording.length - 1) ?? 0;
+      const lastTime = openRecording?.timeAt(openRecording.length - 1) ?? 0;
       // Smaller growth of a fold is invisible, because its label is exact only to 2 %.
       const minGrowth = hasIdle.peek()
-        ? Math.max((to - from) / width.peek(), (shownEnd - last) / 50)
+        ? Math.max((to - from) / width.peek(), (shownEnd - lastTime) / 50)
         : (to - from) / width.peek();
       if (now - shownEnd > minGrowth) lastDrawnTime.value = now;
     };

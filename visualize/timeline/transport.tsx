@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { connection, source, sources } from '../model/connection.ts';
 import { follows, goTo, place, recording, size } from '../model/place.ts';
-import { pace, playing, togglePlaying } from '../model/playing.ts';
+import { isPlaying, pace, togglePlaying } from '../model/playing.ts';
 import { clockText, durationText, recordText, wallClockText } from '../model/recording/words.ts';
 import { paces } from '../model/time/player.ts';
 import { Icon, type IconName } from '../parts/icon.tsx';
@@ -14,8 +14,8 @@ export function Transport(): JSX.Element {
         <Button icon="first" label="First record (Home)" onClick={() => goTo(0)} />
         <Button icon="back" label="Previous record (←)" onClick={() => step(-1)} />
         <Button
-          icon={playing.value ? 'pause' : 'play'}
-          label={playing.value ? 'Pause (Space)' : 'Play (Space)'}
+          icon={isPlaying.value ? 'pause' : 'play'}
+          label={isPlaying.value ? 'Pause (Space)' : 'Play (Space)'}
           onClick={togglePlaying}
           id="play"
         />

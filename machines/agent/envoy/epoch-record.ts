@@ -49,7 +49,7 @@ export const servingOf = (epochs: Epochs): EpochRecord | undefined => epochs.fin
 export const withPhase = (epochs: Epochs, { name }: NamedEpoch, phase: EpochRecord['phase']): EpochRecord[] =>
   epochs.map((e) => (e.name === name ? { ...e, phase } : e));
 
-export const withoutEpoch = <Epoch extends NamedEpoch>(epochs: readonly Epoch[], { name }: NamedEpoch): Epoch[] =>
+export const removeEpoch = <Epoch extends NamedEpoch>(epochs: readonly Epoch[], { name }: NamedEpoch): Epoch[] =>
   epochs.filter((e) => e.name !== name);
 
 /** Primary base ID, then the spare one if there is one. */

@@ -201,7 +201,7 @@ export const unseenMsOf = (event: SupervisorEvent): number => (event.type === 'e
 
 export const isNamed = (event: SupervisorEvent): event is Extract<SupervisorEvent, { name: string }> => 'name' in event;
 
-export const isOfNewest = (event: SupervisorEvent, { epochs }: SupervisorContext): boolean =>
+export const isFromNewest = (event: SupervisorEvent, { epochs }: SupervisorContext): boolean =>
   isNamed(event) && event.name === newestOf(epochs)?.name;
 
 /** The epoch of the same base ID that exits because its child serves. */

@@ -12,8 +12,8 @@ import {
   isKillable,
   newestOf,
   nextEpochId,
+  removeEpoch,
   servingOf,
-  withoutEpoch,
   withPhase,
 } from './epoch-record.ts';
 import { hasShutDown, parentDueMs } from './parent-shutdown.ts';
@@ -35,8 +35,8 @@ import {
   cannotHaveChild,
   drainableEpochsOf,
   isCurrent,
+  isFromNewest,
   isNamed,
-  isOfNewest,
   isOutdated,
   nextFreeBaseId,
   parentOf,
@@ -110,7 +110,7 @@ export const supervisorSetup = setup({
     isParentOfServingEpoch: ({ context, event }) =>
       isNamed(event) && parentOf(context.epochs, servingOf(context.epochs))?.name === event.name,
     /** Whether the epoch is the candidate, which may still become live. */
-    isCandidate: ({ context, event }) => context.restart !== undefined && isOfNewest(event, context),
+    isCandidate: ({ context, event }) => context.restart !== undefined && isFromNewest(event, context),
     /** The parent of the candidate exited before the candidate can have requested it. */
     isOrphanedCandidate: ({ context, event }) => {
       const { restart, epochs, settings } = context;
@@ -118,13 +118,13 @@ export const supervisorSetup = setup({
       const isChild = (newest?.epoch ?? 0) > 0;
       const isOnlyEpoch = servingOf(epochs) === undefined && parentOf(epochs, newest) === undefined;
       const isOrphan = newest?.doomed === true || parentDueMs({ ...settings, unseenMs: unseenMsOf(event) }) > 0;
-      return restart !== undefined && isOfNewest(event, context) && isChild && isOnlyEpoch && isOrphan;
+      return restart !== undefined && isFromNewest(event, context) && isChild && isOnlyEpoch && isOrphan;
     },
     /** The parent rejects its child again after a repair. */
     isRejectedAgain: ({ context, event }) =>
       event.type === 'candidate.failed' && event.lastFailure === 'refused' && context.recovery !== 'none',
     isAbortedCandidate: ({ context, event }) =>
-      context.restart === undefined && isOfNewest(event, context) && newestOf(context.epochs)?.phase === 'starting',
+      context.restart === undefined && isFromNewest(event, context) && newestOf(context.epochs)?.phase === 'starting',
     /** The parent of a candidate, while no epoch serves. */
     isRequiredParent: ({ context, event }) =>
       context.restart !== undefined &&
@@ -270,7 +270,7 @@ export const supervisorSetup = setup({
     markUnkillable: assign({
       epochs: ({ context, event }) =>
         isNamed(event) ? withPhase(context.epochs, event, 'unkillable') : context.epochs,
-      adopted: ({ context, event }) => (isNamed(event) ? withoutEpoch(context.adopted, event) : context.adopted),
+      adopted: ({ context, event }) => (isNamed(event) ? removeEpoch(context.adopted, event) : context.adopted),
     }),
     recordBlockedBaseIds: assign({
       attempts: ({ context }) =>
@@ -377,7 +377,7 @@ export const supervisorSetup = setup({
     removeEpoch: enqueueActions(({ context, event, enqueue }) => {
       if (!isNamed(event)) return;
       enqueue.stopChild(event.name);
-      enqueue.assign({ epochs: withoutEpoch(context.epochs, event), adopted: withoutEpoch(context.adopted, event) });
+      enqueue.assign({ epochs: removeEpoch(context.epochs, event), adopted: removeEpoch(context.adopted, event) });
     }),
     notifyRestart: sendTo('restart', (_, { fact }: { fact: Exclude<RestartFact['type'], 'desired.changed'> }) => ({
       type: fact,

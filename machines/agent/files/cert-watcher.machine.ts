@@ -27,7 +27,7 @@ interface WatchContext extends WatchSettings {
   readPauseMs: number;
 }
 
-interface Reading {
+interface FilesReading {
   digest: string;
   files: string[];
   /** Why Envoy cannot use the files; empty if it can. */
@@ -66,7 +66,7 @@ export const certWatcherMachine = setup({
     waitForFiles: callbackEffect<{ type: never }, { files: string[] }>('waitForFiles'),
     directory: directoryWatchMachine,
     /** Hashes the certificate files in the directories with SHA-256, skipping unreadable files. `judge`: Envoy also validates them. */
-    digestFiles: promiseEffect<Reading, { directories: string[]; judge: boolean }>('digestFiles'),
+    digestFiles: promiseEffect<FilesReading, { directories: string[]; judge: boolean }>('digestFiles'),
   },
   delays: {
     requiredFilesLimit: ({ context }) => context.requiredFilesLimitMs,
@@ -84,10 +84,10 @@ export const certWatcherMachine = setup({
     isOutdated: stateIn({ watching: { reading: 'outdated' } }),
     hasActiveFiles: ({ context }) => context.activeFiles !== null,
     changesContinuously: ({ context }) => context.outdatedReadings >= maxOutdatedReads,
-    isNotValidated: ({ context }, { notValidated }: Reading) =>
+    isNotValidated: ({ context }, { notValidated }: FilesReading) =>
       context.activeFiles !== null && notValidated !== undefined,
     /** Envoy is running, and these files would leave it without a certificate. The first start does not wait for valid files. */
-    lacksValidCertificate: ({ context }, { files, problems }: Reading) =>
+    lacksValidCertificate: ({ context }, { files, problems }: FilesReading) =>
       context.activeFiles !== null && (problems.length > 0 || (files.length === 0 && context.activeFiles > 0)),
   },
   actions: {
@@ -124,17 +124,17 @@ export const certWatcherMachine = setup({
     ),
     sendConfig: sendTo(
       peer('supervisor'),
-      (_, params: Reading): ConfigChanged => ({
+      (_, params: FilesReading): ConfigChanged => ({
         type: 'config.changed',
         digest: params.digest,
         files: params.files.length,
       }),
     ),
-    activateFiles: assign({ activeFiles: (_, params: Reading) => params.files.length }),
+    activateFiles: assign({ activeFiles: (_, params: FilesReading) => params.files.length }),
     activateNoFiles: assign({ activeFiles: 0 }),
     rejectFiles: sendTo(
       peer('supervisor'),
-      (_, { problems, code }: Reading): ConfigRejected => ({
+      (_, { problems, code }: FilesReading): ConfigRejected => ({
         type: 'config.rejected',
         reason: problems.length > 0 ? problems.join('; ') : 'all certificate files were removed',
         ...(code !== undefined && { code }),

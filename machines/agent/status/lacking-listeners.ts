@@ -15,7 +15,7 @@ export interface KnownListeners {
   readonly servedApplication: boolean;
 }
 
-export const noListenersKnown: KnownListeners = {
+export const initialListeners: KnownListeners = {
   lacking: [],
   tolerated: [],
   toleratedBefore: [],
@@ -24,10 +24,10 @@ export const noListenersKnown: KnownListeners = {
 
 /** State for the next Envoy, which may lack the same listeners. */
 export function listenersOfSuccessor({ tolerated }: KnownListeners): KnownListeners {
-  return { ...noListenersKnown, toleratedBefore: tolerated };
+  return { ...initialListeners, toleratedBefore: tolerated };
 }
 
-export function afterFirstCheck(
+export function recordFirstCheck(
   knownListeners: KnownListeners,
   rejectedListeners: readonly RefusedListener[],
 ): KnownListeners {
@@ -36,7 +36,7 @@ export function afterFirstCheck(
 }
 
 /** State after a later check: a listener that existed before is not lacking since the start. */
-export function afterLaterCheck(
+export function recordLaterCheck(
   knownListeners: KnownListeners,
   rejectedListeners: readonly RefusedListener[],
 ): KnownListeners {
@@ -45,7 +45,10 @@ export function afterLaterCheck(
 }
 
 /** State after a response of the admin interface. A probe of a port does not check application ports. */
-export function afterResponse(knownListeners: KnownListeners, { by, live, unserved }: EnvoyResponded): KnownListeners {
+export function recordEnvoyResponse(
+  knownListeners: KnownListeners,
+  { by, live, unserved }: EnvoyResponded,
+): KnownListeners {
   return by === 'admin' && live && unserved === '' ? { ...knownListeners, servedApplication: true } : knownListeners;
 }
 

@@ -1,7 +1,7 @@
 import { and, not, stateIn } from 'xstate';
 import type { EnvoyProbe, EnvoyResponded } from '../status-protocol.ts';
 import { noLane } from '../timeline.ts';
-import { noListenersKnown } from './lacking-listeners.ts';
+import { initialListeners } from './lacking-listeners.ts';
 import { statusSetup, stoppingReason } from './status.setup.ts';
 
 /** Envoy responded after the request had timed out. */
@@ -58,7 +58,7 @@ export const statusMachine = statusSetup.createMachine({
     ...input,
     reason: 'no Envoy has served yet',
     pendingRequest: null,
-    listeners: noListenersKnown,
+    listeners: initialListeners,
   }),
   initial: 'idle',
   on: {

@@ -12,12 +12,12 @@ import type {
   StatusHttpReport,
 } from '../status-protocol.ts';
 import {
-  afterFirstCheck,
-  afterLaterCheck,
-  afterResponse,
   formatLackingListeners,
   type KnownListeners,
   listenersOfSuccessor,
+  recordEnvoyResponse,
+  recordFirstCheck,
+  recordLaterCheck,
 } from './lacking-listeners.ts';
 
 export interface StatusInput {
@@ -80,9 +80,9 @@ export const statusSetup = setup({
     lacksListeners: ({ context, event }) =>
       event.type === 'envoy.responded' && event.live && context.listeners.lacking.length > 0,
     lacksListenersFromStart: ({ context, event }) =>
-      event.type === 'listeners.checked' && afterFirstCheck(context.listeners, event.listeners).lacking.length > 0,
+      event.type === 'listeners.checked' && recordFirstCheck(context.listeners, event.listeners).lacking.length > 0,
     stillLacksListeners: ({ context, event }) =>
-      event.type === 'listeners.checked' && afterLaterCheck(context.listeners, event.listeners).lacking.length > 0,
+      event.type === 'listeners.checked' && recordLaterCheck(context.listeners, event.listeners).lacking.length > 0,
     isLive: ({ event }) => event.type === 'envoy.responded' && event.live,
     isFromAdmin: ({ event }) => event.type === 'envoy.responded' && event.by === 'admin',
     awaitsApplication: ({ context }) => context.awaitsApplication,
@@ -158,13 +158,13 @@ export const statusSetup = setup({
     }),
     resetListeners: assign({ listeners: ({ context }) => listenersOfSuccessor(context.listeners) }),
     recordListeners: assign({
-      listeners: ({ context }, params: ListenersChecked) => afterFirstCheck(context.listeners, params.listeners),
+      listeners: ({ context }, params: ListenersChecked) => recordFirstCheck(context.listeners, params.listeners),
     }),
     updateListeners: assign({
-      listeners: ({ context }, params: ListenersChecked) => afterLaterCheck(context.listeners, params.listeners),
+      listeners: ({ context }, params: ListenersChecked) => recordLaterCheck(context.listeners, params.listeners),
     }),
     recordApplication: assign({
-      listeners: ({ context }, params: EnvoyResponded) => afterResponse(context.listeners, params),
+      listeners: ({ context }, params: EnvoyResponded) => recordEnvoyResponse(context.listeners, params),
     }),
     drainEnvoy: sendTo('http', { type: 'envoy.drain' }),
     invalidateResponse: sendTo('http', { type: 'readiness.invalidate' }),

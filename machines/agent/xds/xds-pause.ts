@@ -19,7 +19,7 @@ export interface UpstreamFailures {
 export const noFailures: UpstreamFailures = { count: 0, isRefusal: false, retryAfterMs: 0, credential: 'token' };
 
 /** Keeps the credential. */
-export function withoutFailures({ credential }: UpstreamFailures): UpstreamFailures {
+export function clearFailures({ credential }: UpstreamFailures): UpstreamFailures {
   return { ...noFailures, credential };
 }
 

@@ -20,7 +20,7 @@ import type {
   XdsStreamReport,
 } from '../xds-protocol.ts';
 import { type ProbeTimes, workloadHealthMachine } from './workload-health.machine.ts';
-import { noFailures, type UpstreamFailures, withFailure, withoutFailures } from './xds-pause.ts';
+import { clearFailures, noFailures, type UpstreamFailures, withFailure } from './xds-pause.ts';
 import { xdsStreamMachine } from './xds-stream.machine.ts';
 import type { ProbedHealth } from './xds-stream.setup.ts';
 
@@ -174,7 +174,7 @@ const proxySetup = setup({
       failures: ({ context }, params: { isRefusal: boolean; retryAfterMs: number }) =>
         withFailure(context.failures, params),
     }),
-    resetFailures: assign({ failures: ({ context }) => withoutFailures(context.failures) }),
+    resetFailures: assign({ failures: ({ context }) => clearFailures(context.failures) }),
     addToken: assign({ tokens: ({ context }) => context.tokens + 1 }),
     forwardBundle: sendTo(peer('secrets'), (_, params: TrustBundleReceived) => params),
     rejectBundle: enqueueActions(({ context, enqueue }, { hash }: { hash: string }) => {

@@ -13,13 +13,7 @@ import type {
   XdsStreamOrder,
   XdsStreamReport,
 } from '../xds-protocol.ts';
-import {
-  pauseAfter,
-  type UpstreamCredential,
-  type UpstreamFailures,
-  withFailure,
-  withoutFailures,
-} from './xds-pause.ts';
+import { clearFailures, pauseAfter, type UpstreamCredential, type UpstreamFailures, withFailure } from './xds-pause.ts';
 
 export interface XdsStreamInput {
   stream: number;
@@ -102,7 +96,7 @@ export const xdsStreamSetup = setup({
       failures: ({ context }, params: { isRefusal: boolean; retryAfterMs: number }) =>
         withFailure(context.failures, params),
     }),
-    resetFailures: assign({ failures: ({ context }) => withoutFailures(context.failures) }),
+    resetFailures: assign({ failures: ({ context }) => clearFailures(context.failures) }),
     updateChance: assign({ chance: (_, params: { chance: number }) => params.chance }),
     recordEnd: assign({ end: (_, params: { code: StreamCode; reason: string }) => params }),
     recordBundle: assign({ bundle: (_, params: { hash: string }) => params.hash }),

@@ -433,10 +433,13 @@ function onRepeatedFailure() {
 }
 
 function resumed(stage: RotationStage) {
-  type Done = { event: { output: AuthorityReading } };
+  type ReadDone = { event: { output: AuthorityReading } };
   return {
-    guard: { type: 'isStage' as const, params: ({ event }: Done) => ({ reading: event.output, stage }) },
+    guard: { type: 'isStage' as const, params: ({ event }: ReadDone) => ({ reading: event.output, stage }) },
     target: stage,
-    actions: ['resetFailures' as const, { type: 'restoreJournal' as const, params: ({ event }: Done) => event.output }],
+    actions: [
+      'resetFailures' as const,
+      { type: 'restoreJournal' as const, params: ({ event }: ReadDone) => event.output },
+    ],
   };
 }

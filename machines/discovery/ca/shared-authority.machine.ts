@@ -234,12 +234,12 @@ function authorityChanged({ known }: SharedAuthorityContext): AuthorityChanged {
 }
 
 function onFirstRead() {
-  type Found = { event: SharedAuthorityRead };
+  type ReadArgs = { event: SharedAuthorityRead };
   return {
     target: 'signing' as const,
     actions: [
-      { type: 'applyAuthority' as const, params: ({ event: { reading } }: Found) => ({ reading }) },
-      { type: 'recordStage' as const, params: ({ event }: Found) => event },
+      { type: 'applyAuthority' as const, params: ({ event: { reading } }: ReadArgs) => ({ reading }) },
+      { type: 'recordStage' as const, params: ({ event }: ReadArgs) => event },
       'reportChanged' as const,
       'reportLoaded' as const,
       'checkRotation' as const,

@@ -180,13 +180,13 @@ function reasonIn(requestReading: RequestReading): string {
 }
 
 function failedTo<const Target extends string>(target: Target) {
-  type Done = { event: { output: RequestStep } };
+  type StepDone = { event: { output: RequestStep } };
   return {
-    guard: { type: 'hasFailed' as const, params: ({ event }: Done) => event.output },
+    guard: { type: 'hasFailed' as const, params: ({ event }: StepDone) => event.output },
     target,
     actions: {
       type: 'recordFailure' as const,
-      params: ({ event: { output } }: Done) => ({ reason: output.outcome === 'failed' ? output.reason : '' }),
+      params: ({ event: { output } }: StepDone) => ({ reason: output.outcome === 'failed' ? output.reason : '' }),
     },
   };
 }

@@ -35,7 +35,7 @@ export function pausesDeletions(removal: Removal, paused: readonly PausedKind[],
   return paused.some(({ kind }) => kind === removal.kind) || (isYoung && isSuspicious(removal));
 }
 
-export function pausedAfter(removal: Removal, paused: readonly PausedKind[], isYoung: boolean): PausedKind[] {
+export function pausedKindsAfter(removal: Removal, paused: readonly PausedKind[], isYoung: boolean): PausedKind[] {
   const unaffected = paused.filter(({ kind }) => kind !== removal.kind);
   if (!pausesDeletions(removal, paused, isYoung)) return unaffected;
   return [...unaffected, { kind: removal.kind, objects: removal.removed, isConfirmed: true }];

@@ -2,7 +2,7 @@ import { assign, sendTo, setup } from 'xstate';
 import { callbackEffect, promiseEffect } from '../../effect.ts';
 import { incrementFailures } from '../retry-delay.ts';
 import { noLane } from '../timeline.ts';
-import { type PausedKind, pausedAfter, pausesDeletions } from './paused-deletions.ts';
+import { type PausedKind, pausedKindsAfter, pausesDeletions } from './paused-deletions.ts';
 import type {
   SourceDeletionsApply,
   SourceDeletionsConfirmed,
@@ -147,7 +147,7 @@ export const xdsSourceMachine = setup({
     ),
     recordPaused: assign({
       paused: ({ context }, response: SourceResponseReceived) =>
-        pausedAfter(response, context.paused, isYoungFor(context, response)),
+        pausedKindsAfter(response, context.paused, isYoungFor(context, response)),
       receivedOnStream: ({ context: { receivedOnStream } }, { kind }: SourceResponseReceived) =>
         receivedOnStream.includes(kind) ? receivedOnStream : [...receivedOnStream, kind],
     }),

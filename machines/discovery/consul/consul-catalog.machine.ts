@@ -22,7 +22,7 @@ export type {
 
 type Surveyed = { event: { output: SurveyOutcome } };
 type Read = { event: { output: ReadOutcome } };
-type Ended = { event: { output: SurveyOutcome | ReadOutcome } };
+type ReadEnded = { event: { output: SurveyOutcome | ReadOutcome } };
 type Broken = { event: { error: unknown } };
 
 const outcomeOf = ({ event }: Read): ReadOutcome => event.output;
@@ -30,7 +30,7 @@ const readingOf = ({ event: { output } }: Read) => {
   if (output.outcome === 'failed') throw new Error('a failed read has no content');
   return { reading: output.reading };
 };
-const failureOf = ({ event: { output } }: Ended): Pick<ConsulRequestFailure, 'failure' | 'draw'> =>
+const failureOf = ({ event: { output } }: ReadEnded): Pick<ConsulRequestFailure, 'failure' | 'draw'> =>
   output.outcome === 'failed' ? output : { failure: { reason: '', status: 0 }, draw: 0.5 };
 const faultOf = ({ event }: Broken) => ({ failure: { reason: reasonOf(event.error), status: 0 }, draw: 0.5 });
 const timeoutFailure = {
@@ -39,10 +39,10 @@ const timeoutFailure = {
 };
 
 type Failure = Pick<ConsulRequestFailure, 'failure' | 'draw'>;
-type Actual = { context: ConsulCatalogContext };
+type CatalogArgs = { context: ConsulCatalogContext };
 
 /** Records and shows the failure. The last catalog is served. */
-const toWaiting = <Args extends Actual>(failure: (args: Args) => Failure) =>
+const toWaiting = <Args extends CatalogArgs>(failure: (args: Args) => Failure) =>
   ({
     target: '#consul-catalog.backing off',
     actions: [
@@ -56,17 +56,20 @@ const toWaiting = <Args extends Actual>(failure: (args: Args) => Failure) =>
   }) as const;
 
 const onFailed = {
-  guard: { type: 'hasFailed', params: ({ event }: Ended) => event.output },
-  ...toWaiting((args: Actual & Ended) => failureOf(args)),
+  guard: { type: 'hasFailed', params: ({ event }: ReadEnded) => event.output },
+  ...toWaiting((args: CatalogArgs & ReadEnded) => failureOf(args)),
 } as const;
-const onError = { description: 'An internal error.', ...toWaiting((args: Actual & Broken) => faultOf(args)) } as const;
+const onError = {
+  description: 'An internal error.',
+  ...toWaiting((args: CatalogArgs & Broken) => faultOf(args)),
+} as const;
 const timedOut = toWaiting(() => timeoutFailure);
 
 const toWatching = {
   target: '#consul-catalog.watching',
   actions: [
     { type: 'recordApplied', params: readingOf },
-    { type: 'applyCatalog', params: ({ context: { datacenter } }: Actual) => ({ datacenter }) },
+    { type: 'applyCatalog', params: ({ context: { datacenter } }: CatalogArgs) => ({ datacenter }) },
   ],
 } as const;
 
@@ -171,7 +174,7 @@ export const consulCatalogMachine = consulCatalogSetup.createMachine({
           target: 'surveying',
           actions: { type: 'recordCause', params: { cause: 'lower index' } },
         },
-        'query.failed': toWaiting(({ event }: Actual & { event: QueryFailed }) => event),
+        'query.failed': toWaiting(({ event }: CatalogArgs & { event: QueryFailed }) => event),
       },
       after: { stableDelay: { actions: 'resetFailures' } },
     },
@@ -199,7 +202,7 @@ export const consulCatalogMachine = consulCatalogSetup.createMachine({
             onDone: [
               {
                 description: 'The response was not repeated: the five minutes restart.',
-                guard: { type: 'hasFailed', params: ({ event }: Ended) => event.output },
+                guard: { type: 'hasFailed', params: ({ event }: ReadEnded) => event.output },
                 target: 'waiting',
                 actions: 'resetRepetitions',
               },

@@ -68,8 +68,8 @@ export function isOutgrown(
 }
 
 /** The number of connections after a 429: half of the used ones. */
-export function fewerConnections(occupied: number, maxConnections: number): number {
-  return Math.max(minConsulConnections, Math.floor(Math.min(occupied || maxConnections, maxConnections) / 2));
+export function fewerConnections(usedConnections: number, maxConnections: number): number {
+  return Math.max(minConsulConnections, Math.floor(Math.min(usedConnections || maxConnections, maxConnections) / 2));
 }
 
 function connectionsOf(transport: ConsulTransport, queries: number): number {

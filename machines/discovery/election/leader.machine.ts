@@ -1,7 +1,7 @@
 import { leaderTimeline } from '../timeline.ts';
 import {
   leaderSetup,
-  lost,
+  onLeaseLost,
   orBackOff,
   readLease,
   resigned,
@@ -167,7 +167,7 @@ export const leaderMachine = leaderSetup.createMachine({
       states: {
         'in term': {
           description: 'The last successful renewal was sent less than a term ago.',
-          after: { termTime: lost('no renewal was taken in time') },
+          after: { termTime: onLeaseLost('no renewal was taken in time') },
           initial: 'waiting',
           states: {
             waiting: { after: { renewInterval: 'renewing' } },
@@ -187,7 +187,7 @@ export const leaderMachine = leaderSetup.createMachine({
                   },
                   {
                     guard: { type: 'isAccepted', params: result },
-                    ...lost('this process was stopped for longer than a term'),
+                    ...onLeaseLost('this process was stopped for longer than a term'),
                   },
                   { guard: { type: 'isConflict', params: result }, target: 'reading' },
                   orBackOff('retrying').failed,
@@ -208,7 +208,7 @@ export const leaderMachine = leaderSetup.createMachine({
                     target: 'retrying',
                     actions: { type: 'recordVersion', params: sighting },
                   },
-                  lost('another one has the Lease'),
+                  onLeaseLost('another one has the Lease'),
                 ],
                 onError: orBackOff('retrying').broken,
               },

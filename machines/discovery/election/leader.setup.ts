@@ -250,16 +250,16 @@ export const readLease = {
 } as const;
 
 export function writeLease<const Operation extends LeaseOrder['operation']>(operation: Operation) {
-  type Seen = { context: { lease: LeaseName; version: ResourceVersion } };
+  type LeaseArgs = { context: { lease: LeaseName; version: ResourceVersion } };
   return {
     id: 'writing',
     src: 'writeLease',
-    input: ({ context: { lease, version } }: Seen) => ({ lease, operation, version }),
+    input: ({ context: { lease, version } }: LeaseArgs) => ({ lease, operation, version }),
   } as const;
 }
 
 /** Stops writing; the replica is a candidate again. */
-export function lost(reason: string) {
+export function onLeaseLost(reason: string) {
   type Lease = { context: { lease: LeaseName } };
   return {
     target: '#leader.checking holder',

@@ -39,7 +39,7 @@ const maxFailures = 8;
 const minAbsentMs = 500;
 const maxAbsentMs = 30_000;
 /** Maximum failure count after a new connection or a success: the next request follows soon, but not immediately. */
-export const failuresKept = 2;
+export const maxKeptFailures = 2;
 /** Timeout of a list or page, which grows with each failure so that a slow server can respond eventually. */
 const minLimitMs = 4_000;
 const maxLimitMs = 30_000;
@@ -64,7 +64,7 @@ export function absentDelayMs({ absences, draw }: InformerRecord): number {
   return Math.min(minAbsentMs * 2 ** Math.max(0, absences - 1), maxAbsentMs) * (1 + draw / 2);
 }
 
-export const fewFailures = ({ failures }: InformerRecord): number => Math.min(failures, failuresKept);
+export const fewFailures = ({ failures }: InformerRecord): number => Math.min(failures, maxKeptFailures);
 
 export const incrementFailures = (failures: number): number => Math.min(failures + 1, maxFailures);
 
@@ -100,7 +100,7 @@ export const isTooLarge = ({ causes }: RequestFailure): boolean => causes?.inclu
 export const isThrottled = ({ code }: RequestFailure): boolean => code === 429;
 
 /** Whether the server does not know the options of streaming lists. */
-export const isInvalid = ({ code }: RequestFailure): boolean => code === 422 || code === 400;
+export const isInvalidRequest = ({ code }: RequestFailure): boolean => code === 422 || code === 400;
 
 export const isAbsent = ({ code }: RequestFailure): boolean => code === 404;
 

@@ -71,9 +71,9 @@ export const informerSetup = setup({
     isEarlier: ({ context }, params: { version: ResourceVersion }) => rules.isEarlier(params.version, context.version),
     isUnresponsive: (_, { failure }: Failed) => rules.isUnresponsive(failure),
     isStreamingUnsupported: ({ context }, { failure }: Failed) =>
-      !context.isWhole && rules.mayStream(context) && rules.isInvalid(failure),
+      !context.isWhole && rules.mayStream(context) && rules.isInvalidRequest(failure),
     isVersionExpired: ({ context }, { failure }: Failed) =>
-      context.isWhole && context.failures <= rules.failuresKept && rules.isVersionExpired(failure),
+      context.isWhole && context.failures <= rules.maxKeptFailures && rules.isVersionExpired(failure),
     hasNextBasis: ({ context }, { failure }: Failed) =>
       (rules.isTooLarge(failure) || (!context.isWhole && rules.isVersionExpired(failure))) &&
       rules.nextBasis(context.basis) !== undefined,

@@ -141,10 +141,13 @@ function idleProxies({ proxies, waiting, serving }: PushQueue): number[] {
 }
 
 function appended(waitingGroups: Group[], group: Group): Group[] {
-  const last = waitingGroups.at(-1);
+  const lastGroup = waitingGroups.at(-1);
   if (group.connections.length === 0) return waitingGroups;
-  if (last?.from !== group.from) return [...waitingGroups, group];
-  return [...waitingGroups.slice(0, -1), { ...last, connections: [...last.connections, ...group.connections] }];
+  if (lastGroup?.from !== group.from) return [...waitingGroups, group];
+  return [
+    ...waitingGroups.slice(0, -1),
+    { ...lastGroup, connections: [...lastGroup.connections, ...group.connections] },
+  ];
 }
 
 function changesFrom({ changes, first }: PushQueue, from: number): Change[] {

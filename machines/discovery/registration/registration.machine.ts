@@ -4,12 +4,12 @@ import { type EntryOrder, type EntryResult, registrationSetup } from './registra
 
 export type { EntryOrder, EntryResult, RegistrationInput } from './registration.setup.ts';
 
-type Done = { event: { output: EntryResult } };
-const result = ({ event }: Done): EntryResult => event.output;
+type WriteDone = { event: { output: EntryResult } };
+const result = ({ event }: WriteDone): EntryResult => event.output;
 
 const onFailedWrite = {
   target: 'backing off',
-  actions: ['countFailure', { type: 'reportFailed', params: ({ event }: Done) => reasonIn(event.output) }],
+  actions: ['countFailure', { type: 'reportFailed', params: ({ event }: WriteDone) => reasonIn(event.output) }],
 } as const;
 /** The write effect has an internal error. */
 const onInternalError = {

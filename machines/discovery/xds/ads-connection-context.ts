@@ -24,50 +24,50 @@ export interface AdsConnectionContext extends AdsConnectionInput {
   node: string;
   /** Subscriptions of the client, recorded only at trace level `full`. No decision depends on them. */
   watches: Watches;
-  end: End;
+  end: StreamEnd;
   drainMs: number;
 }
 
 /** Status of a stream that the server ends. `cut`: ends it immediately, without pending data, so the client does not receive the status. */
-export type End = { code: EndCode; reason: string; cut?: true };
+export type StreamEnd = { code: EndCode; reason: string; cut?: true };
 
-export const unauthenticatedEnd: End = {
+export const unauthenticatedEnd: StreamEnd = {
   code: 'UNAUTHENTICATED',
   reason: 'authentication failed [CLIENT_UNAUTHENTICATED]',
 };
-export const shuttingDownEnd: End = {
+export const shuttingDownEnd: StreamEnd = {
   code: 'UNAVAILABLE',
   reason: 'the server is shutting down [SERVER_SHUTTING_DOWN]',
 };
-export const notReadingEnd: End = {
+export const notReadingEnd: StreamEnd = {
   code: 'RESOURCE_EXHAUSTED',
   reason: 'the client does not read responses [STREAM_TIMEOUT]',
   cut: true,
 };
-export const internalErrorEnd: End = { code: 'UNAVAILABLE', reason: 'internal error [INTERNAL_ERROR]' };
+export const internalErrorEnd: StreamEnd = { code: 'UNAVAILABLE', reason: 'internal error [INTERNAL_ERROR]' };
 /** For a stream that the client has half-closed. */
-export const unfinishedEnd: End = {
+export const unfinishedEnd: StreamEnd = {
   code: 'UNAVAILABLE',
   reason: 'a response was not complete in time [STREAM_TIMEOUT]',
 };
-export const nodeTimeoutEnd: End = {
+export const nodeTimeoutEnd: StreamEnd = {
   code: 'UNAVAILABLE',
   reason: 'the client sent no request with a node in time [STREAM_TIMEOUT]',
 };
-export const missingNodeEnd: End = {
+export const missingNodeEnd: StreamEnd = {
   code: 'INVALID_ARGUMENT',
   reason: 'missing node information: the first request must have a node with an id [NODE_INVALID]',
 };
-export const missingTypeEnd: End = {
+export const missingTypeEnd: StreamEnd = {
   code: 'INVALID_ARGUMENT',
   reason: 'missing type_url: a request on an aggregated stream must have one [XDS_REQUEST_INVALID]',
 };
 
-export function unreadableRequestEnd(reason: string): End {
+export function unreadableRequestEnd(reason: string): StreamEnd {
   return { code: 'INVALID_ARGUMENT', reason: `invalid discovery request: ${reason} [XDS_REQUEST_INVALID]` };
 }
 
-export function otherTypeEnd(onlyType: string | null, typeUrl: string): End {
+export function otherTypeEnd(onlyType: string | null, typeUrl: string): StreamEnd {
   return {
     code: 'INVALID_ARGUMENT',
     reason: `type_url must be ${onlyType} for this service, got ${typeUrl} [XDS_REQUEST_INVALID]`,

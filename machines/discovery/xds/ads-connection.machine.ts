@@ -3,13 +3,13 @@ import { callbackEffect } from '../../effect.ts';
 import {
   type AdsConnectionContext,
   type AdsConnectionInput,
-  type End,
   internalErrorEnd,
   missingNodeEnd,
   missingTypeEnd,
   nodeTimeoutEnd,
   notReadingEnd,
   otherTypeEnd,
+  type StreamEnd,
   shuttingDownEnd,
   unauthenticatedEnd,
   unfinishedEnd,
@@ -32,7 +32,7 @@ import { healthType, isOneTimeType } from './ads-types.ts';
 import type { Watch } from './ads-watch.ts';
 import { stepsOfLimit } from './cluster-rollout.ts';
 import { noNames } from './name-lists.ts';
-import { isNonceOf } from './stream-nonce.ts';
+import { isNonceOfConnection } from './stream-nonce.ts';
 
 type AdsConnectionEvent = AdsStreamReport | ConnectionPush | ConnectionDrain;
 
@@ -69,7 +69,7 @@ const onRejection = {
   target: 'closing',
   actions: {
     type: 'recordEnd',
-    params: ({ event }: { event: RequestDenied | WorkloadRejected }): End => ({
+    params: ({ event }: { event: RequestDenied | WorkloadRejected }): StreamEnd => ({
       code: event.code,
       reason: event.reason,
     }),
@@ -82,7 +82,7 @@ const onViolation = {
     target: 'closing',
     actions: {
       type: 'recordEnd',
-      params: ({ event }: { event: SubscriptionLimitExceeded }): End => ({
+      params: ({ event }: { event: SubscriptionLimitExceeded }): StreamEnd => ({
         code: 'RESOURCE_EXHAUSTED',
         reason: event.reason,
       }),
@@ -138,7 +138,7 @@ export const adsConnectionMachine = setup({
   actions: {
     recordPeer: assign({ identities: (_, params: { identities: readonly string[] }) => params.identities }),
     recordNode: assign({ node: (_, params: { node: string }) => params.node }),
-    recordEnd: assign({ end: (_, params: End) => params }),
+    recordEnd: assign({ end: (_, params: StreamEnd) => params }),
     recordDrainTime: assign({ drainMs: (_, params: { withinMs: number }) => params.withinMs }),
     recordWatch: assign({
       watches: ({ context }, { typeUrl, watch }: { typeUrl: string; watch: Watch }) => ({
@@ -150,7 +150,7 @@ export const adsConnectionMachine = setup({
       const { request } = params;
       const { typeUrl } = request;
       // An acknowledgement requests nothing. A nonce of another stream, or one that the client generated, acknowledges nothing.
-      if (request.rejection !== null || isNonceOf(request.nonce, context.connection)) return;
+      if (request.rejection !== null || isNonceOfConnection(request.nonce, context.connection)) return;
       const names = request.protocol === 'sotw' ? request.names : request.subscribe;
       const orders = [{ typeUrl, names, all: true, requested: noNames, changed: false }];
       enqueue.sendTo('stream', { type: 'responses.send', orders });

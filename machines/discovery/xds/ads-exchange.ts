@@ -41,7 +41,7 @@ import {
   withoutAckTimeout,
   withoutResponse,
   withoutWaits,
-  withReady,
+  withReadyNames,
   withResponse,
 } from './ads-watch.ts';
 import { charactersIn, noNames } from './name-lists.ts';
@@ -128,7 +128,7 @@ const noReports: readonly ExchangeReport[] = [];
  * Whether the record handles a request. The chart handles all others: one-time requests, health reports, and types that the stream does not
  * serve.
  */
-export function isOfExchange({ typeUrl }: AdsRequest, onlyType: string | null): boolean {
+export function isExchangeRequest({ typeUrl }: AdsRequest, onlyType: string | null): boolean {
   if (onlyType !== null) return typeUrl === onlyType;
   return typeUrl !== '' && typeUrl !== healthType && !isOneTimeType(typeUrl);
 }
@@ -161,7 +161,7 @@ export const stepOf: ExchangeStepper = (exchange, event, rules) => {
     case 'resources.ready':
       return stepTo(
         exchange,
-        changedWatch(exchange.watches, event.typeUrl, (watch) => withReady(watch, event.names, event.changed)),
+        changedWatch(exchange.watches, event.typeUrl, (watch) => withReadyNames(watch, event.names, event.changed)),
       );
     case 'awaited.changed':
       return stepTo(
@@ -186,7 +186,7 @@ export const stepOf: ExchangeStepper = (exchange, event, rules) => {
 };
 
 /** Routine reports before a step, if they are recorded. */
-export function routineBefore(event: ExchangeEvent): RoutineEvent | undefined {
+export function routineEventBefore(event: ExchangeEvent): RoutineEvent | undefined {
   switch (event.type) {
     case 'request.received':
     case 'connection.push':
@@ -199,7 +199,7 @@ export function routineBefore(event: ExchangeEvent): RoutineEvent | undefined {
 }
 
 /** Routine reports after a step, before a response is sent. */
-export function routineAfter(
+export function routineEventAfter(
   previous: Exchange,
   { exchange, orders }: ExchangeStep,
 ): (WatchChanged | ResponsesScheduled)[] {
@@ -334,15 +334,15 @@ function exceedsNames(
   watch: Watches[string] | undefined,
   { maxNames, maxNameChars }: ExchangeRules,
 ): boolean {
-  const requested = request.protocol === 'sotw' ? [request.names] : [request.subscribe, request.known];
+  const requestedLists = request.protocol === 'sotw' ? [request.names] : [request.subscribe, request.known];
   // An acknowledgement adds no names.
-  if (requested.every((list) => list.length === 0 || list === watches[request.typeUrl]?.names)) return false;
+  if (requestedLists.every((list) => list.length === 0 || list === watches[request.typeUrl]?.names)) return false;
   const isWithin = (lists: readonly (readonly string[])[]): boolean =>
     lists.reduce((sum, { length }) => sum + length, 0) <= maxNames &&
     lists.reduce((sum, list) => sum + charactersIn(list), 0) <= maxNameChars;
   const current = Object.values(watches).map(({ names }) => names);
   // Most requests add no names: overlaps matter only if the sum exceeds the limit.
-  if (isWithin([...current, ...requested])) return false;
+  if (isWithin([...current, ...requestedLists])) return false;
   const otherTypeNames = Object.entries(watches).flatMap(([typeUrl, { names }]) =>
     typeUrl === request.typeUrl ? [] : [names],
   );

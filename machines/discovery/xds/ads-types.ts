@@ -53,7 +53,7 @@ function typesOf(group: string, versions: readonly string[], kinds: readonly str
   return kinds.flatMap((kind) => versions.map((version) => `${group}/${version}/${kind}`));
 }
 
-const watched: ReadonlySet<string> = new Set([
+const watchedTypes: ReadonlySet<string> = new Set([
   ...configTypes,
   ...pushOrder,
   extensionType,
@@ -67,7 +67,7 @@ const watched: ReadonlySet<string> = new Set([
  * of these types.
  */
 export function isWatchable(typeUrl: string): boolean {
-  return watched.has(typeUrl);
+  return watchedTypes.has(typeUrl);
 }
 
 const subscribedByName: ReadonlySet<string> = new Set([

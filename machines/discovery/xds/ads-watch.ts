@@ -7,10 +7,10 @@
  */
 import type { AdsRequest, DeltaRequest, ResponseOrder, SotwRequest } from './ads-protocol.ts';
 import { inPushOrder, isByName, isIndependent } from './ads-types.ts';
-import { isSameNames, noNames, readNames, union, within, without } from './name-lists.ts';
-import type { Due, Watch, Watches } from './watch-record.ts';
+import { haveSameNames, intersection, namesWithout, noNames, readNames, union } from './name-lists.ts';
+import type { DueResponse, Watch, Watches } from './watch-record.ts';
 
-export type { Due, Watch, Watches } from './watch-record.ts';
+export type { DueResponse, Watch, Watches } from './watch-record.ts';
 
 export type RequestClass =
   | 'subscription'
@@ -24,8 +24,8 @@ export type RequestClass =
 
 export type Classification = { watch: Watch | undefined; requestClass: RequestClass };
 
-const nothingDue: Due = { all: false, requested: noNames, changed: false };
-const everythingDue: Due = { all: true, requested: noNames, changed: false };
+const nothingDue: DueResponse = { all: false, requested: noNames, changed: false };
+const everythingDue: DueResponse = { all: true, requested: noNames, changed: false };
 
 const noOrders: readonly ResponseOrder[] = [];
 
@@ -151,7 +151,7 @@ function resubscribe(watch: Watch | undefined, requested: Subscription, returnin
   if (!requested.wildcard && requested.names.length === 0) {
     return { watch: watch === undefined ? undefined : unsubscribed(watch), requestClass: 'unsubscription' };
   }
-  const nextDue: Due = returning ? { ...everythingDue, returning } : everythingDue;
+  const nextDue: DueResponse = returning ? { ...everythingDue, returning } : everythingDue;
   return {
     watch: { ...(watch ?? freshWatch), ...requested, lastError: '', due: nextDue },
     requestClass: 'subscription',
@@ -167,14 +167,14 @@ function change(watch: Watch, requested: Subscription, isByNameType: boolean): C
   if (!requested.wildcard && requested.names.length === 0) {
     return { watch: unsubscribed(watch), requestClass: isSubscribed(watch) ? 'unsubscription' : 'acknowledgement' };
   }
-  if (requested.wildcard === watch.wildcard && isSameNames(watch.names, requested.names)) {
+  if (requested.wildcard === watch.wildcard && haveSameNames(watch.names, requested.names)) {
     return { watch, requestClass: 'acknowledgement' };
   }
-  const addedNames = without(requested.names, watch.names);
+  const addedNames = namesWithout(requested.names, watch.names);
   const next: Watch = {
     ...watch,
     ...requested,
-    due: { ...watch.due, requested: within(watch.due.requested, requested.names) },
+    due: { ...watch.due, requested: intersection(watch.due.requested, requested.names) },
   };
   if (requested.wildcard !== watch.wildcard)
     return { watch: { ...next, due: everythingDue }, requestClass: 'subscription' };
@@ -204,11 +204,11 @@ function firstDelta(request: DeltaRequest): Classification {
   const wildcard =
     !isByName(request.typeUrl) && (request.subscribe.length === 0 || subscribe.hasStar) && !unsubscribe.hasStar;
   // Removals are reported for the client's resources, which a wildcard subscription does not name.
-  const clientNames = without(knownReading.names, unsubscribe.names);
-  const subscribedNames = without(subscribe.names, unsubscribe.names);
+  const clientNames = namesWithout(knownReading.names, unsubscribe.names);
+  const subscribedNames = namesWithout(subscribe.names, unsubscribe.names);
   const names = wildcard ? subscribedNames : union(subscribedNames, clientNames);
   const subscribesAny = wildcard || names.length > 0;
-  const nextDue: Due = {
+  const nextDue: DueResponse = {
     all: subscribesAny,
     requested: wildcard ? clientNames : noNames,
     changed: false,
@@ -220,7 +220,7 @@ function firstDelta(request: DeltaRequest): Classification {
   };
 }
 
-function versionsOf({ known, knownVersions }: DeltaRequest): Pick<Due, 'has' | 'returning'> {
+function versionsOf({ known, knownVersions }: DeltaRequest): Pick<DueResponse, 'has' | 'returning'> {
   if (knownVersions.length > 0) return { has: { names: known, versions: knownVersions } };
   return known.length === 0 ? {} : { returning: true };
 }
@@ -231,14 +231,14 @@ function changeDelta(watch: Watch, request: DeltaRequest): Classification {
   if (request.subscribe.length === 0 && request.unsubscribe.length === 0) return nothingNew;
   const subscribe = readNames(request.subscribe);
   const unsubscribe = readNames(request.unsubscribe);
-  const keptNames = without(watch.names, unsubscribe.names);
-  const addedNames = without(without(subscribe.names, unsubscribe.names), watch.names);
+  const keptNames = namesWithout(watch.names, unsubscribe.names);
+  const addedNames = namesWithout(namesWithout(subscribe.names, unsubscribe.names), watch.names);
   const names = union(keptNames, addedNames);
   const requestsAll = !isByName(request.typeUrl) && subscribe.hasStar;
   const wildcard = (watch.wildcard || requestsAll) && !unsubscribe.hasStar;
   if (keptNames === watch.names && addedNames.length === 0 && wildcard === watch.wildcard) return nothingNew;
   const isAll = wildcard && !watch.wildcard;
-  const dueNames = union(without(watch.due.requested, unsubscribe.names), addedNames);
+  const dueNames = union(namesWithout(watch.due.requested, unsubscribe.names), addedNames);
   const next: Watch = {
     ...watch,
     wildcard,
@@ -267,10 +267,14 @@ export function withNewClusters(watch: Watch): Watch {
 }
 
 /** Records that held resources can be sent. @param isChanged whether to also send later changes of the type */
-export function withReady(watch: Watch, names: readonly string[], isChanged: boolean): Watch {
+export function withReadyNames(watch: Watch, names: readonly string[], isChanged: boolean): Watch {
   if (!isSubscribed(watch)) return watch;
   const ready = union(watch.due.ready ?? noNames, names);
-  const nextDue: Due = { ...watch.due, ...(ready.length > 0 && { ready }), changed: watch.due.changed || isChanged };
+  const nextDue: DueResponse = {
+    ...watch.due,
+    ...(ready.length > 0 && { ready }),
+    changed: watch.due.changed || isChanged,
+  };
   return { ...watch, due: nextDue };
 }
 
@@ -335,7 +339,7 @@ export function nextOrders(watches: Watches): { watches: Watches; orders: readon
     if (watch.ordered === 'nothing' && isWarmingUpdate && !isResponse) {
       const names = watch.wildcard ? '*' : watch.names;
       orders.push({ typeUrl, names, all, requested, changed: true, again: watch.versionSent });
-      const nextDue: Due = { ...nothingDue, changed: watch.due.changed };
+      const nextDue: DueResponse = { ...nothingDue, changed: watch.due.changed };
       next = { ...next, [typeUrl]: { ...watch, due: nextDue, ordered: 'names' } };
     } else if (watch.ordered === 'nothing' && isReady) {
       const names = watch.wildcard ? '*' : watch.names;
@@ -346,7 +350,7 @@ export function nextOrders(watches: Watches): { watches: Watches; orders: readon
       orders.push({ typeUrl, names, all, requested, changed: isChanged && !all, ...moreOf(watch.due) });
       const remainingReady = ready !== undefined && !all ? { ready } : {};
       const isDueLater = !isChanged && !all;
-      const nextDue: Due = {
+      const nextDue: DueResponse = {
         ...nothingDue,
         changed: watch.due.changed && isDueLater,
         ...(isDueLater && moreDue(watch.due)),
@@ -361,11 +365,11 @@ export function nextOrders(watches: Watches): { watches: Watches; orders: readon
   return { watches: next, orders };
 }
 
-function moreDue({ warming }: Due): Pick<Due, 'warming'> {
+function moreDue({ warming }: DueResponse): Pick<DueResponse, 'warming'> {
   return warming === undefined ? {} : { warming };
 }
 
-function moreOf({ has, returning }: Due): Pick<ResponseOrder, 'has' | 'returning'> {
+function moreOf({ has, returning }: DueResponse): Pick<ResponseOrder, 'has' | 'returning'> {
   return { ...(has !== undefined && { has }), ...(returning !== undefined && { returning }) };
 }
 

@@ -3,7 +3,7 @@
  * again with a time limit for its dependencies: Envoy then uses it and acknowledges clusters again (measured with Envoy 1.40 in both protocols).
  * Without that limit, all clusters of the client would stay unacknowledged.
  */
-import { anyCluster, type GivenUpCluster, type NewCluster, type Rollout, settled } from './cluster-rollout.ts';
+import { anyCluster, type GivenUpCluster, type NewCluster, type Rollout, settleRollout } from './cluster-rollout.ts';
 
 /** `undefined` if the cluster is not configured. */
 export type VersionOf = (name: string) => string | undefined;
@@ -29,7 +29,7 @@ export type NextSuspects = {
 export const firstSuspects = 100;
 
 /** State after one step of the limit. Clusters without a step left are abandoned: resources that wait for them are sent. */
-export function afterLimitStep(rollout: Rollout, versionOf: VersionOf): Rollout {
+export function rolloutAfterLimitStep(rollout: Rollout, versionOf: VersionOf): Rollout {
   const expired = rollout.newClusters.filter(isExpiring);
   const newClusters = rollout.newClusters.map((cluster): NewCluster => {
     if (cluster.stepsLeft === 0) return cluster;
@@ -47,7 +47,7 @@ export function afterLimitStep(rollout: Rollout, versionOf: VersionOf): Rollout 
       .map(({ name, state }) => ({ name, isNew: state === 'sent' })),
     versionOf,
   );
-  return settled({ ...rollout, newClusters: remainingClusters, givenUp });
+  return settleRollout({ ...rollout, newClusters: remainingClusters, givenUp });
 }
 
 function withGivenUp(
@@ -85,7 +85,7 @@ export function withSuspects(rollout: Rollout, suspects: readonly string[], vers
   const clusters = suspects.map((name) => ({ name, isNew: false }));
   const givenUp = withGivenUp(rollout.givenUp, clusters, versionOf);
   if (givenUp !== rollout.givenUp) return { ...rollout, givenUp };
-  return settled({ ...rollout, newClusters: rollout.newClusters.filter(({ name }) => name !== anyCluster) });
+  return settleRollout({ ...rollout, newClusters: rollout.newClusters.filter(({ name }) => name !== anyCluster) });
 }
 
 /** Clusters that the next step of the limit abandons. */
@@ -104,7 +104,7 @@ export function withConfiguration(rollout: Rollout, versionOf: VersionOf): Rollo
 }
 
 /** Names that are abandoned in the next record but not in the previous one. */
-export function givenUpBetween(previous: Rollout, next: Rollout): readonly string[] {
+export function namesGivenUpBetween(previous: Rollout, next: Rollout): readonly string[] {
   if (previous.givenUp === next.givenUp) return [];
   const knownNames = new Set(previous.givenUp.map(({ name }) => name));
   return next.givenUp.filter(({ name }) => !knownNames.has(name)).map(({ name }) => name);

@@ -99,7 +99,7 @@ export function isRemovalPending({ retained }: Rollout): boolean {
  * State after one step of the removal delay. Removable clusters are removed with the next CDS response: for one step, none is sent only for them (in
  * state of the world, it would contain all other clusters).
  */
-export function afterRemovalStep(rollout: Rollout): Rollout {
+export function rolloutAfterRemovalStep(rollout: Rollout): Rollout {
   const retained = rollout.retained.map((cluster): RetainedCluster => {
     const stepsLeft = Math.max(0, cluster.stepsLeft - 1);
     if (cluster.state === 'removable') return { ...cluster, stepsLeft };
@@ -116,7 +116,7 @@ export function areRemovalsDue({ retained }: Rollout): boolean {
 }
 
 /** Names that became removable early because the client keeps too many. */
-export function evictedBetween(previous: Rollout, next: Rollout): readonly string[] {
+export function namesEvictedBetween(previous: Rollout, next: Rollout): readonly string[] {
   if (next.retained.length <= maxRetainedClusters) return noNames;
   const removable = new Set(removableClusters(previous));
   return removableClusters(next).filter((name) => !removable.has(name));

@@ -143,7 +143,7 @@ export function awaitedClusters({ held }: Rollout, typeUrl?: string): readonly s
 /** For a client that has clusters but requests none: an Envoy that reconnects while a cluster warms. */
 export function withUnknownClusters(rollout: Rollout): Rollout {
   if (rollout.newClusters.some(({ name }) => name === anyCluster)) return rollout;
-  return settled({ ...rollout, newClusters: [...rollout.newClusters, unsent(anyCluster)] });
+  return settleRollout({ ...rollout, newClusters: [...rollout.newClusters, unsent(anyCluster)] });
 }
 
 function unsent(name: string): NewCluster {
@@ -176,7 +176,7 @@ export function withClustersSent(
     const stepsLeft = name === anyCluster ? searchSteps : 0;
     sentClusters.push({ name, state: 'updating', needs, assignment: '', nonce, stepsLeft });
   }
-  return settled({ ...rollout, newClusters: [...keptClusters, ...sentClusters] });
+  return settleRollout({ ...rollout, newClusters: [...keptClusters, ...sentClusters] });
 }
 
 /** A cluster that the client does not use yet is sent in another version, which replaces the one that it warms or rejected. */
@@ -287,7 +287,11 @@ export function withHeld(
   );
   const knownNames = new Set(restarted.map(({ name }) => name));
   const addedClusters = notSent.filter((name) => !knownNames.has(name)).map(unsent);
-  return settled({ ...rollout, newClusters: [...restarted, ...addedClusters], held: [...keptResources, ...held] });
+  return settleRollout({
+    ...rollout,
+    newClusters: [...restarted, ...addedClusters],
+    held: [...keptResources, ...held],
+  });
 }
 
 /** Removes clusters that are no longer configured and whose endpoints are unknown: resources that wait for them are generated again. */
@@ -296,7 +300,7 @@ export function withClustersRemoved(rollout: Rollout, names: readonly string[]):
   const newClusters = rollout.newClusters.filter(({ name }) => !removedNames.has(name));
   if (newClusters.length === rollout.newClusters.length) return rollout;
   const remainingHeld = rollout.held.filter(({ clusters }) => !clusters.some((name) => removedNames.has(name)));
-  return settled({ ...rollout, newClusters, held: remainingHeld });
+  return settleRollout({ ...rollout, newClusters, held: remainingHeld });
 }
 
 /**
@@ -305,19 +309,19 @@ export function withClustersRemoved(rollout: Rollout, names: readonly string[]):
  */
 export function withUnknownRemoved(rollout: Rollout): Rollout {
   const remainingHeld = rollout.held.filter(({ clusters }) => !clusters.includes(anyCluster));
-  return remainingHeld.length === rollout.held.length ? rollout : settled({ ...rollout, held: remainingHeld });
+  return remainingHeld.length === rollout.held.length ? rollout : settleRollout({ ...rollout, held: remainingHeld });
 }
 
 function removeClusters(rollout: Rollout, usable: (cluster: NewCluster, index: number) => boolean): Rollout {
   const newClusters = rollout.newClusters.filter((cluster, index) => !usable(cluster, index));
-  return newClusters.length === rollout.newClusters.length ? rollout : settled({ ...rollout, newClusters });
+  return newClusters.length === rollout.newClusters.length ? rollout : settleRollout({ ...rollout, newClusters });
 }
 
 /**
  * Removes waits for usable clusters, and sets the limit of clusters that resources wait for or that may prevent the acknowledgement of all
  * others.
  */
-export function settled(rollout: Rollout): Rollout {
+export function settleRollout(rollout: Rollout): Rollout {
   const { newClusters, held } = rollout;
   const unusable = new Set(newClusters.filter(isUnusable).map(({ name }) => name));
   const waitingResources = held.map((one): HeldResource => {

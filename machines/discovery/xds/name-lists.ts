@@ -7,21 +7,21 @@ type Names = readonly string[];
 
 export const noNames: Names = [];
 
-type Reading = {
+type NameListReading = {
   /** Without duplicates, star and empty name. */
   names: Names;
   /** Wildcard: requests all resources. */
   hasStar: boolean;
 };
 
-const readings = new WeakMap<Names, Reading>();
+const readings = new WeakMap<Names, NameListReading>();
 /** Cached results, kept while the lists are referenced. References from the cache itself do not count. */
 type Results = WeakMap<Names, WeakMap<Names, WeakRef<Names>>>;
 
 const unions: Results = new WeakMap();
 const remainders: Results = new WeakMap();
 
-export function readNames(list: Names): Reading {
+export function readNames(list: Names): NameListReading {
   let cachedReading = readings.get(list);
   if (cachedReading === undefined) {
     const names = new Set(list);
@@ -38,13 +38,13 @@ export function union(one: Names, other: Names): Names {
   if (one === other || other.length === 0) return one;
   if (one.length === 0) return other;
   return cachedResult(unions, one, other, () => {
-    const addedNames = without(other, one);
+    const addedNames = namesWithout(other, one);
     return addedNames.length === 0 ? one : [...one, ...addedNames];
   });
 }
 
 /** The names of the first list that are not in the second. Returns the first list itself if it keeps all. */
-export function without(one: Names, other: Names): Names {
+export function namesWithout(one: Names, other: Names): Names {
   if (one === other) return noNames;
   if (one.length === 0 || other.length === 0) return one;
   return cachedResult(remainders, one, other, () => {
@@ -56,13 +56,13 @@ export function without(one: Names, other: Names): Names {
 }
 
 /** The names of the first list that are also in the second. Returns the first list itself if it keeps all. */
-export function within(one: Names, other: Names): Names {
-  return without(one, without(one, other));
+export function intersection(one: Names, other: Names): Names {
+  return namesWithout(one, namesWithout(one, other));
 }
 
 /** Whether two lists without duplicates have the same names in any order. */
-export function isSameNames(one: Names, other: Names): boolean {
-  return one === other || (one.length === other.length && without(one, other).length === 0);
+export function haveSameNames(one: Names, other: Names): boolean {
+  return one === other || (one.length === other.length && namesWithout(one, other).length === 0);
 }
 
 const lengths = new WeakMap<Names, number>();

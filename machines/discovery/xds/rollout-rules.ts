@@ -1,6 +1,6 @@
 /** The rules of make before break that a stream applies, as one value, so that an exploration can break one of them. */
-import { afterLimitStep, withConfiguration, withSuspects } from './cluster-limit.ts';
-import { afterRemovalStep, withRetained, withUseAcknowledged } from './cluster-removal.ts';
+import { rolloutAfterLimitStep, withConfiguration, withSuspects } from './cluster-limit.ts';
+import { rolloutAfterRemovalStep, withRetained, withUseAcknowledged } from './cluster-removal.ts';
 import {
   withAssignmentsSent,
   withClustersAcknowledged,
@@ -19,12 +19,12 @@ export const rolloutRules = {
   withUnknownRemoved,
   withUnknownRejected,
   withHeld,
-  afterLimitStep,
+  afterLimitStep: rolloutAfterLimitStep,
   withConfiguration,
   withSuspects,
   withRetained,
   withUseAcknowledged,
-  afterRemovalStep,
+  afterRemovalStep: rolloutAfterRemovalStep,
 };
 
 export type RolloutRules = typeof rolloutRules;

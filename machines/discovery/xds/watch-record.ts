@@ -8,7 +8,7 @@ export type KnownResources = {
 };
 
 /** Contents of the next response. */
-export type Due = {
+export type DueResponse = {
   /** Whether all subscribed resources are sent, because the subscription is new. */
   all: boolean;
   /** With `all`: except resources that the client reports. */
@@ -30,7 +30,7 @@ export type Watch = {
   wildcard: boolean;
   /** Without a wildcard and names, the client has unsubscribed; the record keeps the last nonce. */
   names: readonly string[];
-  due: Due;
+  due: DueResponse;
   /**
    * Responses that were ordered and whose outcome is not reported yet: requested names, or all differences from the client's state,
    * including later changes.

@@ -162,8 +162,8 @@ function namedService(name: string): Labels {
 function servicesIn(json: string): { host: string; name: string; namespace: string }[] {
   if (json === '' || json === '-') return [];
   try {
-    const parsed: unknown = JSON.parse(json);
-    return (Array.isArray(parsed) ? parsed : []).filter(isObject).map(({ host, name, namespace }) => {
+    const parsedServices: unknown = JSON.parse(json);
+    return (Array.isArray(parsedServices) ? parsedServices : []).filter(isObject).map(({ host, name, namespace }) => {
       return { host: String(host ?? ''), name: String(name ?? ''), namespace: String(namespace ?? '') };
     });
   } catch {

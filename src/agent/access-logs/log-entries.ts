@@ -311,9 +311,9 @@ function readResponse(cursor: WireCursor, entry: AccessLogEntry): void {
   const field = cursor.tag();
   if (field === tag(1, 2)) {
     cursor.within(() => {
-      const inner = cursor.tag();
-      if (inner === tag(1, 0)) entry.code = cursor.varint();
-      else cursor.skip(inner);
+      const innerField = cursor.tag();
+      if (innerField === tag(1, 0)) entry.code = cursor.varint();
+      else cursor.skip(innerField);
     });
   } else if (field === tag(4, 2) || field === tag(5, 2)) {
     readPair(cursor, (key) => {

@@ -27,7 +27,7 @@ const client = {
 };
 const clientId = 'spiffe://cluster.local/ns/shop/sa/web';
 
-class Given {
+class MetricsFixture {
   nowMs = 0;
   readonly foldings: Folding[] = [];
   readonly metrics: MeshMetrics;
@@ -79,7 +79,7 @@ const fromClient: Partial<AccessLogEntry> = {
 };
 
 test("labels an inbound request with all of Istio's labels", () => {
-  const testMetrics = new Given();
+  const testMetrics = new MetricsFixture();
   testMetrics.take('destination', fromClient);
   testMetrics.take('destination', fromClient);
   const [[labels, value]] = testMetrics.samples('istio_requests_total') as [[Record<string, string>, number]];
@@ -115,7 +115,7 @@ test("labels an inbound request with all of Istio's labels", () => {
 });
 
 test("exposes histograms with Istio's buckets, sum and count", () => {
-  const testMetrics = new Given();
+  const testMetrics = new MetricsFixture();
   for (const durationMs of [0.2, 7, 30_000_000]) testMetrics.take('destination', { ...fromClient, durationMs });
   const buckets = testMetrics.samples('istio_request_duration_milliseconds_bucket');
   expect(buckets.map(([{ le }, value]) => [le, value])).toEqual([
@@ -153,7 +153,7 @@ test("exposes histograms with Istio's buckets, sum and count", () => {
 });
 
 test('takes the labels of an outbound request from its endpoint, or from the mesh if it has none', () => {
-  const testMetrics = new Given();
+  const testMetrics = new MetricsFixture();
   const services = '[{"host":"web.shop.svc.cluster.local","name":"web","namespace":"shop"}]';
   testMetrics.take('source', {
     workload: 'web-v2;shop;web;v2;c1',
@@ -181,7 +181,7 @@ test('takes the labels of an outbound request from its endpoint, or from the mes
 });
 
 test('adds the gRPC status label only to gRPC requests, even if other requests have a status header', () => {
-  const testMetrics = new Given();
+  const testMetrics = new MetricsFixture();
   testMetrics.take('destination', { ...fromClient, contentType: 'application/grpc', grpcStatus: '14' });
   testMetrics.take('destination', { ...fromClient, contentType: 'application/grpc', grpcStatus: 'x"} 1' });
   testMetrics.take('destination', { ...fromClient, contentType: 'text/html', grpcStatus: '14' });
@@ -215,7 +215,7 @@ test.each([
   ],
   ['above the length limit', { claim: `1;shop;web;${'x'.repeat(2_000)}` }, { source_workload_namespace: 'shop' }],
 ])('ignores the claimed labels of a peer %s', (_, entry, expected) => {
-  const testMetrics = new Given();
+  const testMetrics = new MetricsFixture();
   testMetrics.take('destination', { ...fromClient, ...entry });
   expect(testMetrics.samples('istio_requests_total')[0]![0]).toMatchObject({
     source_workload: 'unknown',
@@ -226,7 +226,7 @@ test.each([
 });
 
 test('accepts 32 workload claims of a peer that claims thousands, and all claims of other peers', () => {
-  const testMetrics = new Given();
+  const testMetrics = new MetricsFixture();
   for (let index = 0; index < 5_000; index++) {
     testMetrics.take('destination', { ...fromClient, claim: peerClaimText({ ...client, workload: `fake-${index}` }) });
   }
@@ -246,7 +246,7 @@ test('accepts 32 workload claims of a peer that claims thousands, and all claims
 });
 
 test('combines label sets beyond the limit in one series, and reports this', () => {
-  const testMetrics = new Given({ limits: { maxLabelSets: 3 } });
+  const testMetrics = new MetricsFixture({ limits: { maxLabelSets: 3 } });
   for (let code = 500; code < 510; code++) testMetrics.take('destination', { ...fromClient, code });
   const samples = testMetrics.samples('istio_requests_total');
   expect(samples.map(([{ response_code: code, destination_workload: to }, value]) => [code, to, value])).toEqual([
@@ -264,7 +264,7 @@ test('combines label sets beyond the limit in one series, and reports this', () 
 
 test('limits the size of a metrics page', () => {
   const maxPageBytes = 300_000;
-  const testMetrics = new Given({ limits: { maxPageBytes } });
+  const testMetrics = new MetricsFixture({ limits: { maxPageBytes } });
   for (let code = 100; code < 600; code++) testMetrics.take('destination', { ...fromClient, code });
   expect(testMetrics.foldings.some(({ reason }) => reason === 'page size')).toBe(true);
   // The limit excludes overflow series and the agent's own metrics, a few dozen lines.
@@ -274,7 +274,7 @@ test('limits the size of a metrics page', () => {
 });
 
 test('removes unused label sets and keeps the counts of the remaining ones', () => {
-  const testMetrics = new Given({ limits: { maxLabelSets: 2, idleMs: 60_000 } });
+  const testMetrics = new MetricsFixture({ limits: { maxLabelSets: 2, idleMs: 60_000 } });
   testMetrics.take('destination', { ...fromClient, code: 200 });
   testMetrics.take('destination', { ...fromClient, code: 404 });
   testMetrics.nowMs = 50_000;
@@ -290,7 +290,7 @@ test('removes unused label sets and keeps the counts of the remaining ones', () 
 });
 
 test('counts the bytes of an open TCP connection once', () => {
-  const testMetrics = new Given();
+  const testMetrics = new MetricsFixture();
   const tcp = { ...fromClient, protocol: 'tcp', streamId: 'c' } as const;
   const values = () =>
     ['opened_total', 'closed_total']
@@ -309,7 +309,7 @@ test('counts the bytes of an open TCP connection once', () => {
 });
 
 test('does not count bytes that a connection transferred before the agent started', () => {
-  const testMetrics = new Given();
+  const testMetrics = new MetricsFixture();
   const oldConnection = { ...fromClient, protocol: 'tcp', streamId: 'old', startMs: 500 } as const;
   testMetrics.take('destination', { ...oldConnection, type: 2, sent: 1_000, received: 1_000 });
   testMetrics.take('destination', { ...oldConnection, type: 3, sent: 1_100, received: 1_000 });
@@ -318,7 +318,7 @@ test('does not count bytes that a connection transferred before the agent starte
 });
 
 test('counts connections beyond the limit when they end', () => {
-  const testMetrics = new Given({ maxConnections: 1 });
+  const testMetrics = new MetricsFixture({ maxConnections: 1 });
   const tcp = { ...fromClient, protocol: 'tcp' } as const;
   testMetrics.take('destination', { ...tcp, streamId: 'a', type: 1, sent: 0, received: 0 });
   testMetrics.take('destination', { ...tcp, streamId: 'b', type: 2, sent: 50, received: 0 });
@@ -328,7 +328,7 @@ test('counts connections beyond the limit when they end', () => {
 });
 
 test('applies Telemetry rules that disable metrics or remove, add or replace labels', () => {
-  const testMetrics = new Given();
+  const testMetrics = new MetricsFixture();
   const entry = { ...fromClient, values: ['GET', ''] };
   testMetrics.take('destination', entry, {
     REQUEST_COUNT: {

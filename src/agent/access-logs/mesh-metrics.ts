@@ -57,7 +57,7 @@ export class MeshMetrics {
   readonly #claims = new ClaimedWorkloads();
   readonly #admit = (id: string, claim: PeerClaim): boolean => this.#claims.admit(id, claim);
   readonly #maxResolved: number;
-  #resolved = new WeakMap<StreamRules, Map<string, Resolved>>();
+  #resolvedByRules = new WeakMap<StreamRules, Map<string, Resolved>>();
   readonly #peers = new Map<PeerOutcome, number>();
   #entries = 0;
   readonly #lostByReason = new Map<string, number>();
@@ -125,18 +125,18 @@ export class MeshMetrics {
   }
 
   #resolve(entry: AccessLogEntry, rules: StreamRules): Resolved {
-    let resolvedSeries = this.#resolved.get(rules);
+    let resolvedSeries = this.#resolvedByRules.get(rules);
     if (resolvedSeries === undefined) {
       resolvedSeries = new Map();
-      this.#resolved.set(rules, resolvedSeries);
+      this.#resolvedByRules.set(rules, resolvedSeries);
     }
     const key = keyOf(entry);
     const cachedSeries = resolvedSeries.get(key);
     if (cachedSeries !== undefined && this.#isCurrent(cachedSeries)) return cachedSeries;
-    const resolved = this.#resolveUncached(entry, rules);
+    const newSeries = this.#resolveUncached(entry, rules);
     if (resolvedSeries.size >= this.#maxResolved) resolvedSeries.clear();
-    resolvedSeries.set(key, resolved);
-    return resolved;
+    resolvedSeries.set(key, newSeries);
+    return newSeries;
   }
 
   #isCurrent({ series, untilMs }: Resolved): boolean {

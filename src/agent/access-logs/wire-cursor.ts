@@ -49,11 +49,11 @@ export class WireCursor {
 
   /** Reads the fields of a nested message: calls `read` until its end. */
   within(read: (cursor: this) => void): void {
-    const outer = this.#end;
+    const outerEnd = this.#end;
     const end = this.#length() + this.#offset;
     this.#end = end;
     while (this.#offset < end) read(this);
-    this.#end = outer;
+    this.#end = outerEnd;
   }
 
   skip(tag: number): void {

@@ -94,7 +94,7 @@ class Probe {
 
   /** Reports an epoch that the previous agent reported as live. */
   reportAdopted(): void {
-    this.#passed();
+    this.#reportPassed();
   }
 
   async rounds(stopSignal: AbortSignal): Promise<void> {
@@ -104,7 +104,7 @@ class Probe {
       const { live } = await this.#probe();
       const missingListeners = live ? await this.#missingListeners() : '';
       if (live && missingListeners === '') {
-        this.#passed();
+        this.#reportPassed();
         return;
       }
       if (missingListeners !== '' && missingListeners !== lastReported)
@@ -132,7 +132,7 @@ class Probe {
   async probeNow(asItIs: boolean): Promise<void> {
     const { live, detail } = await this.#probe();
     const missingListeners = live && !asItIs ? await this.#missingListeners() : '';
-    if (live && missingListeners === '') this.#passed();
+    if (live && missingListeners === '') this.#reportPassed();
     else this.#report({ type: 'probe.failed', reason: missingListeners || detail });
   }
 
@@ -165,7 +165,7 @@ class Probe {
     return this.#mark === 'own' && this.#environment.isMarkedInitializing?.(this.#input.baseId) === false;
   }
 
-  #passed(): void {
+  #reportPassed(): void {
     const timeToLiveMs = Math.round(performance.now() - this.#startedAt);
     this.#report({ type: 'probe.passed', timeToLiveMs, unseenMs: hostMs() - this.#notLiveAt });
   }

@@ -8,7 +8,7 @@ import type { PrepareEnvironment } from './prepare-epoch.ts';
 type BootstrapParts = Pick<PrepareEnvironment, 'source' | 'admin'>;
 
 /** The bootstrap without patches of the control plane. */
-export function unpatched({ source, admin }: BootstrapParts): () => object {
+export function unpatchedBootstrap({ source, admin }: BootstrapParts): () => object {
   return () => ('bootstrap' in source ? source.bootstrap(admin.port, firstRun) : {});
 }
 
@@ -27,7 +27,7 @@ export function bootstrapPatchesWithEffects(
   const requestFromControlPlane = requestPatches({
     ...way,
     patches,
-    bootstrap: unpatched(bootstrapParts),
+    bootstrap: unpatchedBootstrap(bootstrapParts),
     log: log.scope('bootstrap'),
   });
   return bootstrapPatchesMachine.provide({ actors: { requestPatches: requestFromControlPlane } });

@@ -202,9 +202,9 @@ function hostAndPort(
     );
     return undefined;
   }
-  const parsed = parseHostAndPort(withHostIp(address, hostIp));
-  if (parsed === undefined) errors.config(`${option}.address`, mustBe('host:port', address));
-  return parsed;
+  const parsedAddress = parseHostAndPort(withHostIp(address, hostIp));
+  if (parsedAddress === undefined) errors.config(`${option}.address`, mustBe('host:port', address));
+  return parsedAddress;
 }
 
 /** Keepalive settings that are at least 1. */

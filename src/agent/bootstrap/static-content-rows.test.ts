@@ -1,6 +1,6 @@
 /** Static clusters, listeners and layers of a bootstrap, one test per requirement (test/spec-rows/agent-rows.ts). */
 import { describe, expect, test } from 'vitest';
-import { bootstrapOf, clusterOf, configured } from '../../../test/fixtures/configured-bootstraps.ts';
+import { bootstrapOf, bootstrapOfConfig, clusterOf } from '../../../test/fixtures/configured-bootstraps.ts';
 import { errorWith } from '../../../test/fixtures/error-details.ts';
 import { generateBootstrap, type Sources } from '../../../test/fixtures/generated-bootstrap.ts';
 
@@ -9,14 +9,14 @@ const noAuthority = 'controlPlaneAuthPolicy: NONE';
 describe('static content of the bootstrap (agent §5.2)', () => {
   test('has a fixed order', () => {
     const config = 'tracing: {zipkin: {address: "z:1"}}\nstatsdUdpAddress: "10.0.0.1:8125"';
-    expect(Object.keys(configured(config, { flags: { outlierLogPath: '/dev/null' } }))).toEqual([
+    expect(Object.keys(bootstrapOfConfig(config, { flags: { outlierLogPath: '/dev/null' } }))).toEqual([
       ...['node', 'layered_runtime', 'bootstrap_extensions', 'overload_manager', 'stats_config', 'admin'],
       ...['dynamic_resources', 'static_resources', 'tracing', 'stats_sinks', 'cluster_manager'],
     ]);
   });
 
   test('sets layered_runtime flags of the mesh as JSON booleans, and removes those with an empty value', () => {
-    const layer = (config: string) => configured(config).layered_runtime.layers[0].static_layer;
+    const layer = (config: string) => bootstrapOfConfig(config).layered_runtime.layers[0].static_layer;
     expect(layer('')).toEqual({
       'envoy.deprecated_features:envoy.config.listener.v3.Listener.hidden_envoy_deprecated_use_original_dst': true,
       'envoy.reloadable_features.http_reject_path_with_fragment': false,
@@ -27,7 +27,7 @@ describe('static content of the bootstrap (agent §5.2)', () => {
     const runtimeFlags = layer('runtimeValues: {re2.max_program_size.error_level: "", a: "true", b: "1"}');
     expect(runtimeFlags).toMatchObject({ a: true, b: '1' });
     expect(Object.keys(runtimeFlags)).not.toContain('re2.max_program_size.error_level');
-    expect(configured('').layered_runtime.layers.map(({ name }: { name: string }) => name)).toEqual([
+    expect(bootstrapOfConfig('').layered_runtime.layers.map(({ name }: { name: string }) => name)).toEqual([
       'global config',
       'admin',
     ]);
@@ -72,7 +72,7 @@ describe('static content of the bootstrap (agent §5.2)', () => {
   });
 
   test('configures the admin interface', () => {
-    expect(configured('proxyAdminPort: 7').admin).toMatchObject({
+    expect(bootstrapOfConfig('proxyAdminPort: 7').admin).toMatchObject({
       access_log: [{ typed_config: { path: '/dev/null' } }],
       profile_path: '/var/lib/istio/data/envoy.prof',
       address: { socket_address: { address: '127.0.0.1', port_value: 7 } },
@@ -93,7 +93,7 @@ describe('static content of the bootstrap (agent §5.2)', () => {
   });
 
   test('has the clusters prometheus_stats and agent', () => {
-    const bootstrap = configured('proxyAdminPort: 7\nstatusPort: 8');
+    const bootstrap = bootstrapOfConfig('proxyAdminPort: 7\nstatusPort: 8');
     for (const [name, port_value] of [
       ['prometheus_stats', 7],
       ['agent', 8],
@@ -108,7 +108,7 @@ describe('static content of the bootstrap (agent §5.2)', () => {
   });
 
   test('has the clusters sds-grpc and xds-grpc', () => {
-    const bootstrap = configured('configPath: /c');
+    const bootstrap = bootstrapOfConfig('configPath: /c');
     expect(clusterOf(bootstrap, 'sds-grpc')).toMatchObject({ type: 'STATIC', connect_timeout: '1s' });
     expect(JSON.stringify(clusterOf(bootstrap, 'sds-grpc'))).toContain('./var/run/secrets/workload-spiffe-uds/socket');
     const limits = { max_connections: 100_000, max_pending_requests: 100_000, max_requests: 100_000 };
@@ -129,7 +129,7 @@ describe('static content of the bootstrap (agent §5.2)', () => {
 
   test('has clusters for the metrics and access log services', () => {
     const service = '{address: "s:1", tcpKeepalive: {probes: 3, time: 10s, interval: 0s}}';
-    const bootstrap = configured(`envoyMetricsService: ${service}\nenvoyAccessLogService: ${service}`);
+    const bootstrap = bootstrapOfConfig(`envoyMetricsService: ${service}\nenvoyAccessLogService: ${service}`);
     for (const name of ['envoy_metrics_service', 'envoy_accesslog_service']) {
       expect(clusterOf(bootstrap, name)).toMatchObject({
         type: 'STRICT_DNS',
@@ -187,7 +187,7 @@ describe('static content of the bootstrap (agent §5.2)', () => {
 
   test('lists the metrics service before statsd in stats_sinks', () => {
     const config = 'envoyMetricsServiceAddress: "m:1"\nstatsdUdpAddress: "10.0.0.1:8125"';
-    expect(configured(config).stats_sinks).toMatchObject([
+    expect(bootstrapOfConfig(config).stats_sinks).toMatchObject([
       { name: 'envoy.stat_sinks.metrics_service', typed_config: { transport_api_version: 'V3' } },
       { name: 'envoy.stat_sinks.statsd', typed_config: { address: { socket_address: { address: '10.0.0.1' } } } },
     ]);
@@ -210,7 +210,7 @@ describe('static content of the bootstrap (agent §5.2)', () => {
       '127.0.0.1',
     ],
   ])('selects the DNS lookup family by addresses: %s (agent §5.2)', (_, sources, family, localhost) => {
-    const bootstrap = configured(zipkin, sources);
+    const bootstrap = bootstrapOfConfig(zipkin, sources);
     expect(clusterOf(bootstrap, 'zipkin')).toMatchObject({ dns_lookup_family: family });
     expect(bootstrap.admin.address.socket_address.address).toBe(localhost);
     const [listener] = bootstrap.static_resources.listeners;
@@ -221,7 +221,7 @@ describe('static content of the bootstrap (agent §5.2)', () => {
   const socketOf = (tls: string, extraSources: Sources = {}) =>
     (
       clusterOf(
-        configured(`envoyMetricsService: {address: "m:1", tlsSettings: ${tls}}`, extraSources),
+        bootstrapOfConfig(`envoyMetricsService: {address: "m:1", tlsSettings: ${tls}}`, extraSources),
         'envoy_metrics_service',
       ) as {
         transport_socket?: { typed_config: { sni?: string; common_tls_context: object } };
@@ -268,7 +268,7 @@ describe('static content of the bootstrap (agent §5.2)', () => {
       expect(socket).not.toContain('initial_fetch_timeout');
       expect(bootstrap.node.metadata.WORKLOAD_CERTIFICATES).toBe('false');
       expect(() =>
-        configured(
+        bootstrapOfConfig(
           'controlPlaneAuthPolicy: NONE\ntracing: {zipkin: {address: "z:1"}, tlsSettings: {mode: ISTIO_MUTUAL}}',
         ),
       ).toThrow(
@@ -283,10 +283,10 @@ describe('static content of the bootstrap (agent §5.2)', () => {
   });
 
   test('rejects an invalid address with the name of its option, and requires brackets around IPv6 addresses', () => {
-    expect(() => configured('envoyMetricsService: {address: "m"}')).toThrow(
+    expect(() => bootstrapOfConfig('envoyMetricsService: {address: "m"}')).toThrow(
       errorWith({ path: 'envoyMetricsService.address', expected: 'host:port', got: '"m"' }),
     );
-    const cluster = clusterOf(configured('tracing: {zipkin: {address: "[2001:db8::1]:9411"}}'), 'zipkin');
+    const cluster = clusterOf(bootstrapOfConfig('tracing: {zipkin: {address: "[2001:db8::1]:9411"}}'), 'zipkin');
     expect(JSON.stringify(cluster)).toContain('"address":"2001:db8::1","port_value":9411');
   });
 });

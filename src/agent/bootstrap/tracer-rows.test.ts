@@ -1,12 +1,12 @@
 /** Tracers of the bootstrap, one test per requirement (test/spec-rows/agent-rows.ts). */
 import { describe, expect, test } from 'vitest';
-import { clusterOf, configured } from '../../../test/fixtures/configured-bootstraps.ts';
+import { bootstrapOfConfig, clusterOf } from '../../../test/fixtures/configured-bootstraps.ts';
 import { errorWith } from '../../../test/fixtures/error-details.ts';
 import { generateBootstrap } from '../../../test/fixtures/generated-bootstrap.ts';
 
 describe('tracers of the bootstrap (agent §5.4)', () => {
   test('include zipkin', () => {
-    const bootstrap = configured('tracing: {zipkin: {address: "z:1"}}');
+    const bootstrap = bootstrapOfConfig('tracing: {zipkin: {address: "z:1"}}');
     expect(bootstrap.tracing.http).toEqual({
       name: 'envoy.tracers.zipkin',
       typed_config: {
@@ -32,22 +32,22 @@ describe('tracers of the bootstrap (agent §5.4)', () => {
     ['envoyMetricsService: {address: "m:1"}', 'envoy_metrics_service'],
     ['envoyAccessLogService: {address: "m:1"}', 'envoy_accesslog_service'],
   ])("keep Envoy's default DNS refresh rate with %s for cluster %s (agent §5.4)", (config, name) => {
-    expect(clusterOf(configured(config), name)).not.toHaveProperty('dns_refresh_rate');
+    expect(clusterOf(bootstrapOfConfig(config), name)).not.toHaveProperty('dns_refresh_rate');
   });
 
   test('include datadog', () => {
-    const { tracing } = configured('tracing: {datadog: {address: "d:1"}}', { flags: { serviceCluster: 's' } });
+    const { tracing } = bootstrapOfConfig('tracing: {datadog: {address: "d:1"}}', { flags: { serviceCluster: 's' } });
     expect(tracing.http.typed_config).toMatchObject({ collector_cluster: 'datadog_agent', service_name: 's' });
   });
 
   test('use OpenTelemetry for lightstep, with a separate cluster and the token as a header', () => {
-    const bootstrap = configured('tracing: {lightstep: {address: "l:1", accessToken: t}}');
+    const bootstrap = bootstrapOfConfig('tracing: {lightstep: {address: "l:1", accessToken: t}}');
     expect(bootstrap.tracing.http).toMatchObject({
       name: 'envoy.tracers.opentelemetry',
       typed_config: { grpc_service: { initial_metadata: [{ key: 'lightstep-access-token', value: 't' }] } },
     });
     expect(clusterOf(bootstrap, 'lightstep')).toHaveProperty('typed_extension_protocol_options');
-    expect(() => configured('tracing: {lightstep: {address: "l:1", accessToken: "a\\nb"}}')).toThrow(
+    expect(() => bootstrapOfConfig('tracing: {lightstep: {address: "l:1", accessToken: "a\\nb"}}')).toThrow(
       errorWith({ code: 'FIELD_FORMAT_INVALID', path: 'tracing.lightstep.accessToken' }),
     );
   });
@@ -63,7 +63,7 @@ describe('tracers of the bootstrap (agent §5.4)', () => {
 
   test('have the server name `tracer` with ISTIO_MUTUAL', () => {
     const cluster = clusterOf(
-      configured('tracing: {zipkin: {address: "z:1"}, tlsSettings: {mode: ISTIO_MUTUAL}}'),
+      bootstrapOfConfig('tracing: {zipkin: {address: "z:1"}, tlsSettings: {mode: ISTIO_MUTUAL}}'),
       'zipkin',
     );
     expect(cluster).toMatchObject({ transport_socket: { typed_config: { sni: 'tracer' } } });

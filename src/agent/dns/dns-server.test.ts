@@ -13,7 +13,7 @@ import { type DnsQuery, isResponseTo, readQuery } from '../../runtime/dns/dns-me
 import { DnsNames } from '../../runtime/dns/dns-names.ts';
 import { readingNameTable } from '../../runtime/dns/name-table.ts';
 import { framed, TcpMessages } from '../../runtime/dns/tcp-messages.ts';
-import { atOnce } from '../../runtime/turns.ts';
+import { runToEnd } from '../../runtime/turns.ts';
 import { DnsServer } from './dns-server.ts';
 import { DnsUpstream, type UpstreamCounts, type UpstreamOptions } from './dns-upstream.ts';
 
@@ -21,8 +21,8 @@ const manyAddresses = Array.from({ length: 200 }, (_, i) => `10.1.${i >> 8}.${i 
 
 function namesOf(hosts: Record<string, string[]>): DnsNames {
   const table = Object.fromEntries(Object.entries(hosts).map(([host, ips]) => [host, { ips, registry: 'External' }]));
-  return atOnce(
-    DnsNames.of(atOnce(readingNameTable(toBinary(NameTableSchema, create(NameTableSchema, { table })))), {
+  return runToEnd(
+    DnsNames.of(runToEnd(readingNameTable(toBinary(NameTableSchema, create(NameTableSchema, { table })))), {
       namespace: 'ns1',
       domain: 'ns1.svc.cluster.local',
       search: 'ns1.svc.cluster.local',

@@ -6,7 +6,7 @@ import { buildResponse, type DnsQuery, failure, readQuery } from '../../runtime/
 import type { DnsNames } from '../../runtime/dns/dns-names.ts';
 import { type DnsStreamLimits, serveDnsStream } from '../../runtime/dns/dns-stream.ts';
 import { maxTcpBytes } from '../../runtime/dns/tcp-messages.ts';
-import { type KeptSocket, keptTcp, keptUdp } from '../ports/kept-socket.ts';
+import { type KeptSocket, keepTcpServer, keepUdpSocket } from '../ports/kept-socket.ts';
 import type { Taker } from '../ports/passed-on.ts';
 import type { DnsTransport, DnsUpstream } from './dns-upstream.ts';
 
@@ -63,7 +63,7 @@ export class DnsServer implements Taker {
   }
 
   get sockets(): KeptSocket[] {
-    return [...this.#udp.map(keptUdp), ...this.#tcp.map(keptTcp)];
+    return [...this.#udp.map(keepUdpSocket), ...this.#tcp.map(keepTcpServer)];
   }
 
   /** Handles a query that a previous agent received at the same address. */

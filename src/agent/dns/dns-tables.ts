@@ -1,10 +1,10 @@
 import { DnsNames, type WorkloadNames } from '../../runtime/dns/dns-names.ts';
 import { readingNameTable } from '../../runtime/dns/name-table.ts';
-import { OneByOne, type Steps, Turns } from '../../runtime/turns.ts';
+import { SerialQueue, type Steps, Turns } from '../../runtime/turns.ts';
 
 export class DnsTables {
   readonly #workload: WorkloadNames;
-  readonly #reads = new OneByOne();
+  readonly #reads = new SerialQueue();
   #names: DnsNames | undefined;
   #notify: ((names: DnsNames) => void) | undefined;
 

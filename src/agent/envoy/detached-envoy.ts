@@ -79,7 +79,7 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
   readonly #life: Readable;
   #envoy: ProcessIdentity | undefined;
   #wrapper: ProcessIdentity | undefined;
-  #killedEarly = false;
+  #wasKilledEarly = false;
   #hasEnded = false;
 
   private constructor(
@@ -164,7 +164,7 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
     if (this.#envoy !== undefined) return send(this.#envoy, signal);
     // Envoy's PID is not known yet: only SIGKILL works, for the process group of the shell and Envoy.
     if (signal !== 'SIGKILL' || this.#wrapper === undefined) return false;
-    this.#killedEarly = true;
+    this.#wasKilledEarly = true;
     return sendToGroup(this.#wrapper, signal);
   }
 
@@ -208,7 +208,7 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
   #onShellExit(): void {
     if (this.#hasEnded) return;
     this.#envoy ??= identityIn(join(this.folder, 'envoy'));
-    if (this.#envoy === undefined && !this.#killedEarly) {
+    if (this.#envoy === undefined && !this.#wasKilledEarly) {
       this.#fail(new Error('shell that starts Envoy exited before Envoy started'));
       return;
     }

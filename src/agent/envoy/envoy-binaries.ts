@@ -54,16 +54,16 @@ export const firstBinary = 'first';
 const pathOnly = 0o10000000;
 
 export class EnvoyBinaries implements BinaryPaths {
-  readonly #pinned = new Map<string, PinnedBinary>();
+  readonly #pinnedBinaries = new Map<string, PinnedBinary>();
   #newest = firstBinary;
 
   /** @param path of the first binary; empty without Envoy */
   constructor(path: string) {
-    if (path !== '') this.#pinned.set(firstBinary, openBinary(path));
+    if (path !== '') this.#pinnedBinaries.set(firstBinary, openBinary(path));
   }
 
   pathOf(name: string): string {
-    const binary = this.#pinned.get(name);
+    const binary = this.#pinnedBinaries.get(name);
     if (binary === undefined) throw new Error(`unknown Envoy binary ${name}`);
     this.#newest = name;
     requireUnchanged(binary);
@@ -77,19 +77,19 @@ export class EnvoyBinaries implements BinaryPaths {
 
   /** Name of the pinned file with this identity; `undefined` if the file is new or has changed and must be checked. */
   nameOf(stats: BigIntStats): string | undefined {
-    for (const [name, binary] of this.#pinned) if (isSameFile(binary.stats, stats)) return name;
+    for (const [name, binary] of this.#pinnedBinaries) if (isSameFile(binary.stats, stats)) return name;
     return undefined;
   }
 
   async nameOfDigest(digest: string, signal: AbortSignal): Promise<string | undefined> {
-    const first = this.#pinned.get(firstBinary);
+    const first = this.#pinnedBinaries.get(firstBinary);
     if (first !== undefined) first.digest ??= await digestOf(first.fd, signal);
-    return [...this.#pinned].find(([, binary]) => binary.digest === digest)?.[0];
+    return [...this.#pinnedBinaries].find(([, binary]) => binary.digest === digest)?.[0];
   }
 
   /** The pinned files, for the record that the next agent reads. */
   describe(): DescribedBinary[] {
-    return [...this.#pinned].map(([name, { realPath, stats, digest }]) => ({
+    return [...this.#pinnedBinaries].map(([name, { realPath, stats, digest }]) => ({
       name,
       realPath,
       identity: identityOf(stats),
@@ -119,18 +119,18 @@ export class EnvoyBinaries implements BinaryPaths {
 
   /** Pins a file. Replaces a file of the same name, which has the same content but may no longer have a path. */
   pin(name: string, digest: string | undefined, openBinary: OpenBinary): void {
-    const previous = this.#pinned.get(name);
+    const previous = this.#pinnedBinaries.get(name);
     if (previous !== undefined) closeSync(previous.fd);
-    this.#pinned.set(name, { ...openBinary, ...(digest !== undefined && { digest }) });
+    this.#pinnedBinaries.set(name, { ...openBinary, ...(digest !== undefined && { digest }) });
   }
 
   closeExcept(names: ReadonlySet<string>): void {
-    for (const [name, { fd }] of this.#pinned) {
+    for (const [name, { fd }] of this.#pinnedBinaries) {
       if (names.has(name)) continue;
-      this.#pinned.delete(name);
+      this.#pinnedBinaries.delete(name);
       closeSync(fd);
     }
-    if (!this.#pinned.has(this.#newest)) this.#newest = [...this.#pinned.keys()].at(-1) ?? firstBinary;
+    if (!this.#pinnedBinaries.has(this.#newest)) this.#newest = [...this.#pinnedBinaries.keys()].at(-1) ?? firstBinary;
   }
 
   close(): void {

@@ -54,13 +54,13 @@ function read(name: string, content: Buffer): ReadFile {
   if (blocks.length === 0) {
     problems.push(problemOf('PEM_INVALID', `${name}: ${whyNoPem(content)}`, { path: name }));
   }
-  const parsed = blocks.map((block) => parse(name, block, problems));
+  const parsedBlocks = blocks.map((block) => parse(name, block, problems));
   return {
     name,
     certificates,
     keys,
-    first: parsed.find((item) => item instanceof X509Certificate),
-    key: parsed.find((item): item is KeyObject => item !== undefined && !(item instanceof X509Certificate)),
+    first: parsedBlocks.find((item) => item instanceof X509Certificate),
+    key: parsedBlocks.find((item): item is KeyObject => item !== undefined && !(item instanceof X509Certificate)),
     problems,
   };
 }

@@ -14,7 +14,7 @@ import { checkBinary } from './check-binary.ts';
 
 const versionOf = (release: string): string => `echo "envoy  version: abc123/${release}/Clean/RELEASE/BoringSSL"`;
 
-interface Given {
+interface BinaryOptions {
   readonly release?: string;
   readonly hotRestart?: string;
   /** Output before the version. */
@@ -22,7 +22,7 @@ interface Given {
 }
 
 /** A program with Envoy's output, including the hot restart version on stderr without a line end. */
-function envoy({ release = '1.39.3', hotRestart = '11.104', first = '' }: Given = {}): string {
+function envoy({ release = '1.39.3', hotRestart = '11.104', first = '' }: BinaryOptions = {}): string {
   return `#!/bin/sh\n${first}\nfor word in "$@"; do case $word in\n--version) ${versionOf(release)}; exit;;\n--hot-restart-version) printf ${hotRestart} >&2; exit;;\nesac; done\n`;
 }
 
@@ -84,7 +84,7 @@ test('reports version, digest and path of a compatible binary, and pins it', asy
   expect(binaries.pathOf(firstBinary)).toMatch(/^\/proc\/\d+\/fd\/\d+$/);
 });
 
-test.each<[string, Given, RegExp]>([
+test.each<[string, BinaryOptions, RegExp]>([
   [
     'of another hot restart version',
     { hotRestart: '11.112' },

@@ -81,7 +81,7 @@ const burstMs = 100;
 class Burst {
   readonly #send: (path: string) => void;
   #timer: NodeJS.Timeout | undefined;
-  #last: string | undefined;
+  #lastPath: string | undefined;
 
   constructor(send: (path: string) => void) {
     this.#send = send;
@@ -89,14 +89,14 @@ class Burst {
 
   report(path: string): void {
     if (this.#timer !== undefined) {
-      this.#last = path;
+      this.#lastPath = path;
       return;
     }
     this.#send(path);
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
-      const path = this.#last;
-      this.#last = undefined;
+      const path = this.#lastPath;
+      this.#lastPath = undefined;
       if (path !== undefined) this.report(path);
     }, burstMs);
   }

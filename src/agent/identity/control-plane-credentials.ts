@@ -95,7 +95,7 @@ export class ControlPlaneCredentials {
     const roots = await readRoots(file, at);
     const { distributedRoots } = this.#sources;
     const tls = { roots: distributedRoots?.addTo(roots) ?? roots, serverName: controlPlaneName(address, env) };
-    const provided = await this.#provided(at);
+    const provided = await this.#readProvided(at);
     if (provided !== undefined)
       return { tls: { ...tls, certificate: provided.pair }, headers: {}, description: provided.description };
     const workload = this.#workloadCertificate();
@@ -106,7 +106,7 @@ export class ControlPlaneCredentials {
   }
 
   /** The valid certificate of PROV_CERT, or of files in the proxy metadata. */
-  async #provided(locate: Locate): Promise<{ pair: KeyPair; description: string } | undefined> {
+  async #readProvided(locate: Locate): Promise<{ pair: KeyPair; description: string } | undefined> {
     const files = this.#providedFiles();
     if (files === undefined) return undefined;
     const pair = await readPair(files, locate);

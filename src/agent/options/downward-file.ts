@@ -51,11 +51,11 @@ const simpleEscapes: Readonly<Record<string, string>> = {
 
 /** The value of a Go string literal; `undefined` if it is invalid. */
 function unquote(literal: string): string | undefined {
-  const inner = /^"((?:[^"\\]|\\.)*)"$/s.exec(literal)?.[1];
-  if (inner === undefined) return undefined;
+  const quotedText = /^"((?:[^"\\]|\\.)*)"$/s.exec(literal)?.[1];
+  if (quotedText === undefined) return undefined;
   let malformed = false;
   // \xNN and octal escapes are UTF-8 bytes, so consecutive ones are decoded together.
-  const text = inner.replace(
+  const text = quotedText.replace(
     /((?:\\x[0-9a-fA-F]{2}|\\[0-7]{3})+)|\\u([0-9a-fA-F]{4})|\\U([0-9a-fA-F]{8})|\\(.)/g,
     (_, bytes?: string, shortHex?: string, longHex?: string, simple?: string) => {
       if (bytes !== undefined) return decodeBytes(bytes);

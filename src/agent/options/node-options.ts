@@ -8,7 +8,7 @@ import type { OptionErrors } from '../../runtime/option-errors.ts';
 import type { ProxyOptions } from './options.ts';
 import type { ProxyFlags } from './proxy-flags.ts';
 
-export function givenNode(
+export function nodeFromFlags(
   flags: ProxyFlags,
   errors: OptionErrors,
 ): Pick<ProxyOptions, 'nodeId' | 'pilotSans' | 'platformMetadata'> {
@@ -20,7 +20,7 @@ export function givenNode(
 }
 
 /** `undefined` if no addresses are specified. */
-export function givenAddresses(text: string | undefined, errors: OptionErrors): string[] | undefined {
+export function parseAddresses(text: string | undefined, errors: OptionErrors): string[] | undefined {
   const addresses = commaList(text);
   for (const address of addresses ?? []) {
     if (isIP(address) === 0) errors.flag('--instanceIPs', mustBe('a list of IP addresses', address));

@@ -34,7 +34,7 @@ import { bootstrapTemplate } from './bootstrap-template.ts';
 import { readDownwardFile } from './downward-file.ts';
 import { withHostIp } from './host-ip.ts';
 import { identityOptions } from './identity-options.ts';
-import { givenAddresses, givenNode } from './node-options.ts';
+import { nodeFromFlags, parseAddresses } from './node-options.ts';
 import { checkLimits } from './option-limits.ts';
 import type { ProxyOptions } from './options.ts';
 import { mergeSources } from './proxy-config-sources.ts';
@@ -42,7 +42,7 @@ import type { ProxyFlags } from './proxy-flags.ts';
 import { standardMetricsOptions } from './standard-metrics-options.ts';
 import { unknownValueWarnings } from './unknown-words.ts';
 import { wasmOptions } from './wasm-options.ts';
-import { withoutEffectWarnings } from './without-effect.ts';
+import { ineffectiveOptionWarnings } from './without-effect.ts';
 
 export interface OptionSources {
   readonly role: string;
@@ -83,7 +83,7 @@ export function resolveProxyOptions({
   // ISTIO_BOOTSTRAP overrides other sources of the bootstrap. Without Envoy, none is read.
   const isCustom = customConfigFile && !env.ISTIO_BOOTSTRAP && runsEnvoy;
   const config = { ...mergedConfig, ...(isCustom && { customConfigFile }) };
-  warnings.push(...withoutEffectWarnings(env), ...unknownValueWarnings(env));
+  warnings.push(...ineffectiveOptionWarnings(env), ...unknownValueWarnings(env));
   for (const [setting, path] of [
     ['--meshConfig', flags.meshConfig],
     ['--podInfoDir', flags.podInfoDir],
@@ -95,7 +95,7 @@ export function resolveProxyOptions({
   mustBeAddress('--ip', flags.ip, errors);
   mustBeAddress('INSTANCE_IP', env.INSTANCE_IP, errors);
   const addresses =
-    givenAddresses(flags.instanceIPs, errors) ?? proxyAddresses(flags.ip || env.INSTANCE_IP, excludedInterfaces);
+    parseAddresses(flags.instanceIPs, errors) ?? proxyAddresses(flags.ip || env.INSTANCE_IP, excludedInterfaces);
   const { workloadId, domain } = registryNames(flags, env, addresses[0]!, errors);
   const trustDomain = flags.trustDomain || env.TRUST_DOMAIN;
   const identity = identityOptions(
@@ -113,7 +113,7 @@ export function resolveProxyOptions({
     addresses,
     workloadId,
     domain,
-    ...givenNode(flags, errors),
+    ...nodeFromFlags(flags, errors),
     stsPort: portOrOff('--stsPort', flags.stsPort, 0, errors),
     podLabels,
     podAnnotations,
@@ -245,9 +245,9 @@ function registryNames(
 
 function workloadProbe({ readinessProbe }: ProxyConfig, errors: OptionErrors): WorkloadProbe | undefined {
   if (readinessProbe === undefined) return undefined;
-  const parsed = parseWorkloadProbe(readinessProbe);
-  if ('probe' in parsed) return parsed.probe;
-  const { field, violation } = parsed.error;
+  const parsedProbe = parseWorkloadProbe(readinessProbe);
+  if ('probe' in parsedProbe) return parsedProbe.probe;
+  const { field, violation } = parsedProbe.error;
   errors.flag({ source: 'readinessProbe', field }, violation);
   return undefined;
 }

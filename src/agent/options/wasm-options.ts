@@ -27,9 +27,10 @@ export function wasmOptions(env: NodeJS.ProcessEnv, warnings: LogWarning[]): Was
   ) => {
     const value = env[setting];
     if (!value) return fallback;
-    const parsed = parse(value);
-    if (parsed === undefined) warnings.push({ event: 'option.defaulted', setting, value, default: shownValue, reason });
-    return parsed ?? fallback;
+    const parsedValue = parse(value);
+    if (parsedValue === undefined)
+      warnings.push({ event: 'option.defaulted', setting, value, default: shownValue, reason });
+    return parsedValue ?? fallback;
   };
   const isInRange =
     ({ min, max }: { min: number; max: number }) =>

@@ -10,7 +10,7 @@ const variables: ReadonlySet<string> = new Set([
   'WASM_PURGE_INTERVAL',
 ]);
 
-export function withoutEffectWarnings(env: NodeJS.ProcessEnv): LogWarning[] {
+export function ineffectiveOptionWarnings(env: NodeJS.ProcessEnv): LogWarning[] {
   const names = Object.keys(env).filter((name) => env[name] && variables.has(name));
   return names.length === 0 ? [] : [{ event: 'option.withoutEffect', settings: names.sort().join(', ') }];
 }

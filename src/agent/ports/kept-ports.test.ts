@@ -15,7 +15,7 @@ import { packageRoot } from '../../runtime/package-root.ts';
 import { recordPath } from '../envoy/record/agent-record.ts';
 import { BufferedQueries } from './buffered-queries.ts';
 import { KeptPorts } from './kept-ports.ts';
-import { keptTcp, keptUdp, passedOnIn, readyResponse } from './kept-socket.ts';
+import { keepTcpServer, keepUdpSocket, passedOnIn, readyResponse } from './kept-socket.ts';
 import { PassedOn } from './passed-on.ts';
 
 /**
@@ -57,8 +57,8 @@ async function nextAgent({
   http.listen(at);
   await once(http, 'listening');
   await ports.listen();
-  ports.keep('dns', [keptUdp(udp)], { takeQuestion: respond, takeConnection: (socket) => socket.destroy() });
-  ports.keep('status', [keptTcp(http)], { takeConnection: (socket) => http.emit('connection', socket) });
+  ports.keep('dns', [keepUdpSocket(udp)], { takeQuestion: respond, takeConnection: (socket) => socket.destroy() });
+  ports.keep('status', [keepTcpServer(http)], { takeConnection: (socket) => http.emit('connection', socket) });
   const close = (): void => {
     ports.end();
     udp.removeAllListeners().close();

@@ -51,11 +51,11 @@ function fdOf(socket: unknown): number | undefined {
   }
 }
 
-export function keptUdp(socket: UdpSocket): KeptSocket {
+export function keepUdpSocket(socket: UdpSocket): KeptSocket {
   return { transport: 'udp', address: socket.address().address, fd: () => fdOf(socket) };
 }
 
-export function keptTcp(server: Server): KeptSocket {
+export function keepTcpServer(server: Server): KeptSocket {
   const address = server.address();
   const name = typeof address === 'object' && address !== null ? address.address : '';
   return { transport: 'tcp', address: name, fd: () => fdOf(server) };

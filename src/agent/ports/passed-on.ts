@@ -167,7 +167,7 @@ function readQuestions(
 
 /** `undefined` for an invalid header, whose connection is ignored. */
 function headerOf(line: string): PassingHeader | undefined {
-  const header = parsed(line);
+  const header = parseJson(line);
   if (!isObject(header) || header.format !== passingFormat || typeof header.address !== 'string') return undefined;
   const { port, transport, peer, address } = header;
   const isKnownPort = (port === 'dns' || port === 'status') && (transport === 'udp' || transport === 'tcp');
@@ -180,7 +180,7 @@ function isPeer(value: unknown): value is { address: string; port: number } {
   return Number.isInteger(value.port) && (value.port as number) > 0 && (value.port as number) < 65_536;
 }
 
-function parsed(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

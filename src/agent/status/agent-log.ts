@@ -102,7 +102,7 @@ class CertificateLog {
     if (record.kind !== 'event' || record.to !== 'secrets') return undefined;
     switch (record.event.type) {
       case 'secret.obtained':
-        return this.#obtained(record.event as unknown as SecretObtained);
+        return this.#obtainedEntry(record.event as unknown as SecretObtained);
       case 'secret.unavailable':
         return unavailableEntry(record.event as unknown as SecretUnavailable);
       case 'secret.expired':
@@ -112,7 +112,7 @@ class CertificateLog {
     }
   }
 
-  #obtained({ name, version, serialNumber, endsAtMs }: SecretObtained): LogEntry | undefined {
+  #obtainedEntry({ name, version, serialNumber, endsAtMs }: SecretObtained): LogEntry | undefined {
     if (this.#versions.get(name) === version) return undefined;
     this.#versions.set(name, version);
     return {
@@ -161,7 +161,7 @@ class ConnectionLog {
         this.#credentials.set(to, event.credential);
         return undefined;
       case 'upstream.responded':
-        return this.#responded(to);
+        return this.#respondedEntry(to);
       case 'upstream.failed':
         return this.#isFailureDue(String(event.reason)) ? undefined : 'logged elsewhere';
       default:
@@ -169,7 +169,7 @@ class ConnectionLog {
     }
   }
 
-  #responded(actor: string): LogEntry | undefined {
+  #respondedEntry(actor: string): LogEntry | undefined {
     if (!this.#credentials.has(actor)) return undefined;
     const credentials = this.#credentials.get(actor);
     this.#credentials.delete(actor);

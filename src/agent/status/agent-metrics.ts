@@ -121,14 +121,14 @@ export class AgentMetrics {
     const count = record.to === 'supervisor' ? this.#epochs.get(type) : undefined;
     if (count !== undefined) this.#epochs.set(type, count + 1);
     const restart = restartEventIn(record);
-    if (restart?.type === 'restart.ended') this.#restarted(restart);
+    if (restart?.type === 'restart.ended') this.#recordRestart(restart);
     const binary = binaryEventIn(record);
     if (binary !== undefined) this.#binaries[outcomeCounters[binary.type]]++;
     if (record.event.type === 'watch.failed') this.#watchFailures++;
     if (record.to === 'status') this.#recordServing(record.event as unknown as ServingReport, record.t);
   }
 
-  #restarted({ reason, how, outcome, timeToLiveMs }: RestartEnded): void {
+  #recordRestart({ reason, how, outcome, timeToLiveMs }: RestartEnded): void {
     const labels = { reason: labelValue(reason), how: labelValue(how), outcome: labelValue(outcome) };
     const key = Object.values(labels).join('|');
     this.#restarts.set(key, { labels, count: (this.#restarts.get(key)?.count ?? 0) + 1 });

@@ -56,7 +56,7 @@ const endOfBody = '# EOF\n';
 /** Content types that are read as text format; empty if the header is missing. */
 const textTypes: ReadonlySet<string> = new Set(['', 'text/plain', 'application/octet-stream']);
 
-type Part = 'envoy' | 'application';
+type MetricsSource = 'envoy' | 'application';
 
 /** The response, or the compression stream before it. */
 type Output = NodeJS.WritableStream & { destroyed: boolean };
@@ -169,7 +169,7 @@ export class MergedMetrics {
 
   /** Opens one part; `undefined` if it failed, which is counted. */
   async #openPart(
-    part: Part,
+    part: MetricsSource,
     target: MetricsTarget,
     incoming: IncomingMessage,
     signal: AbortSignal,
@@ -189,7 +189,7 @@ export class MergedMetrics {
   }
 
   async #openSource(
-    part: Part,
+    part: MetricsSource,
     target: MetricsTarget,
     incoming: IncomingMessage,
     signal: AbortSignal,
@@ -217,7 +217,7 @@ export class MergedMetrics {
   }
 
   async #writePart(
-    part: Part,
+    part: MetricsSource,
     body: IncomingMessage | undefined,
     output: Output,
     signal: AbortSignal,
@@ -247,13 +247,13 @@ export class MergedMetrics {
     }
   }
 
-  #recordDropped(countDropped: Part, count: number): void {
+  #recordDropped(countDropped: MetricsSource, count: number): void {
     const { metrics, log } = this.#environment;
     metrics.countDroppedLines(count);
     if (this.#repeats.isDue(`${countDropped} lines`, '')) log.warn('metrics.linesDropped', { part: countDropped });
   }
 
-  #recordFailed(recordFailure: Part, error: unknown, signal: AbortSignal): void {
+  #recordFailed(recordFailure: MetricsSource, error: unknown, signal: AbortSignal): void {
     if (errorNameOf(signal.reason) === 'AbortError') return;
     const { metrics, log } = this.#environment;
     const reason = errorNameOf(signal.reason) === 'TimeoutError' ? 'scrape timeout exceeded' : messageOf(error);
@@ -314,7 +314,7 @@ function openMetricsTypeOf({ headers }: IncomingMessage): string {
 }
 
 /** Requests only formats that the part supports and that consist of lines. */
-function headersFor(part: Part, { headers }: IncomingMessage): Record<string, string> {
+function headersFor(part: MetricsSource, { headers }: IncomingMessage): Record<string, string> {
   const formats = part === 'envoy' ? ['text/plain', 'text/*'] : ['text/plain', 'text/*', openMetricsType];
   const acceptHeader = headers.accept
     ?.split(',')

@@ -18,8 +18,8 @@ export class RepeatLimit {
    */
   isDue(topic: string, reason: string): boolean {
     const now = this.#now();
-    const last = this.#loggedByTopic.get(topic);
-    if (last?.reason === reason && now - last.at < repeatAfterMs) return false;
+    const lastLogged = this.#loggedByTopic.get(topic);
+    if (lastLogged?.reason === reason && now - lastLogged.at < repeatAfterMs) return false;
     this.#loggedByTopic.set(topic, { reason, at: now });
     return true;
   }

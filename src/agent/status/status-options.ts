@@ -81,18 +81,18 @@ function applicationPorts(text: string | undefined, errors: OptionErrors): numbe
 function probesOf({ env, statusPort, errors, warnings }: StatusSources): ApplicationProbes {
   const text = env.ISTIO_KUBE_APP_PROBERS;
   if (!text) return new Map();
-  const parsed = parseProbes(text, statusPort);
-  if ('error' in parsed) {
-    const { field, violation } = parsed.error;
+  const parsedProbes = parseProbes(text, statusPort);
+  if ('error' in parsedProbes) {
+    const { field, violation } = parsedProbes.error;
     errors.flag({ source: 'ISTIO_KUBE_APP_PROBERS', field }, violation);
     return new Map();
   }
-  warnings.push(...parsed.warnings);
+  warnings.push(...parsedProbes.warnings);
   if (statusPort === 0) {
     const reason = 'requires --statusPort';
     warnings.push({ event: 'option.ignored', setting: 'ISTIO_KUBE_APP_PROBERS', reason });
   }
-  return parsed.probes;
+  return parsedProbes.probes;
 }
 
 /** An empty value is invalid: the variable is set, but not to an object. */

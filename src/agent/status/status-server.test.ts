@@ -19,7 +19,7 @@ import { DebuggerAccess } from '../../runtime/trace/debugger-access.ts';
 import { readDebuggerToken } from '../../runtime/trace/debugger-token.ts';
 import { TraceEndpoint } from '../../runtime/trace/trace-endpoint.ts';
 import { TraceRing } from '../../runtime/trace/trace-ring.ts';
-import { atOnce } from '../../runtime/turns.ts';
+import { runToEnd } from '../../runtime/turns.ts';
 
 const ready = (event: ReceivedEvent): ReadinessRespond => ({
   type: 'readiness.respond',
@@ -372,7 +372,7 @@ test('/debug/ndsz returns the names of the DNS server including derived ones, an
   );
   const web = info(['10.1.2.3', 'fd00::1:2'], { shortname: 'web', namespace: 'shop' });
   const hosts = { 'web.shop.svc.cluster.local': web, ...manyHosts };
-  names = atOnce(
+  names = runToEnd(
     DnsNames.of(new Map(Object.entries(hosts)), {
       namespace: 'shop',
       domain: 'shop.svc.cluster.local',
@@ -385,7 +385,7 @@ test('/debug/ndsz returns the names of the DNS server including derived ones, an
   for (const name of ['web.', 'web.shop.', 'web.shop.svc.', 'web.shop.svc.cluster.local.']) {
     expect(table[name]).toEqual({ ips: ['10.1.2.3', 'fd00::1:2'] });
   }
-  names = atOnce(DnsNames.of(new Map(), { namespace: '', domain: '', search: '' }));
+  names = runToEnd(DnsNames.of(new Map(), { namespace: '', domain: '', search: '' }));
   expect(await (await fetch(`${url}/debug/ndsz`, { headers })).json()).toEqual({ table: {} });
   expect((await fetch(`${url}/debug/ndsz`, { headers, method: 'POST' })).status).toBe(405);
 });

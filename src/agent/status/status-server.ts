@@ -24,7 +24,7 @@ import type { AdminClient } from '../admin/admin-client.ts';
 import { whyNoApplicationPort } from '../admin/application-listeners.ts';
 import { getRejectedListeners } from '../admin/refused-listeners.ts';
 import { probeServingEnvoy, ServingProcess } from '../envoy/serving-envoy.ts';
-import { keptTcp } from '../ports/kept-socket.ts';
+import { keepTcpServer } from '../ports/kept-socket.ts';
 import { MergedMetrics } from './merged-metrics.ts';
 import { nameTableText } from './name-table-text.ts';
 import { RepeatLimit } from './repeat-limit.ts';
@@ -134,7 +134,7 @@ class StatusEndpoint {
       const bound = typeof address === 'object' && address !== null ? address.port : port;
       this.#environment.access.onPortOpened(bound);
       this.#environment.trace?.onPortOpened(bound);
-      kept?.keep('status', [keptTcp(this.#server)], {
+      kept?.keep('status', [keepTcpServer(this.#server)], {
         takeConnection: (connection) => this.#server.emit('connection', connection),
       });
       if (reportState === undefined) this.#report({ type: 'http.listening', port: bound });

@@ -84,9 +84,9 @@ function variablesIn(variables: Uint8Array | undefined): ReadonlyMap<string, str
 
 /** The extension with its code in a file, without the variables for the agent. */
 export function withFile(extension: Uint8Array, file: string): Uint8Array {
-  const source = part(1, part(1, Buffer.from(file)));
-  return replaced(
-    replaced(extension, pathOfCode, () => source),
+  const source = encodeField(1, encodeField(1, Buffer.from(file)));
+  return replaceField(
+    replaceField(extension, pathOfCode, () => source),
     pathOfVariables,
     omitPullVariables,
   );
@@ -99,21 +99,21 @@ function omitPullVariables(variables: Uint8Array): Uint8Array {
 }
 
 /** The extension, replaced by a filter that permits everything or nothing. */
-export function withoutCode(extension: Uint8Array, permits: 'everything' | 'nothing'): Uint8Array {
+export function omitCode(extension: Uint8Array, permits: 'everything' | 'nothing'): Uint8Array {
   // Rules without a policy permit nothing.
-  const rules = permits === 'nothing' ? part(1, Buffer.alloc(0)) : Buffer.alloc(0);
-  return replaced(extension, [anyValue, typedConfig], (typed) =>
+  const rules = permits === 'nothing' ? encodeField(1, Buffer.alloc(0)) : Buffer.alloc(0);
+  return replaceField(extension, [anyValue, typedConfig], (typed) =>
     textIn(typed, 1) === networkWasm
       ? Buffer.concat([
-          part(1, Buffer.from(networkRbac)),
-          part(2, Buffer.concat([rules, part(3, Buffer.from('wasm.'))])),
+          encodeField(1, Buffer.from(networkRbac)),
+          encodeField(2, Buffer.concat([rules, encodeField(3, Buffer.from('wasm.'))])),
         ])
-      : Buffer.concat([part(1, Buffer.from(httpRbac)), part(2, rules)]),
+      : Buffer.concat([encodeField(1, Buffer.from(httpRbac)), encodeField(2, rules)]),
   );
 }
 
 /** Encodes a length-delimited field. */
-export function part(field: number, bytes: Uint8Array): Uint8Array {
+export function encodeField(field: number, bytes: Uint8Array): Uint8Array {
   return new BinaryWriter().tag(field, WireType.LengthDelimited).bytes(bytes).finish();
 }
 
@@ -151,7 +151,7 @@ function messageAt(message: Uint8Array, path: readonly number[]): Uint8Array | u
 }
 
 /** The message with the first field at the path replaced. */
-export function replaced(
+export function replaceField(
   message: Uint8Array,
   [field, ...otherFields]: readonly number[],
   replacement: (content: Uint8Array) => Uint8Array,
@@ -161,20 +161,20 @@ export function replaced(
     wireFieldsOf(message).map(({ field: number, raw, content }) => {
       if (number !== field || content === undefined || isReplaced) return raw;
       isReplaced = true;
-      return part(
+      return encodeField(
         number,
-        otherFields.length === 0 ? replacement(content) : replaced(content, otherFields, replacement),
+        otherFields.length === 0 ? replacement(content) : replaceField(content, otherFields, replacement),
       );
     }),
   );
 }
 
-function isTrue(message: Uint8Array, requested: number): boolean {
+function isTrue(message: Uint8Array, fieldNumber: number): boolean {
   const reader = new BinaryReader(message);
   let value = false;
   while (reader.pos < reader.len) {
     const [field, wireType] = reader.tag();
-    if (field === requested && wireType === WireType.Varint) value = reader.bool();
+    if (field === fieldNumber && wireType === WireType.Varint) value = reader.bool();
     else reader.skip(wireType, field);
   }
   return value;

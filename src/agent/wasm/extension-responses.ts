@@ -12,14 +12,14 @@
 import { GrpcError } from '../../runtime/grpc/call-status.ts';
 import { fieldIn, textOf } from '../../runtime/grpc/message-fields.ts';
 import {
-  part,
+  encodeField,
+  omitCode,
   type RemoteCode,
   remoteCodeOf,
-  replaced,
+  replaceField,
   type WireField,
   wireFieldsOf,
   withFile,
-  withoutCode,
 } from './extension-config.ts';
 import { urlWithoutCredentials } from './module-url.ts';
 import type { WasmCounts } from './wasm-counts.ts';
@@ -73,7 +73,7 @@ export class ExtensionResponses {
   readonly #queue: Response[] = [];
   readonly #modules = new Map<number, { readonly response: Response; readonly extension: Extension }>();
   /** Forwarded responses that Envoy has not acknowledged, in order. `reason`: why the acknowledgement must become a rejection; otherwise empty. */
-  #forwarded: readonly { readonly nonce: string; readonly reason: string }[] = [];
+  #forwardedResponses: readonly { readonly nonce: string; readonly reason: string }[] = [];
 
   constructor(
     protocol: 'sotw' | 'delta',
@@ -125,10 +125,10 @@ export class ExtensionResponses {
 
   /** Why Envoy's acknowledgement of a response must become a rejection; returned once per response. */
   refusalOf(nonce: string): string | undefined {
-    const index = this.#forwarded.findIndex((forwardedResponse) => forwardedResponse.nonce === nonce);
+    const index = this.#forwardedResponses.findIndex((forwardedResponse) => forwardedResponse.nonce === nonce);
     if (index < 0) return undefined;
-    const { reason } = this.#forwarded[index]!;
-    this.#forwarded = this.#forwarded.slice(index + 1);
+    const { reason } = this.#forwardedResponses[index]!;
+    this.#forwardedResponses = this.#forwardedResponses.slice(index + 1);
     return reason === '' ? undefined : reason;
   }
 
@@ -143,7 +143,7 @@ export class ExtensionResponses {
     received.delete(code.extension);
     return [
       this.#changeExtensions(content, (extensionBytes) =>
-        withoutCode(extensionBytes, code.failsOpen ? 'everything' : 'nothing'),
+        omitCode(extensionBytes, code.failsOpen ? 'everything' : 'nothing'),
       ),
     ];
   }
@@ -162,7 +162,7 @@ export class ExtensionResponses {
       .map(refusalText)
       .join('; ');
     // Envoy acknowledges only the last response, so acknowledgements of earlier ones may never arrive.
-    this.#forwarded = [...this.#forwarded, { nonce, reason }].slice(-maxModules);
+    this.#forwardedResponses = [...this.#forwardedResponses, { nonce, reason }].slice(-maxModules);
     this.#forward(bytesOf(response, contents), nonce);
   }
 
@@ -213,7 +213,7 @@ export class ExtensionResponses {
   }
 
   #changeExtensions(content: Uint8Array, change: (any: Uint8Array) => Uint8Array): Uint8Array {
-    return this.#protocol === 'sotw' ? change(content) : replaced(content, [2], change);
+    return this.#protocol === 'sotw' ? change(content) : replaceField(content, [2], change);
   }
 
   #flush(): void {
@@ -234,7 +234,7 @@ function refusalText({ code, failure }: Extension): string {
 /** Resources can be in any order, but the first one must show the type of a long response. */
 function bytesOf({ otherFields }: Response, contents: readonly Uint8Array[]): Uint8Array {
   return Buffer.concat([
-    ...contents.map((content) => part(resourcesField, content)),
+    ...contents.map((content) => encodeField(resourcesField, content)),
     ...otherFields.map(({ raw }) => raw),
   ]);
 }

@@ -52,7 +52,7 @@ export class ModuleCache {
   readonly #limits: CacheLimits;
   readonly #now: () => number;
   /** Files whose checksum this process has verified. */
-  readonly #verified = new Set<string>();
+  readonly #verifiedFiles = new Set<string>();
 
   constructor(folder: string, limits: Partial<CacheLimits> = {}, now: () => number = Date.now) {
     this.#folder = folder;
@@ -65,7 +65,7 @@ export class ModuleCache {
     const file = this.#fileOf(key);
     try {
       await this.#use(file);
-      if (key.sha256 !== '' && !this.#verified.has(file) && (await hashOf(file)) !== key.sha256) {
+      if (key.sha256 !== '' && !this.#verifiedFiles.has(file) && (await hashOf(file)) !== key.sha256) {
         await rm(file, { force: true });
         return undefined;
       }
@@ -73,7 +73,7 @@ export class ModuleCache {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
       throw error;
     }
-    this.#verified.add(file);
+    this.#verifiedFiles.add(file);
     return file;
   }
 
@@ -129,7 +129,7 @@ export class ModuleCache {
       await this.#evict(bytes, draft);
       const file = this.#fileOf(key ?? { url: '', sha256 });
       await rename(draft, file);
-      this.#verified.add(file);
+      this.#verifiedFiles.add(file);
       return { file, sha256 };
     } catch (error) {
       await rm(draft, { force: true }).catch(() => {});
@@ -201,7 +201,7 @@ export class ModuleCache {
       const isSurplus = exceeds && unusedMs >= minKeptMs;
       if (unusedMs < this.#limits.maxUnusedMs && !isSurplus) continue;
       await rm(file, { force: true });
-      this.#verified.delete(file);
+      this.#verifiedFiles.delete(file);
       total -= bytes;
       count--;
     }

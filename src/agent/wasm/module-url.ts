@@ -1,9 +1,9 @@
 /** A URL without its user name and password, for messages. */
 export function urlWithoutCredentials(url: string): string {
-  const parsed = URL.parse(url);
-  if (parsed === null) return url;
-  if (parsed.username === '' && parsed.password === '') return url;
-  parsed.username = '';
-  parsed.password = '';
-  return parsed.href;
+  const parsedUrl = URL.parse(url);
+  if (parsedUrl === null) return url;
+  if (parsedUrl.username === '' && parsedUrl.password === '') return url;
+  parsedUrl.username = '';
+  parsedUrl.password = '';
+  return parsedUrl.href;
 }

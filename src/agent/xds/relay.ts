@@ -164,9 +164,9 @@ export class Relay {
 
   /** Reports changed node metadata: repeats the last acknowledgement, or waits for the pending one. */
   repeatAcknowledgement(typeUrl: string): void {
-    const last = this.#acknowledgements.get(typeUrl);
+    const lastAcknowledgement = this.#acknowledgements.get(typeUrl);
     const nodeMetadata = this.#subscriptions.get(typeUrl)?.nodeMetadata?.();
-    if (last !== undefined) this.send({ ...last, ...(nodeMetadata && { nodeMetadata }) });
+    if (lastAcknowledgement !== undefined) this.send({ ...lastAcknowledgement, ...(nodeMetadata && { nodeMetadata }) });
   }
 
   #takeRequest({ bytes, isFirst, isLast }: FramePiece): void {
@@ -320,7 +320,7 @@ class CongestedSide {
       this.#isReported = true;
       this.#report(true);
     }, minCongestionMs);
-    this.#target.once('drain', () => this.#drained());
+    this.#target.once('drain', () => this.#onDrained());
   }
 
   stop(): void {
@@ -328,7 +328,7 @@ class CongestedSide {
     clearTimeout(this.#writeTimer);
   }
 
-  #drained(): void {
+  #onDrained(): void {
     if (this.#isStopped) return;
     clearTimeout(this.#writeTimer);
     this.#writeTimer = undefined;

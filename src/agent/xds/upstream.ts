@@ -247,7 +247,7 @@ class UpstreamStream {
     return [
       ...(nameTables === undefined ? [] : [{ typeUrl: nameTableType, take: takeNames(nameTables) }]),
       ...(trustBundles
-        ? [{ typeUrl: proxyConfigType, take: this.#takeBundle, nodeMetadata: () => this.#certificateWord() }]
+        ? [{ typeUrl: proxyConfigType, take: this.#takeBundle, nodeMetadata: () => this.#certificateMetadata() }]
         : []),
     ];
   }
@@ -287,7 +287,7 @@ class UpstreamStream {
     this.#relay?.send({ typeUrl: healthType, ...(!healthy && { refusal: message || 'workload is not ready' }) });
   }
 
-  #certificateWord(): Readonly<Record<string, string>> | undefined {
+  #certificateMetadata(): Readonly<Record<string, string>> | undefined {
     return this.#certificate === '' ? undefined : { CERTIFICATE_SERIAL_NUMBER: this.#certificate };
   }
 

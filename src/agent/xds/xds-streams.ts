@@ -29,7 +29,7 @@ export class XdsStreams {
   readonly #envoys = new Map<number, string>();
   /** Key: Envoy, in the order of the most recently opened stream. */
   readonly #extensions = new Map<string, Set<string>>();
-  #last = 0;
+  #lastStream = 0;
   #lastModule = 0;
 
   /**
@@ -37,7 +37,7 @@ export class XdsStreams {
    * @returns number of the stream
    */
   add(call: ServerCall, envoy: string): number {
-    const stream = ++this.#last;
+    const stream = ++this.#lastStream;
     this.#calls.set(stream, call);
     this.#envoys.set(stream, envoy);
     call.stream.once('close', () => {

@@ -79,8 +79,8 @@ function interceptionCommand(name: 'istio-iptables' | 'istio-clean-iptables', su
 
 async function run(name: string, setFlags: GivenFlags, flags: LogFlags): Promise<number> {
   try {
-    const resolved = resolveInterception(setFlags, process.env, { addresses: outerAddresses, readFile });
-    const order = name === 'istio-clean-iptables' ? { ...resolved, cleanupOnly: true } : resolved;
+    const interceptionOrder = resolveInterception(setFlags, process.env, { addresses: outerAddresses, readFile });
+    const order = name === 'istio-clean-iptables' ? { ...interceptionOrder, cleanupOnly: true } : interceptionOrder;
     for (const warning of order.warnings) standardError.write(`pilot-agent: ${warning}\n`);
     return await carryOut(order, terminal(name, flags));
   } catch (error) {

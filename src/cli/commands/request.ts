@@ -46,10 +46,10 @@ export function requestCommand(target: RequestTarget, print: (text: string) => v
   });
 }
 
-function allowedPort(text: string, allowed: readonly number[]): number {
+function allowedPort(text: string, acceptedPorts: readonly number[]): number {
   const port = Number(text);
-  if (allowed.includes(port)) return port;
-  throw optionError('--debug-port', unknownValue(allowed.map(String), text));
+  if (acceptedPorts.includes(port)) return port;
+  throw optionError('--debug-port', unknownValue(acceptedPorts.map(String), text));
 }
 
 async function responseBody(url: URL, method: string, body: string | undefined): Promise<string> {

@@ -52,20 +52,20 @@ interface Limits {
 /** Sends the first request after one period, because a new Envoy is not ready. */
 async function untilReady(url: string, { limitMs, requestLimitMs, periodMs }: Limits): Promise<void> {
   const deadline = performance.now() + limitMs;
-  let last = 'no request was sent';
+  let lastProblem = 'no request was sent';
   while (performance.now() < deadline) {
     await sleep(Math.min(periodMs, Math.max(0, deadline - performance.now())));
     if (performance.now() >= deadline) break;
     const problem = await whyNotReady(url, requestLimitMs);
     if (problem === undefined) return;
-    last = problem;
+    lastProblem = problem;
   }
   throw new ChartpilotError(
     'REQUEST_FAILED',
-    `GET ${url}: Envoy not ready within ${limitMs / 1000} s, last error: ${last}`,
+    `GET ${url}: Envoy not ready within ${limitMs / 1000} s, last error: ${lastProblem}`,
     {
       hint: 'Check the log of pilot-agent and Envoy, or raise --timeoutSeconds.',
-      fields: { path: url, expected: 'HTTP status code 200', got: last },
+      fields: { path: url, expected: 'HTTP status code 200', got: lastProblem },
     },
   );
 }

@@ -31,7 +31,7 @@ export function positionKey({ cuts }: Activation): string {
 }
 
 /** Whether a message that no activation accepts interrupts this activation without a deviation. */
-export function isInterrupted({ cuts }: Activation, { interruptions }: Occurrence): boolean {
+export function isActivationInterrupted({ cuts }: Activation, { interruptions }: Occurrence): boolean {
   return cuts.some((cut) => interruptions.some((n) => n === 'free' || cut.n === 'free' || n === cut.n));
 }
 

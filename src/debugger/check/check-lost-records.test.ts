@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import {
-  begun,
   connection,
   deviationsOf,
   restart,
   restartFrom,
-  spawnsOnly,
+  spawnStep,
+  spawnsDiagram,
   trace,
 } from '../../../test/fixtures/given-traces.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
@@ -60,11 +60,11 @@ describe('the check of a trace that begins in the middle', () => {
 });
 
 describe('the check of a trace with lost records', () => {
-  const wholeTrace = trace(begun(0), ...restartFrom(0), ...restartFrom(1), ...restartFrom(2));
+  const wholeTrace = trace(spawnStep(0), ...restartFrom(0), ...restartFrom(1), ...restartFrom(2));
 
   test('accepts a trace whose beginning is missing', () => {
     for (let from = 1; from < wholeTrace.length; from++) {
-      const report = checkTrace([spawnsOnly, restart], wholeTrace.slice(from));
+      const report = checkTrace([spawnsDiagram, restart], wholeTrace.slice(from));
       expect(report.departures).toEqual([]);
       expect(report.counts.lost).toBe(from);
     }
@@ -73,7 +73,7 @@ describe('the check of a trace with lost records', () => {
   test('accepts a trace after a gap', () => {
     for (let from = 1; from < wholeTrace.length; from++) {
       for (let to = from + 1; to < wholeTrace.length; to++) {
-        expect(deviationsOf([spawnsOnly, restart], wholeTrace.toSpliced(from, to - from))).toEqual([]);
+        expect(deviationsOf([spawnsDiagram, restart], wholeTrace.toSpliced(from, to - from))).toEqual([]);
       }
     }
   });
@@ -82,7 +82,7 @@ describe('the check of a trace with lost records', () => {
     const lateRecords = wholeTrace.slice(4).toSpliced(7, 1);
     expect(
       deviationsOf(
-        [spawnsOnly, restart],
+        [spawnsDiagram, restart],
         lateRecords.map((record, i) => ({ ...record, seq: i + 5 })),
       ),
     ).toHaveLength(1);

@@ -13,7 +13,7 @@ const maxTraceLength = 7;
 const actors = ['s', 'epoch-N', 'epoch-N+1'];
 
 /** `from>to type` of a message, or the end of an actor. */
-type Happening = { from: string; to: string; type: string } | { stopped: string };
+type RecordedStep = { from: string; to: string; type: string } | { stopped: string };
 
 // Words of a diagram: possible sequences of arrows, with one letter per arrow.
 
@@ -77,7 +77,7 @@ function languageOf(body: Fragment): Words {
 // The rules of `docs/sequence-diagrams.md`, in their order.
 
 /** A possible position of an activation: its N, and the arrows that it has taken. */
-interface Reading {
+interface ActivationPosition {
   n: number | undefined;
   taken: string;
 }
@@ -96,7 +96,7 @@ class Reference {
   readonly #diagramWords: Words;
   readonly #arrows: Line[];
   readonly #interruptions: Line[];
-  #live: Reading[][] = [];
+  #live: ActivationPosition[][] = [];
   readonly counts = { started: 0, completed: 0, interrupted: 0 };
 
   constructor(body: Fragment, arrows: DiagramArrow[], interruptions: Line[]) {
@@ -118,7 +118,7 @@ class Reference {
     let isTaken = false;
     let interrupted = false;
     let isRefused = false;
-    const isOpen = (activation: Reading[]): boolean => activation.some(({ n }) => n === undefined);
+    const isOpen = (activation: ActivationPosition[]): boolean => activation.some(({ n }) => n === undefined);
     const order = [...this.#live.filter((a) => !isOpen(a)), ...this.#live.filter(isOpen)];
     for (const activation of order) {
       const { moved, left } = this.#advance(activation, message, !isTaken);
@@ -133,7 +133,7 @@ class Reference {
         this.#replace(activation, left);
       } else if (
         activation.some(({ taken: word }) => this.#diagramWords.whole.has(word)) &&
-        this.#opening(message).length > 0
+        this.#openActivation(message).length > 0
       ) {
         this.#replace(activation, undefined);
         this.counts.completed++;
@@ -143,9 +143,9 @@ class Reference {
     }
     if (isRefused) return 'out-of-order';
     if (isTaken) return undefined;
-    const opening = this.#opening(message);
+    const opening = this.#openActivation(message);
     if (opening.length > 0) {
-      const activation: Reading[] = [];
+      const activation: ActivationPosition[] = [];
       this.counts.started++;
       this.#live.push(activation);
       this.#replace(activation, opening);
@@ -181,11 +181,11 @@ class Reference {
   }
 
   #advance(
-    readings: readonly Reading[],
+    readings: readonly ActivationPosition[],
     message: { from: string; to: string; type: string },
     mayBind: boolean,
-  ): { moved: boolean; left: Reading[] } {
-    const next: Reading[] = [];
+  ): { moved: boolean; left: ActivationPosition[] } {
+    const next: ActivationPosition[] = [];
     let hasMoved = false;
     for (const { n, taken } of readings) {
       const goOn = (letters: string[], boundNumber: number | undefined): boolean => {
@@ -212,12 +212,12 @@ class Reference {
     return { moved: hasMoved, left: next };
   }
 
-  #opening(message: { from: string; to: string; type: string }): Reading[] {
+  #openActivation(message: { from: string; to: string; type: string }): ActivationPosition[] {
     const { moved, left } = this.#advance([{ n: undefined, taken: '' }], message, true);
     return moved ? left : [];
   }
 
-  #interrupts(activation: readonly Reading[], message: { from: string; to: string; type: string }): boolean {
+  #interrupts(activation: readonly ActivationPosition[], message: { from: string; to: string; type: string }): boolean {
     return activation.some(({ n }) =>
       this.#interruptions.some((line) =>
         n === undefined
@@ -232,7 +232,7 @@ class Reference {
   }
 
   /** Sets the readings of an activation, or removes it. */
-  #replace(activation: Reading[], nextReadings: readonly Reading[] | undefined): void {
+  #replace(activation: ActivationPosition[], nextReadings: readonly ActivationPosition[] | undefined): void {
     if (nextReadings !== undefined && !nextReadings.every(({ taken }) => this.#isOver(taken))) {
       activation.splice(0, activation.length, ...nextReadings);
       return;
@@ -308,7 +308,7 @@ function build(shapeOf: Shape, arrows: DiagramArrow[]): Fragment {
 }
 
 const epoch = fc.constantFrom('epoch-0', 'epoch-1', 'epoch-2');
-const happening: fc.Arbitrary<Happening> = fc.oneof(
+const happening: fc.Arbitrary<RecordedStep> = fc.oneof(
   { weight: 6, arbitrary: fc.record({ from: fc.constant('s'), to: epoch, type }) },
   { weight: 6, arbitrary: fc.record({ from: epoch, to: fc.constant('s'), type }) },
   { weight: 4, arbitrary: fc.record({ from: fc.constant('s'), to: fc.constant('t'), type }) },
@@ -333,7 +333,7 @@ function diagramOf(body: Fragment, interruptions: readonly Line[]): Diagram {
   };
 }
 
-function recordOf(happening: Happening, seq: number): TraceRecord {
+function recordOf(happening: RecordedStep, seq: number): TraceRecord {
   if ('stopped' in happening) return { seq, t: seq, kind: 'stop', actor: happening.stopped, status: 'stopped' };
   return { seq, t: seq, kind: 'event', from: happening.from, to: happening.to, event: { type: happening.type } };
 }
@@ -342,7 +342,7 @@ function recordOf(happening: Happening, seq: number): TraceRecord {
  * A run that fast-check found: the actor that ended is epoch-N+1 of an incomplete reading and epoch-N of a complete
  * one.
  */
-const endOfTwoReadings: [Shape, Line[], Happening[]] = [
+const endOfTwoReadings: [Shape, Line[], RecordedStep[]] = [
   {
     op: 'sequence',
     inner: [

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import {
-  begun,
   brief,
   connection,
   deviationsOf,
   restart,
   restartFrom,
   shutdown,
-  spawnsOnly,
+  spawnStep,
+  spawnsDiagram,
   trace,
 } from '../../../test/fixtures/given-traces.ts';
 import { parseDiagram } from '../diagram/parse.ts';
@@ -17,8 +17,8 @@ import { formatReport } from './check-report-text.ts';
 describe('the check of a trace that follows the diagrams', () => {
   test('accepts successive activations', () => {
     const report = checkTrace(
-      [spawnsOnly, restart],
-      trace(begun(0), ...restartFrom(0), ...restartFrom(1), ...restartFrom(2)),
+      [spawnsDiagram, restart],
+      trace(spawnStep(0), ...restartFrom(0), ...restartFrom(1), ...restartFrom(2)),
     );
     expect(report.departures).toEqual([]);
     expect(report.counts.accepted).toBe(25);
@@ -29,9 +29,9 @@ describe('the check of a trace that follows the diagrams', () => {
   });
 
   test('accepts a trace that ends anywhere, because a crash is no deviation', () => {
-    const wholeTrace = trace(begun(0), ...restartFrom(0), ...restartFrom(1));
+    const wholeTrace = trace(spawnStep(0), ...restartFrom(0), ...restartFrom(1));
     for (let length = 0; length <= wholeTrace.length; length++) {
-      expect(deviationsOf([spawnsOnly, restart], wholeTrace.slice(0, length))).toEqual([]);
+      expect(deviationsOf([spawnsDiagram, restart], wholeTrace.slice(0, length))).toEqual([]);
     }
   });
 

@@ -195,7 +195,7 @@ export class TraceChecker {
       deviations.push({ kind: 'undeclared', message, expected: [], before: [...this.#previousMessages] });
     else if (isAccepted) this.#counts.accepted++;
     else if (standing !== 'declared') this.#ignore(kind);
-    else if (deviations.length === 0) deviations.push(this.#unexpected(message, kind));
+    else if (deviations.length === 0) deviations.push(this.#unexpectedMessage(message, kind));
     if (standing === 'declared' || deviations.length > 0)
       this.#previousMessages = [...this.#previousMessages.slice(1 - maxPreviousMessages), message];
     return deviations;
@@ -222,7 +222,7 @@ export class TraceChecker {
     };
   }
 
-  #unexpected(message: Message, kind: MessageKind): Deviation {
+  #unexpectedMessage(message: Message, kind: MessageKind): Deviation {
     const speaking = kind.occurrences.filter(([, { steps }]) => steps.length > 0);
     const [monitor, { steps }] = speaking[0]!;
     const { symbol, n } = steps[0]!;

@@ -1,7 +1,7 @@
 import { type Binding, matchName, type NamePattern } from '../diagram/name-pattern.ts';
 import {
   type Activation,
-  isInterrupted,
+  isActivationInterrupted,
   isNumbered,
   positionKey,
   type Uncertainty,
@@ -41,7 +41,7 @@ const none: readonly Activation[] = [];
 /** Tracks the activations of one diagram through a trace. */
 export class DiagramMonitor {
   readonly contract: Contract;
-  readonly #numbered: readonly NamePattern[];
+  readonly #numberedPatterns: readonly NamePattern[];
   readonly #live = new Set<Activation>();
   /** Activations by their possible N. */
   readonly #activationsByNumber = new Map<Binding, Set<Activation>>();
@@ -53,7 +53,7 @@ export class DiagramMonitor {
     this.contract = contract;
     // An effect of an actor may stop while the actor continues: only the end of the actor itself interrupts
     // activations.
-    this.#numbered = contract.diagram.participants
+    this.#numberedPatterns = contract.diagram.participants
       .map(({ name }) => name)
       .filter((name) => name.numbered && !name.text.includes('/'));
   }
@@ -92,21 +92,21 @@ export class DiagramMonitor {
     let interrupted = false;
     const unseen = this.#uncertainty !== undefined && this.#takeUnseen(occurrence);
     const inDoubt: Activation[] = [];
-    for (const activation of this.#affected(occurrence.numbers)) {
+    for (const activation of this.#affectedActivations(occurrence.numbers)) {
       // If another activation accepted the message, its number does not determine N of this one.
       const advanced = advance(this.contract, activation.cuts, occurrence, { mayBind: !isHandled });
       if (advanced.outcome === 'accepted') {
         this.#accept(activation, advanced.cuts, message);
         if (activation.isUncertain) inDoubt.push(activation);
         else isHandled = true;
-      } else if (isInterrupted(activation, occurrence)) {
+      } else if (isActivationInterrupted(activation, occurrence)) {
         this.#end(activation, 'interrupted');
         interrupted = true;
       } else if (advanced.outcome === 'outside') {
         this.#moveTo(activation, advanced.cuts);
       } else if (activation.isUncertain) {
         this.#end(activation, 'interrupted');
-      } else if (activation.cuts.some((cut) => cut.term.optional) && this.#opening(occurrence).length > 0) {
+      } else if (activation.cuts.some((cut) => cut.term.optional) && this.#openingCuts(occurrence).length > 0) {
         this.#end(activation, 'completed');
       } else {
         refusals.push(this.#refusal(activation));
@@ -131,7 +131,7 @@ export class DiagramMonitor {
   /** Ends the activations that include a stopped or failed actor. */
   actorEnded(name: string): void {
     const endedBindings = new Set<Binding>();
-    for (const pattern of this.#numbered) {
+    for (const pattern of this.#numberedPatterns) {
       const n = matchName(pattern, name);
       if (n === undefined) continue;
       this.#uncertainty?.seen.add(n);
@@ -170,7 +170,7 @@ export class DiagramMonitor {
    * diagram.
    */
   expected(numbers: readonly Binding[]): ExpectedMessage[] {
-    const affected = this.#affected(numbers);
+    const affected = this.#affectedActivations(numbers);
     const live = (affected.length > 0 ? affected : [...this.#live]).slice(0, maxShown);
     return expectedAt(this.contract, [...live.flatMap((activation) => activation.cuts), this.#start]);
   }
@@ -180,7 +180,7 @@ export class DiagramMonitor {
   }
 
   /** Activations that a message with these numbers may affect; those with a determined N precede the others. */
-  #affected(numbers: readonly Binding[]): readonly Activation[] {
+  #affectedActivations(numbers: readonly Binding[]): readonly Activation[] {
     if (this.#live.size === 0) return none;
     const openActivations = this.#openActivations();
     if (openActivations.length === 0 && numbers.length === 1 && numbers[0] !== 'free') {
@@ -204,13 +204,13 @@ export class DiagramMonitor {
   }
 
   /** The cuts after a message begins an activation; empty if the message cannot begin one. */
-  #opening(occurrence: Occurrence): readonly Cut[] {
+  #openingCuts(occurrence: Occurrence): readonly Cut[] {
     const { outcome, cuts } = advance(this.contract, [this.#start], occurrence);
     return outcome === 'accepted' ? cuts : [];
   }
 
   #beginActivation(occurrence: Occurrence, message: Message, isUncertain: boolean): Activation | undefined {
-    const cuts = this.#opening(occurrence);
+    const cuts = this.#openingCuts(occurrence);
     if (cuts.length === 0) return undefined;
     this.#counts.started++;
     const activation: Activation = { cuts: [], startedAt: message.seq, lastAccepted: message.seq, isUncertain };

@@ -30,7 +30,7 @@ interface TypeKind {
 
 export class MessageKinds {
   readonly #monitors: readonly DiagramMonitor[];
-  readonly #unchecked: readonly Contract[];
+  readonly #uncheckedContracts: readonly Contract[];
   readonly #names: readonly NamePattern[];
   readonly #types = new Map<string, TypeKind>();
   readonly #isKnownByActor = new Map<string, boolean>();
@@ -39,7 +39,7 @@ export class MessageKinds {
   /** @param unchecked contracts that are not checked because the trace omits some of their messages */
   constructor(monitors: readonly DiagramMonitor[], unchecked: readonly Contract[] = []) {
     this.#monitors = monitors;
-    this.#unchecked = unchecked;
+    this.#uncheckedContracts = unchecked;
     this.#names = monitors.flatMap(({ contract }) => contract.diagram.participants.map(({ name }) => name));
   }
 
@@ -109,7 +109,7 @@ export class MessageKinds {
       ([monitor, { steps, interruptions }]) => [monitor, occurrenceOf(monitor.contract, steps, interruptions)] as const,
     );
     if (declared) return { occurrences, standing: 'declared', unknown: [] };
-    const isUnchecked = this.#unchecked.some(({ alphabet }) =>
+    const isUnchecked = this.#uncheckedContracts.some(({ alphabet }) =>
       alphabet.some((arrow) => arrow.type === message.type && bindEnds(arrow, message) !== undefined),
     );
     if (isUnchecked) return { occurrences, standing: 'notInDiagrams', unknown: [] };

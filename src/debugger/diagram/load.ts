@@ -7,14 +7,14 @@ import { parseDiagram } from './parse.ts';
 /**
  * Reads the diagrams `*.mmd` of a folder, sorted by name, or the single file at `path`.
  *
- * @param shownAs name of the folder in reports (default `path`)
+ * @param displayName name of the folder in reports (default `path`)
  * @throws ChartpilotError FILE_UNREADABLE, or DIAGRAM_INVALID with the errors of all files
  */
-export function loadDiagrams(path: string, shownAs = path): Diagram[] {
+export function loadDiagrams(path: string, displayName = path): Diagram[] {
   const diagrams: Diagram[] = [];
   const problems: string[] = [];
   const fields: ErrorFields[] = [];
-  for (const { file, text } of diagramTexts(path, shownAs)) {
+  for (const { file, text } of diagramTexts(path, displayName)) {
     try {
       diagrams.push(parseDiagram(text, file));
     } catch (error) {

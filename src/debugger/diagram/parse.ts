@@ -77,7 +77,7 @@ class DiagramParser {
   #statement(text: string, line: number): void {
     if (text === '') return;
     if (text.startsWith('%%')) this.#comment(text, line);
-    else if (!this.#hasBegun) this.#opening(text, line);
+    else if (!this.#hasBegun) this.#parseOpening(text, line);
     // Mermaid ends a statement at a semicolon, and would draw or reject the rest as a separate statement.
     else if (text.includes(';'))
       this.#problem(line, `unexpected semicolon, which ends a statement in Mermaid: ${quote(text)}`, { got: ';' });
@@ -102,7 +102,7 @@ class DiagramParser {
     [arrowLine, ([, from, to, text], line) => this.#arrow(from!, to!, text!.trim(), line)],
   ];
 
-  #opening(text: string, line: number): void {
+  #parseOpening(text: string, line: number): void {
     this.#hasBegun = true;
     if (text !== 'sequenceDiagram') {
       this.#problem(line, `expected 'sequenceDiagram' as first statement, got ${quote(text)}`, {
@@ -113,7 +113,7 @@ class DiagramParser {
   }
 
   #note(participants: readonly (string | undefined)[], line: number): void {
-    for (const idText of participants) if (idText !== undefined) this.#declared(idText, line);
+    for (const idText of participants) if (idText !== undefined) this.#declaredName(idText, line);
   }
 
   #comment(text: string, line: number): void {
@@ -136,7 +136,7 @@ class DiagramParser {
     this.#participants.set(idText, { id: idText, name: pattern ?? anyName });
   }
 
-  #declared(idText: string, line: number): NamePattern | undefined {
+  #declaredName(idText: string, line: number): NamePattern | undefined {
     const participant = this.#participants.get(idText);
     if (participant === undefined)
       this.#problem(line, `participant ${idText} is not declared above`, { expected: `participant ${idText}` });
@@ -145,8 +145,8 @@ class DiagramParser {
 
   #arrow(fromId: string, toId: string, text: string, line: number): void {
     this.#arrows++;
-    const from = this.#declared(fromId, line);
-    const to = this.#declared(toId, line);
+    const from = this.#declaredName(fromId, line);
+    const to = this.#declaredName(toId, line);
     const type = this.#messageType(text, line, fromId === toId);
     if (from === undefined || to === undefined || type === undefined) return;
     const arrow: DiagramArrow = { kind: 'arrow', from, to, type, line };

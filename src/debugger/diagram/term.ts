@@ -29,9 +29,9 @@ export interface NextArrow {
 }
 
 export class TermPool {
-  readonly #interned = new Map<string, Term>();
+  readonly #internedTerms = new Map<string, Term>();
   /** Derivatives by the set of symbols; a trace uses few different sets. */
-  readonly #derived = new WeakMap<ReadonlySet<number>, Map<Term, ReadonlySet<Term>>>();
+  readonly #derivatives = new WeakMap<ReadonlySet<number>, Map<Term, ReadonlySet<Term>>>();
   readonly empty: Term = this.#intern('empty', { op: 'empty' }, true);
 
   fromFragment(fragment: Fragment, symbolOf: SymbolOf): Term {
@@ -109,11 +109,11 @@ export class TermPool {
 
   /** The possible continuations after a message with one of these symbols; empty if it is not allowed next. */
   after(term: Term, symbols: ReadonlySet<number>): ReadonlySet<Term> {
-    const derived = this.#derived.get(symbols) ?? new Map<Term, ReadonlySet<Term>>();
+    const derived = this.#derivatives.get(symbols) ?? new Map<Term, ReadonlySet<Term>>();
     const cachedTerms = derived.get(term);
     if (cachedTerms !== undefined) return cachedTerms;
     const derivedTerms = this.#derive(term, symbols);
-    this.#derived.set(symbols, derived.set(term, derivedTerms));
+    this.#derivatives.set(symbols, derived.set(term, derivedTerms));
     return derivedTerms;
   }
 
@@ -171,10 +171,10 @@ export class TermPool {
   }
 
   #intern(key: string, shape: TermShape, optional: boolean): Term {
-    const internedTerm = this.#interned.get(key);
+    const internedTerm = this.#internedTerms.get(key);
     if (internedTerm !== undefined) return internedTerm;
-    const term: Term = { ...shape, id: this.#interned.size, optional };
-    this.#interned.set(key, term);
+    const term: Term = { ...shape, id: this.#internedTerms.size, optional };
+    this.#internedTerms.set(key, term);
     return term;
   }
 }

@@ -2,7 +2,7 @@
  * Visits every state of a world depth first, which keeps only the states on the current path instead of the entire frontier. After a violation, a
  * breadth-first search finds a shortest path to it.
  */
-import { atOnce, type Steps, Turns } from '../../runtime/turns.ts';
+import { runToEnd, type Steps, Turns } from '../../runtime/turns.ts';
 import { type EdgeList, StateGraph } from './state-graph.ts';
 import { LocalStateTable, type StateTable } from './state-table.ts';
 import type { InvariantViolation, World, WorldChoice } from './world.ts';
@@ -55,7 +55,7 @@ const maxStatesBreadthFirst = 150_000;
 
 /** @param beginWorld creates the world in its first state with each call */
 export function explore(beginWorld: () => World, limits: Limits = {}, reportProgress?: ReportProgress): Exploration {
-  return atOnce(exploring(beginWorld, limits, reportProgress));
+  return runToEnd(exploring(beginWorld, limits, reportProgress));
 }
 
 /**
@@ -93,7 +93,7 @@ export function findShortest(
     new LocalStateTable(),
     reportProgress,
   );
-  return search.report(atOnce(search.breadthFirst()));
+  return search.report(runToEnd(search.breadthFirst()));
 }
 
 interface Node {
@@ -159,11 +159,11 @@ export class StateSearch {
   exploreTask({ path, state, choices }: Task, peer: PeerThread): Exploration['outcome'] {
     this.#backToRoot();
     for (const choice of path) this.#world.apply(choice);
-    return atOnce(this.#walk({ ...this.#node(state), choices }, peer, path));
+    return runToEnd(this.#walk({ ...this.#node(state), choices }, peer, path));
   }
 
   begin(peer: PeerThread): Exploration['outcome'] {
-    return atOnce(this.#walk(this.#root(), peer));
+    return runToEnd(this.#walk(this.#root(), peer));
   }
 
   /** Depth first from the node of the current state; yields after each edge. */
@@ -183,7 +183,7 @@ export class StateSearch {
         nodePath.pop();
         continue;
       }
-      if (this.#exhausted()) return 'limit';
+      if (this.#isExhausted()) return 'limit';
       this.#progress(nodePath);
       if (currentNode !== node) node.restore();
       currentNode = undefined;
@@ -220,7 +220,7 @@ export class StateSearch {
           }
           if (child !== undefined) nextLevel.push(child);
         }
-        if (this.#exhausted()) return 'limit';
+        if (this.#isExhausted()) return 'limit';
       }
       edge = nextLevel;
     }
@@ -291,7 +291,7 @@ export class StateSearch {
     });
   }
 
-  #exhausted(): boolean {
+  #isExhausted(): boolean {
     const { states = Number.POSITIVE_INFINITY, ms = Number.POSITIVE_INFINITY } = this.#limits;
     return this.#visitedStates.size >= states || performance.now() - this.#startedAt > ms;
   }

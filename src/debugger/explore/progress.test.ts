@@ -6,7 +6,7 @@ import type { World } from './world.ts';
 afterEach(() => vi.restoreAllMocks());
 
 class Counter implements World {
-  #at = 0;
+  #position = 0;
   readonly #to: number;
   readonly violations = [];
   readonly spawned = 0;
@@ -17,18 +17,18 @@ class Counter implements World {
   }
 
   choices() {
-    return this.#at >= this.#to ? [] : ['1', '2'].map((name) => ({ name, free: false }));
+    return this.#position >= this.#to ? [] : ['1', '2'].map((name) => ({ name, free: false }));
   }
   apply(choice: string) {
-    this.#at = Math.min(this.#to, this.#at + Number(choice));
+    this.#position = Math.min(this.#to, this.#position + Number(choice));
   }
   key() {
-    return String(this.#at);
+    return String(this.#position);
   }
   save() {
-    const at = this.#at;
+    const at = this.#position;
     return () => {
-      this.#at = at;
+      this.#position = at;
     };
   }
 }

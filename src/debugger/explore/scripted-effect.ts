@@ -12,7 +12,7 @@ export interface Running<Input> {
   readonly system: AnyActorRef['system'];
 }
 
-/** Replaces `fromPromise`: `start` is called when the effect begins; the world completes it with {@link settle}. */
+/** Replaces `fromPromise`: `start` is called when the effect begins; the world completes it with {@link settleCall}. */
 export function scriptedPromise<Output, Input>(
   start: (call: Running<Input>) => void,
   stop: (call: Running<Input>) => void = () => {},
@@ -24,7 +24,7 @@ export function scriptedPromise<Output, Input>(
       if (snapshot.status !== 'active') return snapshot;
       const { input } = snapshot;
       switch (event.type) {
-        case resolved:
+        case resolvedType:
           return { status: 'done', output: event.data as Output, error: undefined, input: undefined };
         case rejectedType:
           return { status: 'error', output: undefined, error: event.data, input: undefined };
@@ -41,11 +41,13 @@ export function scriptedPromise<Output, Input>(
 }
 
 /** Events that promise actors send to themselves; the recorder omits them from a trace. */
-const resolved = 'xstate.promise.resolve';
+const resolvedType = 'xstate.promise.resolve';
 const rejectedType = 'xstate.promise.reject';
 
-export function settle(call: AnyActorRef, result: { value: unknown } | { error: Error }): void {
-  call.send('error' in result ? { type: rejectedType, data: result.error } : { type: resolved, data: result.value });
+export function settleCall(call: AnyActorRef, result: { value: unknown } | { error: Error }): void {
+  call.send(
+    'error' in result ? { type: rejectedType, data: result.error } : { type: resolvedType, data: result.value },
+  );
 }
 
 /** Replaces `fromCallback`. */

@@ -97,7 +97,7 @@ class Timing {
   now = 0;
   zone = Zone.empty;
   readonly due = new Map<string, { at: number; kind: DeadlineKind }>();
-  #armed = 0;
+  #armedCount = 0;
 
   get soonest(): number {
     return Math.min(...[...this.due.values()].filter(({ kind }) => kind !== 'mark').map(({ at }) => at));
@@ -115,7 +115,7 @@ class Timing {
   }
 
   #arm(ms: number, kind: DeadlineKind): void {
-    const name = `deadline ${this.#armed++}`;
+    const name = `deadline ${this.#armedCount++}`;
     this.due.set(name, { at: this.now + ms, kind });
     this.zone = this.zone.arm(name, ms, kind);
   }

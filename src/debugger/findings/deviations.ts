@@ -4,8 +4,8 @@ export const deviationsRule = 'departures';
 
 /** @returns a finding at the first deviation, with their number; `undefined` without a deviation */
 export function deviationsFinding(deviations: readonly { readonly index: number }[]): Finding | undefined {
-  const [first, last] = [deviations[0]?.index, deviations.at(-1)?.index];
-  if (first === undefined || last === undefined) return undefined;
+  const [first, lastIndex] = [deviations[0]?.index, deviations.at(-1)?.index];
+  if (first === undefined || lastIndex === undefined) return undefined;
   const count = new Set(deviations.map(({ index }) => index)).size;
   return {
     rule: deviationsRule,
@@ -15,7 +15,7 @@ export function deviationsFinding(deviations: readonly { readonly index: number 
         ? '1 message deviates from the sequence diagrams'
         : `${count.toLocaleString('en')} messages deviate from the sequence diagrams, first here`,
     index: first,
-    range: [first, last],
+    range: [first, lastIndex],
     root: first,
   };
 }

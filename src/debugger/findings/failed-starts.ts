@@ -18,8 +18,8 @@ class FailedStartsRun implements RuleRun {
   /** Indexes of the failures since an Envoy was last live. */
   #failures: number[] = [];
   /** Reasons of the first and of the last failure, which often differ. */
-  #first = '';
-  #last = '';
+  #firstReason = '';
+  #lastReason = '';
   #reportedGivenUp = false;
   #tags: StateTags | undefined;
 
@@ -36,8 +36,8 @@ class FailedStartsRun implements RuleRun {
     const failedRecord = failedStart(record);
     if (failedRecord !== undefined) {
       this.#failures.push(index);
-      this.#last = failedRecord;
-      if (this.#failures.length === 1) this.#first = failedRecord;
+      this.#lastReason = failedRecord;
+      if (this.#failures.length === 1) this.#firstReason = failedRecord;
       return undefined;
     }
     if (event.type !== 'epoch.live') return undefined;
@@ -75,12 +75,14 @@ class FailedStartsRun implements RuleRun {
   /** The agent exits without an order to stop. */
   #stop(record: TraceRecord & { kind: 'stop' }, index: number, run: Run): Finding[] | undefined {
     if (!isRootEnd(record, run) || this.#failures.length === 0) return undefined;
-    return [this.#finding('bad', retriesExhaustedSentence(this.#failures.length, this.#last), index, this.#failures)];
+    return [
+      this.#finding('bad', retriesExhaustedSentence(this.#failures.length, this.#lastReason), index, this.#failures),
+    ];
   }
 
   #reasons(): string {
-    const last = `last failure while ${this.#last}`;
-    return this.#first === this.#last ? last : `first failure while ${this.#first}; ${last}`;
+    const lastText = `last failure while ${this.#lastReason}`;
+    return this.#firstReason === this.#lastReason ? lastText : `first failure while ${this.#firstReason}; ${lastText}`;
   }
 
   #finding(weight: Finding['weight'], sentence: string, index: number, failures: readonly number[]): Finding {

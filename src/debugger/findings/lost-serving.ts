@@ -42,13 +42,13 @@ class LostServingRun implements RuleRun {
 
   end(run: Run): Finding[] | undefined {
     const { lostAt, lostIndex } = this.#servingState;
-    const last = run.recordAt(run.length - 1);
-    if (this.#leaves || lostAt === undefined || last === undefined) return undefined;
+    const lastRecord = run.recordAt(run.length - 1);
+    if (this.#leaves || lostAt === undefined || lastRecord === undefined) return undefined;
     return [
       {
         rule: 'lost serving',
         weight: 'bad',
-        sentence: `no Envoy serves in the last ${span(last.t - lostAt)} of the trace`,
+        sentence: `no Envoy serves in the last ${span(lastRecord.t - lostAt)} of the trace`,
         index: lostIndex,
         range: [lostIndex, run.length - 1],
         root: lostIndex,

@@ -15,7 +15,7 @@ export const restartRule: FindingRule = {
 
 class RestartRun implements RuleRun {
   readonly #servingState = new Serving();
-  #stopping = false;
+  #isStopping = false;
   /** The reason of the last planned start; retries keep the reason of the first attempt. */
   #reason = '';
 
@@ -26,8 +26,8 @@ class RestartRun implements RuleRun {
     if (record.kind !== 'event') return undefined;
     const { event } = record;
     if (event.type === 'restart.decided') this.#reason = text(event.reason);
-    if (event.type === 'supervisor.stop' || event.type === 'supervisor.stop-now') this.#stopping = true;
-    if (event.type !== 'serving.began' || typeof event.name !== 'string' || this.#stopping) return undefined;
+    if (event.type === 'supervisor.stop' || event.type === 'supervisor.stop-now') this.#isStopping = true;
+    if (event.type !== 'serving.began' || typeof event.name !== 'string' || this.#isStopping) return undefined;
     const isUnrequested = this.#reason !== '' && !requestedReasons.has(this.#reason);
     const { links } = causeChain(run, index, isUnrequested ? isEnvoyLoss : isRestartOrder);
     const root = links.at(-1);

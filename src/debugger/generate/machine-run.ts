@@ -11,7 +11,7 @@ import {
 } from 'xstate';
 import { messageOf } from '../../runtime/errors.ts';
 import { stateName } from '../../runtime/trace/statechart.ts';
-import { settle } from '../explore/scripted-effect.ts';
+import { settleCall } from '../explore/scripted-effect.ts';
 import { isStandIn } from './stand-ins.ts';
 import type { Expectation, Step } from './suite.ts';
 import { VirtualTimers } from './virtual-timers.ts';
@@ -29,7 +29,7 @@ export class MachineRun {
   readonly #id: string;
   #sentEvents: string[] = [];
   #takenTransitions: AnyTransitionDefinition[] = [];
-  #passed = new Set<AnyStateNode>();
+  #passedNodes = new Set<AnyStateNode>();
   #failure: unknown;
 
   constructor(machine: AnyStateMachine, input: unknown, inspect?: (event: InspectionEvent) => void) {
@@ -74,7 +74,7 @@ export class MachineRun {
 
   /** The active state nodes, and those that the last step entered and left again. */
   get visitedNodes(): readonly AnyStateNode[] {
-    return [...new Set([...this.#passed, ...this.activeNodes])];
+    return [...new Set([...this.#passedNodes, ...this.activeNodes])];
   }
 
   get effects(): readonly string[] {
@@ -107,7 +107,7 @@ export class MachineRun {
   take(step: Step): void {
     this.#sentEvents = [];
     this.#takenTransitions = [];
-    this.#passed = new Set();
+    this.#passedNodes = new Set();
     switch (step.kind) {
       case 'event':
         this.#machine.send(step.event);
@@ -116,10 +116,10 @@ export class MachineRun {
         this.#pass(step.ms);
         break;
       case 'done':
-        settle(this.#effect(step.effect), { value: step.output });
+        settleCall(this.#effect(step.effect), { value: step.output });
         break;
       case 'error':
-        settle(this.#effect(step.effect), { error: new Error(step.message) });
+        settleCall(this.#effect(step.effect), { error: new Error(step.message) });
         break;
     }
   }
@@ -166,7 +166,7 @@ export class MachineRun {
       case '@xstate.microstep':
         if (isSubject(event.actorRef as AnyActorRef)) {
           this.#takenTransitions.push(...event._transitions);
-          for (const node of nodesOf(event.snapshot as AnyMachineSnapshot)) this.#passed.add(node);
+          for (const node of nodesOf(event.snapshot as AnyMachineSnapshot)) this.#passedNodes.add(node);
         }
         break;
       case '@xstate.action': {

@@ -30,9 +30,9 @@ export interface MachineUnderTest {
 /** Starts a machine with stand-ins for its effects, its parent and its peers, which accept every event. */
 export function startMachine(machine: AnyStateMachine, options: { readonly input?: unknown } = {}): MachineUnderTest {
   const run = new MachineRun(withStandIns(machine), options.input);
-  let last = 'start';
+  let lastStepLabel = 'start';
   const runStep = (step: Step): MachineUnderTest => {
-    last = stepLabel(step);
+    lastStepLabel = stepLabel(step);
     run.take(step);
     return test;
   };
@@ -43,8 +43,8 @@ export function startMachine(machine: AnyStateMachine, options: { readonly input
     fails: (effect, message) => runStep({ kind: 'error', effect, message }),
     is(state, sentEvents = []) {
       const runOutcome = run.outcome();
-      expectSame(`${machine.id} after ${last}: state`, state, runOutcome.state);
-      expectSame(`${machine.id} after ${last}: sent`, sentEvents.join(', '), runOutcome.sent.join(', '));
+      expectSame(`${machine.id} after ${lastStepLabel}: state`, state, runOutcome.state);
+      expectSame(`${machine.id} after ${lastStepLabel}: sent`, sentEvents.join(', '), runOutcome.sent.join(', '));
       return test;
     },
   };

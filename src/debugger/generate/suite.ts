@@ -13,14 +13,14 @@ export interface Suite {
   readonly machine: { readonly id: string; readonly source: string; readonly export: string };
   readonly cover: Cover;
   /** The starts of the tests: one, unless samples give several inputs. */
-  readonly starts: readonly Start[];
+  readonly starts: readonly SuiteStart[];
   readonly tests: readonly GeneratedTest[];
   readonly coverage: Coverage;
 }
 
 export type Cover = 'states' | 'transitions' | 'paths';
 
-export interface Start {
+export interface SuiteStart {
   /** Absent if the machine takes no input. */
   readonly input?: unknown;
   readonly expect: Expectation;

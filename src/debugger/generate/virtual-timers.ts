@@ -6,12 +6,15 @@ import type { ArmedTimer } from '../explore/armed-timer.ts';
 /** The timers of one actor system, in virtual time, which passes only by calls of `pass`. */
 export class VirtualTimers {
   #now = 0;
-  #armed: readonly ArmedTimer[] = [];
+  #armedTimers: readonly ArmedTimer[] = [];
 
   /** Replaces the scheduler of the system; must be called before a timer is armed. */
   constructor({ scheduler }: AnyActorRef['system']) {
     scheduler.schedule = (source, target, event, delay, id = '') => {
-      this.#armed = [...this.#armed, { at: this.#now + (delay > 0 ? delay : 0), id, source, target, event }];
+      this.#armedTimers = [
+        ...this.#armedTimers,
+        { at: this.#now + (delay > 0 ? delay : 0), id, source, target, event },
+      ];
     };
     scheduler.cancel = (source, id) => this.#filterTimers((timer) => timer.source !== source || timer.id !== id);
     scheduler.cancelAll = (source) => this.#filterTimers((timer) => timer.source !== source);
@@ -23,15 +26,15 @@ export class VirtualTimers {
 
   /** The timers that fire next, and the time until then. */
   soonest(): { timers: string[]; ms: number } | undefined {
-    if (this.#armed.length === 0) return undefined;
-    const dueAt = Math.min(...this.#armed.map((timer) => timer.at));
-    const dueTimers = this.#armed.filter((timer) => timer.at === dueAt);
+    if (this.#armedTimers.length === 0) return undefined;
+    const dueAt = Math.min(...this.#armedTimers.map((timer) => timer.at));
+    const dueTimers = this.#armedTimers.filter((timer) => timer.at === dueAt);
     return { timers: dueTimers.map(({ event }) => timerName(event.type) ?? event.type), ms: dueAt - this.#now };
   }
 
   /** Every timer with its remaining time, for the configuration key. */
   pending(): string[] {
-    return this.#armed.map(({ at, event }) => `${event.type} ${at - this.#now}`).sort();
+    return this.#armedTimers.map(({ at, event }) => `${event.type} ${at - this.#now}`).sort();
   }
 
   /** Fires due timers, earliest first; timers that are due together fire in the order in which they were armed. */
@@ -39,7 +42,7 @@ export class VirtualTimers {
     const targetTime = this.#now + ms;
     for (let next = this.soonest(); next !== undefined && this.#now + next.ms <= targetTime; next = this.soonest()) {
       this.#now += next.ms;
-      this.#fire(this.#armed.find((timer) => timer.at === this.#now)!);
+      this.#fire(this.#armedTimers.find((timer) => timer.at === this.#now)!);
     }
     this.#now = targetTime;
   }
@@ -50,6 +53,6 @@ export class VirtualTimers {
   }
 
   #filterTimers(shouldKeep: (timer: ArmedTimer) => boolean): void {
-    this.#armed = this.#armed.filter(shouldKeep);
+    this.#armedTimers = this.#armedTimers.filter(shouldKeep);
   }
 }

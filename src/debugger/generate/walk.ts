@@ -73,10 +73,10 @@ class Walker {
   readonly #limits: WalkLimits;
   readonly #configurationsByKey = new Map<string, Mutable>();
   readonly #edges: Edge[] = [];
-  readonly #tried = new Set<string>();
+  readonly #triedEvents = new Set<string>();
   readonly #failures = new Set<string>();
-  #tooMany = false;
-  #tooDeep = false;
+  #hasTooMany = false;
+  #isTooDeep = false;
   #isEnough = false;
 
   constructor(machine: AnyStateMachine, samples: Samples, limits: WalkLimits) {
@@ -96,12 +96,12 @@ class Walker {
       starts,
       configurations: [...this.#configurationsByKey.values()],
       edges: this.#edges,
-      tried: this.#tried,
+      tried: this.#triedEvents,
       failures: [...this.#failures],
       enough: this.#isEnough,
       bounds: [
-        ...(this.#tooMany ? [`stopped after ${configurations} configurations (--limit)`] : []),
-        ...(this.#tooDeep ? [`stopped ${depth} steps after the start (--depth)`] : []),
+        ...(this.#hasTooMany ? [`stopped after ${configurations} configurations (--limit)`] : []),
+        ...(this.#isTooDeep ? [`stopped ${depth} steps after the start (--depth)`] : []),
       ],
     };
   }
@@ -123,7 +123,7 @@ class Walker {
     const reachedConfiguration = this.#reach(configuration);
     const steps = possibleSteps(reachedConfiguration, this.#samples);
     if (steps.length > 0 && configuration.depth >= this.#limits.depth) {
-      this.#tooDeep = true;
+      this.#isTooDeep = true;
       return;
     }
     let run: MachineRun | undefined = reachedConfiguration;
@@ -146,7 +146,7 @@ class Walker {
   #step(from: Mutable, run: MachineRun, step: Step): void {
     const previous = run.outcome().state;
     const type = eventTypeOf(step);
-    for (const node of run.activeNodes) this.#tried.add(`${node.id} ${type}`);
+    for (const node of run.activeNodes) this.#triedEvents.add(`${node.id} ${type}`);
     run.take(step);
     if (run.failure !== undefined) {
       this.#failures.add(`in ${previous}, ${stepLabel(step)}: ${run.failure}`);
@@ -155,7 +155,7 @@ class Walker {
     const key = configurationKey(run, this.#samples, from.start);
     const existing = this.#configurationsByKey.get(key);
     if (existing === undefined && this.#configurationsByKey.size >= this.#limits.configurations) {
-      this.#tooMany = true;
+      this.#hasTooMany = true;
       return;
     }
     const takenTransitions = [...run.taken];

@@ -11,8 +11,15 @@ import { TraceLineReader } from '../trace/trace-line.ts';
 import { clockOffset } from './clock-offset.ts';
 import { describePlacement, mergeTraces, type ProgramTrace } from './merge-traces.ts';
 
-type At = TraceBody & { readonly t: number };
-const event = (t: number, from: string, to: string, type: string, extraFields: object = {}, cause?: number): At => ({
+type TimedBody = TraceBody & { readonly t: number };
+const event = (
+  t: number,
+  from: string,
+  to: string,
+  type: string,
+  extraFields: object = {},
+  cause?: number,
+): TimedBody => ({
   kind: 'event',
   from,
   to,
@@ -22,7 +29,7 @@ const event = (t: number, from: string, to: string, type: string, extraFields: o
 });
 
 /** A program whose clock is `clockMs` ahead. */
-function program(label: string, machine: Statechart, bodies: readonly At[], clockMs = 0): ProgramTrace {
+function program(label: string, machine: Statechart, bodies: readonly TimedBody[], clockMs = 0): ProgramTrace {
   return {
     label,
     header: headerWith({ program: label, startedAt: new Date(1_000_000 + clockMs).toISOString(), machines: [machine] }),

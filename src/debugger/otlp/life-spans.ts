@@ -1,5 +1,5 @@
 import type { RecordedRun } from '../trace/record-list.ts';
-import { unfinished } from './restart-spans.ts';
+import { unfinishedMark } from './restart-spans.ts';
 import type { OtlpSpan } from './span.ts';
 
 /** Maximum exported states of one root actor; further ones are omitted. */
@@ -20,7 +20,7 @@ export function lifeSpans({ records }: RecordedRun): OtlpSpan[] {
     const life = lives.get(actor.split('/')[0]!);
     if (state === undefined || life === undefined || ++life.states > maxStates) return;
     const key = `${life.states}`;
-    const attributes = { 'chartpilot.actor': actor, ...(!isOver && unfinished) };
+    const attributes = { 'chartpilot.actor': actor, ...(!isOver && unfinishedMark) };
     spans.push({ trace: life.trace, key, parent: '', name: state.name, from: state.from, to, attributes });
   };
   const end_ = (actor: string, to: number, error: string | undefined, isOver: boolean): void => {
@@ -28,7 +28,7 @@ export function lifeSpans({ records }: RecordedRun): OtlpSpan[] {
     const life = lives.get(actor);
     if (life === undefined) return;
     lives.delete(actor);
-    const attributes = { 'chartpilot.actor': actor, 'chartpilot.trace.seq': life.seq, ...(!isOver && unfinished) };
+    const attributes = { 'chartpilot.actor': actor, 'chartpilot.trace.seq': life.seq, ...(!isOver && unfinishedMark) };
     const root = { trace: life.trace, key: '', name: actor, from: life.from, to, attributes };
     spans.push(error === undefined ? root : { ...root, error });
   };

@@ -15,13 +15,20 @@ import { sendOtlp } from './send-otlp.ts';
 import type { OtlpSpan } from './span.ts';
 
 const stored = join(import.meta.dirname, '../../../test/fixtures/traces-of-versions');
-type At = TraceBody & { readonly t: number };
+type TimedBody = TraceBody & { readonly t: number };
 
-function runOf(bodies: readonly At[], isForeign = false) {
+function runOf(bodies: readonly TimedBody[], isForeign = false) {
   const records = bodies.map((body, i) => ({ seq: i + 1, ...body }) as TraceRecord);
   return new RecordedRun(headerWith({ program: 'pilot-agent', ...(isForeign && { foreign: isForeign }) }), records);
 }
-const event = (t: number, from: string, to: string, type: string, extraFields: object = {}, cause?: number): At => ({
+const event = (
+  t: number,
+  from: string,
+  to: string,
+  type: string,
+  extraFields: object = {},
+  cause?: number,
+): TimedBody => ({
   kind: 'event',
   from,
   to,
@@ -29,14 +36,14 @@ const event = (t: number, from: string, to: string, type: string, extraFields: o
   t,
   ...(cause !== undefined && { cause }),
 });
-const spawn = (t: number, actor: string, cause?: number): At => ({
+const spawn = (t: number, actor: string, cause?: number): TimedBody => ({
   kind: 'spawn',
   actor,
   t,
   ...(actor.includes('/') && { parent: actor.split('/')[0]! }),
   ...(cause !== undefined && { cause }),
 });
-const stop = (t: number, actor: string, error?: string): At => ({
+const stop = (t: number, actor: string, error?: string): TimedBody => ({
   kind: 'stop',
   actor,
   status: error === undefined ? 'done' : 'error',
@@ -47,7 +54,7 @@ const summarize = (spans: readonly OtlpSpan[]): unknown[] =>
   spans.map(({ name, from, to, error }) => [name, from, to, ...(error === undefined ? [] : [error])]);
 
 /** A certificate changed at 100, epoch 1 is live at 190, and epoch 0 has exited at 400. */
-const restart: readonly At[] = [
+const restart: readonly TimedBody[] = [
   event(100, 'outside', 'supervisor', 'signal.received', { signal: 'SIGHUP' }),
   spawn(110, 'epoch-1', 1),
   spawn(111, 'epoch-1/prepare', 2),
@@ -132,7 +139,7 @@ test('the export of a push has spans for waiting, building, and each group of pr
 });
 
 test('the export of a foreign program has a trace for each root actor, with a span for each state', () => {
-  const to = (t: number, actor: string, state: string): At => ({
+  const to = (t: number, actor: string, state: string): TimedBody => ({
     kind: 'transition',
     actor,
     from: '',

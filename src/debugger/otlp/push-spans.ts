@@ -1,7 +1,7 @@
 import { text } from '../../runtime/findings/words.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import type { RecordedRun } from '../trace/record-list.ts';
-import { unfinished } from './restart-spans.ts';
+import { unfinishedMark } from './restart-spans.ts';
 import type { AttributeValue, OtlpSpan } from './span.ts';
 
 interface Group {
@@ -41,8 +41,8 @@ export function pushSpans({ records }: RecordedRun): OtlpSpan[] {
     if (record.kind !== 'event') continue;
     if (record.event.type === 'push.request') requestedAt ??= record.t;
     if (record.event.type === 'clients.push') {
-      const { from = record.t, to = record.t, requestedAt: since = record.t } = building ?? {};
-      all.push(beginPush(record, since, { from, to }));
+      const { from = record.t, to = record.t, requestedAt: requestTime = record.t } = building ?? {};
+      all.push(beginPush(record, requestTime, { from, to }));
       building = undefined;
     }
     followPush(record, all);
@@ -118,7 +118,7 @@ function spansOf({ trace, from, build, attributes, groups, more }: Push, end: nu
         { from: group.from, to: group.to ?? end },
         {
           'chartpilot.push.proxies': group.proxies,
-          ...(group.to === undefined && unfinished),
+          ...(group.to === undefined && unfinishedMark),
         },
       ),
     ),

@@ -162,7 +162,7 @@ function spansOf({ trace, how, from, attributes, phases, error }: Restart, end: 
     name: how,
     from,
     to: Math.max(from, ...phaseEnds),
-    attributes: { ...attributes, ...(phases.some(({ to }) => to === undefined) && unfinished) },
+    attributes: { ...attributes, ...(phases.some(({ to }) => to === undefined) && unfinishedMark) },
     ...(error !== undefined && { error }),
   };
   return [
@@ -174,7 +174,7 @@ function spansOf({ trace, how, from, attributes, phases, error }: Restart, end: 
         key: `${i} ${phaseFields.key}`,
         parent: '',
         to: Math.max(phaseFields.from, to ?? end),
-        attributes: { ...phaseFields.attributes, ...(to === undefined && unfinished) },
+        attributes: { ...phaseFields.attributes, ...(to === undefined && unfinishedMark) },
         ...(reason !== undefined && { error: reason }),
       }),
     ),
@@ -182,4 +182,4 @@ function spansOf({ trace, how, from, attributes, phases, error }: Restart, end: 
 }
 
 /** Marks a span whose end is not in the trace; OTLP requires an end. */
-export const unfinished = { 'chartpilot.unfinished': true };
+export const unfinishedMark = { 'chartpilot.unfinished': true };

@@ -11,7 +11,7 @@ export class SendQueue {
   readonly #options: SendOptions;
   readonly #report: (problem: string) => void;
   readonly #waitingRequests: object[] = [];
-  #sending: Promise<void> | undefined;
+  #pendingSend: Promise<void> | undefined;
   #lastProblem: string | undefined;
   lost = 0;
 
@@ -32,12 +32,12 @@ export class SendQueue {
       this.lost++;
     }
     this.#waitingRequests.push(request);
-    this.#sending ??= this.#sendAll();
+    this.#pendingSend ??= this.#sendAll();
   }
 
   /** Resolves when all requests are sent or have failed; after `limitMs` the waiting requests are lost. */
   async end(limitMs: number): Promise<void> {
-    await Promise.race([this.#sending, sleep(limitMs, undefined, { ref: false })]);
+    await Promise.race([this.#pendingSend, sleep(limitMs, undefined, { ref: false })]);
     this.lost += this.#waitingRequests.length;
     this.#waitingRequests.length = 0;
   }
@@ -51,7 +51,7 @@ export class SendQueue {
         this.#note(messageOf(error));
       }
     }
-    this.#sending = undefined;
+    this.#pendingSend = undefined;
   }
 
   #note(problem: string | undefined): void {

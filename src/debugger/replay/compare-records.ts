@@ -8,8 +8,8 @@ const cutText = /… \(\d+ characters\)$/;
 
 /** The original length of a truncated list, from its last item; `undefined` for a complete list. */
 export function lengthBeforeCut(list: readonly unknown[]): number | undefined {
-  const last = list.at(-1);
-  const [, length] = (typeof last === 'string' && cutList.exec(last)) || [];
+  const lastItem = list.at(-1);
+  const [, length] = (typeof lastItem === 'string' && cutList.exec(lastItem)) || [];
   return length === undefined ? undefined : Number(length);
 }
 

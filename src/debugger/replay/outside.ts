@@ -43,7 +43,7 @@ export class Outside {
     switch (record.kind) {
       case 'spawn':
         if (record.parent !== undefined) return undefined;
-        this.#actors.createRoot(record.actor, this.#recording.machineOf(record), this.#restored(record, 'input'));
+        this.#actors.createRoot(record.actor, this.#recording.machineOf(record), this.#restoreValue(record, 'input'));
         return undefined;
       case 'event':
         return this.#giveEvent(record);
@@ -103,7 +103,7 @@ export class Outside {
       return undefined;
     }
     if (from !== undefined && from.getSnapshot().status !== 'active') return `actor ${record.from} has stopped`;
-    const event = this.#restored(record, 'event') as { type: string };
+    const event = this.#restoreValue(record, 'event') as { type: string };
     this.#actors.deliver(record.from, to, this.#withError(event));
     return undefined;
   }
@@ -124,7 +124,7 @@ export class Outside {
     }
     if (!this.#actors.isEffect(actor)) return undefined;
     if (actor.getSnapshot().status !== 'active') return `actor ${record.actor} has stopped`;
-    if (record.status === 'done') this.#actors.settle(actor, { value: this.#restored(record, 'output') });
+    if (record.status === 'done') this.#actors.settle(actor, { value: this.#restoreValue(record, 'output') });
     else this.#actors.settle(actor, this.#rejection(record, recordIndex));
     return undefined;
   }
@@ -147,7 +147,7 @@ export class Outside {
     return actor !== undefined && !this.#actors.isEffect(actor);
   }
 
-  #restored(record: TraceRecord, field: 'input' | 'event' | 'output'): unknown {
+  #restoreValue(record: TraceRecord, field: 'input' | 'event' | 'output'): unknown {
     const { [field]: value } = record as unknown as Record<string, unknown>;
     return completedValue(value, (path) => {
       this.#warn(`record ${record.seq}: /${field}${path} is truncated in the trace`);

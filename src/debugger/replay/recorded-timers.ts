@@ -5,7 +5,7 @@ import type { ArmedTimer } from '../explore/armed-timer.ts';
 
 /** The timers of the replayed actors, which fire only as recorded. */
 export class RecordedTimers {
-  readonly #armed = new Map<AnyActorRef, ArmedTimer[]>();
+  readonly #armedTimers = new Map<AnyActorRef, ArmedTimer[]>();
   readonly #now: () => number;
 
   constructor(now: () => number) {
@@ -16,10 +16,10 @@ export class RecordedTimers {
   takeOver({ scheduler }: AnyActorRef['system']): void {
     scheduler.schedule = (source, target, event, delay, id = '') => {
       const timer = { at: this.#now() + Math.max(0, delay), id, source, target, event };
-      this.#armed.set(source, [...(this.#armed.get(source) ?? []), timer]);
+      this.#armedTimers.set(source, [...(this.#armedTimers.get(source) ?? []), timer]);
     };
     scheduler.cancel = (source, id) => this.#filterTimers(source, (timer) => timer.id !== id);
-    scheduler.cancelAll = (source) => this.#armed.delete(source);
+    scheduler.cancelAll = (source) => this.#armedTimers.delete(source);
   }
 
   /** Fires a named delay of an actor. @returns whether it was armed */
@@ -34,7 +34,7 @@ export class RecordedTimers {
 
   /** Fires the matching timer that is due first. */
   #fire(source: AnyActorRef, isMeant: (timer: ArmedTimer) => boolean): boolean {
-    const armed = (this.#armed.get(source) ?? []).filter(isMeant);
+    const armed = (this.#armedTimers.get(source) ?? []).filter(isMeant);
     const [first, ...otherTimers] = armed;
     if (first === undefined) return false;
     const nextTimer = otherTimers.reduce((soonest, timer) => (timer.at < soonest.at ? timer : soonest), first);
@@ -44,8 +44,8 @@ export class RecordedTimers {
   }
 
   #filterTimers(source: AnyActorRef, shouldKeep: (timer: ArmedTimer) => boolean): void {
-    const remainingTimers = (this.#armed.get(source) ?? []).filter(shouldKeep);
-    if (remainingTimers.length > 0) this.#armed.set(source, remainingTimers);
-    else this.#armed.delete(source);
+    const remainingTimers = (this.#armedTimers.get(source) ?? []).filter(shouldKeep);
+    if (remainingTimers.length > 0) this.#armedTimers.set(source, remainingTimers);
+    else this.#armedTimers.delete(source);
   }
 }

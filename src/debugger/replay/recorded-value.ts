@@ -27,6 +27,6 @@ export function completedValue(value: unknown, onCut: (path: string) => void, pa
 
 /** An item of the same kind as the others, because a machine reads fields of its items. */
 function standIn(items: readonly unknown[], i: number): unknown {
-  const last = items.at(-1);
-  return typeof last === 'object' && last !== null ? structuredClone(last) : `missing ${i + 1}`;
+  const lastItem = items.at(-1);
+  return typeof lastItem === 'object' && lastItem !== null ? structuredClone(lastItem) : `missing ${i + 1}`;
 }

@@ -70,7 +70,7 @@ class Replay {
   #index = 0;
   /** Index of the last record that was sent to the machines. */
   #lastGivenIndex = -1;
-  #compared = 0;
+  #comparedCount = 0;
   #now = 0;
   #difference: Difference | undefined;
   readonly #warnings: string[] = [];
@@ -104,14 +104,14 @@ class Replay {
     this.#skip();
     while (this.#index < records.length && this.#difference === undefined) {
       const index = this.#index;
-      const reason = this.#lastGivenIndex === index ? 'the effect is still running' : this.#give(index);
+      const reason = this.#lastGivenIndex === index ? 'the effect is still running' : this.#sendRecord(index);
       if (this.#index === index && this.#difference === undefined) {
         this.#differ({ recorded: records[index]!, ...(reason !== undefined && { why: reason }) });
       }
     }
     return {
       records: records.length,
-      compared: this.#compared,
+      compared: this.#comparedCount,
       ...(this.#difference !== undefined && { difference: this.#difference }),
       warnings: [...notes, ...this.#warnings],
     };
@@ -142,7 +142,7 @@ class Replay {
       });
   }
 
-  #give(index: number): string | undefined {
+  #sendRecord(index: number): string | undefined {
     this.#now = this.#recording.records[index]!.t;
     // The start may produce this record immediately.
     if (this.#outside.startRootBefore(index) && this.#index !== index) return undefined;
@@ -153,7 +153,7 @@ class Replay {
   }
 
   #goOn(): void {
-    this.#compared++;
+    this.#comparedCount++;
     this.#index++;
     this.#skip();
   }
@@ -186,7 +186,7 @@ class Replay {
     ) {
       const index = this.#index;
       if (!this.#outside.isOutsideAction(index) || this.#outside.isRepeatedByEffect(index)) return;
-      this.#give(index);
+      this.#sendRecord(index);
       if (this.#index === index) return;
     }
   }

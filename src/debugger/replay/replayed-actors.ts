@@ -13,7 +13,7 @@ import { relay } from '../../runtime/actors/relay-event.ts';
 import { actorName } from '../../runtime/trace/known-actors.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
 import { isMachine } from '../../runtime/trace/statechart.ts';
-import { settle } from '../explore/scripted-effect.ts';
+import { settleCall } from '../explore/scripted-effect.ts';
 import { RecordedTimers } from './recorded-timers.ts';
 import { replayedEffect, replayedReducer } from './replayed-effect.ts';
 
@@ -38,9 +38,9 @@ export class ReplayedActors {
   readonly #actors = new Map<string, AnyActorRef>();
   readonly #effects = new WeakSet<AnyActorRef>();
   readonly #startedEffects = new WeakSet<AnyActorRef>();
-  readonly #stopping = new WeakSet<AnyActorRef>();
+  readonly #stoppingActors = new WeakSet<AnyActorRef>();
   /** Created machine roots that have not been started: events for them are queued. */
-  readonly #unstarted = new Set<AnyActorRef>();
+  readonly #unstartedRoots = new Set<AnyActorRef>();
   readonly #effect: AnyActorLogic;
   readonly #reducer: AnyActorLogic;
 
@@ -84,25 +84,25 @@ export class ReplayedActors {
     root.subscribe({ error: () => {} });
     this.#timers.takeOver(root.system);
     if (machine === undefined) root.start();
-    else this.#unstarted.add(root);
+    else this.#unstartedRoots.add(root);
   }
 
   /** The root of an actor (possibly the actor itself), if it has not been started. */
   unstartedRootOf(name: string): AnyActorRef | undefined {
-    if (this.#unstarted.size === 0) return undefined;
+    if (this.#unstartedRoots.size === 0) return undefined;
     let actor = this.#actors.get(name);
     while (actor?._parent !== undefined) actor = actor._parent;
-    return actor !== undefined && this.#unstarted.has(actor) ? actor : undefined;
+    return actor !== undefined && this.#unstartedRoots.has(actor) ? actor : undefined;
   }
 
   startRoot(root: AnyActorRef): void {
-    this.#unstarted.delete(root);
+    this.#unstartedRoots.delete(root);
     root.start();
   }
 
   stopRoot(root: AnyActorRef): void {
-    if (this.#stopping.has(root)) return;
-    this.#stopping.add(root);
+    if (this.#stoppingActors.has(root)) return;
+    this.#stoppingActors.add(root);
     (root as AnyActorRef & { stop(): void }).stop();
   }
 
@@ -120,7 +120,7 @@ export class ReplayedActors {
   }
 
   settle(effect: AnyActorRef, result: { value: unknown } | { error: unknown }): void {
-    settle(effect, result as { value: unknown } | { error: Error });
+    settleCall(effect, result as { value: unknown } | { error: Error });
   }
 
   /** A placeholder for an actor that is only recorded as a sender. */

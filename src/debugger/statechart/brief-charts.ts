@@ -3,7 +3,7 @@
  * Labels of arrows are in their titles.
  */
 import type { Statechart } from '../../runtime/trace/statechart.ts';
-import { lineWidth, nameFont, stateName, type TextLine, textFont, words, wrap } from './chart-text.ts';
+import { lineWidth, nameFont, splitWords, stateName, type TextLine, textFont, wrap } from './chart-text.ts';
 import type { ChartConnection } from './connections.ts';
 import { type FoldedStatechart, foldStatechart, longRow, siblingsOf } from './fold-statechart.ts';
 import { layoutOnScreen } from './layout.ts';
@@ -97,7 +97,7 @@ async function drawBrief(wholeChart: Statechart, folded: FoldedStatechart): Prom
 
 /** The name, and the number of hidden inner states. */
 function briefHeader({ chart, numbers, leftOut }: FoldedStatechart, stateIndex: number): StateHeader {
-  const name = wrap(words('name', stateName(chart, chart.states[stateIndex]!)), maxNameWidth, nameFont);
+  const name = wrap(splitWords('name', stateName(chart, chart.states[stateIndex]!)), maxNameWidth, nameFont);
   const bottom = margin + name.length * nameHeight;
   const count = numbers[stateIndex] === undefined ? 0 : leftOut[stateIndex]!;
   // A single text, so that the visible text of a partly hidden box is a part of its name.

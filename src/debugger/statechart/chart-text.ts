@@ -3,12 +3,12 @@ import { type Font, textWidth } from './text-width.ts';
 
 export type WordRole = 'name' | 'keyword' | 'event' | 'timer' | 'guard' | 'action';
 
-export interface Word {
+export interface ChartWord {
   readonly text: string;
   readonly role: WordRole;
 }
 
-export type TextLine = readonly Word[];
+export type TextLine = readonly ChartWord[];
 
 export const nameFont: Font = { size: 13, bold: true };
 export const textFont: Font = { size: 12 };
@@ -26,42 +26,42 @@ export function isIgnored({ targets, actions = [] }: StatechartTransition): bool
 }
 
 /** The trigger of a transition, such as `config.changed`, `after backoff` or `repair done`; empty for `always`. */
-function triggerWords(chart: Statechart, transition: StatechartTransition): Word[] {
+function triggerWords(chart: Statechart, transition: StatechartTransition): ChartWord[] {
   const { kind, on } = transition;
   if (kind === 'event') return [{ text: on === '*' ? 'any event' : on, role: 'event' }];
-  if (kind === 'timer') return words('timer', `after ${delayInWords(on)}`);
+  if (kind === 'timer') return splitWords('timer', `after ${delayInWords(on)}`);
   if (kind === 'always') return [];
   const outcomeText = kind === 'done' ? 'done' : 'failed';
-  if (on === '*') return words('event', `any actor ${outcomeText}`);
+  if (on === '*') return splitWords('event', `any actor ${outcomeText}`);
   const isStateEvent = on === chart.id || on.startsWith(`${chart.id}.`);
-  return words('event', isStateEvent ? outcomeText : `${on} ${outcomeText}`);
+  return splitWords('event', isStateEvent ? outcomeText : `${on} ${outcomeText}`);
 }
 
 /** The label of an arrow: `config.changed [isNews]`. Its actions are in its title. */
-export function transitionWords(chart: Statechart, transition: StatechartTransition): Word[] {
+export function transitionWords(chart: Statechart, transition: StatechartTransition): ChartWord[] {
   const trigger = triggerWords(chart, transition);
-  if (transition.guard !== undefined) return [...trigger, ...words('guard', `[${transition.guard}]`)];
-  return trigger.length > 0 ? trigger : words('guard', '[otherwise]');
+  if (transition.guard !== undefined) return [...trigger, ...splitWords('guard', `[${transition.guard}]`)];
+  return trigger.length > 0 ? trigger : splitWords('guard', '[otherwise]');
 }
 
 /** A transition without target: `epoch.exited / removeEpoch`. */
-export function internalWords(chart: Statechart, transition: StatechartTransition): Word[] {
+export function internalWords(chart: Statechart, transition: StatechartTransition): ChartWord[] {
   return [...transitionWords(chart, transition), ...actionWords('/', transition.actions ?? [])];
 }
 
-export function entryWords({ entry = [] }: StatechartState): Word[] {
+export function entryWords({ entry = [] }: StatechartState): ChartWord[] {
   return entry.length === 0 ? [] : actionWords('entry /', entry);
 }
 
-export function exitWords({ exit = [] }: StatechartState): Word[] {
+export function exitWords({ exit = [] }: StatechartState): ChartWord[] {
   return exit.length === 0 ? [] : actionWords('exit /', exit);
 }
 
 /** `runs repair`; with the name of the logic if that differs: `runs context (buildContext)`. */
-export function invokeWords({ invoke = [] }: StatechartState): Word[][] {
+export function invokeWords({ invoke = [] }: StatechartState): ChartWord[][] {
   return invoke.map(({ id, src }) => {
     const hasSameName = src === 'in place' || normalizedName(src) === normalizedName(id);
-    return [...words('keyword', 'runs'), ...words('event', hasSameName ? id : `${id} (${src})`)];
+    return [...splitWords('keyword', 'runs'), ...splitWords('event', hasSameName ? id : `${id} (${src})`)];
   });
 }
 
@@ -82,15 +82,15 @@ export function transitionTitle(chart: Statechart, number: number): string {
 }
 
 /** Wraps words into lines of at most this width, unless a single word is wider. */
-export function wrap(text: readonly Word[], maxWidth: number, font: Font): TextLine[] {
+export function wrap(text: readonly ChartWord[], maxWidth: number, font: Font): TextLine[] {
   const space = textWidth(' ', font);
-  const lines: Word[][] = [];
+  const lines: ChartWord[][] = [];
   let width = 0;
   for (const part of text) {
     const wordWidth = textWidth(part.text, font);
-    const last = lines.at(-1);
-    if (last !== undefined && width + space + wordWidth <= maxWidth) {
-      last.push(part);
+    const lastLine = lines.at(-1);
+    if (lastLine !== undefined && width + space + wordWidth <= maxWidth) {
+      lastLine.push(part);
       width += space + wordWidth;
     } else {
       lines.push([part]);
@@ -104,12 +104,12 @@ export function lineWidth(line: TextLine, font: Font): number {
   return textWidth(line.map(({ text }) => text).join(' '), font);
 }
 
-export function words(role: WordRole, text: string): Word[] {
+export function splitWords(role: WordRole, text: string): ChartWord[] {
   return text.split(' ').map((segment) => ({ text: segment, role }));
 }
 
-function actionWords(prefix: string, actions: readonly string[]): Word[] {
-  return actions.length === 0 ? [] : [...words('keyword', prefix), ...words('action', actions.join(', '))];
+function actionWords(prefix: string, actions: readonly string[]): ChartWord[] {
+  return actions.length === 0 ? [] : [...splitWords('keyword', prefix), ...splitWords('action', actions.join(', '))];
 }
 
 /** An unnamed delay is named by its milliseconds. */

@@ -1,6 +1,7 @@
 /** Formats a statechart as a mermaid `stateDiagram-v2`, for issues, wikis and READMEs. */
 import type { Statechart, StatechartTransition } from '../../runtime/trace/statechart.ts';
 import {
+  type ChartWord,
   entryWords,
   exitWords,
   internalWords,
@@ -8,7 +9,6 @@ import {
   isIgnored,
   stateName,
   transitionWords,
-  type Word,
 } from './chart-text.ts';
 import { ancestorsOf } from './connections.ts';
 
@@ -111,7 +111,7 @@ function idOf(chart: Statechart, number: number): string {
   return `s${number}_${(path || chart.id).replaceAll(/\W+/g, '_')}`;
 }
 
-function sentence(sentenceWords: readonly Word[]): string {
+function sentence(sentenceWords: readonly ChartWord[]): string {
   return sentenceWords.map(({ text }) => text).join(' ');
 }
 

@@ -1,5 +1,6 @@
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 import {
+  type ChartWord,
   entryWords,
   exitWords,
   internalWords,
@@ -7,11 +8,10 @@ import {
   isIgnored,
   lineWidth,
   nameFont,
+  splitWords,
   stateName,
   type TextLine,
   textFont,
-  type Word,
-  words,
   wrap,
 } from './chart-text.ts';
 
@@ -40,7 +40,7 @@ export function stateHeader(chart: Statechart, number: number): StateHeader {
   const state = chart.states[number]!;
   const isParent = chart.states.some(({ parent }) => parent === number);
   const width = isParent ? maxWidth.parent : maxWidth.leaf;
-  const name = wrap(words('name', stateName(chart, state)), width, nameFont);
+  const name = wrap(splitWords('name', stateName(chart, state)), width, nameFont);
   const bottom = margin + name.length * nameHeight;
   const rows: HeaderRow[] = [];
   let y = bottom + gapBelowName;
@@ -61,7 +61,7 @@ export function stateHeader(chart: Statechart, number: number): StateHeader {
   };
 }
 
-function rowTexts(chart: Statechart, number: number): { text: readonly Word[]; transition?: number }[] {
+function rowTexts(chart: Statechart, number: number): { text: readonly ChartWord[]; transition?: number }[] {
   const state = chart.states[number]!;
   const internal = chart.transitions.flatMap((transition, index) =>
     transition.source === number && transition.targets.length === 0 && !isIgnored(transition)

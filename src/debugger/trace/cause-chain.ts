@@ -106,10 +106,10 @@ function causeOfEffectAction(list: RecordList, effect: string, index: number): C
   const owner = ownerOf(effect);
   const reachedIndex = list.lastIndexAbout(effect, reaching, index);
   const isEntered = ({ from }: TraceRecord & { kind: 'transition' }): boolean => from !== '';
-  const since = (reachedIndex ?? -1) + 1;
+  const searchStart = (reachedIndex ?? -1) + 1;
   const isFromOther = ({ from }: TraceRecord & { kind: 'event' }): boolean => !from.startsWith(`${owner}/`);
-  const orderIndex = owner === undefined ? undefined : findLast(list, owner, 'event', index, isFromOther, since);
-  const entered = owner === undefined ? undefined : findLast(list, owner, 'transition', index, isEntered, since);
+  const orderIndex = owner === undefined ? undefined : findLast(list, owner, 'event', index, isFromOther, searchStart);
+  const entered = owner === undefined ? undefined : findLast(list, owner, 'transition', index, isEntered, searchStart);
   if (orderIndex !== undefined && orderIndex > (entered ?? -1)) return linkAt(list, orderIndex, 'owner-told');
   if (entered === undefined) return linkAt(list, reachedIndex, 'told');
   // An event that the owner sent to the effect during that transition is more specific than the state.

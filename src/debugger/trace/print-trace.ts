@@ -28,10 +28,13 @@ export function formatCauses(record: TraceRecord, { links, origin }: CauseChain,
       previousRecord = link.record;
       return `${formatPosition(link.record, options)}  ← ${visibleLine(`${step}${recordText(link.record)}`)}`;
     });
-    const last = chainPart.repetitions.at(-1);
-    if (last === undefined) return lines;
-    previousRecord = last.record;
-    return [...lines, `${margin}  … and ${chainPart.times - 1} × the same before, back to ${last.record.seq}`];
+    const lastRepetition = chainPart.repetitions.at(-1);
+    if (lastRepetition === undefined) return lines;
+    previousRecord = lastRepetition.record;
+    return [
+      ...lines,
+      `${margin}  … and ${chainPart.times - 1} × the same before, back to ${lastRepetition.record.seq}`,
+    ];
   });
   return [
     `${formatPosition(record, options)}  ${visibleLine(recordText(record))}`,

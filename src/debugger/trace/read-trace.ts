@@ -70,11 +70,11 @@ export async function openTrace(path: string): Promise<TraceReading> {
 }
 
 async function* inOrder(traceParts: readonly TraceFilePart[]): AsyncGenerator<TraceRecord> {
-  let last: number | undefined;
+  let lastSeq: number | undefined;
   try {
     for (const tracePart of traceParts) {
-      for await (const record of tracePart.records(last)) {
-        last = record.seq;
+      for await (const record of tracePart.records(lastSeq)) {
+        lastSeq = record.seq;
         yield record;
       }
     }

@@ -69,10 +69,10 @@ export class RecordedRun extends RecordArray {
  */
 export function firstIndex(length: number, isBehind: (index: number) => boolean): number {
   let lowIndex = 0;
-  let high = length;
-  while (lowIndex < high) {
-    const middle = (lowIndex + high) >>> 1;
-    if (isBehind(middle)) high = middle;
+  let highIndex = length;
+  while (lowIndex < highIndex) {
+    const middle = (lowIndex + highIndex) >>> 1;
+    if (isBehind(middle)) highIndex = middle;
     else lowIndex = middle + 1;
   }
   return lowIndex;

@@ -70,13 +70,13 @@ async function whyText(
   const list = await readRecords(records, seq);
   const index = list.indexOf(seq);
   if (index === undefined) {
-    const [first, last] = [list.recordAt(0), list.recordAt(list.length - 1)];
+    const [first, lastRecord] = [list.recordAt(0), list.recordAt(list.length - 1)];
     const hasMatch =
       first === undefined
         ? 'has none'
-        : last!.seq > seq
+        : lastRecord!.seq > seq
           ? `starts with ${first.seq}`
-          : `has ${first.seq} to ${last!.seq}`;
+          : `has ${first.seq} to ${lastRecord!.seq}`;
     throw new ChartpilotError('FLAG_INVALID', `--why ${seq}: no such record; ${path} ${hasMatch}`, {
       fields: { path: '--why', got: String(seq) },
     });

@@ -47,7 +47,7 @@ export class TraceFilePart {
    * @param afterSeq number of the last record of the previous part, if there is one
    */
   async *records(afterSeq?: number): AsyncGenerator<TraceRecord> {
-    let last = afterSeq ?? 0;
+    let lastSeq = afterSeq ?? 0;
     let incompleteLine: { line: number; why: string } | undefined;
     for await (const { text, whole } of this.#lineSource) {
       this.#lineNumber++;
@@ -65,13 +65,13 @@ export class TraceFilePart {
         if (!isSameRun(this.header, line)) throw this.invalid('second header: another run starts here; split the file');
         continue;
       }
-      if (line.seq <= last) throw this.invalid(`records out of order: record ${line.seq} follows record ${last}`);
+      if (line.seq <= lastSeq) throw this.invalid(`records out of order: record ${line.seq} follows record ${lastSeq}`);
       if (incompleteLine !== undefined) {
-        if (line.seq === last + 1) throw this.invalid(incompleteLine.why, incompleteLine.line);
+        if (line.seq === lastSeq + 1) throw this.invalid(incompleteLine.why, incompleteLine.line);
         this.#leaveOut(incompleteLine.line);
         incompleteLine = undefined;
       }
-      last = line.seq;
+      lastSeq = line.seq;
       yield line;
     }
     if (incompleteLine !== undefined) this.#leaveOut(incompleteLine.line);

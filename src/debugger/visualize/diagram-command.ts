@@ -10,7 +10,7 @@ import { formatMermaid } from '../statechart/mermaid.ts';
 import { findMachine, namedMachines } from '../statechart/named-machines.ts';
 import { openTrace } from '../trace/read-trace.ts';
 import { writeOutput } from '../write-output.ts';
-import { drawOne } from './drawing-thread.ts';
+import { drawOutput } from './drawing-thread.ts';
 import { memorySource } from './memory-source.ts';
 import { type ServePageOptions, servePage } from './serve-page.ts';
 
@@ -101,7 +101,7 @@ async function textOf(chart: Statechart, format: DiagramCommandOptions['format']
 
 /** Draws a machine of a trace, which is untrusted, in a thread with limits. */
 async function textApart(chart: Statechart, format: DiagramCommandOptions['format']): Promise<string> {
-  return format === 'json' ? textOf(chart, format) : visibleText(await drawOne(format, chart));
+  return format === 'json' ? textOf(chart, format) : visibleText(await drawOutput(format, chart));
 }
 
 /** A trace without events: one actor of each machine exists and has not started. */

@@ -4,13 +4,13 @@ import { header } from '../../../test/fixtures/traces.ts';
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 import { formatMermaid } from '../statechart/mermaid.ts';
 import { drawMachine } from './draw-machine.ts';
-import { DrawingThread, drawingLimits, drawOne } from './drawing-thread.ts';
+import { DrawingThread, drawingLimits, drawOutput } from './drawing-thread.ts';
 
 const light = header.machines[0]!;
 
 test('DrawingThread draws the same charts as a direct call', async () => {
-  expect(await drawOne('pictures', light)).toEqual(await drawMachine(light));
-  expect(await drawOne('mermaid', light)).toBe(formatMermaid(light));
+  expect(await drawOutput('pictures', light)).toEqual(await drawMachine(light));
+  expect(await drawOutput('mermaid', light)).toBe(formatMermaid(light));
 });
 
 test('DrawingThread stops drawing a machine at the time limit, and draws the next one', async () => {
@@ -27,7 +27,7 @@ test('DrawingThread stops drawing a machine at the time limit, and draws the nex
     clearInterval(ticker);
     thread.end();
   }
-  expect(await drawOne('svg', light)).toContain('data-machine="light"');
+  expect(await drawOutput('svg', light)).toContain('data-machine="light"');
 });
 
 test('DrawingThread limits the time for all machines of a trace', async () => {
@@ -60,7 +60,7 @@ test.each([
     'it has 31 levels, the limit is 30',
   ],
 ])('DrawingThread rejects a machine with %s', async (_, machine, errorText) => {
-  await expect(drawOne('table', machine)).rejects.toMatchObject({
+  await expect(drawOutput('table', machine)).rejects.toMatchObject({
     code: 'NOT_DRAWN',
     message: expect.stringContaining(errorText),
   });

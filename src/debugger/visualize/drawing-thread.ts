@@ -82,7 +82,7 @@ export class DrawingThread {
 }
 
 /** @throws ChartpilotError NOT_DRAWN, with the reason */
-export async function drawOne<What extends keyof Drawings>(
+export async function drawOutput<What extends keyof Drawings>(
   output: What,
   chart: Statechart,
   limits?: Partial<DrawingLimits>,

@@ -15,7 +15,7 @@ export interface MachinePictures {
 /** By {@link chartKey}. */
 export type KnownCharts = Readonly<Record<string, MachinePictures>>;
 
-export const knownChartsFile = 'dist/visualize/charts.json';
+export const prebuiltChartsFile = 'dist/visualize/charts.json';
 
 /** @returns a key: machines with the same key have equal charts */
 export function chartKey({ id, states, transitions }: Statechart): string {
@@ -23,6 +23,6 @@ export function chartKey({ id, states, transitions }: Statechart): string {
 }
 
 /** Empty without a build; each chart is then drawn on request. */
-export function readKnownCharts(file = join(packageRoot(), knownChartsFile)): KnownCharts {
+export function readKnownCharts(file = join(packageRoot(), prebuiltChartsFile)): KnownCharts {
   return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as KnownCharts) : {};
 }

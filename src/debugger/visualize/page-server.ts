@@ -16,7 +16,7 @@ import { machinesForm } from '../trace/trace-form.ts';
 import { type PageFiles, readPageFiles } from './page-files.ts';
 import { Sessions } from './page-session.ts';
 import type { PageSource } from './page-source.ts';
-import { isOfAnotherUser } from './peer-user.ts';
+import { isFromOtherUser } from './peer-user.ts';
 
 export interface PageServerOptions {
   readonly sources: readonly PageSource[];
@@ -168,7 +168,7 @@ class Pages {
   }
 
   #acceptStream(peer: Socket, response: ServerResponse): void {
-    if (isOfAnotherUser(peer)) {
+    if (isFromOtherUser(peer)) {
       end(response, 403);
       return;
     }

@@ -9,12 +9,12 @@ import { type DrawingLimits, DrawingThread } from './drawing-thread.ts';
 import type { DrawingResult } from './drawing-work.ts';
 import { chartKey, type MachinePictures, readKnownCharts } from './known-charts.ts';
 
-type Drawn = DrawingResult<'pictures'>;
+type DrawnPictures = DrawingResult<'pictures'>;
 
 /** Builds the sessions of traces. Equal machines are drawn once. */
 export class Sessions {
   readonly #diagrams: string | undefined;
-  readonly #pictures: Map<string, Drawn | Promise<Drawn>>;
+  readonly #pictures: Map<string, DrawnPictures | Promise<DrawnPictures>>;
 
   readonly #limits: Partial<DrawingLimits>;
 
@@ -46,7 +46,7 @@ export class Sessions {
     };
   }
 
-  #draw(chart: Statechart, thread: DrawingThread): Drawn | Promise<Drawn> {
+  #draw(chart: Statechart, thread: DrawingThread): DrawnPictures | Promise<DrawnPictures> {
     const key = chartKey(chart);
     const cachedPictures = this.#pictures.get(key);
     if (cachedPictures !== undefined) return cachedPictures;

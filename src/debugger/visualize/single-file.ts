@@ -1,7 +1,7 @@
 /** The page with all data in a single file that works without a server or network. */
 import { createHash } from 'node:crypto';
 import { sessionElement, sourcesElement, traceElement } from '../page-data.ts';
-import { inlineScript, jsonElement, splitPage, traceTags, withoutTags } from '../page-text.ts';
+import { escapeTags, inlineScript, jsonElement, splitPage, traceTags } from '../page-text.ts';
 import { readPageFiles } from './page-files.ts';
 import { Sessions } from './page-session.ts';
 import type { PageSource } from './page-source.ts';
@@ -31,7 +31,7 @@ async function* dataOf(sources: readonly PageSource[], sessions: Sessions): Asyn
     const [openTag, end] = traceTags(traceElement(number));
     yield openTag;
     const trace = (await source.read({ follow: false })).setEncoding('utf8');
-    for await (const chunk of trace) yield withoutTags(chunk as string);
+    for await (const chunk of trace) yield escapeTags(chunk as string);
     yield end;
   }
 }

@@ -8,7 +8,7 @@ import { loadDiagrams } from '../diagram/load.ts';
 import { formatMerged, merge } from '../merge/merge-command.ts';
 import { mergedName } from '../page-data.ts';
 import { standardInput, traceFilesOf } from '../trace/read-trace.ts';
-import { ownersOnly, refuseInput } from '../write-output.ts';
+import { ownerOnlyMode, refuseInput } from '../write-output.ts';
 import { fileSource } from './file-source.ts';
 import { formatLiveAddress, parseLiveAddress } from './live-address.ts';
 import { liveSource } from './live-source.ts';
@@ -114,7 +114,7 @@ async function traceSource(file: string): Promise<PageSource> {
 
 async function writePage(path: string, text: AsyncGenerator<string>): Promise<void> {
   try {
-    await pipeline(Readable.from(text), createWriteStream(path, { mode: ownersOnly }));
+    await pipeline(Readable.from(text), createWriteStream(path, { mode: ownerOnlyMode }));
   } catch (error) {
     if (error instanceof ChartpilotError) throw error;
     throw new ChartpilotError('FLAG_INVALID', `--output: cannot write ${path}: ${messageOf(error)}`, {

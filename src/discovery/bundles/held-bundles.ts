@@ -34,16 +34,16 @@ export class HeldBundles<Bundle extends { readonly version: string }> {
 
   offered(endpoint: string, candidate: Bundle): HeldBundles<Bundle> {
     const endpointBundles = this.#bundlesByEndpoint.get(endpoint);
-    return endpointBundles === undefined ? this : this.#with(endpoint, { ...endpointBundles, candidate });
+    return endpointBundles === undefined ? this : this.#withEndpoint(endpoint, { ...endpointBundles, candidate });
   }
 
   /** Returns the same state if the fetched version differs or the endpoint is unknown. */
   adopted(endpoint: string, version: string): HeldBundles<Bundle> {
     const candidate = this.candidate(endpoint);
-    return candidate?.version === version ? this.#with(endpoint, { candidate, active: candidate }) : this;
+    return candidate?.version === version ? this.#withEndpoint(endpoint, { candidate, active: candidate }) : this;
   }
 
-  #with(endpoint: string, endpointBundles: EndpointBundles<Bundle>): HeldBundles<Bundle> {
+  #withEndpoint(endpoint: string, endpointBundles: EndpointBundles<Bundle>): HeldBundles<Bundle> {
     return new HeldBundles(new Map(this.#bundlesByEndpoint).set(endpoint, endpointBundles));
   }
 }

@@ -84,12 +84,12 @@ export interface PluggedInCa {
 /** @throws ChartpilotError FILE_UNREADABLE or CONFIG_INVALID, with the file or key */
 export function parsePluggedInCa(texts: NamedTexts, now: Date): PluggedInCa {
   const names = conventions.find(({ key }) => texts.has(key)) ?? conventions[0]!;
-  const certificatesOf = (name: string): Certificate[] => parsed(texts, name, readCertificates);
+  const certificatesOf = (name: string): Certificate[] => parseNamed(texts, name, readCertificates);
   const certificatesOfFile = certificatesOf(names.certificate);
   const roots = certificatesOf(names.root);
   const chain = names.chain !== undefined && texts.has(names.chain) ? certificatesOf(names.chain) : [];
   const [certificate, ...otherCertificates] = certificatesOfFile;
-  const privateKey = parsed(texts, names.key, (text) => createPrivateKey(text));
+  const privateKey = parseNamed(texts, names.key, (text) => createPrivateKey(text));
   if (!certificate!.x509.checkPrivateKey(privateKey)) {
     throw invalidFile(
       texts.locationOf(names.key),
@@ -137,7 +137,7 @@ export function buildAuthorityMaterial(
   };
 }
 
-function parsed<T>(texts: NamedTexts, name: string, parse: (text: string) => T): T {
+function parseNamed<T>(texts: NamedTexts, name: string, parse: (text: string) => T): T {
   const text = texts.text(name);
   try {
     return parse(text);

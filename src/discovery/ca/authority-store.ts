@@ -90,7 +90,7 @@ export class DirectoryStore implements AuthorityStore {
     try {
       return journalIn(JSON.parse(readBoundedText(file, maxFileBytes)));
     } catch (error) {
-      throw this.#damaged(file, messageOf(error));
+      throw this.#damagedFileError(file, messageOf(error));
     }
   }
 
@@ -111,7 +111,7 @@ export class DirectoryStore implements AuthorityStore {
       if (material.id !== id) throw new Error(`it has the authority ${material.id}, expected ${id}`);
       return material;
     } catch (error) {
-      throw this.#damaged(chainFile, messageOf(error));
+      throw this.#damagedFileError(chainFile, messageOf(error));
     }
   }
 
@@ -152,7 +152,7 @@ export class DirectoryStore implements AuthorityStore {
     replaceFileSync(this.#fileOf(name), content, { flush: 'content and name' });
   }
 
-  #damaged(file: string, problem: string): ChartpilotError {
+  #damagedFileError(file: string, problem: string): ChartpilotError {
     return new ChartpilotError('CONFIG_INVALID', `${file} cannot be used: ${problem}`, {
       hint: `restore the file from a backup, or remove the directory ${basename(this.#directory)} to create a new root, which must then be distributed to all workloads`,
     });

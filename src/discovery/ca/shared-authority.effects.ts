@@ -64,7 +64,7 @@ export class SharedAuthority implements SigningAuthority {
   readonly #dueListeners = new Set<() => void>();
   #readingCount = 0;
   /** Last authority that can sign. */
-  #last: Adopted | undefined;
+  #lastAdopted: Adopted | undefined;
   #adoptedAuthority: Adopted | undefined;
   #active: ActiveAuthority | undefined;
   /** UIDs and versions of both Secrets in the last report. */
@@ -112,8 +112,8 @@ export class SharedAuthority implements SigningAuthority {
 
   /** `last` is the last state that was read. It differs from `current` if an unknown authority replaced the Secret. */
   get read(): { readonly last: ReadAuthority; readonly current: ReadAuthority } | undefined {
-    if (this.#last === undefined || this.#adoptedAuthority === undefined) return undefined;
-    return { last: this.#last.read, current: this.#adoptedAuthority.read };
+    if (this.#lastAdopted === undefined || this.#adoptedAuthority === undefined) return undefined;
+    return { last: this.#lastAdopted.read, current: this.#adoptedAuthority.read };
   }
 
   /** @param onDue called when a write may be necessary */
@@ -173,14 +173,14 @@ export class SharedAuthority implements SigningAuthority {
     this.#reportedVersion = secretVersion;
     const object = plugged ?? sharedSecret;
     if (object === undefined) {
-      this.#last = undefined;
+      this.#lastAdopted = undefined;
       return { type: 'shared-authority.absent' };
     }
     try {
       const read = (plugged === undefined ? readShared : readPlugged)(object, now(), leaves.maxMs);
       const readingNumber = ++this.#readingCount;
       const isCompatible = this.#isCompatible(read);
-      this.#last = { read, reading: readingNumber };
+      this.#lastAdopted = { read, reading: readingNumber };
       this.unavailableReason = '';
       if (read.unknownOrder !== '') log.warn('authority.orderUnknown', { order: read.unknownOrder });
       const rejection = read.order === null ? undefined : orderRejection(read.order, read.journal);
@@ -197,7 +197,7 @@ export class SharedAuthority implements SigningAuthority {
         previousSigners,
       };
     } catch (error) {
-      this.#last = undefined;
+      this.#lastAdopted = undefined;
       this.unavailableReason = explainInOneLine(error);
       return { type: 'shared-authority.unusable', reason: this.unavailableReason };
     }
@@ -214,9 +214,9 @@ export class SharedAuthority implements SigningAuthority {
   }
 
   #adopt(readingNumber: number): void {
-    if (this.#last?.reading !== readingNumber) return;
-    const { read } = this.#last;
-    this.#adoptedAuthority = this.#last;
+    if (this.#lastAdopted?.reading !== readingNumber) return;
+    const { read } = this.#lastAdopted;
+    this.#adoptedAuthority = this.#lastAdopted;
     const { journal, materials } = read;
     const material = materials.get(journal.signer)!;
     const trustedRoots = distributedRoots(read);

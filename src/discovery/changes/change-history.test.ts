@@ -28,19 +28,19 @@ function entries(count: number, suffix = ''): ConfigSnapshot {
 }
 
 /** A history that receives publications and responses. */
-class Given {
+class HistoryFixture {
   time = 1_000;
   readonly history: ChangeHistory;
   #count = 0;
   #previousContext: Publication['context'] | undefined;
-  #applied = ConfigSnapshot.empty;
+  #appliedSnapshot = ConfigSnapshot.empty;
 
   constructor(limits?: ConstructorParameters<typeof ChangeHistory>[0]) {
     this.history = new ChangeHistory({ now: () => this.time, ...limits });
     this.push();
   }
 
-  push(applied = this.#applied, changedKeys: readonly string[] = []): string {
+  push(applied = this.#appliedSnapshot, changedKeys: readonly string[] = []): string {
     const version = `2026-11-29T14:05:00.000Z/${++this.#count}`;
     const context = { version, mesh: settings } as Publication['context'];
     const head = { previous: this.#previousContext, forced: false, changed: new Set(changedKeys) };
@@ -49,10 +49,10 @@ class Given {
       ...head,
       configs: applied,
       applied,
-      objects: [...applied.differingKeys(this.#applied)],
+      objects: [...applied.differingKeys(this.#appliedSnapshot)],
     });
     this.#previousContext = context;
-    this.#applied = applied;
+    this.#appliedSnapshot = applied;
     return version;
   }
 
@@ -66,7 +66,7 @@ function node(id: string, lastError = '', versionSent = ''): MeshNode {
 }
 
 it('ChangeHistory counts each proxy once, however many resource types the proxy receives', () => {
-  const publisher = new Given();
+  const publisher = new HistoryFixture();
   const version = publisher.push(entries(1));
   const proxies = [node('a'), node('b'), node('c')];
   for (const proxy of proxies) {
@@ -87,7 +87,7 @@ it('ChangeHistory counts each proxy once, however many resource types the proxy 
 });
 
 it('ChangeHistory counts a proxy as pending again when another response follows an acknowledged one', () => {
-  const publisher = new Given();
+  const publisher = new HistoryFixture();
   const version = publisher.push(entries(1));
   const proxy = node('a');
   publisher.history.sent(proxy, clusters, version);
@@ -97,7 +97,7 @@ it('ChangeHistory counts a proxy as pending again when another response follows 
 });
 
 it('ChangeHistory does not count a late ACK of the previous response for the current push', () => {
-  const publisher = new Given();
+  const publisher = new HistoryFixture();
   const earlierVersion = publisher.push(entries(1));
   const proxy = node('a');
   publisher.history.sent(proxy, clusters, earlierVersion);
@@ -107,7 +107,7 @@ it('ChangeHistory does not count a late ACK of the previous response for the cur
 });
 
 it('ChangeHistory counts a rejection for the push of the rejected version, even if the proxy was not part of that push', () => {
-  const publisher = new Given();
+  const publisher = new HistoryFixture();
   const version = publisher.push(entries(1));
   publisher.push(entries(2));
   publisher.history.rejected(node('new', 'no such filter', version), clusters);
@@ -119,7 +119,7 @@ it('ChangeHistory counts a rejection for the push of the rejected version, even 
 });
 
 it('ChangeHistory counts the names that exceed the list limit', () => {
-  const publisher = new Given();
+  const publisher = new HistoryFixture();
   publisher.push(entries(1_500));
   expect(publisher.views.at(-1)!.objects).toMatchObject({ items: { length: 1_000 }, more: 500 });
   const version = publisher.push(entries(1_500, '-changed'));
@@ -131,7 +131,7 @@ it('ChangeHistory counts the names that exceed the list limit', () => {
 });
 
 it('ChangeHistory lists objects that match the filter first, then changed and added objects', () => {
-  const publisher = new Given();
+  const publisher = new HistoryFixture();
   publisher.push(entries(2));
   publisher.push(entries(12, '-changed'));
   const names = (object?: string): string[] =>
@@ -145,7 +145,7 @@ it('ChangeHistory lists objects that match the filter first, then changed and ad
 
 it('ChangeHistory does not evict configuration pushes when endpoints are pushed', () => {
   const smallLimits = { maxRecords: 3, maxBytes: 1_000_000 };
-  const publisher = new Given({ limits: { configuration: smallLimits, endpoints: smallLimits } });
+  const publisher = new HistoryFixture({ limits: { configuration: smallLimits, endpoints: smallLimits } });
   for (let i = 1; i <= 2; i++) publisher.push(entries(i));
   for (let i = 0; i < 10; i++) publisher.push(undefined, [`Endpoints/shop/h${i}.test`]);
   expect(publisher.views.map(({ push }) => push)).toEqual([1, 2, 3, 11, 12, 13]);
@@ -159,7 +159,7 @@ it('ChangeHistory does not evict configuration pushes when endpoints are pushed'
 
 it('ChangeHistory limits its size in bytes, including names of proxies and rejections', () => {
   const limits = { maxRecords: 1_000, maxBytes: 200_000 };
-  const publisher = new Given({ limits: { configuration: limits, endpoints: limits } });
+  const publisher = new HistoryFixture({ limits: { configuration: limits, endpoints: limits } });
   for (let i = 1; i <= 40; i++) {
     const version = publisher.push(entries(100, `-${i}`));
     for (let proxy = 0; proxy < 30; proxy++) {

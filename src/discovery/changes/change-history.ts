@@ -9,7 +9,7 @@ import type { Publication } from '../push/contexts/mesh-state.ts';
 import type { MeshNode, ResponseListener } from '../push/mesh-resources.ts';
 import type { ObjectEvent } from '../registry/service-objects.ts';
 import { shortType } from '../xds/short-type.ts';
-import { shortened } from '../xds/stream/client-text.ts';
+import { shortenText } from '../xds/stream/client-text.ts';
 import { BoundedList, itemBytes, maxNames, newRecord, type PushRecord, type RecordedChange } from './push-record.ts';
 import { RecordRing, type RingLimits } from './record-ring.ts';
 
@@ -169,7 +169,7 @@ export class ChangeHistory implements ResponseListener {
     const push = this.#pushes.get(node);
     // The ACK can be for an earlier push: a response that waits for an ACK is sent before that ACK is reported.
     if (push?.record.version !== version) return;
-    this.#responded(push, typeUrl);
+    this.#recordResponse(push, typeUrl);
     if (push.outstanding === 0 && push.state === 'pending') move(push, 'acknowledged');
   }
 
@@ -178,15 +178,15 @@ export class ChangeHistory implements ResponseListener {
     const record = watch && this.#recordOf(watch.versionSent);
     const push = this.#pushes.get(node);
     if (push !== undefined) {
-      this.#responded(push, typeUrl);
+      this.#recordResponse(push, typeUrl);
       if (push.record === record && push.state !== 'rejected') move(push, 'rejected');
     }
     if (watch === undefined || record === undefined) return;
     const rejection = {
       at: new Date(this.#now()).toISOString(),
-      proxy: shortened(node.proxy.id),
+      proxy: shortenText(node.proxy.id),
       type: shortType(typeUrl),
-      reason: shortened(watch.lastError),
+      reason: shortenText(watch.lastError),
     };
     if (record.rejections.add(rejection)) this.#ringOf(record).grew(record, itemBytes(rejection));
   }
@@ -207,19 +207,19 @@ export class ChangeHistory implements ResponseListener {
   }
 
   #pushTo(node: MeshNode, record: PushRecord): ProxyPush {
-    const last = this.#pushes.get(node);
-    if (last?.record === record) return last;
-    if (last?.state === 'pending') abandonPending(last);
+    const lastPush = this.#pushes.get(node);
+    if (lastPush?.record === record) return lastPush;
+    if (lastPush?.state === 'pending') abandonPending(lastPush);
     const push: ProxyPush = { record, outstanding: 0, state: 'pending' };
     this.#pushes.set(node, push);
     record.proxies.pushed++;
     record.proxies.pending++;
-    const name = shortened(node.proxy.id);
+    const name = shortenText(node.proxy.id);
     if (record.pushedTo.add(name)) this.#ringOf(record).grew(record, itemBytes(name));
     return push;
   }
 
-  #responded(push: ProxyPush, typeUrl: string): void {
+  #recordResponse(push: ProxyPush, typeUrl: string): void {
     const bit = this.#bitOf(typeUrl);
     if ((push.outstanding & bit) === 0) return;
     push.outstanding &= ~bit;

@@ -4,11 +4,11 @@ import type { ChangesView, NamedItems, PushView } from './change-view.ts';
 /** Maximum number of names per push without `--all`. */
 const shownNames = 10;
 
-export function changesText({ since, pushes, kept }: ChangesView, all: boolean): string {
+export function changesText({ since, pushes, kept }: ChangesView, showsAll: boolean): string {
   if (since === undefined) return 'no push since the control plane started\n';
   const evictedText = kept.configuration.evicted > 0 ? ', earlier ones were evicted' : '';
   const head = `${pushes.length} pushes match; the history begins ${since}${evictedText}\n`;
-  return head + pushes.map((push) => pushText(push, all ? Number.POSITIVE_INFINITY : shownNames)).join('');
+  return head + pushes.map((push) => pushText(push, showsAll ? Number.POSITIVE_INFINITY : shownNames)).join('');
 }
 
 function pushText(push: PushView, max: number): string {

@@ -13,7 +13,7 @@ import type { Logger } from '../../runtime/output/log.ts';
 import type { AuthoritySecrets } from '../ca/shared-authority.effects.ts';
 import type { ConfigSource } from '../config/sources/config-source.ts';
 import { clusterConfig, clusterServices } from '../config/sources/config-sources.ts';
-import { isOfRevision } from '../config/sources/object-revision.ts';
+import { hasRevision } from '../config/sources/object-revision.ts';
 import { type DnsSecrets, dnsSecretType } from '../controllers/dns-certificates.ts';
 import { rootConfigMapsOf } from '../controllers/root-certificates.ts';
 import { webhookConfigurationsOf } from '../controllers/webhook-bundles.ts';
@@ -103,7 +103,7 @@ export class FollowedCluster {
   readonly #settingsChanged = new Set<() => void>();
   readonly url: string;
   readonly #outage: OutageLog;
-  readonly #unserved: RepeatedLines;
+  readonly #unservedLog: RepeatedLines;
 
   constructor(options: FollowedClusterOptions) {
     const { access, isRegistry, settings, authoritySecret, signsCertificates = false, podName, log } = options;
@@ -113,7 +113,7 @@ export class FollowedCluster {
     // A server URL can contain a password, but this URL appears in logs and traces.
     this.url = `${access.server.origin}${access.server.pathname}`;
     // Delays the warning, because a new CRD is not served immediately.
-    this.#unserved = new RepeatedLines(log, () => performance.now(), outageWarningDelayMs);
+    this.#unservedLog = new RepeatedLines(log, () => performance.now(), outageWarningDelayMs);
     this.#outage = new OutageLog(log, { server: this.url });
     this.server = new Http2ApiServer(access);
     this.leaseServer = new Http2ApiServer(access);
@@ -149,7 +149,7 @@ export class FollowedCluster {
       now: () => performance.now(),
       lost: (reason) => this.#outage.report(reason),
       unserved: (resource, versions) => {
-        this.#unserved.warn(resource, 'kind.unserved', { resource, versions: versions.join(', ') });
+        this.#unservedLog.warn(resource, 'kind.unserved', { resource, versions: versions.join(', ') });
       },
       fault: faultOf(log),
     });
@@ -273,7 +273,7 @@ export class FollowedCluster {
 
   #groupOf(revision: string, namespace: string, name: string): ReadGroup | undefined {
     const object = this.informers.storeOf(resourceOf('WorkloadGroup')).get(`${namespace}/${name}`);
-    return object === undefined || !isOfRevision(object, revision) ? undefined : readGroup(object);
+    return object === undefined || !hasRevision(object, revision) ? undefined : readGroup(object);
   }
 
   /** `undefined` if the API server is reachable, or before the first request. */

@@ -10,7 +10,7 @@ import { messageOf, withCode } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { scalarText } from '../../runtime/scalar-text.ts';
 import type { ConfigSnapshot } from '../config/snapshots/config-snapshot.ts';
-import { isOfRevision } from '../config/sources/object-revision.ts';
+import { hasRevision } from '../config/sources/object-revision.ts';
 import { kindOfType, loadMessages } from '../config/xds/config-types.ts';
 import type {
   EncodedResource,
@@ -114,7 +114,7 @@ export class ConfigServer {
     if (servedKind?.configs === configs) return servedKind.set;
     const resources = new Map<string, EncodedResource>();
     for (const config of configs) {
-      if (revision !== '' && !isOfRevision({ metadata: { labels: config.labels } }, revision)) continue;
+      if (revision !== '' && !hasRevision({ metadata: { labels: config.labels } }, revision)) continue;
       const encodedResource = this.#encode(config, schema);
       if (encodedResource !== 'none') resources.set(encodedResource.name, encodedResource);
     }

@@ -50,7 +50,7 @@ export function makeConfig({
     checkSources: (): void => void listSources(),
     /** @param onAdopted called after mesh settings were adopted */
     actors: (onAdopted: () => void) => ({
-      meshConfig: meshConfigWithEffects({ settings, cluster, adopted: onAdopted, log: log.scope('mesh-config') }),
+      meshConfig: meshConfigWithEffects({ settings, cluster, reportAdopted: onAdopted, log: log.scope('mesh-config') }),
       configController: configControllerWithEffects({ configs, listSources, log }),
     }),
   };

@@ -19,11 +19,11 @@ export interface MeshConfigEffects {
   readonly settings: SettingsFiles;
   /** Used if there is no file. `undefined` if no cluster is configured. */
   readonly cluster: SettingsOfCluster | undefined;
-  readonly adopted: () => void;
+  readonly reportAdopted: () => void;
   readonly log: Logger;
 }
 
-export function meshConfigWithEffects({ settings, cluster, adopted, log }: MeshConfigEffects) {
+export function meshConfigWithEffects({ settings, cluster, reportAdopted: adopted, log }: MeshConfigEffects) {
   return meshConfigMachine.provide({
     actors: {
       watchFile: watchEffect<{ file: string }>(

@@ -60,13 +60,13 @@ export class ConformanceCache implements ResourceSource {
     const state: NodeState = new Map();
     for (const [typeUrl, previousTypes] of this.#nodes.get(node) ?? [])
       state.set(typeUrl, { ...previousTypes, entries: noEntries });
-    const present = new Map<string, Map<string, Entry>>();
+    const entriesByType = new Map<string, Map<string, Entry>>();
     for (const { typeUrl, value } of resources) {
       const name = kindOf(typeUrl).nameOf(value);
-      const entries = present.get(typeUrl) ?? new Map<string, Entry>();
-      present.set(typeUrl, entries.set(name, this.#entry(typeUrl, name, value)));
+      const entries = entriesByType.get(typeUrl) ?? new Map<string, Entry>();
+      entriesByType.set(typeUrl, entries.set(name, this.#entry(typeUrl, name, value)));
     }
-    for (const [typeUrl, entries] of present) state.set(typeUrl, { version, entries });
+    for (const [typeUrl, entries] of entriesByType) state.set(typeUrl, { version, entries });
     this.#nodes.set(node, state);
     this.#notify(node, [...state.keys()]);
   }

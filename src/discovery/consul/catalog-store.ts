@@ -36,8 +36,8 @@ export class CatalogStore {
   #partsOfNode = new Map<string, Set<PartKey>>();
   #checks: ConsulChecks = new Map();
   #instances = 0;
-  #restricted = false;
-  #emptied = 0;
+  #isRestricted = false;
+  #emptiedCount = 0;
   readonly #changedHosts = new Set<string>();
   readonly #appliedInstances = new Map<string, readonly ConsulInstance[]>();
   #isApplied = false;
@@ -49,17 +49,17 @@ export class CatalogStore {
   get reading(): CatalogReading {
     return {
       ...{ nodes: this.#nodes.size, services: this.#partsOfHost.size, instances: this.#instances },
-      ...{ restricted: this.#restricted, emptied: this.#emptied },
+      ...{ restricted: this.#isRestricted, emptied: this.#emptiedCount },
     };
   }
 
   replace({ nodes, parts, checks, restricted }: CatalogContent): void {
-    this.#restricted = restricted;
+    this.#isRestricted = restricted;
     this.#nodes = new Set(nodes);
     for (const key of [...this.#instancesByPart.keys()]) if (!parts.has(key)) this.#put(key, undefined);
     for (const [key, instances] of parts) this.#put(key, instances);
     this.setChecks(checks);
-    this.#emptied = 0;
+    this.#emptiedCount = 0;
   }
 
   setNodes(names: readonly string[]): boolean {
@@ -98,7 +98,7 @@ export class CatalogStore {
   }
 
   setRestricted(restricted: boolean): void {
-    this.#restricted = this.#restricted || restricted;
+    this.#isRestricted = this.#isRestricted || restricted;
   }
 
   /**
@@ -108,7 +108,7 @@ export class CatalogStore {
    */
   apply(): readonly AppliedHost[] {
     this.#isApplied = true;
-    this.#emptied = 0;
+    this.#emptiedCount = 0;
     const hosts = [...this.#changedHosts].map((hostname) => ({ hostname, instances: this.#instancesOf(hostname) }));
     this.#changedHosts.clear();
     for (const { hostname, instances } of hosts) {
@@ -135,7 +135,7 @@ export class CatalogStore {
     const previous = this.#instancesByPart.get(key);
     const now = instances?.toSorted((a, b) => (idOf(a) < idOf(b) ? -1 : 1));
     if (isDeepStrictEqual(now, previous)) return false;
-    if ((previous?.length ?? 0) > 0 && (now?.length ?? 0) === 0) this.#emptied++;
+    if ((previous?.length ?? 0) > 0 && (now?.length ?? 0) === 0) this.#emptiedCount++;
     for (const instance of previous ?? []) this.#forget(key, instance);
     if (now === undefined) this.#instancesByPart.delete(key);
     else this.#instancesByPart.set(key, now);

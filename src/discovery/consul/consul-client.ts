@@ -77,7 +77,7 @@ export class ConsulClient {
       };
       const receivedResponse = await this.#send({ path: this.#target(path, query), headers, query, body });
       return {
-        body: parsed(body.text()),
+        body: parseJson(body.text()),
         bytes: body.bytes,
         index: indexOf(receivedResponse),
         restricted:
@@ -163,7 +163,7 @@ interface SentRequest {
   readonly body: ReceivedBody;
 }
 
-function parsed(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {

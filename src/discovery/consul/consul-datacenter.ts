@@ -63,11 +63,11 @@ export class ConsulDatacenter {
   readonly #store = new CatalogStore();
   readonly #registries = new Set<ConsulRegistry>();
   readonly #problems = new Map<string, readonly string[]>();
-  #last: ReadCatalog | undefined;
+  #lastCatalog: ReadCatalog | undefined;
   #strategy = '';
   #condition: DatacenterCondition = 'reading';
   #reason = '';
-  #since = new Date();
+  #conditionSince = new Date();
   #credentials: string;
 
   constructor(options: ConsulDatacenterOptions) {
@@ -110,7 +110,7 @@ export class ConsulDatacenter {
     try {
       const read = await readCatalog(this.#client, { strategy, maxConnections, consistent, signal });
       signal.throwIfAborted();
-      this.#last = read;
+      this.#lastCatalog = read;
       this.#store.replace(read);
       this.#strategy = strategy;
       return { outcome: 'read', reading: this.#store.reading };
@@ -120,8 +120,14 @@ export class ConsulDatacenter {
   }
 
   watch(order: ConsulWatchOrder, report: (event: CatalogChanged | IndexRegressed | QueryFailed) => void): () => void {
-    if (this.#last === undefined) throw new Error('the catalog was not read');
-    const watch = new CatalogWatch({ client: this.#client, store: this.#store, order, from: this.#last, report });
+    if (this.#lastCatalog === undefined) throw new Error('the catalog was not read');
+    const watch = new CatalogWatch({
+      client: this.#client,
+      store: this.#store,
+      order,
+      from: this.#lastCatalog,
+      report,
+    });
     return () => watch.stop();
   }
 
@@ -151,7 +157,7 @@ export class ConsulDatacenter {
 
   setCondition(condition: DatacenterCondition, reason: string): void {
     if (condition === this.#condition && reason === this.#reason) return;
-    if (condition !== this.#condition) this.#since = new Date();
+    if (condition !== this.#condition) this.#conditionSince = new Date();
     this.#condition = condition;
     this.#reason = reason;
   }
@@ -168,7 +174,7 @@ export class ConsulDatacenter {
     return {
       ...{ registry: `Consul/${this.shard.cluster}`, datacenter: this.#options.name },
       server: this.#options.settings.server.href,
-      ...{ condition: this.#condition, reason: this.#reason, since: this.#since.toISOString() },
+      ...{ condition: this.#condition, reason: this.#reason, since: this.#conditionSince.toISOString() },
       ...{ strategy: this.#strategy, transport: this.#client.transport, connections: this.#client.usedConnections },
       ...{ requests: this.#client.requests, last: { nodes, services, instances }, restricted },
       problems: Object.fromEntries([...this.#problems].slice(0, maxListedProblems)),

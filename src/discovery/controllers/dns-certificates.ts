@@ -171,7 +171,7 @@ export class DnsCertificates implements Duty {
 
   async #createData({ dnsNames }: DnsCertificate): Promise<Record<string, string>> {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-    const { chain, root } = await this.#signed(privateKey, dnsNames);
+    const { chain, root } = await this.#signCertificate(privateKey, dnsNames);
     const texts = {
       [keys.chain]: chain.map(({ pem }) => pem).join(''),
       [keys.key]: privateKey.export({ format: 'pem', type: 'pkcs8' }) as string,
@@ -180,7 +180,7 @@ export class DnsCertificates implements Duty {
     return Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, Buffer.from(text).toString('base64')]));
   }
 
-  async #signed(
+  async #signCertificate(
     privateKey: KeyObject,
     dnsNames: readonly string[],
   ): Promise<{ chain: readonly Certificate[]; root: Certificate }> {

@@ -66,15 +66,15 @@ export class RootCertificates implements Duty {
       for (const { key } of changes) this.#add(key.slice(0, key.indexOf('/')));
     });
     const addAll = (): void => {
-      for (const namespace of this.#all()) this.#add(namespace);
+      for (const namespace of this.#allNamespaces()) this.#add(namespace);
     };
     options.onRoots(addAll);
-    let last = options.selectors();
+    let lastSelectors = options.selectors();
     options.onSelectors(() => {
       // Each push calls this, so namespaces are checked only if the selectors changed.
       const now = options.selectors();
-      if (now !== last) addAll();
-      last = now;
+      if (now !== lastSelectors) addAll();
+      lastSelectors = now;
     });
   }
 
@@ -89,7 +89,7 @@ export class RootCertificates implements Duty {
   writeDue(run: DutyRun, writeGate: WriteGate): Promise<DutyReport> {
     return this.#dueKeys.write(
       run,
-      () => this.#all(),
+      () => this.#allNamespaces(),
       (namespace) => this.#write(namespace, writeGate),
     );
   }
@@ -98,7 +98,7 @@ export class RootCertificates implements Duty {
     if (!ignoredNamespaces.includes(namespace)) this.#dueKeys.add(namespace);
   }
 
-  *#all(): Iterable<string> {
+  *#allNamespaces(): Iterable<string> {
     for (const [key] of this.#options.informers.storeOf(namespaces).entries()) {
       const name = key.slice(1);
       if (!ignoredNamespaces.includes(name)) yield name;

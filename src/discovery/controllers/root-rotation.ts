@@ -34,7 +34,7 @@ export interface RootRotationOptions {
 }
 
 /** A write that is due: a new stage, or the removal of a completed order. */
-interface Due {
+interface DueWrite {
   readonly step: RotationStep | undefined;
   /** Whether the write removes the order. */
   readonly completesOrder: boolean;
@@ -49,7 +49,7 @@ export class RootRotation implements Duty {
   readonly #options: RootRotationOptions;
 
   /** Base version of the last write, successful or not. The next write needs a newer one. */
-  #processed: ReadAuthority | undefined;
+  #processedAuthority: ReadAuthority | undefined;
 
   constructor(options: RootRotationOptions) {
     this.#options = options;
@@ -63,14 +63,14 @@ export class RootRotation implements Duty {
 
   get isDue(): boolean {
     const dueStep = this.#findDueStep();
-    return dueStep !== undefined && dueStep.read !== this.#processed;
+    return dueStep !== undefined && dueStep.read !== this.#processedAuthority;
   }
 
   async writeDue(run: DutyRun, writeGate: WriteGate): Promise<DutyReport> {
     const dueStep = this.#findDueStep();
-    const isTried = dueStep?.read === this.#processed && !run.retry && !run.anew;
+    const isTried = dueStep?.read === this.#processedAuthority && !run.retry && !run.anew;
     if (dueStep === undefined || isTried) return nothingDue;
-    this.#processed = dueStep.read;
+    this.#processedAuthority = dueStep.read;
     try {
       await this.#write(dueStep, writeGate);
       return { ...nothingDue, written: 1 };
@@ -80,7 +80,7 @@ export class RootRotation implements Duty {
   }
 
   /** Derived from the newest version, because the API server rejects writes based on an older one. */
-  #findDueStep(): Due | undefined {
+  #findDueStep(): DueWrite | undefined {
     const read = this.#options.authority.read;
     if (read === undefined || read.last.isPluggedIn || read.current.isPluggedIn) return undefined;
     const { last, current } = read;
@@ -114,7 +114,7 @@ export class RootRotation implements Duty {
     };
   }
 
-  async #write({ step, completesOrder, materials, read }: Due, writeGate: WriteGate): Promise<void> {
+  async #write({ step, completesOrder, materials, read }: DueWrite, writeGate: WriteGate): Promise<void> {
     const { namespace, name } = this.#options;
     const annotations: Record<string, string | null> = completesOrder ? { [orderAnnotation]: null } : {};
     const writtenStep = step && (await this.#writeStep(step, materials));

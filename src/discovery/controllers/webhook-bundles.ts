@@ -89,7 +89,7 @@ export class WebhookBundles implements Duty {
     }
     options.onRoots(() => {
       this.#writtenCounts.clear();
-      for (const key of this.#all()) this.#dueKeys.add(key);
+      for (const key of this.#allKeys()) this.#dueKeys.add(key);
     });
   }
 
@@ -104,7 +104,7 @@ export class WebhookBundles implements Duty {
   writeDue(run: DutyRun, writeGate: WriteGate): Promise<DutyReport> {
     return this.#dueKeys.write(
       run,
-      () => this.#all(),
+      () => this.#allKeys(),
       (key) => this.#write(key, writeGate),
     );
   }
@@ -117,7 +117,7 @@ export class WebhookBundles implements Duty {
     return this.#options.revision || 'default';
   }
 
-  *#all(): Iterable<string> {
+  *#allKeys(): Iterable<string> {
     for (const { resource, name } of this.#followedConfigurations) {
       for (const [key] of this.#options.informers.storeOf(name).entries()) yield `${resource.plural}${key}`;
     }

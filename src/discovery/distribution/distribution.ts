@@ -15,7 +15,7 @@ import { ChangedObjects } from './changed-objects.ts';
 import type { ObjectDistributionOptions } from './distribution-options.ts';
 import { type DueListener, DueObjects } from './due-objects.ts';
 import { EnvoyRejections, type RejectionsOfObject } from './envoy-rejections.ts';
-import { type FollowedObject, isSame } from './followed-object.ts';
+import { type FollowedObject, isSameProgress } from './followed-object.ts';
 import {
   isComplete,
   type ObjectError,
@@ -50,7 +50,7 @@ export class ObjectDistribution {
   readonly #rejections = new EnvoyRejections<FollowedProxy>();
   readonly #steps = new ChangedObjects();
   /** Objects that are not in the last push context yet, with the time of the change. */
-  readonly #unpublished = new Map<string, number>();
+  readonly #unpublishedSince = new Map<string, number>();
   readonly #followedObjects = new Map<string, FollowedObject>();
   /** Recent objects that all proxies have applied. */
   readonly #complete = new Map<string, ObjectProgress>();
@@ -85,7 +85,7 @@ export class ObjectDistribution {
   objectsComposed(touchedKeys: Iterable<string>, changedKeys: ReadonlySet<string>): void {
     for (const key of touchedKeys) {
       if (!hasStatus(kindOf(key))) continue;
-      if (changedKeys.has(key)) this.#unpublished.set(key, this.#options.now());
+      if (changedKeys.has(key)) this.#unpublishedSince.set(key, this.#options.now());
       else this.#updateGeneration(key);
     }
   }
@@ -96,7 +96,7 @@ export class ObjectDistribution {
     this.#latest = context;
     const number = numberOfVersion(context.version);
     const objects = new Set<string>();
-    for (const key of this.#unpublished.keys()) {
+    for (const key of this.#unpublishedSince.keys()) {
       const config = configs.byKey.get(key);
       const isIncluded = forced || config === undefined || isNamed(config, changed);
       if (!isIncluded) continue;
@@ -104,9 +104,10 @@ export class ObjectDistribution {
       this.#dueObjects.resetLimit(key);
       // A change while the push context is built belongs to the next one, unless it has no effect.
       const now = this.#options.configs().byKey.get(key);
-      if (now === config || (now && config && !needsPush(config, now))) this.#unpublished.delete(key);
+      if (now === config || (now && config && !needsPush(config, now))) this.#unpublishedSince.delete(key);
       // Skips objects of the first push, because their statuses may already be correct.
-      if (!isFirst) this.#followObject(key, now !== undefined && !this.#unpublished.has(key) ? now : config, number);
+      if (!isFirst)
+        this.#followObject(key, now !== undefined && !this.#unpublishedSince.has(key) ? now : config, number);
     }
     this.#steps.add({ context, forced, changed: new Set([...changed, ...objects]) });
     if (objects.size > 0 || this.#mustCompareAll) this.#notifyWatchers();
@@ -149,7 +150,7 @@ export class ObjectDistribution {
   /** Counts a complete object again, because its status does not contain current counts of this replica. */
   recount(key: string): void {
     const latest = this.#latest;
-    if (latest === undefined || this.#followedObjects.has(key) || this.#unpublished.has(key)) return;
+    if (latest === undefined || this.#followedObjects.has(key) || this.#unpublishedSince.has(key)) return;
     this.#followObject(key, this.#options.configs().byKey.get(key), numberOfVersion(latest.version));
     this.#notifyWatchers();
   }
@@ -241,11 +242,11 @@ export class ObjectDistribution {
   /** Tracks changed ServiceEntries that no push names. @returns the number of those that a push may still name */
   #followUnnamed(): number {
     let awaited = 0;
-    for (const [key, since] of this.#unpublished) {
+    for (const [key, since] of this.#unpublishedSince) {
       if (kindOf(key) !== 'ServiceEntry' || this.#latest === undefined) continue;
       if (this.#options.now() - since < unnamedWaitMs) awaited++;
       else {
-        this.#unpublished.delete(key);
+        this.#unpublishedSince.delete(key);
         this.#followObject(key, this.#options.configs().byKey.get(key), numberOfVersion(this.#latest.version));
       }
     }
@@ -259,7 +260,7 @@ export class ObjectDistribution {
     for (const kind of statusKinds) {
       for (const config of set[kind as keyof ConfigSet] as readonly Config[]) {
         const key = configKeyText(config);
-        if (!this.#followedObjects.has(key) && !this.#unpublished.has(key) && !this.#isStatusCurrent(key, config))
+        if (!this.#followedObjects.has(key) && !this.#unpublishedSince.has(key) && !this.#isStatusCurrent(key, config))
           this.#followObject(key, config, number);
         await workTurns.rest();
       }
@@ -332,7 +333,7 @@ export class ObjectDistribution {
   #followRejected(key: string): void {
     if (this.#followedObjects.has(key) || this.#latest === undefined) return;
     const config = this.#options.configs().byKey.get(key);
-    if (config !== undefined && !this.#unpublished.has(key)) {
+    if (config !== undefined && !this.#unpublishedSince.has(key)) {
       this.#followObject(key, config, numberOfVersion(this.#latest.version));
     }
   }
@@ -379,7 +380,7 @@ export class ObjectDistribution {
         return;
       }
     }
-    if (followedObject.mustReport || !isSame(followedObject.reported, now))
+    if (followedObject.mustReport || !isSameProgress(followedObject.reported, now))
       this.#reportDue(key, followedObject, now, true);
     this.#followedObjects.delete(key);
     setBounded(this.#complete, key, now, maxComplete);
@@ -392,7 +393,7 @@ export class ObjectDistribution {
 
   #isWorthReporting({ reported, reportedAt }: FollowedObject, now: ObjectProgress): boolean {
     if (now.rejection !== undefined && reported?.rejection === undefined) return true;
-    return !isSame(reported, now) && this.#options.now() - reportedAt >= minUpdateIntervalMs;
+    return !isSameProgress(reported, now) && this.#options.now() - reportedAt >= minUpdateIntervalMs;
   }
 
   #reportDue(key: string, followedObject: FollowedObject, now: ObjectProgress, isUrgent: boolean): void {
@@ -408,7 +409,7 @@ export class ObjectDistribution {
     else if (!hadError) return;
     this.#dueObjects.add(key, true, this.#options.now());
     const config = this.#options.configs().byKey.get(key);
-    if (error === undefined && !this.#unpublished.has(key) && this.#latest !== undefined) {
+    if (error === undefined && !this.#unpublishedSince.has(key) && this.#latest !== undefined) {
       // Required if the object is the same as before the error, because then nothing else changes.
       this.#followObject(key, config, numberOfVersion(this.#latest.version));
     }
@@ -421,7 +422,8 @@ export class ObjectDistribution {
   #updateGeneration(key: string): void {
     const config = this.#options.configs().byKey.get(key);
     const latest = this.#latest;
-    if (this.#unpublished.has(key) || config === undefined || latest === undefined || !hasStatus(config.kind)) return;
+    if (this.#unpublishedSince.has(key) || config === undefined || latest === undefined || !hasStatus(config.kind))
+      return;
     const followed = this.#followedObjects.get(key);
     const generation = generationOf(config);
     const isSame = followed?.config.uid === config.uid;

@@ -16,6 +16,6 @@ export interface FollowedObject {
   reported: ObjectProgress | undefined;
 }
 
-export function isSame(one: ObjectProgress | undefined, other: ObjectProgress): boolean {
+export function isSameProgress(one: ObjectProgress | undefined, other: ObjectProgress): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }

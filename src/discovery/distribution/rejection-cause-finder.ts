@@ -1,6 +1,6 @@
 import { type ConfigKey, configKeyText, parseConfigKey } from '../../model/config/config.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import { memoized } from '../../runtime/memoized.ts';
+import { memoize } from '../../runtime/memoized.ts';
 import type { ChangedObjects } from './changed-objects.ts';
 import type { ObjectDistributionOptions } from './distribution-options.ts';
 import { type FollowedProxy, numberOfVersion } from './proxy-progress.ts';
@@ -37,7 +37,7 @@ export class RejectionCauseFinder {
         this.#finderParts.options.generate(context, typeUrl, shape, names).map(
           (resource): GeneratedResource => ({
             name: resource.name,
-            objects: memoized(() => [...new Set(resource.dependsOn.flatMap((key) => objectOf(key) ?? []))]),
+            objects: memoize(() => [...new Set(resource.dependsOn.flatMap((key) => objectOf(key) ?? []))]),
           }),
         ),
       isKnownRejected: (key) => this.#isKnownRejected(key),

@@ -65,7 +65,7 @@ export class WriteGate {
   readonly #options: WriteGateOptions;
   #term: WriteTerm | undefined;
   #runningWrites = 0;
-  readonly #idle: (() => void)[] = [];
+  readonly #idleWaiters: (() => void)[] = [];
   /** Writes that were not sent or were aborted because they were outside the term. */
   rejected = 0;
 
@@ -92,7 +92,7 @@ export class WriteGate {
   }
 
   async idle(): Promise<void> {
-    if (this.#runningWrites > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+    if (this.#runningWrites > 0) await new Promise<void>((resolve) => this.#idleWaiters.push(resolve));
   }
 
   /**
@@ -113,7 +113,7 @@ export class WriteGate {
       throw error;
     } finally {
       this.#runningWrites--;
-      if (this.#runningWrites === 0) for (const resolve of this.#idle.splice(0)) resolve();
+      if (this.#runningWrites === 0) for (const resolve of this.#idleWaiters.splice(0)) resolve();
     }
   }
 

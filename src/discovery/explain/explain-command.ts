@@ -117,9 +117,9 @@ async function fromFiles({ files, node }: ExplainQuery): Promise<KnownConfigurat
 }
 
 function proxyOf({ id, metadata, labels }: NodeQuery): Proxy {
-  const parsed = parseNode({ id, cluster: '', metadata: { ...metadata, LABELS: labels } });
-  if (E.isLeft(parsed)) throw new ChartpilotError('FLAG_INVALID', `--node: ${parsed.left}`);
-  return parsed.right;
+  const parsedNode = parseNode({ id, cluster: '', metadata: { ...metadata, LABELS: labels } });
+  if (E.isLeft(parsedNode)) throw new ChartpilotError('FLAG_INVALID', `--node: ${parsedNode.left}`);
+  return parsedNode.right;
 }
 
 /** Configuration that the control plane would send to a node. */

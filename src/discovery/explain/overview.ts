@@ -64,14 +64,14 @@ function chainLines({ name, match, leadsTo, from }: ChainOverview): string[] {
 }
 
 function endText({ filters }: FilterChain): string {
-  const last = filters.at(-1);
-  if (last?.configType.case !== 'typedConfig') return last?.name ?? 'nothing';
-  const http = anyUnpack(last.configType.value, HttpConnectionManagerSchema);
+  const lastFilter = filters.at(-1);
+  if (lastFilter?.configType.case !== 'typedConfig') return lastFilter?.name ?? 'nothing';
+  const http = anyUnpack(lastFilter.configType.value, HttpConnectionManagerSchema);
   if (http?.routeSpecifier.case === 'rds') return `routes ${http.routeSpecifier.value.routeConfigName}`;
   if (http?.routeSpecifier.case === 'routeConfig') return `routes ${http.routeSpecifier.value.name}`;
-  const specifier = anyUnpack(last.configType.value, TcpProxySchema)?.clusterSpecifier;
+  const specifier = anyUnpack(lastFilter.configType.value, TcpProxySchema)?.clusterSpecifier;
   if (specifier?.case === 'cluster') return `cluster ${specifier.value}`;
   return specifier?.case === 'weightedClusters'
     ? `clusters ${specifier.value.clusters.map(({ name }) => name).join(', ')}`
-    : last.name;
+    : lastFilter.name;
 }

@@ -33,7 +33,7 @@ export function questionOf(
   flags: QuestionFlags,
   addressOf: (host: string) => string | undefined = () => undefined,
 ): Question {
-  const url = parsed(flags.url);
+  const url = parseUrl(flags.url);
   const port = Number(url.port) || defaultPorts[url.protocol];
   if (!port) throw new ChartpilotError('FLAG_INVALID', `--url: must have a port, got ${flags.url}`);
   const host = url.hostname.replace(/^\[|\]$/g, '');
@@ -61,7 +61,7 @@ function tlsQuestion({ principal }: QuestionFlags, sni: string | undefined): { s
   return { ...(sni && { sni }), ...(principal !== undefined && { principal }) };
 }
 
-function parsed(text: string): URL {
+function parseUrl(text: string): URL {
   try {
     const url = new URL(text);
     if (['http:', 'https:', 'tcp:', 'tls:'].includes(url.protocol) && url.hostname !== '') return url;

@@ -1,7 +1,7 @@
 import * as E from 'fp-ts/lib/Either.js';
 import { expect, test } from 'vitest';
 import { revisionLabel } from '../../model/kinds/metadata-keys.ts';
-import { afterInstallation } from './after-installation.ts';
+import { checkAfterInstallation } from './after-installation.ts';
 import type { ClusterFacts, InstalledFacts, PodFacts } from './cluster-facts.ts';
 
 const namespace = 'istio-system';
@@ -31,7 +31,7 @@ function versions(global: object, pods: readonly PodFacts[], injectedPod?: PodFa
     pods: new Map([['shop', E.right(pods)]]),
     admitted: new Map(injectedPod ? [['shop', E.right(injectedPod)]] : []),
   };
-  return afterInstallation(facts, installed, { namespace, revision: '' }, 0)
+  return checkAfterInstallation(facts, installed, { namespace, revision: '' }, 0)
     .filter(({ check }) => check === 'versions')
     .map(({ level, message }) => `${level}: ${message}`);
 }

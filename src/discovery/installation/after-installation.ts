@@ -18,7 +18,7 @@ import type {
   SliceFacts,
   WebhookConfigurationFacts,
 } from './cluster-facts.ts';
-import { type ClusterFinding, error, ok, unknown, warning } from './findings.ts';
+import { type ClusterFinding, error, ok, unknownFinding, warning } from './findings.ts';
 import { memberLabels } from './injection-conflicts.ts';
 
 const proxyName = 'istio-proxy';
@@ -63,7 +63,7 @@ function ownConfigurations(
 }
 
 /** @param now Unix time in milliseconds */
-export function afterInstallation(
+export function checkAfterInstallation(
   facts: ClusterFacts,
   installed: InstalledFacts,
   installation: Installation,
@@ -89,7 +89,7 @@ function deploymentFindings(
   { namespace, revision }: Installation,
 ): ClusterFinding[] {
   const check = 'deployment';
-  if (E.isLeft(deployments)) return [unknown(check, deployments.left)];
+  if (E.isLeft(deployments)) return [unknownFinding(check, deployments.left)];
   const planeDeployment = planeOf(deployments.right, revision);
   const name = planeName(revision);
   if (planeDeployment === undefined)
@@ -111,7 +111,7 @@ function serviceFindings(
   { namespace, revision }: Installation,
 ): ClusterFinding[] {
   const check = 'service';
-  if (E.isLeft(slices)) return [unknown(check, slices.left)];
+  if (E.isLeft(slices)) return [unknownFinding(check, slices.left)];
   const endpoints = slices.right.flatMap(({ endpoints }) => endpoints ?? []);
   const ready = endpoints.filter(({ conditions }) => conditions?.ready !== false).length;
   const name = `${planeName(revision)}.${namespace}`;
@@ -132,7 +132,7 @@ function webhookFindings(
   now: number,
 ): ClusterFinding[] {
   const check = 'webhook';
-  if (E.isLeft(mutating)) return [unknown(check, mutating.left)];
+  if (E.isLeft(mutating)) return [unknownFinding(check, mutating.left)];
   const injectors = ownConfigurations(mutating, namespace, revision);
   const ownWebhooks = [...injectors, ...ownConfigurations(validating, namespace, revision)];
   if (injectors.length === 0) {
@@ -193,7 +193,7 @@ function namespaceFindings(
   installation: Installation,
 ): ClusterFinding[] {
   const check = 'namespaces';
-  if (E.isLeft(namespaces)) return [unknown(check, namespaces.left)];
+  if (E.isLeft(namespaces)) return [unknownFinding(check, namespaces.left)];
   const [label] = Object.entries(memberLabels(installation.revision));
   const run = `kubectl label namespace NAME ${label!.join('=')}`;
   const findings = [
@@ -244,7 +244,7 @@ function labelProblem(
 
 function podFindings(namespace: string, pods: ReadResult<readonly PodFacts[]>): ClusterFinding[] {
   const check = 'pods';
-  if (E.isLeft(pods)) return [unknown(check, pods.left)];
+  if (E.isLeft(pods)) return [unknownFinding(check, pods.left)];
   const runningPods = pods.right.filter(({ status }) => !['Succeeded', 'Failed'].includes(status?.phase ?? ''));
   const candidates = runningPods.filter(({ spec, metadata: { labels = {}, annotations = {} } }) => {
     return spec.hostNetwork !== true && labels[injectLabel] !== 'false' && annotations[injectLabel] !== 'false';
@@ -267,7 +267,7 @@ const proxyOf = ({ spec: { containers, initContainers = [] } }: PodFacts) =>
 /** Finds sidecars with another image than new pods get. They were created before an upgrade. */
 function versionFindings({ injector, admitted, pods }: InstalledFacts, members: readonly string[]): ClusterFinding[] {
   const check = 'versions';
-  if (E.isLeft(injector)) return [unknown(check, injector.left)];
+  if (E.isLeft(injector)) return [unknownFinding(check, injector.left)];
   const configuredImage = imageOf(injector.right);
   const current = new Set<string>();
   const findings = members.flatMap((member) => {

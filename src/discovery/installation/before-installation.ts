@@ -4,7 +4,7 @@ import * as E from 'fp-ts/lib/Either.js';
 import { type KindName, kinds } from '../../model/kinds/index.ts';
 import { revisionLabel } from '../../model/kinds/metadata-keys.ts';
 import type { ClusterFacts, ClusterNodeFacts, ReadResult, RequiredPermission } from './cluster-facts.ts';
-import { type ClusterFinding, error, ok, unknown, warning } from './findings.ts';
+import { type ClusterFinding, error, ok, unknownFinding, warning } from './findings.ts';
 import { injectionConflicts } from './injection-conflicts.ts';
 
 export interface Installation {
@@ -24,7 +24,7 @@ const istioGroups = [...new Set(Object.values(kinds).map(({ group }) => group))]
 const gatewayGroup = 'gateway.networking.k8s.io';
 const gatewayVersion = 'v1.6.3';
 
-export function beforeInstallation(
+export function checkBeforeInstallation(
   facts: ClusterFacts,
   missingPermissions: ReadResult<readonly RequiredPermission[]>,
   installation: Installation,
@@ -77,7 +77,7 @@ export function minorVersionOf(version: string): number | undefined {
 
 export function versionFinding(version: ReadResult<string>): ClusterFinding {
   const check = 'API server';
-  if (E.isLeft(version)) return unknown(check, version.left);
+  if (E.isLeft(version)) return unknownFinding(check, version.left);
   const minor = minorVersionOf(version.right);
   const text = `Kubernetes ${version.right}`;
   if (minor === undefined || minor < minVersion)
@@ -91,7 +91,7 @@ export function versionFinding(version: ReadResult<string>): ClusterFinding {
 
 function permissionFindings(missingPermissions: ReadResult<readonly RequiredPermission[]>): ClusterFinding[] {
   const check = 'permissions';
-  if (E.isLeft(missingPermissions)) return [unknown(check, missingPermissions.left)];
+  if (E.isLeft(missingPermissions)) return [unknownFinding(check, missingPermissions.left)];
   if (missingPermissions.right.length === 0) return [ok(check, 'this user may create all objects of the chart')];
   return missingPermissions.right.map(({ verb, group, resource, namespace }) => {
     const missingText = `${verb} ${resource}${group === '' ? '' : `.${group}`}`;
@@ -106,18 +106,18 @@ function permissionFindings(missingPermissions: ReadResult<readonly RequiredPerm
 
 function definitionFindings({ groups, definitions }: ClusterFacts): ClusterFinding[] {
   const check = 'definitions';
-  if (E.isLeft(definitions)) return [unknown(check, definitions.left)];
-  if (E.isLeft(groups)) return [unknown(check, groups.left)];
-  const present = new Map(definitions.right.map((definition) => [definition.metadata.name, definition]));
+  if (E.isLeft(definitions)) return [unknownFinding(check, definitions.left)];
+  if (E.isLeft(groups)) return [unknownFinding(check, groups.left)];
+  const installedDefinitions = new Map(definitions.right.map((definition) => [definition.metadata.name, definition]));
   const names = (Object.keys(kinds) as KindName[])
     .map((name) => kinds[name])
     .filter(({ group }) => istioGroups.includes(group))
     .map(({ plural, group, versions }) => ({ name: `${plural}.${group}`, group, versions }));
-  const presentKinds = names.filter(({ name }) => present.has(name));
+  const presentKinds = names.filter(({ name }) => installedDefinitions.has(name));
   if (presentKinds.length === 0)
     return [ok(check, `none of Istio's kinds is defined; helm install defines all ${names.length}`)];
-  const missingKinds = names.filter(({ name }) => !present.has(name));
-  const owners = [...new Set(presentKinds.map(({ name }) => ownerOf(present.get(name)!.metadata)))].sort();
+  const missingKinds = names.filter(({ name }) => !installedDefinitions.has(name));
+  const owners = [...new Set(presentKinds.map(({ name }) => ownerOf(installedDefinitions.get(name)!.metadata)))].sort();
   const unserved = presentKinds.filter(({ group, versions }) => !groups.right.get(group)?.includes(versions[0]!));
   const apply = 'pilot-discovery crds | kubectl apply --server-side --force-conflicts -f -';
   return [
@@ -154,7 +154,7 @@ type Labels = Readonly<Record<string, string>>;
 
 function gatewayApiFinding({ groups, definitions }: ClusterFacts): ClusterFinding {
   const check = 'Gateway API';
-  if (E.isLeft(groups)) return unknown(check, groups.left);
+  if (E.isLeft(groups)) return unknownFinding(check, groups.left);
   const servedVersions = groups.right.get(gatewayGroup);
   const apply = `kubectl apply --server-side -f https://github.com/kubernetes-sigs/gateway-api/releases/download/${gatewayVersion}/standard-install.yaml`;
   if (servedVersions === undefined)
@@ -174,7 +174,7 @@ function gatewayApiFinding({ groups, definitions }: ClusterFacts): ClusterFindin
 
 function nodeFindings(nodes: ReadResult<readonly ClusterNodeFacts[]>): ClusterFinding[] {
   const check = 'nodes';
-  if (E.isLeft(nodes)) return [unknown(check, nodes.left)];
+  if (E.isLeft(nodes)) return [unknownFinding(check, nodes.left)];
   if (nodes.right.length === 0) return [error(check, 'the cluster has no node', 'Add a Linux node.')];
   const nodeNames = (list: readonly ClusterNodeFacts[]): string => {
     const names = list.slice(0, 5).map(({ metadata }) => metadata.name);
@@ -233,7 +233,7 @@ function nodeFindings(nodes: ReadResult<readonly ClusterNodeFacts[]>): ClusterFi
 /** Finds webhooks of other control planes that can reject Istio objects. */
 function validatorFindings({ validating }: ClusterFacts, { namespace, revision }: Installation): ClusterFinding[] {
   const check = 'validation';
-  if (E.isLeft(validating)) return [unknown(check, validating.left)];
+  if (E.isLeft(validating)) return [unknownFinding(check, validating.left)];
   const foreignWebhooks = validating.right.flatMap(({ metadata, webhooks = [] }) => {
     const isOwnRevision = metadata.labels?.[revisionLabel] === (revision || 'default');
     return webhooks

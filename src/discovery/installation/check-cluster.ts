@@ -2,8 +2,8 @@
 import * as E from 'fp-ts/lib/Either.js';
 import { injectorMapName } from '../../injection/settings.ts';
 import type { ApiServer } from '../kubernetes/api-server.ts';
-import { afterInstallation, membersOf, planeName } from './after-installation.ts';
-import { beforeInstallation, type Installation, rightsToInstall, versionFinding } from './before-installation.ts';
+import { checkAfterInstallation, membersOf, planeName } from './after-installation.ts';
+import { checkBeforeInstallation, type Installation, rightsToInstall, versionFinding } from './before-installation.ts';
 import { FactReader } from './cluster-facts.ts';
 import { injectionFinding, ordinaryPod, redirectingPod, redirectionFinding } from './dry-run.ts';
 import type { ClusterReport, InstallationPhase } from './findings.ts';
@@ -38,7 +38,10 @@ export async function checkCluster(server: Pick<ApiServer, 'request'>, options: 
         redirectionFinding(dryRunNamespace, await reader.admittedPod(dryRunNamespace, redirectingPod())),
       ),
     );
-    return { ...commonFields, findings: [...beforeInstallation(facts, missingPermissions, options), ...admittedPods] };
+    return {
+      ...commonFields,
+      findings: [...checkBeforeInstallation(facts, missingPermissions, options), ...admittedPods],
+    };
   }
   const [installed, ...pods] = await Promise.all([
     reader.installed(namespace, { service: planeName(revision), injector: injectorMapName(revision), members }),
@@ -51,7 +54,7 @@ export async function checkCluster(server: Pick<ApiServer, 'request'>, options: 
     ...commonFields,
     findings: [
       versionFinding(facts.version),
-      ...afterInstallation(facts, { ...installed, admitted: admittedPods }, options, now),
+      ...checkAfterInstallation(facts, { ...installed, admitted: admittedPods }, options, now),
       ...pods.map(([member, pod]) => injectionFinding(member, pod)),
       ...injectionConflicts(facts, options),
     ],

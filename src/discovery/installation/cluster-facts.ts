@@ -185,8 +185,8 @@ export class FactReader {
         const { status } = await this.#server.request({ method: 'POST', resource: accessReviews, body }, this.#signal);
         return isObject(status) && status.allowed === true;
       });
-      const allowed = await Promise.all(reviews);
-      return rights.filter((_, index) => !allowed[index]);
+      const reviewResults = await Promise.all(reviews);
+      return rights.filter((_, index) => !reviewResults[index]);
     });
   }
 

@@ -1,7 +1,7 @@
 /** Pods for dry runs. All admission plugins, policies and webhooks of the cluster process them. */
 import * as E from 'fp-ts/lib/Either.js';
 import type { PodFacts, ReadResult } from './cluster-facts.ts';
-import { type ClusterFinding, error, ok, unknown } from './findings.ts';
+import { type ClusterFinding, error, ok, unknownFinding } from './findings.ts';
 
 const check = 'admission';
 const image = 'registry.k8s.io/pause:3.10';
@@ -30,7 +30,7 @@ export function ordinaryPod(): object {
 export function redirectionFinding(namespace: string, admittedPod: ReadResult<unknown>): ClusterFinding {
   if (E.isRight(admittedPod))
     return ok(check, `namespace ${namespace} accepts pods whose init container redirects their traffic`);
-  if (isForbiddenToUser(admittedPod.left)) return unknown(check, admittedPod.left);
+  if (isForbiddenToUser(admittedPod.left)) return unknownFinding(check, admittedPod.left);
   return error(
     check,
     `namespace ${namespace} rejects pods whose init container redirects their traffic: ${admittedPod.left}`,
@@ -41,7 +41,7 @@ export function redirectionFinding(namespace: string, admittedPod: ReadResult<un
 export function injectionFinding(namespace: string, admittedPod: ReadResult<PodFacts>): ClusterFinding {
   const name = 'injection';
   if (E.isLeft(admittedPod)) {
-    if (isForbiddenToUser(admittedPod.left)) return unknown(name, admittedPod.left);
+    if (isForbiddenToUser(admittedPod.left)) return unknownFinding(name, admittedPod.left);
     const next =
       'Follow the message; if the webhook cannot be called, see the findings about the Deployment and the Service.';
     return error(name, `pods of namespace ${namespace} cannot be created: ${admittedPod.left}`, next);

@@ -34,7 +34,7 @@ export const error = (check: string, message: string, next: string): ClusterFind
  *
  * @param reason from the API server
  */
-export function unknown(check: string, reason: string): ClusterFinding {
+export function unknownFinding(check: string, reason: string): ClusterFinding {
   const next = 'Run the command as a user who may read it, such as an administrator of the cluster.';
   return { check, level: 'unknown', message: `not checked: ${reason}`, next };
 }

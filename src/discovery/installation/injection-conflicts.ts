@@ -4,7 +4,7 @@ import * as E from 'fp-ts/lib/Either.js';
 import { callingEntries, webhookEntriesOf } from '../../injection/decision/webhook-entries.ts';
 import { revisionLabel } from '../../model/kinds/metadata-keys.ts';
 import type { ClusterFacts, WebhookConfigurationFacts, WebhookFacts } from './cluster-facts.ts';
-import { type ClusterFinding, error, ok, unknown, warning } from './findings.ts';
+import { type ClusterFinding, error, ok, unknownFinding, warning } from './findings.ts';
 
 const check = 'webhooks';
 type Labels = Readonly<Record<string, string>>;
@@ -32,8 +32,8 @@ export function injectionConflicts(
   { mutating, namespaces }: Pick<ClusterFacts, 'mutating' | 'namespaces'>,
   { namespace, revision }: { readonly namespace: string; readonly revision: string },
 ): ClusterFinding[] {
-  if (E.isLeft(mutating)) return [unknown(check, mutating.left)];
-  if (E.isLeft(namespaces)) return [unknown(check, namespaces.left)];
+  if (E.isLeft(mutating)) return [unknownFinding(check, mutating.left)];
+  if (E.isLeft(namespaces)) return [unknownFinding(check, namespaces.left)];
   const foreignWebhooks = foreignInjectors(mutating.right, namespace, revision);
   const ownInjectors = webhookEntriesOf(revision);
   const labelled = namespaces.right.map(({ metadata: { name, labels = {} } }) => ({

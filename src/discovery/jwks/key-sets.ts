@@ -40,7 +40,7 @@ export class KeySets {
   #rejectedIssuers: ReadonlyMap<string, LimitedIssuers> = new Map();
   readonly #limitListeners: IssuerLimitListener[] = [];
   readonly #keys = new Map<string, string>();
-  readonly #resolved = new WeakMap<Config, Resolved>();
+  readonly #resolvedConfigs = new WeakMap<Config, Resolved>();
 
   constructor(fetch: Fetch = guardedFetch(new BlockedAddresses()), warn: Warn = () => {}) {
     this.#fetch = fetch;
@@ -128,15 +128,15 @@ export class KeySets {
       return source && this.#keys.get(source.name);
     });
     if (keys.every((keySet) => keySet === undefined)) return config;
-    const resolvedConfig = this.#resolved.get(config);
+    const resolvedConfig = this.#resolvedConfigs.get(config);
     if (resolvedConfig !== undefined && sameItems(resolvedConfig.keys, keys)) return resolvedConfig.config;
     const jwtRules = config.spec.jwtRules.map((rule, index): JwtRule => {
       const jwks = keys[index];
       return jwks === undefined ? rule : { ...rule, jwks };
     });
-    const resolved = { ...config, spec: { ...config.spec, jwtRules } };
-    this.#resolved.set(config, { keys, config: resolved });
-    return resolved;
+    const configWithKeys = { ...config, spec: { ...config.spec, jwtRules } };
+    this.#resolvedConfigs.set(config, { keys, config: configWithKeys });
+    return configWithKeys;
   }
 }
 

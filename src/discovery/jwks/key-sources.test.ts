@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Config } from '../../model/config/config.ts';
 import type { JwtRule, RequestAuthentication } from '../../model/kinds/policies/request-authentication.ts';
-import { atOnce } from '../../runtime/turns.ts';
+import { runToEnd } from '../../runtime/turns.ts';
 import { maxSourcesOfMesh, maxSourcesOfNamespace, selectKeySources } from './key-sources.ts';
 
 function naming(namespace: string, name: string, jwtRules: readonly JwtRule[]): Config<RequestAuthentication> {
@@ -15,7 +15,7 @@ function naming(namespace: string, name: string, jwtRules: readonly JwtRule[]): 
 
 const rules = (tenant: string, count: number): JwtRule[] =>
   Array.from({ length: count }, (_, i) => ({ issuer: '', jwksUri: `https://${tenant}.test/${i}` }));
-const select = (...configs: Config<RequestAuthentication>[]) => atOnce(selectKeySources(configs));
+const select = (...configs: Config<RequestAuthentication>[]) => runToEnd(selectKeySources(configs));
 
 describe('fetched key sets', () => {
   it('are the first key sets of a namespace up to its limit, and objects with other key sets are reported', () => {

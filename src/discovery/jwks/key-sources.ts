@@ -108,11 +108,11 @@ export function keySourceOf(rule: JwtRule): NamedKeySource | undefined {
 
 /** Unique, without secrets in the URL, for events and logs. */
 function nameOf({ kind, url }: KeyAddress): string {
-  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  const parsedUrl = URL.canParse(url) ? new URL(url) : undefined;
   const role = kind === 'issuer' ? 'issuer ' : '';
-  if (parsed === undefined) return `${role}${url}`;
-  const isPlain = parsed.username === '' && parsed.password === '' && parsed.search === '';
-  return isPlain ? `${role}${url}` : `${role}${parsed.origin}${parsed.pathname} (${hashOf(url).slice(0, 8)})`;
+  if (parsedUrl === undefined) return `${role}${url}`;
+  const isPlain = parsedUrl.username === '' && parsedUrl.password === '' && parsedUrl.search === '';
+  return isPlain ? `${role}${url}` : `${role}${parsedUrl.origin}${parsedUrl.pathname} (${hashOf(url).slice(0, 8)})`;
 }
 
 export function hashOf(text: string): string {

@@ -58,7 +58,7 @@ export function statusOf(error: unknown): number | undefined {
   return error instanceof ApiError && error.failure.kind === 'status' ? error.failure.code : undefined;
 }
 
-export function invalid(message: string): ApiError {
+export function invalidResponse(message: string): ApiError {
   return new ApiError({ kind: 'invalid', message });
 }
 

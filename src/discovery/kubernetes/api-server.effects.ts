@@ -115,7 +115,7 @@ export class InformerEffects {
     this.#kinds = new Map(
       options.kinds.map((kind) => followedStore(kind, shares, refused)).map((kind) => [kind.name, kind]),
     );
-    this.#refilledOf = new Map([...this.#kinds.values()].map((kind) => [kind, this.#refilled(kind)]));
+    this.#refilledOf = new Map([...this.#kinds.values()].map((kind) => [kind, this.#refilledKind(kind)]));
     this.#refills = new Refills([...this.#refilledOf.values()]);
   }
 
@@ -129,7 +129,7 @@ export class InformerEffects {
     if (changes.length > 0) this.#notifyReaders(kind, changes);
   }
 
-  #refilled(kind: FollowedStore): RefilledKind {
+  #refilledKind(kind: FollowedStore): RefilledKind {
     const list = async (namespace: string, onItem: (object: KubernetesObject) => void): Promise<void> => {
       let next: string | undefined;
       do {
@@ -299,8 +299,8 @@ export class InformerEffects {
     const reader: StoreReader = (changes) => {
       for (const { name, resources } of this.#kinds.values()) {
         const [resource] = resources as [ApiResource];
-        const last = changes.findLast(({ key }) => key === `/${resource.plural}.${resource.group}`);
-        if (last !== undefined) notify(name, last.event !== 'delete');
+        const lastChange = changes.findLast(({ key }) => key === `/${resource.plural}.${resource.group}`);
+        if (lastChange !== undefined) notify(name, lastChange.event !== 'delete');
       }
     };
     definitions?.readers.push(reader);

@@ -98,11 +98,11 @@ const repeated: Readonly<Record<string, Repeated>> = {
   'gateway-name.failed': {
     scope: 'gateway-names',
     entry: ({ hostname, addresses, reason }) => {
-      const last = namesOf(addresses);
+      const knownAddresses = namesOf(addresses);
       const entry: RepeatedEntry =
-        last === ''
+        knownAddresses === ''
           ? { event: 'gateway-name.failed.none', hostname, reason }
-          : { event: 'gateway-name.failed', hostname, addresses: last, reason };
+          : { event: 'gateway-name.failed', hostname, addresses: knownAddresses, reason };
       return { key: String(hostname), entry };
     },
   },

@@ -9,7 +9,7 @@ import type { XdsSources } from '../config/xds/xds-sources.ts';
 import type { ConsulRegistries } from '../consul/consul-registries.ts';
 import type { DiscoveryOptions } from '../options/discovery-options.ts';
 import type { Authenticator } from '../xds/access/authenticator.ts';
-import { withoutTools } from '../xds/tool-clients.ts';
+import { omitTools } from '../xds/tool-clients.ts';
 import type { DebugAccess, DebugSources } from './debug/debug-endpoints.ts';
 import type { AuthorityPageSource } from './debug/debug-page.ts';
 import { callerNamespace } from './debug/known-caller.ts';
@@ -72,7 +72,7 @@ export function makeMonitor(monitorParts: MonitorParts) {
   } = monitorParts;
   const sources: DebugSources = {
     ...{ state, resources, cache, history, certificateSources, disconnect, configSources },
-    connections: () => withoutTools(connections()),
+    connections: () => omitTools(connections()),
     ...(secretOfCluster && { secretOfCluster }),
     ...(unreachableCluster && { unreachableCluster }),
     ...(describeInjection && { describeInjection }),

@@ -1,5 +1,5 @@
 /** Responses of the control plane's DNS server, which never forwards queries. */
-import { buildResponse, type DnsQuery, failure, readQuery, withoutRecursion } from '../../runtime/dns/dns-message.ts';
+import { buildResponse, clearRecursion, type DnsQuery, failure, readQuery } from '../../runtime/dns/dns-message.ts';
 import { maxTcpBytes } from '../../runtime/dns/tcp-messages.ts';
 import type { MeshNames } from './mesh-names.ts';
 
@@ -28,14 +28,14 @@ export async function respondTo(
 ): Promise<NameResponse> {
   const read = readQuery(message);
   if (read.kind === 'drop') return { result: 'invalid', response: undefined };
-  if (read.kind === 'failed') return { result: 'invalid', response: withoutRecursion(read.response) };
+  if (read.kind === 'failed') return { result: 'invalid', response: clearRecursion(read.response) };
   const { query } = read;
   try {
     const { result, response } = responseTo(query, await names.visibleTo(namespace), (name) => names.isOfZone(name));
-    return { result, response: withoutRecursion(response) };
+    return { result, response: clearRecursion(response) };
   } catch {
     // SERVFAIL for an internal error allows the client to retry.
-    return { result: 'failed', response: withoutRecursion(failure(message, 'SERVFAIL', query.questionEnd)) };
+    return { result: 'failed', response: clearRecursion(failure(message, 'SERVFAIL', query.questionEnd)) };
   }
 }
 

@@ -3,7 +3,7 @@ import type { Environment } from '../environment.ts';
 import { addressPaceLimits } from '../xds/admission/address-pace.ts';
 import { unidentifiedLimits } from '../xds/admission/unidentified-connections.ts';
 import { type AdsLimits, defaultMaxNames } from '../xds/ads-limits.ts';
-import { maxServedStreamsWithin } from '../xds/stream/stream-shares.ts';
+import { maxServedStreamsForHeap } from '../xds/stream/stream-shares.ts';
 
 /** Limits are at least 1, because 0 would reject every client. */
 export function clientLimitsOf(
@@ -19,7 +19,7 @@ export function clientLimitsOf(
   }
   const perSecond = environment.number('PILOT_XDS_UNIDENTIFIED_RATE_PER_ADDRESS', addressPaceLimits.perSecond, 1);
   return {
-    maxServedStreams: environment.number('PILOT_XDS_MAX_STREAMS', maxServedStreamsWithin(), 1),
+    maxServedStreams: environment.number('PILOT_XDS_MAX_STREAMS', maxServedStreamsForHeap(), 1),
     maxNames: environment.number('PILOT_XDS_MAX_NAMES_PER_STREAM', defaultMaxNames, 1),
     unidentified: {
       maxConnections,
@@ -40,10 +40,10 @@ const otherFiles = 1_024;
 
 /** Without free file descriptors, the process does not respond to probes and would be restarted. */
 function connectionsWithin(openFiles: number): number {
-  return Math.max(1, openFiles - filesBeside(openFiles));
+  return Math.max(1, openFiles - reservedFiles(openFiles));
 }
 
 /** Number of file descriptors reserved for other purposes than xDS. */
-export function filesBeside(openFiles: number): number {
+export function reservedFiles(openFiles: number): number {
   return Math.min(otherFiles, Math.ceil(openFiles / 2));
 }

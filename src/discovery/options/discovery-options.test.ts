@@ -1,6 +1,6 @@
 import { availableParallelism, totalmem } from 'node:os';
 import { describe, expect, it } from 'vitest';
-import { maxServedStreamsWithin } from '../xds/stream/stream-shares.ts';
+import { maxServedStreamsForHeap } from '../xds/stream/stream-shares.ts';
 import type { DiscoveryFlags } from './discovery-flags.ts';
 import { resolveDiscoveryOptions } from './discovery-options.ts';
 
@@ -76,7 +76,7 @@ describe('resolveDiscoveryOptions', () => {
 
   it('reads client limits from the environment, and raises 0 to 1', () => {
     expect(resolve().clientLimits).toEqual({
-      maxServedStreams: maxServedStreamsWithin(),
+      maxServedStreams: maxServedStreamsForHeap(),
       maxNames: 200_000,
       unidentified: {
         maxConnections: 60_000,

@@ -30,7 +30,7 @@ import { type ListenAddress, parseListenAddress } from '../listen-address.ts';
 import { registryNames } from '../registry/registry-names.ts';
 import { type AdsLimits, defaultMakeBeforeBreakMs, defaultRemovalDelayMs } from '../xds/ads-limits.ts';
 import { type SecurePort, securePortOf } from '../xds/secure-port/secure-port.ts';
-import { clientLimitsOf, filesBeside } from './client-limits.ts';
+import { clientLimitsOf, reservedFiles } from './client-limits.ts';
 import {
   addressesOf,
   type DiscoveryFlags,
@@ -285,7 +285,7 @@ export function resolveDiscoveryOptions(
     maxRequestBytes: environment.number('ISTIO_GPRC_MAXRECVMSGSIZE', 4 * 1024 * 1024, 1),
     clientLimits: clientLimitsOf(environment, openFiles, (note) => void optionNotes.push(note)),
     // The two HTTP ports share half of the file descriptors that are not reserved for xDS.
-    httpConnections: Math.min(connectionsOfPort(openFiles), Math.max(1, Math.floor(filesBeside(openFiles) / 4))),
+    httpConnections: Math.min(connectionsOfPort(openFiles), Math.max(1, Math.floor(reservedFiles(openFiles) / 4))),
     configLimits,
     xdsSources: xdsSourceLimitsOf(environment, configLimits),
     ...cacheOptionsOf(environment),

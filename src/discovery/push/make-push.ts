@@ -53,8 +53,8 @@ export function makePush({ options, settings, meshConfigs, cluster, keySets, log
     onLimited: (listener: LimitListener): void => {
       const { objects } = state.registries;
       const report = (key: string): void => {
-        const [reduced, last] = [meshConfigs.limitOf(key), objects.limitOf(key)];
-        listener(key, reduced && last ? combinedLimit(reduced, last) : (last ?? reduced));
+        const [reduced, objectLimit] = [meshConfigs.limitOf(key), objects.limitOf(key)];
+        listener(key, reduced && objectLimit ? combinedLimit(reduced, objectLimit) : (objectLimit ?? reduced));
       };
       meshConfigs.onLimited(report);
       state.onReported(({ limits }) => {

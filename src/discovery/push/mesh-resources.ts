@@ -17,7 +17,7 @@ import { withheldWasm } from '../../networking/patches/withheld-wasm.ts';
 import { type CredentialReference, referencesOfCredential } from '../../networking/secrets/credential-references.ts';
 import { permittedSecrets, withoutSecrets } from '../../networking/secrets/permitted-secrets.ts';
 import { unenforcedSettings } from '../../networking/traffic/unenforced.ts';
-import type { ObjectReading } from '../kubernetes/readers/referenced-objects.ts';
+import type { ReferencedState } from '../kubernetes/readers/referenced-objects.ts';
 import type {
   NodeIdentity,
   NodeResources,
@@ -42,7 +42,7 @@ export interface MeshResourcesOptions {
   /** Called with Secrets and ConfigMaps that a node requests and may receive, and with none when the node is closed. */
   readonly onCredentialsNeeded?: (node: object, references: readonly CredentialReference[]) => void;
   /** If absent, only objects of the push context exist. */
-  readonly readingOf?: (reference: CredentialReference) => ObjectReading;
+  readonly readingOf?: (reference: CredentialReference) => ReferencedState;
   readonly rejections?: RejectionListener;
   readonly responses?: ResponseListener;
   /** @param node ID */
@@ -50,7 +50,7 @@ export interface MeshResourcesOptions {
 }
 
 /** `denied` means that the client may not receive the object, so it is not read. */
-export type CredentialReading = ObjectReading | 'denied';
+export type CredentialState = ReferencedState | 'denied';
 
 /** Called only for clients that rejected a resource. */
 export interface RejectionListener {
@@ -104,11 +104,11 @@ export class MeshResources implements ResourceSource {
   open(node: NodeIdentity): { readonly error: string } | { readonly resources: NodeResources } {
     const context = this.#options.context();
     if (context === undefined) return { error: 'server is not ready to serve discovery information' };
-    const parsed = parseNode(node, this.#options.clusterAliases);
-    if (E.isLeft(parsed)) return { error: parsed.left };
-    const details = { ...secretOwnerOf(node, parsed.right), closed: () => this.#nodes.delete(openedNode) };
-    const isSecretNamespace = details.secretNamespace === parsed.right.configNamespace;
-    const proxy = { ...parsed.right, ...(isSecretNamespace && { isOfNamespace: true as const }) };
+    const parsedNode = parseNode(node, this.#options.clusterAliases);
+    if (E.isLeft(parsedNode)) return { error: parsedNode.left };
+    const details = { ...secretOwnerOf(node, parsedNode.right), closed: () => this.#nodes.delete(openedNode) };
+    const isSecretNamespace = details.secretNamespace === parsedNode.right.configNamespace;
+    const proxy = { ...parsedNode.right, ...(isSecretNamespace && { isOfNamespace: true as const }) };
     const openedNode: MeshNode = new MeshNode(proxy, context, this.#sharedTables, this.#options, details);
     this.#nodes.add(openedNode);
     return { resources: openedNode };
@@ -305,7 +305,7 @@ export class MeshNode implements NodeResources {
   }
 
   /** `undefined` if the object is as in the push context. */
-  credentialReading(name: string): CredentialReading | undefined {
+  credentialReading(name: string): CredentialState | undefined {
     if (this.#permittedByNamespace([name]).length === 0) return 'denied';
     const { secretAccess, readingOf } = this.#options;
     const needsAccess = secretAccess !== undefined && this.#details.account !== undefined;

@@ -6,18 +6,18 @@ import type { WarningCode } from '../../runtime/errors.ts';
 import type { KnownObjects } from './known-objects.ts';
 import type { MeshHosts } from './routes/mesh-hosts.ts';
 
-export interface ObjectPlace {
+export interface ObjectLocation {
   readonly config: Config;
   /** Field such as `spec.http[0]`. Absent for the whole object. */
   readonly field?: string;
 }
 
 /** Warning about valid configuration with no or an unexpected effect. */
-export interface ConfigWarning extends Required<ObjectPlace> {
+export interface ConfigWarning extends Required<ObjectLocation> {
   readonly code: WarningCode;
   /** Describes the problem and the correction. */
   readonly message: string;
-  readonly other?: ObjectPlace;
+  readonly other?: ObjectLocation;
 }
 
 export interface CheckSources {

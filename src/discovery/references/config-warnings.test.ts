@@ -11,7 +11,7 @@ import { packageRoot } from '../../runtime/package-root.ts';
 import { validateFiles } from '../config/validation/validate-files.ts';
 import { diagnosticsOf } from '../monitor/diagnostics/push-status.ts';
 
-interface Found {
+interface FoundWarning {
   readonly code: string;
   readonly object: string;
   readonly field: string;
@@ -23,7 +23,7 @@ const settings = { hasMeshConfig: true, scopesGateways: false, domain: 'cluster.
 async function validated(
   yaml: string,
   { hasProvider }: Pick<FaultyObjects, 'hasProvider'>,
-): Promise<(Found & { readonly line: number; readonly otherLine: number | undefined })[]> {
+): Promise<(FoundWarning & { readonly line: number; readonly otherLine: number | undefined })[]> {
   const mesh = hasProvider ? givenMeshConfig(meshConfigOfFaults) : defaultMeshConfig;
   const meshFile = { file: 'mesh', text: hasProvider ? meshConfigOfFaults : '' };
   const files = [{ file: 'mesh.yaml', text: yaml }];
@@ -44,7 +44,10 @@ function shortOf(object: string): string {
 }
 
 /** @param gateway labels of a connected gateway */
-function findingsOf(yaml: string, { gateway, hasProvider }: Pick<FaultyObjects, 'gateway' | 'hasProvider'>): Found[] {
+function findingsOf(
+  yaml: string,
+  { gateway, hasProvider }: Pick<FaultyObjects, 'gateway' | 'hasProvider'>,
+): FoundWarning[] {
   const plane = givenPlane(yaml, hasProvider ? { meshConfig: meshConfigOfFaults } : {});
   if (gateway !== undefined) {
     const metadata = { NAMESPACE: 'shop', LABELS: gateway };
@@ -93,8 +96,8 @@ it('validate reports every kind of fault in one directory, and no other problems
   const validatedFaults = await validated(faultyObjects.map(({ yaml }) => yaml).join(''), { hasProvider: true });
   const expected = faultyObjects.map(({ code, object, field, other }) => ({ code, object, field, other }));
   const rows = validatedFaults.map(({ code, object, field, other }) => ({ code, object, field, other }));
-  const sortedTexts = (all: readonly Found[]) => all.map((one) => JSON.stringify(one)).sort();
-  expect(sortedTexts(rows)).toEqual(sortedTexts(expected as Found[]));
+  const sortedTexts = (all: readonly FoundWarning[]) => all.map((one) => JSON.stringify(one)).sort();
+  expect(sortedTexts(rows)).toEqual(sortedTexts(expected as FoundWarning[]));
 });
 
 it('warning codes each have a test and a row in docs/config-analysis.md', () => {

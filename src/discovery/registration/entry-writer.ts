@@ -169,10 +169,10 @@ function withHealth(status: unknown, { healthy, message }: WorkloadHealth, now: 
   const reportedCondition = { status: healthy ? 'True' : 'False', message: message.slice(0, maxMessageLength) };
   const isStatusUnchanged = isObject(healthCondition) && healthCondition.status === reportedCondition.status;
   if (isStatusUnchanged && (healthCondition.message ?? '') === reportedCondition.message) return undefined;
-  const since = isStatusUnchanged ? healthCondition.lastTransitionTime : now;
+  const transitionTime = isStatusUnchanged ? healthCondition.lastTransitionTime : now;
   const condition = {
     ...{ type: 'Healthy', ...reportedCondition, reason: healthy ? 'Healthy' : 'Unhealthy' },
-    ...{ lastProbeTime: now, lastTransitionTime: since ?? now },
+    ...{ lastProbeTime: now, lastTransitionTime: transitionTime ?? now },
   };
   return conditionIndex < 0 ? [...previous, condition] : previous.with(conditionIndex, condition);
 }

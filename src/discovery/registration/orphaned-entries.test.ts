@@ -22,14 +22,14 @@ function entry(
   return { metadata: { name, namespace, resourceVersion: `of ${name}`, annotations } };
 }
 
-interface Left {
+interface DutyOptions {
   readonly words?: ReplicaRecords;
   /** Number of unrelated Leases. */
   readonly unrelatedLeases?: number;
 }
 
 /** An election duty, a clock, Leases by name, and deleted objects. */
-function createDuty(entries: KubernetesObject[], { words, unrelatedLeases = 0 }: Left = {}) {
+function createDuty(entries: KubernetesObject[], { words, unrelatedLeases = 0 }: DutyOptions = {}) {
   const clock = { now: 0 };
   const unrelated = Array.from({ length: unrelatedLeases }, (_, i): [string, string] => [`cilium-${i}`, '1']);
   const leases = new Map<string, string>();

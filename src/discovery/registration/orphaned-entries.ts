@@ -63,7 +63,8 @@ export class OrphanedEntries implements Duty {
 
   /** Call periodically, because no event reports that a replica exited. */
   check(): void {
-    const hasRecords = (this.#options.records?.leases.size ?? 0) > 0 || this.#entriesOfOthers().next().done !== true;
+    const hasRecords =
+      (this.#options.records?.leases.size ?? 0) > 0 || this.#entriesOfOtherReplicas().next().done !== true;
     this.#isDue = this.#checks++ % checksPerLeaseCheck === 0 || hasRecords;
     if (this.#isDue) for (const notifyDue of this.#watchers) notifyDue();
   }
@@ -90,7 +91,7 @@ export class OrphanedEntries implements Duty {
     const { records } = this.#options;
     for (const lease of records?.leases ?? []) if (this.#hasExited(lease)) records?.ended(lease);
     const orphans = new FairQueue<KubernetesObject>({ maxItems: maxDeletions });
-    for (const [entry, lease] of this.#entriesOfOthers()) {
+    for (const [entry, lease] of this.#entriesOfOtherReplicas()) {
       if (this.#hasExited(lease)) orphans.add(entry, [entry.metadata.namespace ?? '']);
     }
     const report = { written: 0, failed: 0, reason: '' };
@@ -102,7 +103,7 @@ export class OrphanedEntries implements Duty {
     return report;
   }
 
-  *#entriesOfOthers(): Generator<readonly [KubernetesObject, string]> {
+  *#entriesOfOtherReplicas(): Generator<readonly [KubernetesObject, string]> {
     const { entries, identity } = this.#options;
     for (const entry of entries()) {
       const entryAnnotations = entry.metadata.annotations ?? {};
@@ -134,7 +135,7 @@ export class OrphanedEntries implements Duty {
 
   #holders(): Iterable<string> {
     const holders = new FairQueue<string>({ maxItems: maxReplicas });
-    for (const [{ metadata }, lease] of this.#entriesOfOthers()) {
+    for (const [{ metadata }, lease] of this.#entriesOfOtherReplicas()) {
       if (!holders.has(lease)) holders.add(lease, [metadata.namespace ?? '']);
     }
     return holders.items();
@@ -149,7 +150,7 @@ export class OrphanedEntries implements Duty {
 
   async #deleteLeases(writeGate: WriteGate, report: MutableReport): Promise<void> {
     const { namespace } = this.#options;
-    const needed = new Set([...this.#entriesOfOthers()].map(([, lease]) => lease));
+    const needed = new Set([...this.#entriesOfOtherReplicas()].map(([, lease]) => lease));
     for (const [name, { version }] of this.#observations) {
       if (version === undefined || needed.has(name) || !this.#hasExited(name)) continue;
       await tryDelete(writeGate, { resource: leases, namespace, name, version }, report);

@@ -50,9 +50,9 @@ export function claimOf(
   if (typeof group !== 'string' || !isObjectName(group)) {
     return invalidClaim(`metadata AUTO_REGISTER_GROUP must be the name of a WorkloadGroup, got ${quoteValue(group)}`);
   }
-  const parsed = parseNode(node, clusterAliases);
-  if (E.isLeft(parsed)) return invalidClaim(parsed.left);
-  const { configNamespace: namespace, ipAddresses, network, locality, labels } = parsed.right;
+  const parsedNode = parseNode(node, clusterAliases);
+  if (E.isLeft(parsedNode)) return invalidClaim(parsedNode.left);
+  const { configNamespace: namespace, ipAddresses, network, locality, labels } = parsedNode.right;
   const address = ipAddresses[0]!.toLowerCase();
   const identity = identityIn(node, namespace);
   if (identity === undefined) {

@@ -113,7 +113,7 @@ export class WorkloadRegistrations {
     const ownershipProblem = existingWorkload === undefined ? undefined : ownershipProblemOf(existingWorkload, claim);
     if (ownershipProblem !== undefined || this.#slots.has(claim.entry)) return ownershipProblem;
     const isFull = existingWorkload === undefined && this.#workloads.size >= maxKnownFactor * this.#limits.maxWorkloads;
-    return isFull || !this.#slots.accepts(shareOf(claim)) ? this.#exhausted(claim) : undefined;
+    return isFull || !this.#slots.accepts(shareOf(claim)) ? this.#exhaustedRejection(claim) : undefined;
   }
 
   /** @param onRejected called if the registration is rejected later */
@@ -181,13 +181,13 @@ export class WorkloadRegistrations {
     const displaced = this.#slots.add(entry, shareOf(claim));
     if (displaced === undefined || displaced === entry) return;
     const workload = this.#workloads.get(displaced)!;
-    this.#closeConnections(displaced, this.#exhausted(workload.claim));
+    this.#closeConnections(displaced, this.#exhaustedRejection(workload.claim));
     workload.connections.clear();
     workload.health = undefined;
     this.#report({ type: 'workload.evicted', entry: displaced });
   }
 
-  #exhausted({
+  #exhaustedRejection({
     namespace,
     serviceAccount,
   }: Pick<WorkloadClaim, 'namespace' | 'serviceAccount'>): RegistrationRejection {

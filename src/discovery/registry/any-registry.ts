@@ -1,7 +1,7 @@
 import type { NetworkGateway } from '../../model/services/network-gateways.ts';
 import type { LookupSubject, ProxyLookup } from '../../model/services/proxy-lookup.ts';
 import type { Service, ServiceTarget } from '../../model/services/service.ts';
-import { byServiceAge } from '../../model/services/service-registry.ts';
+import { compareServiceAge } from '../../model/services/service-registry.ts';
 import { serviceTargets } from '../../model/services/service-targets.ts';
 import type { Registry, RegistryEvents, ServiceHandler, WorkloadHandler } from './registry.ts';
 import { RegistryHandlers } from './registry-handlers.ts';
@@ -29,7 +29,7 @@ export abstract class AnyRegistry implements Registry {
   getService(hostname: string): Service | undefined {
     return this.services()
       .filter((service) => service.hostname === hostname)
-      .toSorted(byServiceAge)[0];
+      .toSorted(compareServiceAge)[0];
   }
 
   getProxyServiceTargets(proxy: LookupSubject): readonly ServiceTarget[] {

@@ -32,13 +32,13 @@ export class Handover implements XdsUpdater {
   }
 
   edsUpdate(shard: ShardKey, service: ServiceName, endpoints: readonly Endpoint[]): void {
-    if (this.#hold(service, endpoints)) return;
+    if (this.#holdUpdate(service, endpoints)) return;
     this.#updater.edsUpdate(shard, service, endpoints);
     this.#onForwarded();
   }
 
   edsCacheUpdate(shard: ShardKey, service: ServiceName, endpoints: readonly Endpoint[]): PushType {
-    if (this.#hold(service, endpoints)) return 'none';
+    if (this.#holdUpdate(service, endpoints)) return 'none';
     const push = this.#updater.edsCacheUpdate(shard, service, endpoints);
     this.#onForwarded();
     return push;
@@ -96,7 +96,7 @@ export class Handover implements XdsUpdater {
     this.#onForwarded();
   }
 
-  #hold({ hostname, namespace }: ServiceName, endpoints: readonly Endpoint[]): boolean {
+  #holdUpdate({ hostname, namespace }: ServiceName, endpoints: readonly Endpoint[]): boolean {
     this.#heldUpdates?.set(idOf({ hostname, namespace }), { hostname, namespace, endpoints });
     return this.#heldUpdates !== undefined;
   }

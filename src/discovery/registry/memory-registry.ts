@@ -1,7 +1,7 @@
 import type { ServiceName } from '../../model/services/endpoint-shards.ts';
 import { AddressBook, type LookupSubject, type ProxyLookup } from '../../model/services/proxy-lookup.ts';
-import { keptServices } from '../../model/services/registry-delta.ts';
-import { keptEndpoints } from '../../model/services/same-endpoint.ts';
+import { reuseServices } from '../../model/services/registry-delta.ts';
+import { reuseEndpoints } from '../../model/services/same-endpoint.ts';
 import type { Endpoint, Service } from '../../model/services/service.ts';
 import { ShardRegistry } from './shard-registry.ts';
 
@@ -59,8 +59,8 @@ export class MemoryRegistry extends ShardRegistry {
     const previous = this.#stateOf(next);
     const now: ServiceState = {
       ...next,
-      services: keptServices(next.services, previous.services),
-      endpoints: keptEndpoints(next.endpoints, previous.endpoints),
+      services: reuseServices(next.services, previous.services),
+      endpoints: reuseEndpoints(next.endpoints, previous.endpoints),
     };
     const id = `${now.namespace}/${now.hostname}`;
     if (now.services.length === 0) this.#states.delete(id);

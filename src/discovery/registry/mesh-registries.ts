@@ -18,7 +18,7 @@ import {
   serviceKinds,
 } from '../../model/services/service-registry.ts';
 import type { WorkloadEvent } from '../../model/services/workload.ts';
-import { atOnce, type Steps } from '../../runtime/turns.ts';
+import { runToEnd, type Steps } from '../../runtime/turns.ts';
 import { AggregateRegistry } from './aggregate-registry.ts';
 import { GatewayNames } from './gateway-names.ts';
 import { Handover } from './handover.ts';
@@ -74,7 +74,7 @@ export class MeshRegistries {
   #offers: ReadonlyMap<string, RegistryOffer> = new Map();
   readonly #unpublished = new Set<string>();
   /** Number of unfinished stepwise operations, during which the registries are inconsistent. */
-  #unfinished = 0;
+  #unfinishedOperations = 0;
   /** Whether addresses of gateway names changed during a stepwise operation. */
   #haveNamesChanged = false;
   readonly #notified = new Set<string>();
@@ -172,13 +172,13 @@ export class MeshRegistries {
   }
 
   keepOnly(names: readonly string[]): void {
-    atOnce(this.keepingOnly(names));
+    runToEnd(this.keepingOnly(names));
   }
 
   *keepingOnly(names: readonly string[]): Steps<void> {
     const removedRegistries = this.registries.filter((registry) => !names.includes(nameOf(registry)));
     for (const { provider, clusterId } of removedRegistries) this.#aggregate.removeRegistry(provider, clusterId);
-    if (removedRegistries.length > 0) yield* this.#refreshing();
+    if (removedRegistries.length > 0) yield* this.#refreshInSteps();
   }
 
   get endpointCount(): number {
@@ -205,7 +205,7 @@ export class MeshRegistries {
   }
 
   load(objects: ObjectsByKey): void {
-    atOnce(this.loading(objects));
+    runToEnd(this.loading(objects));
   }
 
   /**
@@ -221,23 +221,23 @@ export class MeshRegistries {
     const removedObjects = [...this.objects.configured.keys()]
       .filter((key) => !now.has(key))
       .map((key): KeyedObject => [key, undefined]);
-    yield* this.#untilDone(this.#following([...removedObjects, ...now]));
+    yield* this.#runUntilDone(this.#followInSteps([...removedObjects, ...now]));
   }
 
   /** Applies changes of configuration and cluster. */
   apply(changes: readonly ChangedConfigObject[], objects: ObjectsByKey): void {
-    atOnce(this.applying(changes, objects));
+    runToEnd(this.applying(changes, objects));
   }
 
   *applying(changes: readonly ChangedConfigObject[], objects: ObjectsByKey): Steps<void> {
     const keys = [...new Set(changes.map(({ key }) => key))];
     const changedKeys = keys.filter((key) => serviceKindSet.has(key.slice(0, key.indexOf('/'))));
-    yield* this.#untilDone(this.#following(changedKeys.map((key): KeyedObject => [key, objects.get(key)])));
+    yield* this.#runUntilDone(this.#followInSteps(changedKeys.map((key): KeyedObject => [key, objects.get(key)])));
   }
 
   /** Rebuilds the object registries with other settings. Requires a full push. */
   configure(settings: RegistryOptions): void {
-    atOnce(this.configuring(settings));
+    runToEnd(this.configuring(settings));
   }
 
   *configuring(settings: RegistryOptions): Steps<void> {
@@ -247,31 +247,31 @@ export class MeshRegistries {
   }
 
   rebuild(): void {
-    atOnce(this.rebuilding());
+    runToEnd(this.rebuilding());
   }
 
   *rebuilding(): Steps<void> {
-    yield* this.#untilDone(this.#rebuilding());
+    yield* this.#runUntilDone(this.#rebuildRegistries());
   }
 
-  *#untilDone(work: Steps<void>): Steps<void> {
-    this.#unfinished++;
+  *#runUntilDone(work: Steps<void>): Steps<void> {
+    this.#unfinishedOperations++;
     try {
       yield* work;
     } finally {
-      this.#unfinished--;
+      this.#unfinishedOperations--;
     }
   }
 
-  *#rebuilding(): Steps<void> {
+  *#rebuildRegistries(): Steps<void> {
     for (const { provider, clusterId } of [this.#kubernetes, this.#entries]) {
       this.#aggregate.removeRegistry(provider, clusterId);
     }
     this.#workloads = [];
     [this.#kubernetes, this.#entries] = this.#objectRegistries();
     const { changes } = yield* this.objects.all();
-    yield* this.#delivering(changes);
-    yield* this.#refreshing();
+    yield* this.#deliverInSteps(changes);
+    yield* this.#refreshInSteps();
   }
 
   take(): PendingPush {
@@ -295,10 +295,10 @@ export class MeshRegistries {
 
   /** Applies changes that registries made themselves. */
   refresh(): void {
-    atOnce(this.#refreshing());
+    runToEnd(this.#refreshInSteps());
   }
 
-  *#refreshing(): Steps<void> {
+  *#refreshInSteps(): Steps<void> {
     yield* this.#passingOnWorkloads();
     let servicesChanged = false;
     do servicesChanged = (yield* this.#updatingServices()) || servicesChanged;
@@ -341,14 +341,14 @@ export class MeshRegistries {
     return [kubernetes, entries];
   }
 
-  *#following(objects: Iterable<KeyedObject>): Steps<void> {
+  *#followInSteps(objects: Iterable<KeyedObject>): Steps<void> {
     const { changes, events } = yield* this.objects.updating(objects);
     for (const { key, event } of events) this.#options.observer?.registryEvent?.(key.slice(0, key.indexOf('/')), event);
-    yield* this.#delivering(changes);
-    yield* this.#refreshing();
+    yield* this.#deliverInSteps(changes);
+    yield* this.#refreshInSteps();
   }
 
-  *#delivering(changes: readonly ConfigObjectChange<Config>[]): Steps<void> {
+  *#deliverInSteps(changes: readonly ConfigObjectChange<Config>[]): Steps<void> {
     const kubernetes = changes.filter(({ key }) => kubernetesServiceKinds.has(key.kind));
     const entries = changes.filter(({ key }) => !kubernetesServiceKinds.has(key.kind));
     if (entries.length > 0) yield* this.#entries.changingObjects(this.#changesOfMembers(entries, kubernetes));
@@ -394,7 +394,7 @@ export class MeshRegistries {
   }
 
   #onNamesChanged(): void {
-    if (this.#unfinished > 0) {
+    if (this.#unfinishedOperations > 0) {
       this.#haveNamesChanged = true;
       this.#options.gatewaysResolved?.();
       return;

@@ -4,7 +4,7 @@ import type { ProxyLookup } from '../../model/services/proxy-lookup.ts';
 import type { ConfigObjectChange, RegistryDelta } from '../../model/services/registry-delta.ts';
 import type { Service } from '../../model/services/service.ts';
 import type { WorkloadEvent } from '../../model/services/workload.ts';
-import { atOnce, type Steps } from '../../runtime/turns.ts';
+import { runToEnd, type Steps } from '../../runtime/turns.ts';
 import type { XdsUpdater } from './registry.ts';
 import { ShardRegistry } from './shard-registry.ts';
 
@@ -22,7 +22,7 @@ export interface ObjectServices {
  */
 export abstract class ObjectRegistry extends ShardRegistry {
   readonly #model: ObjectServices;
-  #queued: ConfigObjectChange<Config>[] = [];
+  #queuedChanges: ConfigObjectChange<Config>[] = [];
   #queuedWorkloads: WorkloadEvent[] = [];
 
   constructor(shard: ShardKey, model: ObjectServices, updater: XdsUpdater) {
@@ -44,29 +44,29 @@ export abstract class ObjectRegistry extends ShardRegistry {
 
   /** Changes of one object must be in order. */
   objectsChanged(changes: readonly ConfigObjectChange<Config>[]): void {
-    atOnce(this.changingObjects(changes));
+    runToEnd(this.changingObjects(changes));
   }
 
   /** Like {@link objectsChanged}, but in steps. No other change may be applied until they finish. */
   *changingObjects(changes: readonly ConfigObjectChange<Config>[]): Steps<void> {
-    if (this.handlers.isRunning) yield* this.#applying(changes, []);
-    else for (const change of changes) this.#queued.push(change);
+    if (this.handlers.isRunning) yield* this.#applyQueued(changes, []);
+    else for (const change of changes) this.#queuedChanges.push(change);
   }
 
   /** Applies workloads of other registries, which services of this registry can select, in steps like {@link changingObjects}. */
   *changingWorkloads(events: readonly WorkloadEvent[]): Steps<void> {
-    if (this.handlers.isRunning) yield* this.#applying([], events);
+    if (this.handlers.isRunning) yield* this.#applyQueued([], events);
     else for (const event of events) this.#queuedWorkloads.push(event);
   }
 
   protected override deliverPending(): void {
-    const [changes, workloads] = [this.#queued, this.#queuedWorkloads];
-    this.#queued = [];
+    const [changes, workloads] = [this.#queuedChanges, this.#queuedWorkloads];
+    this.#queuedChanges = [];
     this.#queuedWorkloads = [];
-    atOnce(this.#applying(changes, workloads));
+    runToEnd(this.#applyQueued(changes, workloads));
   }
 
-  *#applying(changes: readonly ConfigObjectChange<Config>[], workloads: readonly WorkloadEvent[]): Steps<void> {
+  *#applyQueued(changes: readonly ConfigObjectChange<Config>[], workloads: readonly WorkloadEvent[]): Steps<void> {
     const delta = yield* this.#model.applying(changes, workloads);
     yield* this.delivering(delta);
     this.onApplied(delta);

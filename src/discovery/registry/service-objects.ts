@@ -51,7 +51,7 @@ export class ServiceObjects {
   #limitedEntries: Limited = new Map();
   #reportedLimits: Limited = this.#limitedEntries;
   #problems: ConfigProblem[] = [];
-  #recovered: string[] = [];
+  #recoveredObjects: string[] = [];
   #clusterEvents: ObjectEvent[] = [];
 
   constructor(options: ServiceObjectsOptions, registry: () => Pick<KubernetesRegistry, 'objectOf' | 'objects'>) {
@@ -108,7 +108,7 @@ export class ServiceObjects {
     if (cluster !== undefined) {
       const { changes, problems, recovered } = yield* cluster.reading((key) => this.#clusterObject(key));
       this.#problems.push(...problems);
-      this.#recovered.push(...recovered);
+      this.#recoveredObjects.push(...recovered);
       for (const { key, current } of changes) {
         if (this.#configuredObjects.has(key)) continue;
         const previous = this.#clusterObject(key);
@@ -117,7 +117,7 @@ export class ServiceObjects {
         this.#clusterEvents.push({ key, event: eventOf(previous, current) });
       }
     }
-    return yield* this.#limiting(changedObjects, events);
+    return yield* this.#limitInSteps(changedObjects, events);
   }
 
   *all(): Steps<ObjectsUpdate> {
@@ -129,7 +129,7 @@ export class ServiceObjects {
       movedObjects.set(configKeyText(config), config);
     for (const [key, config] of this.#configuredObjects) movedObjects.set(key, config);
     this.#budget = this.#newBudget();
-    return yield* this.#limiting(movedObjects, []);
+    return yield* this.#limitInSteps(movedObjects, []);
   }
 
   takeReport(): ServiceObjectReport {
@@ -139,16 +139,16 @@ export class ServiceObjects {
         ...this.#problems,
         ...limits.flatMap(([, limitedEntry]) => (limitedEntry === undefined ? [] : [limitedEntry.problem])),
       ],
-      recovered: this.#recovered,
+      recovered: this.#recoveredObjects,
       events: this.#clusterEvents,
       limits,
     };
     this.#reportedLimits = this.#limitedEntries;
-    [this.#problems, this.#recovered, this.#clusterEvents] = [[], [], []];
+    [this.#problems, this.#recoveredObjects, this.#clusterEvents] = [[], [], []];
     return report;
   }
 
-  *#limiting(movedObjects: Map<string, Config | undefined>, events: readonly ObjectEvent[]): Steps<ObjectsUpdate> {
+  *#limitInSteps(movedObjects: Map<string, Config | undefined>, events: readonly ObjectEvent[]): Steps<ObjectsUpdate> {
     const configBeforeLimit = (key: string): Config | undefined =>
       movedObjects.has(key) ? movedObjects.get(key) : (this.#configuredObjects.get(key) ?? this.#clusterObject(key));
     const { limited, changed } = yield* this.#budget.limiting(

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { countedWork } from '../../../test/harness/counted-work.ts';
 import type { Config } from '../../model/config/config.ts';
 import type { Service } from '../../model/services/service.ts';
-import { byServiceAge, defaultRegistryOptions } from '../../model/services/service-registry.ts';
+import { compareServiceAge, defaultRegistryOptions } from '../../model/services/service-registry.ts';
 import { MeshRegistries } from './mesh-registries.ts';
 import { ServicesByAge } from './services-by-age.ts';
 
@@ -30,7 +30,7 @@ describe('ServicesByAge', () => {
             : ages.map((creationTime) => service(hostname, creationTime));
           servicesByName.set(hostname, now);
           services.setNamed({ hostname, namespace }, now);
-          const sortedServices = [...servicesByName.values()].flat().sort(byServiceAge);
+          const sortedServices = [...servicesByName.values()].flat().sort(compareServiceAge);
           expect(services.items.map((one) => sortedServices.indexOf(one))).toEqual(sortedServices.map((_, i) => i));
         }
       }),
@@ -58,7 +58,7 @@ describe('editing one of 1,000 services', () => {
     const callCounts = countedWork(() => registries.apply([{ key, event: 'update' }], objects));
     const { services } = registries.snapshot;
     expect(services.find(({ hostname }) => hostname === 's617.example.com')?.ports[0]?.number).toBe(81);
-    expect(services.toSorted(byServiceAge).every((one, i) => one === services[i])).toBe(true);
+    expect(services.toSorted(compareServiceAge).every((one, i) => one === services[i])).toBe(true);
     const comparisons = [...callCounts].find(([operation]) => operation.startsWith('byServiceAge '))?.[1];
     expect(comparisons).toBeGreaterThan(1);
     expect(comparisons).toBeLessThan(100);

@@ -1,8 +1,8 @@
 import { SortedList } from '../../model/collections/sorted-list.ts';
 import type { ServiceName } from '../../model/services/endpoint-shards.ts';
 import type { Service } from '../../model/services/service.ts';
-import { byServiceAge } from '../../model/services/service-registry.ts';
-import { atOnce, type Steps } from '../../runtime/turns.ts';
+import { compareServiceAge } from '../../model/services/service-registry.ts';
+import { runToEnd, type Steps } from '../../runtime/turns.ts';
 
 /** Services of all registries, oldest first. The cost of a change does not depend on the number of services. */
 export class ServicesByAge {
@@ -21,7 +21,7 @@ export class ServicesByAge {
   }
 
   set(services: readonly Service[]): void {
-    atOnce(this.setting(services));
+    runToEnd(this.setting(services));
   }
 
   *setting(services: readonly Service[]): Steps<void> {
@@ -49,7 +49,7 @@ export class ServicesByAge {
   }
 
   readonly #compareAge = (a: Service, b: Service): number =>
-    byServiceAge(a, b) || (this.#positions.get(a) ?? 0) - (this.#positions.get(b) ?? 0);
+    compareServiceAge(a, b) || (this.#positions.get(a) ?? 0) - (this.#positions.get(b) ?? 0);
 }
 
 function nameOf({ namespace, hostname }: ServiceName): string {

@@ -6,7 +6,7 @@ import type { ShardKey } from '../../model/services/endpoint-shards.ts';
 import type { NetworkGateway } from '../../model/services/network-gateways.ts';
 import { endpointEffect, type RegistryDelta, type ServiceDelta } from '../../model/services/registry-delta.ts';
 import { dnsNameKey, endpointsKey, type Service, serviceKey } from '../../model/services/service.ts';
-import { atOnce, type Steps } from '../../runtime/turns.ts';
+import { runToEnd, type Steps } from '../../runtime/turns.ts';
 import { AnyRegistry } from './any-registry.ts';
 import type { ServiceEvent, XdsUpdater } from './registry.ts';
 import type { RegistryHandlers } from './registry-handlers.ts';
@@ -30,7 +30,7 @@ export abstract class ShardRegistry extends AnyRegistry {
   }
 
   protected deliver(delta: RegistryDelta): void {
-    atOnce(this.delivering(delta));
+    runToEnd(this.delivering(delta));
   }
 
   protected delivering(delta: RegistryDelta): Steps<void> {

@@ -5,7 +5,7 @@ import type { KindName } from '../../model/kinds/index.ts';
 import type { RegistryOptions } from '../../model/services/service-registry.ts';
 import { faultLog } from '../../runtime/fences/uncaught.ts';
 import type { Logger } from '../../runtime/output/log.ts';
-import { OneByOne, Turns } from '../../runtime/turns.ts';
+import { SerialQueue, Turns } from '../../runtime/turns.ts';
 import { resourceOf } from '../kubernetes/api-resource.ts';
 import { InformerEffects, nameOf } from '../kubernetes/api-server.effects.ts';
 import { OutageLog } from '../kubernetes/outage-log.ts';
@@ -38,7 +38,7 @@ export class RemoteCluster {
   /** Resolves when the initial lists of all kinds were passed to readers. */
   readonly #listedPromise: Promise<unknown>;
   readonly #registries = new Set<RemoteRegistry>();
-  readonly #serialWork = new OneByOne();
+  readonly #serialWork = new SerialQueue();
   readonly #fault: (error: unknown) => void;
   #isReadPending = false;
   #hasRead = false;

@@ -132,7 +132,7 @@ export class RemoteClusters {
   #secretsChanged(): void {
     const { secrets, ownCluster, log } = this.#options;
     const objects = [...(secrets?.store.entries() ?? [])].map(([, object]) => object);
-    const { clusters, refused, problems } = namedClusters(objects, ownCluster);
+    const { clusters, refused: refusedClusters, problems } = namedClusters(objects, ownCluster);
     for (const problem of problems) {
       if (!this.#problems.has(problem)) log.warn('remoteCluster.secretInvalid', { reason: problem });
     }
@@ -142,7 +142,7 @@ export class RemoteClusters {
     for (const [id, namedCluster] of clusters)
       this.#namedClusters.set(id, this.#withRevision(namedCluster, previous.get(id)));
     // If a kubeconfig is invalid, its cluster keeps the previous one.
-    for (const id of refused) if (previous.has(id)) this.#namedClusters.set(id, previous.get(id)!);
+    for (const id of refusedClusters) if (previous.has(id)) this.#namedClusters.set(id, previous.get(id)!);
     for (const [id, { named }] of previous)
       if (!this.#namedClusters.has(id)) log.info('remoteCluster.removed', { cluster: id, place: named.place });
     this.#haveSecretsBeenRead = true;

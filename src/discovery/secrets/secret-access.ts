@@ -23,8 +23,8 @@ export class SecretAccess implements SecretReaders {
   readonly #proxies = new Map<string, Map<string, number>>();
   #count = 0;
   #toReview: ReadonlySet<string> = new Set();
-  readonly #allowed = new Set<string>();
-  readonly #reviewed = new Set<string>();
+  readonly #allowedAccounts = new Set<string>();
+  readonly #reviewedAccounts = new Set<string>();
   readonly #watchers = new Set<(accounts: string[]) => void>();
 
   constructor({ server, log }: { server: Pick<ApiServer, 'request'>; log: Pick<Logger, 'warn'> }) {
@@ -45,7 +45,7 @@ export class SecretAccess implements SecretReaders {
       }
       this.#updateToReview();
     }
-    const [allowed, reviewed] = [this.#allowed, this.#reviewed];
+    const [allowed, reviewed] = [this.#allowedAccounts, this.#reviewedAccounts];
     return {
       get isDecided() {
         return reviewed.has(account);
@@ -65,9 +65,9 @@ export class SecretAccess implements SecretReaders {
   }
 
   setAllowed(account: string, allowed: boolean): void {
-    if (this.#toReview.has(account)) this.#reviewed.add(account);
-    if (allowed && this.#toReview.has(account)) this.#allowed.add(account);
-    else this.#allowed.delete(account);
+    if (this.#toReview.has(account)) this.#reviewedAccounts.add(account);
+    if (allowed && this.#toReview.has(account)) this.#allowedAccounts.add(account);
+    else this.#allowedAccounts.delete(account);
   }
 
   /** Reviews whether the account may list Secrets in its namespace. Never rejects: failures are results. */
@@ -92,7 +92,7 @@ export class SecretAccess implements SecretReaders {
   #updateToReview(): void {
     this.#toReview = new Set(selectFairly([...this.#proxies.values()].slice(0, maxAccounts)));
     // Removes results of accounts that are no longer reviewed.
-    for (const accounts of [this.#allowed, this.#reviewed])
+    for (const accounts of [this.#allowedAccounts, this.#reviewedAccounts])
       for (const account of accounts) if (!this.#toReview.has(account)) accounts.delete(account);
     for (const notifyWatcher of this.#watchers) notifyWatcher([...this.#toReview]);
   }

@@ -35,7 +35,7 @@ export class BodyBudget {
     try {
       for await (const chunk of request as AsyncIterable<Buffer>) {
         bytes += chunk.length;
-        this.#hold(address, chunk.length);
+        this.#addBytes(address, chunk.length);
         if (bytes > maxBodyBytes) return 413;
         if (this.#bytes > maxBytes || this.#bytesByAddress.get(address)! > maxBytesPerAddress) return 503;
         chunks.push(chunk);
@@ -44,11 +44,11 @@ export class BodyBudget {
     } catch {
       return undefined;
     } finally {
-      this.#hold(address, -bytes);
+      this.#addBytes(address, -bytes);
     }
   }
 
-  #hold(address: string, bytes: number): void {
+  #addBytes(address: string, bytes: number): void {
     this.#bytes += bytes;
     const heldBytes = (this.#bytesByAddress.get(address) ?? 0) + bytes;
     if (heldBytes === 0) this.#bytesByAddress.delete(address);

@@ -4,17 +4,17 @@ import { InjectorSettings } from './injector-settings.ts';
 
 const values = JSON.stringify({ global: { hub: 'example.com', tag: '1' } });
 
-interface Given {
+interface SettingsFixture {
   readonly settings: InjectorSettings;
   /** Logged events with fields. */
   readonly lines: { readonly event: string; readonly fields: Record<string, unknown> }[];
   readonly set: (data: unknown) => void;
 }
 
-function createSettings(data: unknown): Given {
+function createSettings(data: unknown): SettingsFixture {
   let current = data;
   let notifyChanged = (): void => {};
-  const lines: Given['lines'] = [];
+  const lines: SettingsFixture['lines'] = [];
   const log = (event: string, fields: object = {}): void => void lines.push({ event, fields: { ...fields } });
   const settings = new InjectorSettings({
     configMap: {

@@ -131,7 +131,7 @@ export class WebhookServer {
     else if (body === 503) this.#refuse(response, body, 'too many requests at the same time\n');
     else if (body.length === 0) this.#refuse(response, 400, 'the body must not be empty\n');
     // Sent as bytes, because texts of objects must not be escaped for terminals.
-    else send(response, 200, 'application/json', Buffer.from(JSON.stringify(await webhook(parsed(body)))));
+    else send(response, 200, 'application/json', Buffer.from(JSON.stringify(await webhook(parseBody(body)))));
   }
 
   #webhookOf(path: string): ((body: unknown) => object | Promise<object>) | undefined {
@@ -149,7 +149,7 @@ export class WebhookServer {
 }
 
 /** `undefined` if the body is not JSON or nested too deeply. */
-function parsed(body: Buffer): unknown {
+function parseBody(body: Buffer): unknown {
   try {
     const value: unknown = JSON.parse(body.toString('utf8'));
     return isNestedDeeper(value, maxNesting) ? undefined : value;

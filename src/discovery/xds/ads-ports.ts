@@ -106,10 +106,10 @@ export class AdsPorts {
         isSecure: security.isSecure,
         maxStreams: this.#maxStreams,
         setUp,
-        refused: (reason) => listener.refused(reason),
+        reportRefusal: (reason) => listener.refused(reason),
         onThrottled: (address, forMs) => {
           listener.throttled(address, forMs);
-          for (const { unidentified: all } of this.#all) all.closeBusy(address);
+          for (const { unidentified: all } of this.#allPorts) all.closeBusy(address);
         },
       });
       return { server, unidentified, injectors: undefined };
@@ -144,19 +144,19 @@ export class AdsPorts {
   }
 
   wake(): void {
-    for (const { unidentified } of this.#all) unidentified.queue.wake();
+    for (const { unidentified } of this.#allPorts) unidentified.queue.wake();
   }
 
   setSlots(slots: number): void {
-    for (const { unidentified } of this.#all) unidentified.queue.setSlots(slots);
+    for (const { unidentified } of this.#allPorts) unidentified.queue.setSlots(slots);
   }
 
   get waiting(): number {
-    return this.#all.reduce((sum, { unidentified }) => sum + unidentified.queue.waiting, 0);
+    return this.#allPorts.reduce((sum, { unidentified }) => sum + unidentified.queue.waiting, 0);
   }
 
   get isFull(): boolean {
-    return this.#all.some(({ unidentified }) => unidentified.queue.isFull);
+    return this.#allPorts.some(({ unidentified }) => unidentified.queue.isFull);
   }
 
   /** Call when the server rejects a stream for its own reasons. */
@@ -181,7 +181,7 @@ export class AdsPorts {
   async shutDown(): Promise<void> {
     this.#closeListeners();
     await Promise.all(
-      this.#all.flatMap(({ server, unidentified }) => [
+      this.#allPorts.flatMap(({ server, unidentified }) => [
         new Promise<void>((resolve) => server.tryShutdown(() => resolve())),
         // A closing session may still send.
         unidentified.whenEmpty(),
@@ -191,7 +191,7 @@ export class AdsPorts {
 
   destroyAll(): void {
     this.#closeListeners();
-    for (const { server, unidentified } of this.#all) {
+    for (const { server, unidentified } of this.#allPorts) {
       server.forceShutdown();
       unidentified.destroyAll();
     }
@@ -230,7 +230,7 @@ export class AdsPorts {
     this.#listeners.clear();
   }
 
-  get #all(): Ports[] {
+  get #allPorts(): Ports[] {
     return Object.values(this.#ports);
   }
 }

@@ -73,12 +73,12 @@ function proxyTurns(
   { observer, logger }: Pick<AdsServerOptions, 'observer' | 'logger'>,
   reportServed: (connections: number[]) => void,
 ): ProxyTurns {
-  const since = ({ startedAt }: ProxiesServe): number => Math.max(0, Date.now() - startedAt);
+  const elapsedMs = ({ startedAt }: ProxiesServe): number => Math.max(0, Date.now() - startedAt);
   const report = faultLog(logger, 'push.failed');
   return new ProxyTurns({
     serve(connection, change, order) {
-      observer?.queueTime?.(since(order));
-      if (server.serve([connection], change) > 0) observer?.converged?.(since(order));
+      observer?.queueTime?.(elapsedMs(order));
+      if (server.serve([connection], change) > 0) observer?.converged?.(elapsedMs(order));
     },
     failed: (connection, error) => report(error, { connection: `ads-connection-${connection}` }),
     served: ({ connections }) => reportServed(connections),

@@ -2,7 +2,7 @@
 
 import { test as base, describe, expect, vi } from 'vitest';
 import { clusterType, endpointType, listenerType } from '../../../machines/discovery/xds/ads-types.ts';
-import { type GiveServer, givenNode, giveServers, subscribed } from '../../../test/fixtures/given-server.ts';
+import { type GiveServer, givenNode, giveServers, openSubscribedStream } from '../../../test/fixtures/given-server.ts';
 import { eventuallyHolds } from '../../../test/harness/eventually.ts';
 import { msWithoutQueueing } from '../../../test/harness/without-queueing.ts';
 import { ScriptedSource } from '../../../test/simulation/scripted-source.ts';
@@ -26,7 +26,7 @@ describe('a new xDS stream', () => {
       expect(await stream.ended).toMatchObject({ code: code.unavailable, details });
     }
     isReady = true;
-    await subscribed(world.client());
+    await openSubscribedStream(world.client());
   });
 
   test('ends with INVALID_ARGUMENT if it has no node', async ({ serve }) => {
@@ -49,7 +49,7 @@ describe('a new xDS stream', () => {
   test('ends with RESOURCE_EXHAUSTED above the rate limit', async ({ serve }) => {
     const world = await serve({ limits: { streamsPerSecond: 1 } });
     const client = world.client();
-    await subscribed(client);
+    await openSubscribedStream(client);
     const waitingStream = client.sotw();
     const refusedStream = client.sotw();
     expect(await refusedStream.ended).toMatchObject({ code: code.resourceExhausted });
@@ -62,7 +62,7 @@ describe('a new xDS stream', () => {
   }) => {
     const world = await serve({ limits: { maxRequestBytes: 1_000 } });
     const client = world.client();
-    const other = await subscribed(client);
+    const other = await openSubscribedStream(client);
     const stream = client.sotw();
     stream.send({ node, typeUrl: endpointType, resourceNames: ['x'.repeat(2_000)] });
     expect(await stream.ended).toMatchObject({ code: code.resourceExhausted });
@@ -91,7 +91,7 @@ test('an xDS response contains the identifier of the server', async ({ serve }) 
 describe('a push by the xDS server', () => {
   test('is sent to both streams of a node (row 13)', async ({ serve }) => {
     const world = await serve();
-    const streams = [await subscribed(world.client()), await subscribed(world.client())];
+    const streams = [await openSubscribedStream(world.client()), await openSubscribedStream(world.client())];
     world.source.set(clusterType, 'b');
     world.server.push(world.source.change(clusterType));
     for (const stream of streams) expect((await stream.next()).resources).toHaveLength(2);
@@ -103,7 +103,7 @@ describe('a push by the xDS server', () => {
     const recorder = createRecorder({ program: 'test' });
     recorder.observe((record) => records.push(record));
     const world = await serve({ recorder });
-    const stream = await subscribed(world.client());
+    const stream = await openSubscribedStream(world.client());
     world.source.set(listenerType, 'l');
     world.server.push(world.source.change(listenerType));
     expect(await stream.unexpected()).toEqual([]);
@@ -116,9 +116,9 @@ describe('a push by the xDS server', () => {
     const onResponseSent = vi.fn();
     // Long enough that rounds never exceed the ACK timeout.
     const world = await serve({ observer: { responseSent: onResponseSent }, limits: { ackTimeoutMs: 60_000 } });
-    const stalledStream = await subscribed(world.client());
+    const stalledStream = await openSubscribedStream(world.client());
     stalledStream.stopReading();
-    const otherStreams = [await subscribed(world.client()), await subscribed(world.client())];
+    const otherStreams = [await openSubscribedStream(world.client()), await openSubscribedStream(world.client())];
     for (let round = 0; round < 20; round++) {
       world.source.set(clusterType, 'big', 3_000_000);
       world.server.push(world.source.change());
@@ -132,7 +132,7 @@ describe('a push by the xDS server', () => {
   test('is reported when complete', async ({ serve }) => {
     const pushFinished = vi.fn();
     const world = await serve({ observer: { pushFinished } });
-    await subscribed(world.client());
+    await openSubscribedStream(world.client());
     world.server.push(world.source.change());
     await eventuallyHolds(() => expect(pushFinished).toHaveBeenCalledWith(expect.any(Number), 1));
   });
@@ -206,7 +206,7 @@ describe('the view and the observer of the xDS server', () => {
   test('report a source error without ending the stream', async ({ serve }) => {
     const sourceFailed = vi.fn();
     const world = await serve({ observer: { sourceFailed } });
-    const stream = await subscribed(world.client());
+    const stream = await openSubscribedStream(world.client());
     world.source.fails = new Error('broken');
     world.server.push(world.source.change());
     await eventuallyHolds(() => expect(sourceFailed).toHaveBeenCalledWith(clusterType, node.id, world.source.fails));
@@ -221,7 +221,11 @@ describe('the xDS server', () => {
   test('a drain ends streams with OK and rejects new ones', async ({ serve }) => {
     const world = await serve();
     const client = world.client();
-    const streams = [await subscribed(client), await subscribed(client), await subscribed(world.client())];
+    const streams = [
+      await openSubscribedStream(client),
+      await openSubscribedStream(client),
+      await openSubscribedStream(world.client()),
+    ];
     await Promise.all(streams.map((stream) => eventuallyHolds(() => expect(stream.requests).toBe(2))));
     await eventuallyHolds(() =>
       expect(world.server.connections().every(({ watches }) => watches[0]!.nonceAcked !== '')).toBe(true),
@@ -239,7 +243,7 @@ describe('the xDS server', () => {
       return true;
     };
     const world: Awaited<ReturnType<GiveServer>> = await serve({ limits: { streamsPerSecond: 1 }, isReady });
-    const servedStream = await subscribed(world.client());
+    const servedStream = await openSubscribedStream(world.client());
     const waitingStream = world.client().sotw();
     expect(await waitingStream.ended).toMatchObject({
       code: code.unavailable,
@@ -295,7 +299,7 @@ describe('the xDS server', () => {
 
   test('a connection above the maximum age ends with UNAVAILABLE', async ({ serve }) => {
     const world = await serve({ limits: { maxConnectionAgeMs: 1_500, maxConnectionAgeGraceMs: 500 } });
-    const stream = await subscribed(world.client());
+    const stream = await openSubscribedStream(world.client());
     expect(await stream.ended).toMatchObject({ code: code.unavailable });
     await eventuallyHolds(() => expect(world.server.connections()).toEqual([]));
   });

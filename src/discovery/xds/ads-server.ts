@@ -34,11 +34,11 @@ import { encodeControlPlane, SharedBodies } from './responses/ads-response.ts';
 import { DepartedClusters } from './rollout/departed-clusters.ts';
 import { AdsStream } from './stream/ads-stream.ts';
 import { type AdsCall, endOpenSide, peerOf } from './stream/ads-transport.ts';
-import { shortened } from './stream/client-text.ts';
+import { shortenText } from './stream/client-text.ts';
 import type { IncomingStream, StreamKind, StreamSecurity } from './stream/incoming-stream.ts';
 import { RepeatedLines } from './stream/repeated-lines.ts';
 import type { StreamContext } from './stream/stream-context.ts';
-import { maxServedStreamsWithin, StreamShares } from './stream/stream-shares.ts';
+import { maxServedStreamsForHeap, StreamShares } from './stream/stream-shares.ts';
 import { PushRounds } from './turns/push-rounds.ts';
 
 export type { AdsServerOptions } from './ads-server-options.ts';
@@ -95,7 +95,7 @@ class GrpcAdsServer implements AdsServer {
   readonly #ports: AdsPorts;
   readonly #machine: typeof adsConnectionMachine;
   readonly #connections = new Map<number, Connection>();
-  readonly #opening = new Map<number, AdsStream>();
+  readonly #openingStreams = new Map<number, AdsStream>();
   readonly #rounds: PushRounds;
   readonly #requestTurns = new RequestTurns();
   /** Separate, so that opening and closing streams do not delay others. */
@@ -103,12 +103,12 @@ class GrpcAdsServer implements AdsServer {
   /** Connections with an accepted node. */
   readonly #joinedConnections = new Set<number>();
   /** Connections without any ACK so far. */
-  readonly #unacknowledged = new Set<number>();
+  readonly #unacknowledgedConnections = new Set<number>();
   /** Rate-limited, because unauthenticated clients can cause these lines. */
   readonly #repeatedLines: RepeatedLines;
   #count = 0;
   #isDraining = false;
-  #whenEmpty: (() => void) | undefined;
+  #emptyListener: (() => void) | undefined;
 
   constructor(options: AdsServerOptions) {
     this.#options = options;
@@ -116,7 +116,7 @@ class GrpcAdsServer implements AdsServer {
     const { resendsEndpoints = true, acceptsLateNames = true, limits = {}, recorder } = options;
     this.#streamContext = {
       source,
-      shares: new StreamShares(limits.maxServedStreams ?? maxServedStreamsWithin(), () => this.#onDisplaced()),
+      shares: new StreamShares(limits.maxServedStreams ?? maxServedStreamsForHeap(), () => this.#onDisplaced()),
       logger,
       observer,
       rules: { resendsEndpoints, acceptsLateNames, ...nameLimits(limits) },
@@ -153,7 +153,7 @@ class GrpcAdsServer implements AdsServer {
     });
     // Each provide() creates a machine.
     this.#machine = adsConnectionWithEffects({
-      streamOf: (connection) => this.#opening.get(connection)!,
+      streamOf: (connection) => this.#openingStreams.get(connection)!,
       joined: (stream, node) => this.#onJoined(stream, node),
       pushed: (connection, order) => this.#connections.get(connection)?.actor.send(order),
       responded: (connection) => this.#connections.get(connection)?.admitted.release(),
@@ -224,8 +224,8 @@ class GrpcAdsServer implements AdsServer {
     this.#endStreams(budgetMs * drainShare);
     const deadline = timeout(budgetMs);
     const allClosed = new Promise<void>((resolve) => {
-      this.#whenEmpty = resolve;
-      this.#onEmpty();
+      this.#emptyListener = resolve;
+      this.#notifyIfEmpty();
     });
     await Promise.race([Promise.all([allClosed, shutDown]), deadline.promise]);
     deadline.clear();
@@ -291,7 +291,7 @@ class GrpcAdsServer implements AdsServer {
     }
     const number = ++this.#count;
     const stream = new AdsStream(number, { call, intake, kind }, this.#streamContext, security);
-    this.#opening.set(number, stream);
+    this.#openingStreams.set(number, stream);
     const actor = startRoot(this.#machine, {
       id: `ads-connection-${number}`,
       input: {
@@ -306,7 +306,7 @@ class GrpcAdsServer implements AdsServer {
         this.#remove(number);
       },
     });
-    this.#opening.delete(number);
+    this.#openingStreams.delete(number);
     this.#connections.set(number, { stream, actor, security, admitted: admission });
     // `onError` handles failures, but without this listener XState would throw an uncaught error.
     actor.subscribe({ complete: () => this.#remove(number), error: () => {} });
@@ -316,19 +316,19 @@ class GrpcAdsServer implements AdsServer {
 
   #onJoined({ number: connection, peer }: AdsStream, node: string): void {
     this.#joinedConnections.add(connection);
-    this.#unacknowledged.add(connection);
+    this.#unacknowledgedConnections.add(connection);
     const { security, admitted } = this.#connections.get(connection) ?? {};
     admitted?.identified();
     if (security !== undefined) this.#ports.identified(security, peer);
     this.#streamContext.observer.clientConnected?.(node, this.#joinedConnections.size);
-    this.#options.logger.info('client.connected', { node: shortened(node) });
+    this.#options.logger.info('client.connected', { node: shortenText(node) });
     this.#options.joined?.(connection);
   }
 
   /** An ACK proves that nodes run at this address. */
   #onAcknowledged(number: number): void {
     const connection = this.#connections.get(number);
-    if (connection === undefined || !this.#unacknowledged.delete(number)) return;
+    if (connection === undefined || !this.#unacknowledgedConnections.delete(number)) return;
     const { peer, identity } = connection.stream;
     if (identity !== undefined) this.#knownNodes.acknowledged(groupOfPeer(peer), identity.id);
   }
@@ -358,7 +358,7 @@ class GrpcAdsServer implements AdsServer {
     const connection = this.#connections.get(number);
     if (connection === undefined) return;
     this.#connections.delete(number);
-    const wasProven = !this.#unacknowledged.delete(number);
+    const wasProven = !this.#unacknowledgedConnections.delete(number);
     const { stream, security, admitted } = connection;
     admitted.release();
     admitted.identified();
@@ -367,10 +367,10 @@ class GrpcAdsServer implements AdsServer {
       const node = connection.stream.identity?.id ?? '';
       if (wasProven) this.#knownNodes.disconnected(groupOfPeer(stream.peer), node);
       this.#streamContext.observer.clientDisconnected?.(node, this.#joinedConnections.size);
-      this.#options.logger.info('client.disconnected', { node: shortened(node) });
+      this.#options.logger.info('client.disconnected', { node: shortenText(node) });
       this.#options.left?.(number);
     }
-    this.#onEmpty();
+    this.#notifyIfEmpty();
   }
 
   /** Ends streams in slices, so that ACKs can be received in between. */
@@ -383,8 +383,8 @@ class GrpcAdsServer implements AdsServer {
     });
   }
 
-  #onEmpty(): void {
-    if (this.#connections.size === 0) this.#whenEmpty?.();
+  #notifyIfEmpty(): void {
+    if (this.#connections.size === 0) this.#emptyListener?.();
   }
 }
 

@@ -18,6 +18,6 @@ export function withToolClients(proxySource: ResourceSource): ResourceSource {
   };
 }
 
-export function withoutTools(connections: readonly ConnectionView[]): readonly ConnectionView[] {
+export function omitTools(connections: readonly ConnectionView[]): readonly ConnectionView[] {
   return connections.filter(({ identity }) => !isTool(identity));
 }

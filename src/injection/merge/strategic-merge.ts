@@ -129,14 +129,15 @@ function interleaved(
 ): unknown[] {
   const indexByKey = new Map(original.map((item, index) => [keyOf(item), index]));
   const inPatch = new Set(patchedItems.map(keyOf));
-  const unpatched = original.filter((item) => !inPatch.has(keyOf(item)));
+  const unpatchedItems = original.filter((item) => !inPatch.has(keyOf(item)));
   const result: unknown[] = [];
   for (const item of patchedItems) {
     const at = indexByKey.get(keyOf(item)) ?? -1;
-    while (unpatched.length > 0 && indexByKey.get(keyOf(unpatched[0]))! < at) result.push(unpatched.shift());
+    while (unpatchedItems.length > 0 && indexByKey.get(keyOf(unpatchedItems[0]))! < at)
+      result.push(unpatchedItems.shift());
     result.push(item);
   }
-  return [...result, ...unpatched];
+  return [...result, ...unpatchedItems];
 }
 
 function keyed(

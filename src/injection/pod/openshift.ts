@@ -25,6 +25,6 @@ export function openShiftIdentity(annotations: Texts): ProxyIdentity | undefined
 function lastIdOf(ranges = ''): number | undefined {
   const [, first, separator, end] = /^\s*(\d{1,10})([/-])(\d{1,10})\s*(?:,|$)/.exec(ranges) ?? [];
   if (first === undefined) return undefined;
-  const last = separator === '/' ? Number(first) + Number(end) - 1 : Number(end);
-  return last >= Number(first) && last < 2 ** 31 ? last : undefined;
+  const lastId = separator === '/' ? Number(first) + Number(end) - 1 : Number(end);
+  return lastId >= Number(first) && lastId < 2 ** 31 ? lastId : undefined;
 }

@@ -82,7 +82,7 @@ export const validationContainerName = 'istio-validation';
 const injectedNames: ReadonlySet<string> = new Set([proxyContainerName, initContainerName, validationContainerName]);
 
 /** Whether a container has the name of a generated container and therefore overrides its fields. */
-export function isOfSidecar({ name }: { readonly name: string }): boolean {
+export function isSidecarContainer({ name }: { readonly name: string }): boolean {
   return injectedNames.has(name);
 }
 
@@ -107,7 +107,7 @@ export function allContainersOf({ spec }: Pod): readonly Container[] {
 /** Containers that run as long as the pod, except the proxy. */
 export function applicationContainersOf({ spec }: Pod): readonly Container[] {
   const sidecars = (spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always');
-  return [...spec.containers, ...sidecars].filter((container) => !isOfSidecar(container));
+  return [...spec.containers, ...sidecars].filter((container) => !isSidecarContainer(container));
 }
 
 /** Returns the user of a container; `undefined` if the image decides. */

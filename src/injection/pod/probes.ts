@@ -4,7 +4,7 @@
  */
 import { isObject } from '../../runtime/json-object.ts';
 import type { Container, ContainerPort, Json, Pod } from './pod.ts';
-import { isOfSidecar } from './pod.ts';
+import { isSidecarContainer } from './pod.ts';
 
 /** Value of `ISTIO_KUBE_APP_PROBERS`: the original probes by path. */
 export type RedirectedProbes = Readonly<Record<string, Json>>;
@@ -92,7 +92,7 @@ function mapHandlers(container: Container, map: (handler: Json, path: string) =>
 
 function mapContainers(pod: Pod, map: (container: Container) => Container): Pod {
   const { containers, initContainers } = pod.spec;
-  const mapped = (container: Container): Container => (isOfSidecar(container) ? container : map(container));
+  const mapped = (container: Container): Container => (isSidecarContainer(container) ? container : map(container));
   return {
     ...pod,
     spec: {

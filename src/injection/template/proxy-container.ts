@@ -6,7 +6,7 @@ import {
   annotationOf,
   type Container,
   type EnvironmentVariable,
-  isOfSidecar,
+  isSidecarContainer,
   type Json,
   labelOf,
   type Pod,
@@ -87,7 +87,7 @@ function proxyEnvironment(input: TemplateInput): readonly EnvironmentVariable[] 
     meta(
       'APP_CONTAINERS',
       pod.spec.containers
-        .filter((container) => !isOfSidecar(container))
+        .filter((container) => !isSidecarContainer(container))
         .map((container) => container.name)
         .join(','),
     ),

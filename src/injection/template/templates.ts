@@ -1,5 +1,5 @@
 import { revisionLabel } from '../../model/kinds/metadata-keys.ts';
-import { type Container, isOfSidecar, labelOf } from '../pod/pod.ts';
+import { type Container, isSidecarContainer, labelOf } from '../pod/pod.ts';
 import { cniAnnotations, initContainer } from './init-container.ts';
 import { proxyContainer, proxyVolumes, sidecarLifecycle, sidecarSecurity } from './proxy-container.ts';
 import { imageOf, labelValue, restrictedSecurity, type TemplateInput, type TemplatePod } from './template-input.ts';
@@ -75,7 +75,7 @@ function grpcAgentTemplate(input: TemplateInput): TemplatePod {
     ...(input.isNative && { restartPolicy: 'Always' }),
   };
   const applications = input.pod.spec.containers
-    .filter((container) => !isOfSidecar(container))
+    .filter((container) => !isSidecarContainer(container))
     .map(({ name }) => ({
       name,
       env: [{ name: 'GRPC_XDS_BOOTSTRAP', value: grpcBootstrapFile }],
@@ -137,7 +137,7 @@ function canonicalLabels({ pod, workload, settings }: TemplateInput): Readonly<R
 }
 
 function commonAnnotations({ pod, settings }: TemplateInput): Readonly<Record<string, string>> {
-  const [first] = pod.spec.containers.filter((container) => !isOfSidecar(container));
+  const [first] = pod.spec.containers.filter((container) => !isSidecarContainer(container));
   const keys = ['kubectl.kubernetes.io/default-container', 'kubectl.kubernetes.io/default-logs-container'];
   const namedTemplates = keys.flatMap((key) => {
     const name = pod.metadata.annotations?.[key] ?? first?.name;

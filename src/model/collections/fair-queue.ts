@@ -155,10 +155,10 @@ function firstOf<Item>({ items, children }: Share<Item>, isReady: (item: Item) =
 /** Insert position after all items that the new one does not precede. */
 function placeFor<Item>(item: Item, items: readonly Item[], precedes: (one: Item, other: Item) => boolean): number {
   let lowIndex = 0;
-  let high = items.length;
-  while (lowIndex < high) {
-    const middle = (lowIndex + high) >>> 1;
-    if (precedes(item, items[middle]!)) high = middle;
+  let highIndex = items.length;
+  while (lowIndex < highIndex) {
+    const middle = (lowIndex + highIndex) >>> 1;
+    if (precedes(item, items[middle]!)) highIndex = middle;
     else lowIndex = middle + 1;
   }
   return lowIndex;

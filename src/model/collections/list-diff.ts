@@ -33,11 +33,11 @@ export function changedList<T extends object>(
 }
 
 function placeOf<T>(list: readonly T[], item: T, compare: (a: T, b: T) => number): number {
-  let [lowIndex, high] = [0, list.length];
-  while (lowIndex < high) {
-    const middle = (lowIndex + high) >>> 1;
+  let [lowIndex, highIndex] = [0, list.length];
+  while (lowIndex < highIndex) {
+    const middle = (lowIndex + highIndex) >>> 1;
     if (compare(list[middle]!, item) <= 0) lowIndex = middle + 1;
-    else high = middle;
+    else highIndex = middle;
   }
   return lowIndex;
 }

@@ -2,7 +2,7 @@
  * An immutable map. A new version copies the path to each changed entry and shares the rest (hash trie with 32 branches). Iterates in hash
  * order, which is the same on every machine.
  */
-import { atOnce, type Steps } from '../../runtime/turns.ts';
+import { runToEnd, type Steps } from '../../runtime/turns.ts';
 
 type Leaf<V> = { readonly hash: number; readonly entries: readonly (readonly [string, V])[] };
 /** `editor` identifies the bulk operation that created the branch and may modify it in place. */
@@ -47,7 +47,7 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
 
   /** Cheaper than one call of {@link with} per entry. */
   withAll(entries: Iterable<readonly [string, V]>): PersistentMap<V> {
-    return atOnce(this.addingAll(entries));
+    return runToEnd(this.addingAll(entries));
   }
 
   *addingAll(entries: Iterable<readonly [string, V]>): Steps<PersistentMap<V>> {

@@ -91,11 +91,11 @@ const maxSingleEdits = 64;
 
 /** Index of the first item that is not less than the given one. */
 function placeOf<T>(block: readonly T[], item: T, compare: (a: T, b: T) => number): number {
-  let [lowIndex, high] = [0, block.length];
-  while (lowIndex < high) {
-    const middle = (lowIndex + high) >> 1;
+  let [lowIndex, highIndex] = [0, block.length];
+  while (lowIndex < highIndex) {
+    const middle = (lowIndex + highIndex) >> 1;
     if (compare(block[middle]!, item) < 0) lowIndex = middle + 1;
-    else high = middle;
+    else highIndex = middle;
   }
   return lowIndex;
 }

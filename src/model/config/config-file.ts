@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto';
 import * as E from 'fp-ts/lib/Either.js';
 import { isObject } from '../../runtime/json-object.ts';
-import { atOnce, type Steps } from '../../runtime/turns.ts';
+import { runToEnd, type Steps } from '../../runtime/turns.ts';
 import type { FieldError } from '../fields/decode.ts';
 import { effectWarnings } from '../fields/effect.ts';
 import { isNamespace, isObjectName } from '../fields/names.ts';
@@ -63,7 +63,7 @@ export interface ConfigReadOptions {
 
 /** Reads a file's text. Invalid objects are omitted and reported as problems. */
 export function readConfigFile(file: string, text: string, options: ConfigReadOptions): ConfigFile {
-  return atOnce(readingConfigFile(file, text, options));
+  return runToEnd(readingConfigFile(file, text, options));
 }
 
 /** {@link readConfigFile} in steps of one object. Parsing a document is a single step. */
@@ -401,11 +401,11 @@ export function withoutRepetitions(configs: readonly Config[]): {
  * The problem of an object whose key is already used; none if both are equal. A different object is ignored with a warning, or with an error if the
  * first one is invalid, because then neither applies.
  */
-export function repetition(config: Config, first: Config): readonly [Problem?] {
-  const isValid = first.standsFor === undefined;
-  if (isValid && first.resourceVersion === config.resourceVersion) return [];
+export function repetition(config: Config, keptConfig: Config): readonly [Problem?] {
+  const isValid = keptConfig.standsFor === undefined;
+  if (isValid && keptConfig.resourceVersion === config.resourceVersion) return [];
   const key = configKeyOf(config);
-  const { source } = first;
+  const { source } = keptConfig;
   const otherLocation = source === undefined ? 'the cluster' : `${source.file}:${source.line}`;
   const reason = isValid
     ? `it differs from the object of this name in ${otherLocation}, and the first one applies`

@@ -1,5 +1,5 @@
 import { type KindName, kinds, type SpecOfKind } from '../kinds/index.ts';
-import { byAge, type Config } from './config.ts';
+import { type Config, compareAge } from './config.ts';
 
 export type ConfigSet = { readonly [K in KindName]: readonly Config<SpecOfKind[K]>[] };
 
@@ -11,7 +11,7 @@ export function configSetOf(configs: readonly Config[]): ConfigSet {
   const groups = Map.groupBy(configs, (config) => config.kind);
   // `kind` determines the type of the spec, because its decoder produced the spec.
   const of = <K extends KindName>(kind: K): readonly Config<SpecOfKind[K]>[] =>
-    ((groups.get(kind) ?? []) as Config<SpecOfKind[K]>[]).toSorted(byAge);
+    ((groups.get(kind) ?? []) as Config<SpecOfKind[K]>[]).toSorted(compareAge);
   // The object has one entry for each known kind.
   return Object.fromEntries((Object.keys(kinds) as KindName[]).map((kind) => [kind, of(kind)])) as unknown as ConfigSet;
 }

@@ -80,7 +80,7 @@ export function parseConfigKey(text: string): ConfigKey {
 }
 
 /** Sorts by age, oldest first, then by name, then by namespace: the order of everything derived from configuration. */
-export function byAge(a: Config, b: Config): number {
+export function compareAge(a: Config, b: Config): number {
   return (
     a.creationTimestamp - b.creationTimestamp || compareText(a.name, b.name) || compareText(a.namespace, b.namespace)
   );

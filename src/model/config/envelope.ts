@@ -274,9 +274,9 @@ function invalidEnvelope(key: ConfigKey | undefined, errors: readonly FieldError
   return { _tag: 'bad', ...(key && { key }), ...(isThere && { body: { kind: body.kind, spec: body.spec } }), errors };
 }
 
-function nameViolation(name: unknown, allowed: string): violation.FieldViolation {
+function nameViolation(name: unknown, allowedCharacters: string): violation.FieldViolation {
   if (name === undefined || name === null) return violation.missing();
-  return violation.mustBe(`a name of lower-case ${allowed}`, name);
+  return violation.mustBe(`a name of lower-case ${allowedCharacters}`, name);
 }
 
 /** One shared object, to save memory. */

@@ -11,7 +11,7 @@ import type { Problem } from './problem.ts';
 export class FieldPositions {
   readonly #textOf: (file: string) => string;
   readonly #partsByFile = new Map<string, readonly TextPart[]>();
-  #last: { readonly part: TextPart; readonly document: YamlDocument } | undefined;
+  #lastParsed: { readonly part: TextPart; readonly document: YamlDocument } | undefined;
 
   readonly #items: ReadonlyMap<string, string>;
 
@@ -38,9 +38,9 @@ export class FieldPositions {
   of({ file, line, item = '' }: SourcePosition, field: string): YamlPosition {
     const documentPart = this.#partAt(file, line);
     if (documentPart === undefined) return { line, column: 1 };
-    if (this.#last?.part !== documentPart)
-      this.#last = { part: documentPart, document: parseYamlDocument(documentPart) };
-    return this.#last.document.positionOf([item, field].filter(Boolean).join('.'));
+    if (this.#lastParsed?.part !== documentPart)
+      this.#lastParsed = { part: documentPart, document: parseYamlDocument(documentPart) };
+    return this.#lastParsed.document.positionOf([item, field].filter(Boolean).join('.'));
   }
 
   #partAt(file: string, lineNumber: number): TextPart | undefined {

@@ -1,4 +1,4 @@
-import { byAge, type Config, compareText, configKeyText } from './config.ts';
+import { type Config, compareAge, compareText, configKeyText } from './config.ts';
 
 export interface LimitShare {
   readonly config: Config;
@@ -23,5 +23,5 @@ export function beyondLimit<Item extends LimitShare>(items: Iterable<Item>, maxC
 function compareAgeAndKey(a: LimitShare, b: LimitShare): number {
   return a.config === b.config
     ? 0
-    : byAge(a.config, b.config) || compareText(configKeyText(a.config), configKeyText(b.config));
+    : compareAge(a.config, b.config) || compareText(configKeyText(a.config), configKeyText(b.config));
 }

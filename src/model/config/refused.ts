@@ -12,7 +12,7 @@ import { standInBuilders } from '../kinds/closed.ts';
 import type { Config, ConfigKey, StandsFor } from './config.ts';
 import { correctedMetadata, intendedKind } from './envelope.ts';
 
-interface Place {
+interface FileLine {
   readonly file: string;
   readonly line: number;
 }
@@ -24,7 +24,7 @@ interface Place {
  */
 export function standInFor(
   value: unknown,
-  location: Place,
+  location: FileLine,
   { isBroken = false, createdAt }: { readonly isBroken?: boolean; readonly createdAt: number },
 ): Config | undefined {
   if (!isObject(value) || typeof value.kind !== 'string') return undefined;

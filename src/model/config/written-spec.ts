@@ -4,11 +4,12 @@
  */
 const writtenSpecs = new WeakMap<object, string>();
 
-export function storeWrittenSpec(decoded: unknown, spec: unknown): void {
-  if (typeof decoded === 'object' && decoded !== null) writtenSpecs.set(decoded, JSON.stringify(spec));
+export function storeWrittenSpec(decodedObject: unknown, spec: unknown): void {
+  if (typeof decodedObject === 'object' && decodedObject !== null)
+    writtenSpecs.set(decodedObject, JSON.stringify(spec));
 }
 
 /** `undefined` for generated objects and for other kinds. */
-export function writtenSpec(decoded: unknown): string | undefined {
-  return typeof decoded === 'object' && decoded !== null ? writtenSpecs.get(decoded) : undefined;
+export function writtenSpec(decodedObject: unknown): string | undefined {
+  return typeof decodedObject === 'object' && decodedObject !== null ? writtenSpecs.get(decodedObject) : undefined;
 }

@@ -167,7 +167,7 @@ export function dictionary<A>(item: Decoder<A>, max: number = maxItems): Decoder
   );
 }
 
-export const anything: Decoder<unknown> = describedAs((value: unknown) => E.right(value), { type: 'anything' });
+export const anyValue: Decoder<unknown> = describedAs((value: unknown) => E.right(value), { type: 'anything' });
 
 export function mapped<A, B>(decoder: Decoder<A>, convert: (value: A) => B): Decoder<B> {
   return describedAs(

@@ -70,11 +70,11 @@ function backwards(text: string): string {
 }
 
 function firstAtLeast(sortedEntries: readonly { readonly text: string }[], text: string): number {
-  let [lowIndex, high] = [0, sortedEntries.length];
-  while (lowIndex < high) {
-    const middle = (lowIndex + high) >> 1;
+  let [lowIndex, highIndex] = [0, sortedEntries.length];
+  while (lowIndex < highIndex) {
+    const middle = (lowIndex + highIndex) >> 1;
     if (sortedEntries[middle]!.text < text) lowIndex = middle + 1;
-    else high = middle;
+    else highIndex = middle;
   }
   return lowIndex;
 }

@@ -103,9 +103,9 @@ function commandViolation([all, name, parameters, length]: RegExpExecArray): vio
   if (takes === 'none' && (parameters !== undefined || length !== undefined)) {
     return violation.malformed(`${all} accepts no parameters and no length`, all);
   }
-  const allowed = options.get(name);
-  if (parameters && allowed !== undefined && !allowed.includes(parameters)) {
-    return violation.malformed(`${all} accepts only the parameters ${allowed.join(', ')}`, all);
+  const allowedParameters = options.get(name);
+  if (parameters && allowedParameters !== undefined && !allowedParameters.includes(parameters)) {
+    return violation.malformed(`${all} accepts only the parameters ${allowedParameters.join(', ')}`, all);
   }
   const kind = parameters?.split(':', 1)[0] ?? '';
   if (name === 'METADATA' && !kindsOfMetadata.includes(kind))

@@ -23,7 +23,7 @@ const unknownProperties: ReadonlySet<string> = new Set([
 ]);
 
 /** A piece of an expression with its RE2JS form, or left: why Envoy rejects it. */
-type Reading = readonly [piece: string, translated: E.Either<string, string>];
+type TranslatedPiece = readonly [piece: string, translated: E.Either<string, string>];
 
 const quotedSequence = /\\Q.*?(?:\\E|$)/sy;
 const hexadecimal = /\\x\{([0-9a-fA-F]+)\}/y;
@@ -51,12 +51,12 @@ export function asRe2js(bytes: string): E.Either<string, string> {
   return E.right(translated);
 }
 
-function readToken(bytes: string, byteIndex: number, inClass: boolean): Reading {
+function readToken(bytes: string, byteIndex: number, inClass: boolean): TranslatedPiece {
   const matchAt = (pattern: RegExp): RegExpExecArray | null => {
     pattern.lastIndex = byteIndex;
     return pattern.exec(bytes);
   };
-  const asIs = (match: RegExpExecArray): Reading => [match[0], E.right(match[0])];
+  const asIs = (match: RegExpExecArray): TranslatedPiece => [match[0], E.right(match[0])];
   if (bytes[byteIndex] === '\\') return readEscape(matchAt, inClass);
   const classMatch = inClass ? matchAt(namedClass) : matchAt(classStart);
   if (classMatch) return asIs(classMatch);
@@ -70,7 +70,7 @@ function readToken(bytes: string, byteIndex: number, inClass: boolean): Reading 
   return [bytes[byteIndex]!, E.right(bytes[byteIndex]!)];
 }
 
-function readEscape(matchAt: (pattern: RegExp) => RegExpExecArray | null, inClass: boolean): Reading {
+function readEscape(matchAt: (pattern: RegExp) => RegExpExecArray | null, inClass: boolean): TranslatedPiece {
   const quote = inClass ? null : matchAt(quotedSequence);
   if (quote) return [quote[0], E.right(quote[0])];
   const code = matchAt(hexadecimal) ?? matchAt(octal);

@@ -51,7 +51,7 @@ export function shownValue(value: unknown): string {
 }
 
 /** Formats a list as `a, b and c`. */
-export function listed(names: readonly string[], conjunction: 'and' | 'or' = 'and'): string {
+export function listText(names: readonly string[], conjunction: 'and' | 'or' = 'and'): string {
   return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} ${conjunction} ${names.at(-1)}`;
 }
 
@@ -112,7 +112,7 @@ export function missing(condition?: string): FieldViolation {
 }
 
 export function missingAny(names: readonly string[]): FieldViolation {
-  const expected = listed(names, 'or');
+  const expected = listText(names, 'or');
   return { code: 'FIELD_REQUIRED', message: `must have ${expected}`, expected, got: 'none' };
 }
 
@@ -124,18 +124,18 @@ export function excluded(condition: string): FieldViolation {
 export function exclusive(names: readonly string[]): FieldViolation {
   return {
     code: 'FIELDS_EXCLUSIVE',
-    message: `must have only one of ${listed(names)}`,
-    expected: `one of ${listed(names)}`,
+    message: `must have only one of ${listText(names)}`,
+    expected: `one of ${listText(names)}`,
   };
 }
 
 export function choice(names: readonly string[], setNames: readonly string[]): FieldViolation {
-  const expected = `exactly one of ${listed(names)}`;
+  const expected = `exactly one of ${listText(names)}`;
   return expectation(
     setNames.length === 0 ? 'FIELD_REQUIRED' : 'FIELDS_EXCLUSIVE',
     'have',
     expected,
-    setNames.length === 0 ? 'none' : listed(setNames),
+    setNames.length === 0 ? 'none' : listText(setNames),
   );
 }
 

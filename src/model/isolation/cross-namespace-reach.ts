@@ -50,7 +50,7 @@ export type ReachKind =
   | ('DestinationRule' | 'EnvoyFilter' | 'Gateway' | 'Ingress' | 'KubernetesGateway')
   | ('Service' | 'ServiceEntry' | 'VirtualService' | 'WasmPlugin');
 type Sources = Pick<ConfigSet, ReachKind>;
-type Found = Pick<ReachFinding, 'code' | 'field' | 'message'>;
+type FindingDetails = Pick<ReachFinding, 'code' | 'field' | 'message'>;
 
 /** Wider ranges are not attributed to one service. */
 const widestRangeBits = { ipv4: 16, ipv6: 64 };
@@ -58,7 +58,7 @@ const widestRangeBits = { ipv4: 16, ipv6: 64 };
 /** Yields `undefined` for an object without a finding, so that callers can yield to the event loop. */
 export function* crossNamespaceReach(configs: Sources, settings: ReachSettings): Generator<ReachFinding | undefined> {
   const meshNames = new KnownNames(configs, settings);
-  for (const [kind, find] of Object.entries(finders) as [keyof Sources, Find<never>][]) {
+  for (const [kind, find] of Object.entries(finders) as [keyof Sources, FindReach<never>][]) {
     for (const config of configs[kind] as readonly Config<never>[]) {
       yield undefined;
       if (config.standsFor !== undefined || isTrusted(config.namespace, kind, settings)) continue;
@@ -75,10 +75,10 @@ function isTrusted(namespace: string, kind: keyof Sources, { mesh }: ReachSettin
 
 const rootKinds: ReadonlySet<keyof Sources> = new Set(['EnvoyFilter', 'KubernetesGateway', 'WasmPlugin']);
 
-type Find<Spec> = (config: Config<Spec>, known: KnownNames, settings: ReachSettings) => Iterable<Found>;
+type FindReach<Spec> = (config: Config<Spec>, known: KnownNames, settings: ReachSettings) => Iterable<FindingDetails>;
 type SpecOf<K extends keyof Sources> = Sources[K][number]['spec'];
 
-const finders: { readonly [K in keyof Sources]: Find<SpecOf<K>> } = {
+const finders: { readonly [K in keyof Sources]: FindReach<SpecOf<K>> } = {
   VirtualService: function* ({ namespace, spec }, meshNames, { mesh }) {
     if (!(yield* exports(namespace, spec.exportTo, mesh.defaultVirtualServiceExportTo, mesh))) return;
     for (const [index, host] of spec.hosts.entries()) {
@@ -216,7 +216,7 @@ function* exports(
   exportTo: readonly string[] | undefined,
   defaultExportTo: readonly string[],
   mesh: ReachSettings['mesh'],
-): Generator<Found, boolean> {
+): Generator<FindingDetails, boolean> {
   const isForOthers = (target: string): boolean => target !== '.' && target !== '~' && target !== namespace;
   const isExported = [...exportSet(namespace, exportTo, defaultExportTo, mesh)].some(isForOthers);
   if (!isExported && !mayExport(namespace, mesh) && exportTo?.some(isForOthers)) {
@@ -233,7 +233,7 @@ class KnownNames {
   /** Services (`namespace/host`) by virtual address. */
   readonly #addresses = new Map<string, Set<string>>();
   /** Services (`namespace/host`) by the slot of their allocated address, oldest first. */
-  readonly #allocated = new Map<number, string[]>();
+  readonly #servicesBySlot = new Map<number, string[]>();
 
   constructor({ ServiceEntry, Service }: Pick<ConfigSet, 'ServiceEntry' | 'Service'>, { domain }: ReachSettings) {
     this.#suffix = `.svc.${domain}`;
@@ -241,8 +241,8 @@ class KnownNames {
       const { namespace, spec } = entry;
       for (const name of allocationNames(entry)) {
         const slot = firstSlot(name);
-        const slotNames = this.#allocated.get(slot);
-        if (slotNames === undefined) this.#allocated.set(slot, [name]);
+        const slotNames = this.#servicesBySlot.get(slot);
+        if (slotNames === undefined) this.#servicesBySlot.set(slot, [name]);
         else slotNames.push(name);
       }
       for (const host of spec.hosts) addTo(this.#entryHosts, host, namespace);
@@ -268,7 +268,7 @@ class KnownNames {
   /** Returns a host of another namespace (`namespace/host`) whose allocated address changes because this entry is older. */
   movedBy(entry: Config<ServiceEntry>): string | undefined {
     for (const name of allocationNames(entry)) {
-      const [first, ...laterNames] = this.#allocated.get(firstSlot(name)) ?? [];
+      const [first, ...laterNames] = this.#servicesBySlot.get(firstSlot(name)) ?? [];
       if (first !== name) continue;
       const movedName = laterNames.find((other) => !other.startsWith(`${entry.namespace}/`));
       if (movedName !== undefined) return movedName;

@@ -10,14 +10,14 @@ const versions: Readonly<Record<string, string>> = {
   WasmPlugin: 'extensions.istio.io/v1alpha1',
 };
 
-interface Found {
+interface DecodeResult {
   readonly valid: boolean;
   /** Errors and warnings as `codedField`. */
   readonly errors: readonly string[];
   readonly warnings: readonly string[];
 }
 
-function read(kind: string, spec: string, metadata = ''): Found {
+function read(kind: string, spec: string, metadata = ''): DecodeResult {
   const body = spec
     .split('\n')
     .map((line) => `  ${line}\n`)
@@ -415,7 +415,7 @@ describe('validation of valid values', () => {
 });
 
 describe('the annotation istio.io/dry-run', () => {
-  const dryRun = (value: string, spec = 'rules: [{}]'): Found =>
+  const dryRun = (value: string, spec = 'rules: [{}]'): DecodeResult =>
     read('AuthorizationPolicy', spec, `, annotations: {istio.io/dry-run: ${JSON.stringify(value)}}`);
 
   it.each(['1', 't', 'T', 'TRUE', 'true', 'True', '0', 'f', 'F', 'FALSE', 'false', 'False'])('can be %s', (value) => {

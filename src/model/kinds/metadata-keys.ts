@@ -40,7 +40,7 @@ function keysInDomain(domain: string, names: readonly string[], key: MetadataKey
   );
 }
 
-export const knownAnnotations: Keys = {
+export const annotationKeys: Keys = {
   'networking.istio.io/exportTo': { readOn: ['Service'] },
   'alpha.istio.io/kubernetes-serviceaccounts': { readOn: ['Service'] },
   'alpha.istio.io/canonical-serviceaccounts': { readOn: ['Service'] },
@@ -127,7 +127,7 @@ export const knownAnnotations: Keys = {
   ),
 };
 
-export const knownLabels: Keys = {
+export const labelKeys: Keys = {
   'topology.istio.io/network': { readOn: ['Pod', 'WorkloadEntry', 'Service', 'Namespace', 'KubernetesGateway'] },
   'topology.istio.io/subzone': { readOn: ['Pod', 'WorkloadEntry', 'Node'] },
   'topology.istio.io/cluster': {

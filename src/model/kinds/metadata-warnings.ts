@@ -4,12 +4,12 @@ import { maxEffectWarnings } from '../fields/effect.ts';
 import { nearestName } from '../fields/nearest-name.ts';
 import type { KindName } from './index.ts';
 import type { MetadataTexts } from './kind.ts';
-import { knownAnnotations, knownLabels, type MetadataKey } from './metadata-keys.ts';
+import { annotationKeys, labelKeys, type MetadataKey } from './metadata-keys.ts';
 
-const tables = { annotations: knownAnnotations, labels: knownLabels } as const;
+const tables = { annotations: annotationKeys, labels: labelKeys } as const;
 const otherPart = { annotations: 'labels', labels: 'annotations' } as const;
 
-type Part = keyof typeof tables;
+type MetadataPart = keyof typeof tables;
 
 /** Domains whose keys are all known, for `istio.io` including subdomains. */
 const [istioDomain, gatewayDomain] = ['istio.io', 'gateway.networking.k8s.io'];
@@ -19,7 +19,11 @@ export function metadataWarnings(kind: KindName, { annotations, labels }: Metada
   return [...warningsOf(kind, 'annotations', annotations), ...warningsOf(kind, 'labels', labels)];
 }
 
-function warningsOf(kind: KindName, metadataPart: Part, writtenTexts: Readonly<Record<string, string>>): FieldError[] {
+function warningsOf(
+  kind: KindName,
+  metadataPart: MetadataPart,
+  writtenTexts: Readonly<Record<string, string>>,
+): FieldError[] {
   const keyWarnings: FieldError[] = [];
   for (const key in writtenTexts) {
     const slash = key.indexOf('/');
@@ -37,7 +41,7 @@ function warningsOf(kind: KindName, metadataPart: Part, writtenTexts: Readonly<R
 }
 
 /** Returns why the key has no effect; `undefined` if it has one, or none is expected. */
-function reasonOf(kind: KindName, metadataPart: Part, key: string, value: string): string | undefined {
+function reasonOf(kind: KindName, metadataPart: MetadataPart, key: string, value: string): string | undefined {
   const metadataKey = keyOf(metadataPart, key);
   if (metadataKey !== undefined) return reasonOfKnown(kind, metadataKey, value);
   // Internal annotations are errors (envelope.ts).
@@ -49,7 +53,7 @@ function reasonOf(kind: KindName, metadataPart: Part, key: string, value: string
   return `there is no such ${partName}${nearest === undefined ? '' : `; did you mean ${nearest}?`}`;
 }
 
-function keyOf(metadataPart: Part, key: string): MetadataKey | undefined {
+function keyOf(metadataPart: MetadataPart, key: string): MetadataKey | undefined {
   return Object.hasOwn(tables[metadataPart], key) ? tables[metadataPart][key] : undefined;
 }
 
@@ -67,7 +71,7 @@ function writtenName(kind: KindName): string {
   return kind === 'KubernetesGateway' ? 'Gateway (Gateway API)' : kind;
 }
 
-function isMeshKey(metadataPart: Part, key: string): boolean {
+function isMeshKey(metadataPart: MetadataPart, key: string): boolean {
   const domain = key.slice(0, key.indexOf('/'));
   if (domain === gatewayDomain || domain === istioDomain || domain.endsWith(`.${istioDomain}`)) return true;
   // Detects a misspelled domain such as networking.isto.io.
@@ -76,7 +80,7 @@ function isMeshKey(metadataPart: Part, key: string): boolean {
 }
 
 /** Returns a similar key, or a key of the same name in another domain. */
-function nearestKey(metadataPart: Part, key: string): string | undefined {
+function nearestKey(metadataPart: MetadataPart, key: string): string | undefined {
   const keys = Object.keys(tables[metadataPart]);
   const name = key.slice(key.indexOf('/'));
   return nearestName(key, keys) ?? keys.find((candidate) => candidate.toLowerCase().endsWith(name.toLowerCase()));

@@ -2,7 +2,7 @@
 
 import * as E from 'fp-ts/lib/Either.js';
 import {
-  anything,
+  anyValue,
   boolean,
   count,
   type Decoded,
@@ -54,7 +54,7 @@ const formatText: Decoder<string> = refine(text, (format, path) =>
   violation.errorsAt(path, logFormatViolation(format)),
 );
 
-const labels: Decoder<Readonly<Record<string, unknown>>> = refine(dictionary(anything), (labelMap, path) =>
+const labels: Decoder<Readonly<Record<string, unknown>>> = refine(dictionary(anyValue), (labelMap, path) =>
   labelErrors(labelMap, path),
 );
 

@@ -3,7 +3,7 @@ import { certificatesIn } from '../../identity/pem.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import { type Problem, violationIn } from '../config/problem.ts';
 import {
-  anything,
+  anyValue,
   boolean,
   type Decoded,
   type Decoder,
@@ -194,7 +194,7 @@ const extensionProvider: Decoder<ExtensionProvider> = describedAs(
         settingsOfProvider(type, decoder),
       ),
       ...providersWithoutEffect.map((type) => ({
-        ...settingsOfProvider(type, dictionary(anything)),
+        ...settingsOfProvider(type, dictionary(anyValue)),
         effect: { type: 'none', reason: 'Envoy has no such provider', warns: () => true } as const,
       })),
     ],

@@ -7,7 +7,7 @@ import * as E from 'fp-ts/lib/Either.js';
 import { defaultConfigPath } from '../../runtime/files/run-dir.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import {
-  anything,
+  anyValue,
   boolean,
   type Decoded,
   type Decoder,
@@ -130,7 +130,7 @@ const hostAndPortOrNone: Decoder<string> = describedAs(
   { type: 'narrowed', of: text, by: {} },
 );
 
-const message: Decoder<Message> = dictionary(anything);
+const message: Decoder<Message> = dictionary(anyValue);
 
 /** Stores a message undecoded. Its fields are validated where they are used. */
 function asWritten(fieldsOfMessage: Decoder<object>): OptionalField<Message> {

@@ -3,7 +3,7 @@
 import * as E from 'fp-ts/lib/Either.js';
 import { isObject, ownValue } from '../../runtime/json-object.ts';
 import {
-  anything,
+  anyValue,
   boolean,
   count,
   type Decoder,
@@ -123,8 +123,8 @@ const tracers: FieldDecoders<Tracers> = {
   lightstep: optional(
     struct<{ address?: string; accessToken?: string }>({ address: optional(text), accessToken: optional(text) }),
   ),
-  openCensusAgent: withoutEffect(optional(dictionary(anything)), noTracer),
-  stackdriver: withoutEffect(optional(dictionary(anything)), noTracer),
+  openCensusAgent: withoutEffect(optional(dictionary(anyValue)), noTracer),
+  stackdriver: withoutEffect(optional(dictionary(anyValue)), noTracer),
   tlsSettings: restricting(optional(tlsSettings)),
 };
 
@@ -134,7 +134,7 @@ const tracing = struct<Tracers & TracingSettings>({ ...tracers, ...tracingSettin
 const tracingOfAgent = struct<Tracers & Omit<TracingSettings, 'customTags'> & { customTags?: object }>({
   ...tracers,
   ...tracingSettings,
-  customTags: optional(dictionary(dictionary(anything))),
+  customTags: optional(dictionary(dictionary(anyValue))),
 });
 
 const certificateDetails = [

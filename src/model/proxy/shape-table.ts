@@ -41,12 +41,12 @@ export class ShapeTable {
     const facts = ownFacts(proxy, context, targets);
     const factsKey = textOf(facts);
     if (sameShape !== undefined && textOf(sameShape) === factsKey) return sameShape;
-    const shape = this.#interned(proxy, targets, facts, factsKey);
+    const shape = this.#internShape(proxy, targets, facts, factsKey);
     this.#lastShapes.set(proxy, shape);
     return shape;
   }
 
-  #interned(proxy: Proxy, targets: readonly ServiceTarget[], facts: OwnFacts, factsKey: string): ProxyShape {
+  #internShape(proxy: Proxy, targets: readonly ServiceTarget[], facts: OwnFacts, factsKey: string): ProxyShape {
     const key = `${this.#fixedKey(proxy)}${factsKey} ${this.#targetsKey(targets)}`;
     const cachedShape = this.#shapes.get(key);
     if (cachedShape !== undefined) return cachedShape;

@@ -1,7 +1,7 @@
 /** Builds the push context from the previous one, indexing only changed objects again. */
 
 import { isDeepStrictEqual } from 'node:util';
-import { atOnce, type Steps } from '../../runtime/turns.ts';
+import { runToEnd, type Steps } from '../../runtime/turns.ts';
 import { type Config, type ConfigKey, configKeyOf } from '../config/config.ts';
 import type { ConfigSet } from '../config/config-set.ts';
 import { HostNames } from '../fields/hostname.ts';
@@ -62,7 +62,7 @@ export interface PreviousContext {
 
 /** @param previous absent to index everything (a forced push) */
 export function buildPushContext(input: PushContextInput, previous?: PreviousContext): PushContext {
-  return atOnce(buildingPushContext(input, previous));
+  return runToEnd(buildingPushContext(input, previous));
 }
 
 export function* buildingPushContext(input: PushContextInput, previous?: PreviousContext): Steps<PushContext> {
@@ -76,7 +76,7 @@ const policyKinds = [
 ];
 
 /** Returns a part of the previous context if no object of these kinds changed. */
-type Kept = <T>(kinds: readonly string[], index: (old: IndexedPushContext) => T) => T | undefined;
+type ReuseUnchanged = <T>(kinds: readonly string[], index: (old: IndexedPushContext) => T) => T | undefined;
 
 interface Reusable {
   readonly context: IndexedPushContext;
@@ -84,7 +84,7 @@ interface Reusable {
 }
 
 const reuseFrom =
-  (reused: Reusable | undefined): Kept =>
+  (reused: Reusable | undefined): ReuseUnchanged =>
   (kinds, index) =>
     reused !== undefined && !kinds.some((kind) => reused.changedKinds.has(kind)) ? index(reused.context) : undefined;
 
@@ -216,7 +216,7 @@ class IndexedPushContext implements PushContext {
     this.clusterLocal = reused?.context.clusterLocal ?? new ClusterLocalHosts(mesh, domain);
   }
 
-  private policyIndexes(configs: ConfigSet, keepIndex: Kept): PolicyIndexes {
+  private policyIndexes(configs: ConfigSet, keepIndex: ReuseUnchanged): PolicyIndexes {
     const { rootNamespace } = this.mesh;
     const index = <K extends Exclude<keyof PolicyIndexes, 'EnvoyFilter'>>(kind: K): PolicyIndexes[K] =>
       keepIndex([kind], (previousContext) => previousContext.policies.indexes[kind]) ??

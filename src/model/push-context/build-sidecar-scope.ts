@@ -8,7 +8,7 @@ import type { EgressListener, OutboundTrafficPolicy, Sidecar } from '../kinds/wo
 import type { Service } from '../services/service.ts';
 import { aliasChain, isAlias } from '../services/service-alias.ts';
 import { type ServiceIndex, takesPrecedence } from '../services/service-index.ts';
-import { byServiceAge } from '../services/service-registry.ts';
+import { compareServiceAge } from '../services/service-registry.ts';
 import { isExportedTo } from '../services/visibility.ts';
 import { HostImports } from './host-imports.ts';
 import { destinationHosts } from './resolve-virtual-service.ts';
@@ -143,7 +143,7 @@ function importedServices(index: ServiceIndex, imports: HostImports, namespace: 
     if ([...hosts].some(isWildcard)) add(isAny ? index.visibleTo(namespace) : index.definedIn(sourceNamespace), hosts);
     else for (const host of hosts) add(isAny ? index.named(host) : index.of(host, sourceNamespace), hosts);
   }
-  return [...foundServices].sort(byServiceAge);
+  return [...foundServices].sort(compareServiceAge);
 }
 
 /** Selects one service per host if several namespaces define the host. */
@@ -171,7 +171,7 @@ function withTargets(services: readonly Service[], { services: index }: ScopeSou
       for (const service of index.of(hostname, owner)) all.add(service);
     }
   }
-  return [...all].sort(byServiceAge);
+  return [...all].sort(compareServiceAge);
 }
 
 interface VisibleService {
@@ -249,7 +249,7 @@ class VisibleServices {
         original.ports.filter(({ number }) => numbers.has(number)),
       );
     });
-    return services.sort(byServiceAge);
+    return services.sort(compareServiceAge);
   }
 }
 

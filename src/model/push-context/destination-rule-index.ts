@@ -4,7 +4,7 @@ import type { Steps } from '../../runtime/turns.ts';
 import { changedList, listDiff } from '../collections/list-diff.ts';
 import { memoizeByObject } from '../collections/memoize-by-object.ts';
 import { sameItems } from '../collections/same-items.ts';
-import { byAge, type Config, type ConfigKey, configKeyOf } from '../config/config.ts';
+import { type Config, type ConfigKey, compareAge, configKeyOf } from '../config/config.ts';
 import { coveringKeys, type HostNames, isShortName, isWildcard, mostSpecific } from '../fields/hostname.ts';
 import type { DestinationRule, Subset } from '../kinds/destinations/destination-rule.ts';
 import type { LocalityLoadBalancerSetting } from '../kinds/destinations/traffic-policy.ts';
@@ -309,7 +309,7 @@ function* changedRules(
     for (const [host, hostRules] of Map.groupBy(changes, hostOf)) {
       const remainingRules = hostRules.filter((rule) => !removedRules.has(rule));
       const list = changedList(rulesByHost.get(host) ?? [], removedRules, remainingRules, (a, b) =>
-        byAge(a.config, b.config),
+        compareAge(a.config, b.config),
       );
       if (list.length === 0) rulesByHost.delete(host);
       else rulesByHost.set(host, list);

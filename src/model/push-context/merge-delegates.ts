@@ -26,7 +26,7 @@ function mergedMatches(
   if (delegate.length === 0) return root;
   const combinations: HttpMatchRequest[] = [];
   for (const leaf of delegate) {
-    const compatibleMatches = root.filter((outer) => !conflicts(outer, leaf));
+    const compatibleMatches = root.filter((rootMatch) => !conflicts(rootMatch, leaf));
     if (compatibleMatches.length === 0) return undefined;
     combinations.push(...compatibleMatches.map((outer) => mergeMatch(outer, leaf)));
   }

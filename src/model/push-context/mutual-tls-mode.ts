@@ -23,14 +23,14 @@ const cachedModes = new WeakMap<Config, { layers: readonly Config[]; modes: Peer
  * modes of ports.
  */
 export function peerModes(layers: readonly Config<PeerAuthentication>[]): PeerModes {
-  const last = layers.at(-1);
-  if (last === undefined) return defaultModes;
-  const cachedList = cachedModes.get(last) ?? [];
+  const lastLayer = layers.at(-1);
+  if (lastLayer === undefined) return defaultModes;
+  const cachedList = cachedModes.get(lastLayer) ?? [];
   const sameLayers = cachedList.find((cachedMode) => sameItems(cachedMode.layers, layers));
   if (sameLayers !== undefined) return sameLayers.modes;
   const modes = merge(layers);
   // A policy occurs below different wider policies, so only the last few results are cached.
-  cachedModes.set(last, [{ layers, modes }, ...cachedList.slice(0, 7)]);
+  cachedModes.set(lastLayer, [{ layers, modes }, ...cachedList.slice(0, 7)]);
   return modes;
 }
 

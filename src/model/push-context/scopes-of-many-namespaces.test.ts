@@ -115,7 +115,7 @@ class CountedMesh {
       domain: 'cluster.local',
       configs: {
         ...configs,
-        DestinationRule: configs.DestinationRule.map((one) => this.#counting(one, ['namespace'])),
+        DestinationRule: configs.DestinationRule.map((one) => this.#countReads(one, ['namespace'])),
       },
       ...registry,
       services: registry.services.map((one) => this.#countedService(one)),
@@ -131,12 +131,12 @@ class CountedMesh {
     const text = JSON.stringify([service, [...service.exportTo]]);
     const cachedService = this.#cachedServices.get(id);
     if (cachedService?.text === text) return cachedService.counted;
-    const countingService = this.#counting(service, ['hostname', 'exportTo']);
+    const countingService = this.#countReads(service, ['hostname', 'exportTo']);
     this.#cachedServices.set(id, { text, counted: countingService });
     return countingService;
   }
 
-  #counting<T extends object>(original: T, fields: readonly (keyof T)[]): T {
+  #countReads<T extends object>(original: T, fields: readonly (keyof T)[]): T {
     const cachedCopy = this.#countingCopies.get(original);
     if (cachedCopy !== undefined) return cachedCopy as T;
     const countingCopy = { ...original };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { atOnce } from '../../runtime/turns.ts';
+import { runToEnd } from '../../runtime/turns.ts';
 import type { Config } from '../config/config.ts';
 import { HostNames } from '../fields/hostname.ts';
 import type { VirtualService } from '../kinds/virtual-service/virtual-service.ts';
@@ -32,7 +32,7 @@ function ledTo(index: VirtualServiceIndex, name: string): (string | undefined)[]
 }
 
 const indexOf = (sources: readonly Source[], previous?: VirtualServiceIndex): VirtualServiceIndex =>
-  atOnce(VirtualServiceIndex.building(sources, new HostNames('cluster.local'), defaultMeshConfig, previous));
+  runToEnd(VirtualServiceIndex.building(sources, new HostNames('cluster.local'), defaultMeshConfig, previous));
 
 describe('a virtual service index derived from the previous one', () => {
   it('merges an added, changed or removed delegate into its root, and changes nothing else', () => {

@@ -7,7 +7,7 @@ import type { Steps } from '../../runtime/turns.ts';
 import { changedList, listDiff } from '../collections/list-diff.ts';
 import { sameItems } from '../collections/same-items.ts';
 import type { Origin } from '../config/config.ts';
-import { byAge, type Config, type ConfigKey, configKeyOf } from '../config/config.ts';
+import { type Config, type ConfigKey, compareAge, configKeyOf } from '../config/config.ts';
 import { coveringKeys, type HostNames, isWildcard } from '../fields/hostname.ts';
 import type { HttpRoute, VirtualService } from '../kinds/virtual-service/virtual-service.ts';
 import type { MeshConfig } from '../mesh/mesh-config.ts';
@@ -16,7 +16,7 @@ import type { HostImports } from './host-imports.ts';
 import { mergeDelegateRoutes } from './merge-delegates.ts';
 import { resolveVirtualService, shortNamesText } from './resolve-virtual-service.ts';
 import type { ResolvedVirtualService } from './resolved-rules.ts';
-import { byPrecedenceFor } from './virtual-service-order.ts';
+import { precedenceOrderFor } from './virtual-service-order.ts';
 
 type Source = Config<VirtualService>;
 
@@ -283,7 +283,7 @@ const none: readonly ResolvedVirtualService[] = [];
 
 function virtualServicesFor(namespace: string, items: readonly Exported[]): readonly ResolvedVirtualService[] {
   const visibleItems = items.filter((item) => isVisible(item, namespace));
-  return visibleItems.map(({ virtualService }) => virtualService!).sort(byPrecedenceFor(namespace));
+  return visibleItems.map(({ virtualService }) => virtualService!).sort(precedenceOrderFor(namespace));
 }
 
 function groupByGateway(items: Iterable<Exported>): Map<string, Exported[]> {
@@ -299,7 +299,7 @@ function groupByGateway(items: Iterable<Exported>): Map<string, Exported[]> {
 }
 
 function compareConfigAge(a: Exported, b: Exported): number {
-  return byAge(a.config, b.config);
+  return compareAge(a.config, b.config);
 }
 
 function idOf({ namespace, name }: Pick<ConfigKey, 'namespace' | 'name'>): string {

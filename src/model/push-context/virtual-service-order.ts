@@ -1,4 +1,4 @@
-import { byAge } from '../config/config.ts';
+import { compareAge } from '../config/config.ts';
 import { isPublic } from '../services/visibility.ts';
 import type { ResolvedVirtualService } from './resolved-rules.ts';
 
@@ -6,8 +6,10 @@ import type { ResolvedVirtualService } from './resolved-rules.ts';
  * Precedence among virtual services of a host for clients of a namespace: non-public ones of that namespace, those exported to it by name, public
  * ones, each oldest first. A namespace can thus override its own routing.
  */
-export function byPrecedenceFor(namespace: string): (a: ResolvedVirtualService, b: ResolvedVirtualService) => number {
-  return (a, b) => rankFor(a, namespace) - rankFor(b, namespace) || byAge(a.config, b.config);
+export function precedenceOrderFor(
+  namespace: string,
+): (a: ResolvedVirtualService, b: ResolvedVirtualService) => number {
+  return (a, b) => rankFor(a, namespace) - rankFor(b, namespace) || compareAge(a.config, b.config);
 }
 
 /** Lower ranks have priority. */

@@ -3,7 +3,7 @@
  * planes.
  */
 
-import { atOnce, type Steps } from '../../runtime/turns.ts';
+import { runToEnd, type Steps } from '../../runtime/turns.ts';
 
 export interface AllocatedAddresses {
   /** In 240.240.0.0/16. */
@@ -27,7 +27,7 @@ const maxTries = 1_000;
  */
 export function allocateAddresses(names: readonly string[]): ReadonlyMap<string, AllocatedAddresses> {
   const allocation = new AddressAllocation();
-  atOnce(allocation.allocating(names));
+  runToEnd(allocation.allocating(names));
   return allocation.addresses;
 }
 
@@ -35,7 +35,7 @@ export class AddressAllocation {
   #addresses = new Map<string, Allocated>();
   #takenSlots = new Uint8Array(slots);
   /** 1 for each occupied slot that another name hashes to. */
-  #contested = new Uint8Array(slots);
+  #contestedSlots = new Uint8Array(slots);
   /** Whether addresses may depend on all names, because some names occurred several times or were displaced. */
   #isEntangled = false;
   #version = 0;
@@ -64,7 +64,7 @@ export class AddressAllocation {
     const removedNames = [...removedServices].filter((name) => !addedServices.has(name));
     for (const name of removedNames) {
       const allocatedAddress = this.#addresses.get(name);
-      if (allocatedAddress === undefined || this.#contested[allocatedAddress.slot] === 1) return false;
+      if (allocatedAddress === undefined || this.#contestedSlots[allocatedAddress.slot] === 1) return false;
       freed.add(allocatedAddress.slot);
     }
     const allocatedBySlot = new Map<number, Allocated & { readonly name: string }>();
@@ -106,7 +106,7 @@ export class AddressAllocation {
     }
     this.#addresses = addresses;
     this.#takenSlots = takenSlots;
-    this.#contested = contested;
+    this.#contestedSlots = contested;
     this.#isEntangled = isEntangled;
     this.#version++;
   }
@@ -160,6 +160,6 @@ function fnv1a(name: string): number {
 }
 
 function addressesOf(slot: number): AllocatedAddresses {
-  const [high, lowByte] = [Math.floor((slot + 1) / 255), (slot + 1) % 255];
-  return { ipv4: `240.240.${high}.${lowByte}`, ipv6: `2001:2::f0f0:${((high << 8) | lowByte).toString(16)}` };
+  const [highByte, lowByte] = [Math.floor((slot + 1) / 255), (slot + 1) % 255];
+  return { ipv4: `240.240.${highByte}.${lowByte}`, ipv6: `2001:2::f0f0:${((highByte << 8) | lowByte).toString(16)}` };
 }

@@ -2,7 +2,7 @@
 
 import { PersistentMap } from '../collections/persistent-map.ts';
 import { compareText } from '../config/config.ts';
-import { endpointId, isSameId, sameEndpoint } from './same-endpoint.ts';
+import { areIdsEqual, endpointId, sameEndpoint } from './same-endpoint.ts';
 import type { Endpoint } from './service.ts';
 
 export type EndpointIndex = ReadonlyMap<string, ReadonlyMap<string, readonly Endpoint[]>>;
@@ -128,7 +128,7 @@ export class EndpointShards {
     // Fast path, because usually every endpoint is at the same index.
     if (
       previous.length === nextEndpoints.length &&
-      nextEndpoints.every((endpoint, index) => isSameId(previous[index]!, endpoint))
+      nextEndpoints.every((endpoint, index) => areIdsEqual(previous[index]!, endpoint))
     ) {
       return nextEndpoints.some((endpoint, index) => !sameEndpoint(previous[index]!, endpoint));
     }

@@ -1,7 +1,7 @@
 import { describe, expect, expectTypeOf, it } from 'vitest';
 import { threadCpuMsOf } from '../../../test/harness/cpu-time.ts';
 import { growthOf } from '../../../test/harness/growth.ts';
-import { atOnce } from '../../runtime/turns.ts';
+import { runToEnd } from '../../runtime/turns.ts';
 import { AddressBook, type TargetRef } from './proxy-lookup.ts';
 import type { Endpoint } from './service.ts';
 
@@ -35,7 +35,7 @@ describe('AddressBook', () => {
     const services = ['b.test', 'a.test', 'c.test'].map((hostname) => ({ hostname, namespace: 'bank' }));
     const change = (service: (typeof services)[number]) => ({ ...service, previous: [], after: [at('10.0.0.1', 80)] });
     const hosts = (book: AddressBook): string[] => book.at('bank', ['10.0.0.1']).map(({ hostname }) => hostname);
-    const bulkBook = atOnce(new AddressBook().changing(services.map(change)));
+    const bulkBook = runToEnd(new AddressBook().changing(services.map(change)));
     const oneByOne = services.reduce((book, one) => book.with(one, [], [at('10.0.0.1', 80)]), new AddressBook());
     expect([hosts(bulkBook), hosts(oneByOne)]).toEqual([
       ['a.test', 'b.test', 'c.test'],
@@ -52,7 +52,7 @@ describe('AddressBook', () => {
           const changes = Array.from({ length: servicesPerAddress }, (_, index) => {
             return { hostname: `h${index}.test`, namespace: 'mallory', previous: [], after: [at('10.0.0.1', 80)] };
           });
-          atOnce(new AddressBook().changing(changes));
+          runToEnd(new AddressBook().changing(changes));
         }
       });
     costOf(1_000);

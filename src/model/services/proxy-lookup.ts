@@ -1,6 +1,6 @@
 /** Finds a proxy's own workload and services in the registries. */
 
-import { atOnce, type Steps } from '../../runtime/turns.ts';
+import { runToEnd, type Steps } from '../../runtime/turns.ts';
 import { PersistentMap } from '../collections/persistent-map.ts';
 import { sameItems } from '../collections/same-items.ts';
 import { compareText } from '../config/config.ts';
@@ -82,7 +82,7 @@ export class AddressBook {
 
   with(service: ServiceName, previous: readonly Endpoint[], next: readonly Endpoint[]): AddressBook {
     const { hostname, namespace } = service;
-    return atOnce(this.changing([{ hostname, namespace, previous, after: next }]));
+    return runToEnd(this.changing([{ hostname, namespace, previous, after: next }]));
   }
 
   *changing(changes: readonly EndpointsChange[]): Steps<AddressBook> {

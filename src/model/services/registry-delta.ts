@@ -47,7 +47,7 @@ export function endpointEffect(services: readonly Service[]): EndpointEffect {
 }
 
 /** Returns the previous list if all services are equal. */
-export function keptServices(now: readonly Service[], previous: readonly Service[]): readonly Service[] {
+export function reuseServices(now: readonly Service[], previous: readonly Service[]): readonly Service[] {
   if (now.length !== previous.length) return now;
   return now.every((service, index) => service === previous[index] || isDeepStrictEqual(service, previous[index]))
     ? previous

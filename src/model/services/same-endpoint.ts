@@ -34,13 +34,13 @@ export function sameLabels(a: Labels, b: Labels): boolean {
 }
 
 /** Replaces endpoints by equal previous objects; returns the previous list if all are equal. */
-export function keptEndpoints(list: readonly Endpoint[], previous: readonly Endpoint[] = []): readonly Endpoint[] {
+export function reuseEndpoints(list: readonly Endpoint[], previous: readonly Endpoint[] = []): readonly Endpoint[] {
   if (list === previous || (list.length === 0 && previous.length === 0)) return previous;
   // Usually every endpoint is at the same index; the others are looked up by ID.
   let previousById: Map<string, Endpoint> | undefined;
   const reusedEndpoints = list.map((endpoint, index) => {
     const previousAtIndex = previous[index];
-    if (previousAtIndex !== undefined && isSameId(previousAtIndex, endpoint))
+    if (previousAtIndex !== undefined && areIdsEqual(previousAtIndex, endpoint))
       return sameEndpoint(previousAtIndex, endpoint) ? previousAtIndex : endpoint;
     previousById ??= new Map(previous.map((previousEndpoint) => [endpointId(previousEndpoint), previousEndpoint]));
     const sameIdEndpoint = previousById.get(endpointId(endpoint));
@@ -58,6 +58,6 @@ export function endpointId(endpoint: EndpointId): string {
 
 type EndpointId = Pick<Endpoint, 'address' | 'servicePortName' | 'port'>;
 
-export function isSameId(a: EndpointId, b: EndpointId): boolean {
+export function areIdsEqual(a: EndpointId, b: EndpointId): boolean {
   return a.address === b.address && a.servicePortName === b.servicePortName && a.port === b.port;
 }

@@ -15,8 +15,8 @@ export function isAlias({ resolution }: Pick<Service, 'resolution'>): boolean {
  * cyclic.
  */
 export function aliasTarget(service: Service | undefined, find: FindService): Service | undefined {
-  const last = service && aliasChain(service, find).at(-1);
-  return last === undefined || isAlias(last) ? undefined : last;
+  const lastService = service && aliasChain(service, find).at(-1);
+  return lastService === undefined || isAlias(lastService) ? undefined : lastService;
 }
 
 /** Returns a service and its successive known alias targets. */

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { sized } from '../../../test/harness/size-of-run.ts';
-import { atOnce } from '../../runtime/turns.ts';
+import { runToEnd } from '../../runtime/turns.ts';
 import type { Service } from './service.ts';
 import { ServiceIndex } from './service-index.ts';
-import { byServiceAge } from './service-registry.ts';
+import { compareServiceAge } from './service-registry.ts';
 
 const namespaces = ['a', 'b', 'c', 'nobody'];
 
@@ -32,16 +32,16 @@ const step = fc.record({
 it('an updated ServiceIndex lists the same services as a new one after any changes and queries', () => {
   fc.assert(
     fc.property(fc.array(service, { maxLength: 8 }), fc.array(step, { minLength: 1, maxLength: 6 }), (start, steps) => {
-      let services = start.toSorted(byServiceAge);
-      let index = atOnce(ServiceIndex.building(services));
+      let services = start.toSorted(compareServiceAge);
+      let index = runToEnd(ServiceIndex.building(services));
       for (const { come, go, asks } of steps) {
         for (const namespace of asks) {
           index.visibleTo(namespace);
           index.resolvedFor(namespace);
         }
-        services = [...services.filter((_, position) => !go.includes(position)), ...come].sort(byServiceAge);
-        index = atOnce(ServiceIndex.building(services, index));
-        const rebuilt = atOnce(ServiceIndex.building(services));
+        services = [...services.filter((_, position) => !go.includes(position)), ...come].sort(compareServiceAge);
+        index = runToEnd(ServiceIndex.building(services, index));
+        const rebuilt = runToEnd(ServiceIndex.building(services));
         for (const namespace of asks) {
           expect(index.visibleTo(namespace)).toEqual(rebuilt.visibleTo(namespace));
           expect(index.resolvedFor(namespace)).toEqual(rebuilt.resolvedFor(namespace));

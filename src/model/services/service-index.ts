@@ -5,7 +5,7 @@ import type { Steps } from '../../runtime/turns.ts';
 import { changedList, listDiff } from '../collections/list-diff.ts';
 import { sameItems } from '../collections/same-items.ts';
 import type { Service } from './service.ts';
-import { byServiceAge } from './service-registry.ts';
+import { compareServiceAge } from './service-registry.ts';
 import { isExportedTo, isPublic, publicViewNamespace } from './visibility.ts';
 
 type HostsByNamespace = ReadonlyMap<string, ReadonlySet<string>>;
@@ -201,7 +201,7 @@ class SharedLists {
     const chosenServices = choosing.of(view, now);
     if (chosenServices === undefined) return undefined;
     const removedServices = new Set([...previous].filter((service) => list.includes(service)));
-    return changedList(list, removedServices, chosenServices, byServiceAge);
+    return changedList(list, removedServices, chosenServices, compareServiceAge);
   }
 }
 
@@ -253,7 +253,7 @@ function editedLists(
   for (const namespace of touchedNamespaces) {
     const namespaceServices = now.get(namespace) ?? [];
     const list = edit
-      ? changedList(previousLists.get(namespace) ?? [], edit.previous, namespaceServices, byServiceAge)
+      ? changedList(previousLists.get(namespace) ?? [], edit.previous, namespaceServices, compareServiceAge)
       : namespaceServices;
     if (list.length === 0) lists.delete(namespace);
     else lists.set(namespace, list);

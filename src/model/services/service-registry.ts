@@ -93,7 +93,7 @@ class RegistryBuilder {
     const services = mergeServices([
       { provider: 'Kubernetes', services: kubernetesServices! },
       { provider: 'External', services: entryServices! },
-    ]).toSorted(byServiceAge);
+    ]).toSorted(compareServiceAge);
     const isUnchanged = services.length === this.#services.length && services.every((s, i) => s === this.#services[i]);
     if (!isUnchanged) this.#services = services;
     const namedGateways = gatewaysOfNetworks(this.#options.networks, (host) =>
@@ -153,7 +153,7 @@ export function buildServiceRegistry(
 }
 
 /** Sorts by age, oldest first, then by host name, then by namespace. */
-export function byServiceAge(a: Service, b: Service): number {
+export function compareServiceAge(a: Service, b: Service): number {
   return (
     a.creationTime - b.creationTime || compareText(a.hostname, b.hostname) || compareText(a.namespace, b.namespace)
   );

@@ -1,19 +1,19 @@
 /** Services and endpoints of ServiceEntries and their selected workloads, updated incrementally. No I/O. */
 
 import { isLoopback } from '../../runtime/addresses/loopback.ts';
-import { atOnce, type Steps } from '../../runtime/turns.ts';
+import { runToEnd, type Steps } from '../../runtime/turns.ts';
 import { memoizeByPair } from '../collections/memoize-by-object.ts';
 import { sameItems } from '../collections/same-items.ts';
 import { sorting } from '../collections/sorting.ts';
-import { byAge, type Config } from '../config/config.ts';
+import { type Config, compareAge } from '../config/config.ts';
 import type { ServiceEntry } from '../kinds/workloads/service-entry.ts';
 import type { WorkloadEntry } from '../kinds/workloads/workload-entry.ts';
 import { AddressAllocation, type AllocatedAddresses } from './auto-allocate.ts';
 import type { ServiceName } from './endpoint-shards.ts';
 import { LabelIndex, type SelectingItem, SelectorIndex } from './label-match.ts';
 import { AddressBook, type LookupSubject, type ProxyLookup, type TargetRef } from './proxy-lookup.ts';
-import { type ConfigObjectChange, keptServices, type RegistryDelta, type ServiceDelta } from './registry-delta.ts';
-import { keptEndpoints, sameLabels } from './same-endpoint.ts';
+import { type ConfigObjectChange, type RegistryDelta, reuseServices, type ServiceDelta } from './registry-delta.ts';
+import { reuseEndpoints, sameLabels } from './same-endpoint.ts';
 import type { Endpoint, Service } from './service.ts';
 import {
   allocationNames,
@@ -23,7 +23,7 @@ import {
   workloadOfEntry,
 } from './service-entry-services.ts';
 import { mayExport } from './visibility.ts';
-import { byWorkloadAge, sameWorkload, type Workload, type WorkloadEvent, workloadId } from './workload.ts';
+import { compareWorkloadAge, sameWorkload, type Workload, type WorkloadEvent, workloadId } from './workload.ts';
 
 interface EntryRecord {
   readonly entry: Config<ServiceEntry>;
@@ -76,7 +76,7 @@ export class ServiceEntryServices {
    * @param pods added, removed or changed workloads of clusters
    */
   apply(changes: readonly Change[], pods: readonly WorkloadEvent[] = []): RegistryDelta {
-    return atOnce(this.applying(changes, pods));
+    return runToEnd(this.applying(changes, pods));
   }
 
   /** {@link apply} in steps, between which look-ups may mix previous and new states. */
@@ -93,7 +93,10 @@ export class ServiceEntryServices {
         serviceEntry === undefined ? [] : allocationNames(serviceEntry),
       );
       const isOlderOrYounger =
-        names!.length > 0 && previousEntry !== undefined && entry !== undefined && byAge(previousEntry, entry) !== 0;
+        names!.length > 0 &&
+        previousEntry !== undefined &&
+        entry !== undefined &&
+        compareAge(previousEntry, entry) !== 0;
       isAgeChanged ||= isOlderOrYounger;
       allocates ||= isOlderOrYounger || !sameItems(oldNames!, names!);
       dirty.set(id, entry);
@@ -196,7 +199,7 @@ export class ServiceEntryServices {
     // Addresses for entries that cannot affect other namespaces are allocated last.
     const isLast = ({ entry }: { readonly entry: Config }): number =>
       mayExport(entry.namespace, this.#options) ? 0 : 1;
-    const eligible = yield* sorting(namedEntries, (a, b) => isLast(a) - isLast(b) || byAge(a.entry, b.entry));
+    const eligible = yield* sorting(namedEntries, (a, b) => isLast(a) - isLast(b) || compareAge(a.entry, b.entry));
     const previousAddresses = this.#allocation.addresses;
     yield* this.#allocation.allocating(eligible.flatMap(({ names }) => names));
     for (const { id, entry, names } of eligible) {
@@ -251,15 +254,15 @@ export class ServiceEntryServices {
     const selector = entry.spec.workloadSelector?.labels;
     const isSelecting = selector !== undefined && !entry.isWithoutEndpoints;
     const selectedWorkloads = isSelecting ? (this.#workloads.get(entry.namespace)?.selectedBy(selector) ?? []) : [];
-    const endpoints = endpointsOfEntry(entry, selectedWorkloads.toSorted(byWorkloadAge), this.#options);
+    const endpoints = endpointsOfEntry(entry, selectedWorkloads.toSorted(compareWorkloadAge), this.#options);
     // Hosts of an entry usually share one endpoint list; they keep sharing it.
     const reuseList = memoizeByPair((list: readonly Endpoint[], previousList: readonly Endpoint[]) =>
-      keptEndpoints(list, previousList),
+      reuseEndpoints(list, previousList),
     );
     const reusedLists = [...endpoints].map(
       ([host, list]) => [host, reuseList(list, previous?.endpoints.get(host) ?? noEndpoints)] as const,
     );
-    const reusedServices = keptServices(services, previous?.services ?? []);
+    const reusedServices = reuseServices(services, previous?.services ?? []);
     const servicesByHost = Map.groupBy(reusedServices, ({ hostname }) => hostname);
     return { entry, services: reusedServices, ofHosts: servicesByHost, endpoints: new Map(reusedLists) };
   }
@@ -267,13 +270,13 @@ export class ServiceEntryServices {
   #joinedDelta({ hostname, namespace }: { readonly hostname: string; readonly namespace: string }): ServiceDelta {
     const key = `${namespace}/${hostname}`;
     const host = this.#hosts.get(key)!;
-    const records = [...host.entries].map((id) => this.#records.get(id)!).sort((a, b) => byAge(a.entry, b.entry));
-    const services = keptServices(
+    const records = [...host.entries].map((id) => this.#records.get(id)!).sort((a, b) => compareAge(a.entry, b.entry));
+    const services = reuseServices(
       records.flatMap((entryRecord) => entryRecord.ofHosts.get(hostname) ?? []),
       host.services,
     );
     const lists = records.map((entryRecord) => entryRecord.endpoints.get(hostname) ?? []);
-    const endpoints = keptEndpoints(lists.length === 1 ? lists[0]! : lists.flat(), host.endpoints);
+    const endpoints = reuseEndpoints(lists.length === 1 ? lists[0]! : lists.flat(), host.endpoints);
     if (host.entries.size === 0) this.#hosts.delete(key);
     else this.#hosts.set(key, { ...host, services, endpoints });
     const { services: previous, endpoints: previousEndpoints } = host;
@@ -303,7 +306,7 @@ class ServiceEntryLookup implements ProxyLookup {
     const selectedEntries = selectingEntries
       .filter(({ selector }) => Object.keys(selector).length > 0)
       .map(({ item }) => item);
-    return [...targetsByAddress, ...selectedEntries.sort(byAge).flatMap(targetsOfEntry)];
+    return [...targetsByAddress, ...selectedEntries.sort(compareAge).flatMap(targetsOfEntry)];
   }
 
   workloadOf(): undefined {

@@ -29,7 +29,7 @@ export function workloadId({ kind, namespace, name }: Pick<Workload, 'kind' | 'n
   return `${kind}/${namespace}/${name}`;
 }
 
-export function byWorkloadAge(a: Workload, b: Workload): number {
+export function compareWorkloadAge(a: Workload, b: Workload): number {
   return a.creationTime - b.creationTime || compareText(a.name, b.name) || compareText(a.kind, b.kind);
 }
 

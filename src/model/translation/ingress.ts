@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { atOnce, type Steps } from '../../runtime/turns.ts';
+import { runToEnd, type Steps } from '../../runtime/turns.ts';
 import { type Config, configKeyOf, type Origin } from '../config/config.ts';
 import type { ConfigSet } from '../config/config-set.ts';
 import type { Gateway, Server } from '../kinds/gateway/gateway.ts';
@@ -47,7 +47,7 @@ export function translateIngresses(
   options: IngressOptions,
   previous?: ReadonlyMap<string, Config>,
 ): ReadonlyMap<string, Config> {
-  return atOnce(translatingIngresses(sources, settings, options, previous));
+  return runToEnd(translatingIngresses(sources, settings, options, previous));
 }
 
 export function* translatingIngresses(

@@ -162,11 +162,11 @@ class LineStarts {
 
   positionOf(offset: number): YamlPosition {
     this.#starts ??= lineStartsOf(this.#textPart.text);
-    let [lowIndex, high] = [0, this.#starts.length - 1];
-    while (lowIndex < high) {
-      const middle = (lowIndex + high + 1) >> 1;
+    let [lowIndex, highIndex] = [0, this.#starts.length - 1];
+    while (lowIndex < highIndex) {
+      const middle = (lowIndex + highIndex + 1) >> 1;
       if (this.#starts[middle]! <= offset) lowIndex = middle;
-      else high = middle - 1;
+      else highIndex = middle - 1;
     }
     return { line: this.#textPart.line + lowIndex, column: offset - this.#starts[lowIndex]! + 1 };
   }

@@ -10,7 +10,7 @@ export type MetadataMatch = Init<typeof MetadataMatcherSchema>;
 export function claimMatcher(keys: readonly string[], text: TextMatcher): MetadataMatch {
   const matcher = textValue(text);
   return payloadMatcher(keys, {
-    matchPattern: { case: 'orMatch', value: { valueMatchers: [matcher, listWith(matcher)] } },
+    matchPattern: { case: 'orMatch', value: { valueMatchers: [matcher, listMatcher(matcher)] } },
   });
 }
 
@@ -54,6 +54,6 @@ export function textValue(text: TextMatcher): Init<typeof ValueMatcherSchema> {
   return { matchPattern: { case: 'stringMatch', value: text } };
 }
 
-export function listWith(value: Init<typeof ValueMatcherSchema>): Init<typeof ValueMatcherSchema> {
+export function listMatcher(value: Init<typeof ValueMatcherSchema>): Init<typeof ValueMatcherSchema> {
   return { matchPattern: { case: 'listMatch', value: { matchPattern: { case: 'oneOf', value } } } };
 }

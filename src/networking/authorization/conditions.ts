@@ -2,7 +2,7 @@
 
 import type { AuthorizationCondition } from '../../model/kinds/policies/authorization-policy.ts';
 import { ownValue } from '../../runtime/json-object.ts';
-import { claimMatcher, listWith, textValue } from './claim-matchers.ts';
+import { claimMatcher, listMatcher, textValue } from './claim-matchers.ts';
 import { headerValueMatcher } from './header-matcher.ts';
 import {
   destinationAddress,
@@ -40,7 +40,7 @@ export function conditionMatchers(
   context: RuleContext,
   http: boolean,
 ): ConditionMatchers {
-  const keptConditions = conditions.filter(({ key }) => http || !isOfRequests(key));
+  const keptConditions = conditions.filter(({ key }) => http || !isRequestCondition(key));
   return {
     permissions: keptConditions.flatMap(({ key, values, notValues }) => {
       const matcher = permissionOf(key);
@@ -53,7 +53,7 @@ export function conditionMatchers(
   };
 }
 
-export function isOfRequests(key: string): boolean {
+export function isRequestCondition(key: string): boolean {
   return key.startsWith('request.');
 }
 
@@ -101,7 +101,7 @@ function filterMetadata(key: string): PermissionOf | undefined {
     const isList = value.startsWith('[') && value.endsWith(']');
     const text = textValue(textMatcher(isList ? value.slice(1, -1) : value));
     const path = [{ segment: { case: 'key' as const, value: field } }];
-    const metadataMatcher = { filter, path, value: isList ? listWith(text) : text };
+    const metadataMatcher = { filter, path, value: isList ? listMatcher(text) : text };
     return { rule: { case: 'sourcedMetadata', value: { metadataMatcher } } };
   };
 }

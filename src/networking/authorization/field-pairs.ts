@@ -15,6 +15,6 @@ export function applicablePairs<Pair extends FieldPair<never, unknown>>(
   return pairs.filter(({ ofRequests }) => http || !ofRequests);
 }
 
-export function usesRequestFields<Of>(of: Of, pairs: readonly FieldPair<Of, unknown>[]): boolean {
-  return pairs.some(({ is, isNot, ofRequests }) => ofRequests && (of[is] ?? of[isNot]) !== undefined);
+export function usesRequestFields<Of>(fieldHolder: Of, pairs: readonly FieldPair<Of, unknown>[]): boolean {
+  return pairs.some(({ is, isNot, ofRequests }) => ofRequests && (fieldHolder[is] ?? fieldHolder[isNot]) !== undefined);
 }

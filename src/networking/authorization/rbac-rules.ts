@@ -5,7 +5,7 @@ import type { AuthorizationPolicy, AuthorizationRule } from '../../model/kinds/p
 import { isDryRun } from '../../model/kinds/policies/dry-run.ts';
 import { trustDomainsOf } from '../../model/mesh/trust-domains.ts';
 import type { Init } from '../messages/init.ts';
-import { conditionMatchers, isOfRequests } from './conditions.ts';
+import { conditionMatchers, isRequestCondition } from './conditions.ts';
 import { allOfPermissions, isAboutRequests, noPermission, operationPermissions } from './permissions.ts';
 import { allOfPrincipals, noPrincipal, type RuleContext, sourcePrincipals, usesRequestSource } from './principals.ts';
 import type { PoliciesContext } from './shared-filters.ts';
@@ -97,5 +97,5 @@ function envoyPolicy(
 }
 
 export function needsRequests({ from = [], to = [], when = [] }: AuthorizationRule): boolean {
-  return from.some(usesRequestSource) || to.some(isAboutRequests) || when.some(({ key }) => isOfRequests(key));
+  return from.some(usesRequestSource) || to.some(isAboutRequests) || when.some(({ key }) => isRequestCondition(key));
 }

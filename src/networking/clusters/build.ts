@@ -7,7 +7,7 @@ import { limitedSubsets } from '../../model/services/limited-subsets.ts';
 import { type Service, serviceKey } from '../../model/services/service.ts';
 import { isAlias } from '../../model/services/service-alias.ts';
 import { servicesByHost } from '../../model/services/services-within.ts';
-import { atOnce } from '../../runtime/turns.ts';
+import { runToEnd } from '../../runtime/turns.ts';
 import { mergeGateways } from '../gateway/merge-gateways.ts';
 import { referencedServices } from '../gateway/referenced-services.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
@@ -21,7 +21,7 @@ import { blackHole, dynamicDns, inboundPassthrough, passthrough } from './specia
 
 /** Returns clusters in the order in which Envoy receives them. For several clusters of one name, keeps the first. */
 export function buildClusters(shape: ProxyShape, push: PushContext, cache: Memory = noMemory): EnvoyResource[] {
-  return atOnce(buildingClusters(shape, push, cache));
+  return runToEnd(buildingClusters(shape, push, cache));
 }
 
 export function* buildingClusters(

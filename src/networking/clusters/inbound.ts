@@ -47,8 +47,8 @@ const lastClusters = new WeakMap<
 export function inboundClusters(shape: ProxyShape, push: PushContext): readonly EnvoyResource[] {
   const rules = shape.serviceTargets.map(({ service }) => inboundRuleFor(service, shape, push));
   const inputs = [push.mesh, push.sidecarScopeFor(shape).sidecar, activePeerModes(shape, push), ...rules];
-  const last = lastClusters.get(shape);
-  if (last !== undefined && sameItems(last.inputs, inputs)) return last.clusters;
+  const cachedClusters = lastClusters.get(shape);
+  if (cachedClusters !== undefined && sameItems(cachedClusters.inputs, inputs)) return cachedClusters.clusters;
   const clusters = buildInboundClusters(shape, push);
   lastClusters.set(shape, { inputs, clusters });
   return clusters;

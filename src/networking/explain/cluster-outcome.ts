@@ -15,16 +15,19 @@ export interface CarriedProtocol {
 }
 
 /** Assumes that endpoints are running and their names can be resolved. */
-export function clusterOutcome({ name, cluster, assignment }: Target, carried: CarriedProtocol): RequestOutcome {
-  const status = carried.isHttp ? { status: 503 } : {};
+export function clusterOutcome(
+  { name, cluster, assignment }: Target,
+  carriedProtocol: CarriedProtocol,
+): RequestOutcome {
+  const status = carriedProtocol.isHttp ? { status: 503 } : {};
   if (cluster === undefined) {
-    const missingResponse = carried.isHttp
-      ? { status: carried.missingStatus ?? 503, details: 'cluster_not_found' }
+    const missingResponse = carriedProtocol.isHttp
+      ? { status: carriedProtocol.missingStatus ?? 503, details: 'cluster_not_found' }
       : {};
     return { kind: 'no cluster', ...missingResponse, flag: 'NC', why: `the proxy has no cluster ${name}` };
   }
-  if (!hasServer(cluster, assignment, carried)) {
-    const details = carried.isHttp ? { details: 'no_healthy_upstream' } : {};
+  if (!hasServer(cluster, assignment, carriedProtocol)) {
+    const details = carriedProtocol.isHttp ? { details: 'no_healthy_upstream' } : {};
     return { kind: 'no endpoints', ...status, ...details, flag: 'UH', why: reasonWithout(cluster, assignment) };
   }
   if (acceptsNoServer(cluster)) {
@@ -34,10 +37,10 @@ export function clusterOutcome({ name, cluster, assignment }: Target, carried: C
   return { kind: 'forwarded' };
 }
 
-export function combinedOutcome(targets: readonly Target[], carried: CarriedProtocol): RequestOutcome {
+export function combinedOutcome(targets: readonly Target[], carriedProtocol: CarriedProtocol): RequestOutcome {
   const sum = targets.reduce((total, { weight }) => total + weight, 0);
   return dividedOutcome(
-    targets.map((target) => ({ share: target.weight / sum, outcome: clusterOutcome(target, carried) })),
+    targets.map((target) => ({ share: target.weight / sum, outcome: clusterOutcome(target, carriedProtocol) })),
   );
 }
 

@@ -40,7 +40,7 @@ export function explain(configuration: ProxyConfiguration, question: Question): 
   return { ...partialExplanation, ...throughChain({ listener, inspected, chain }, configuration, question) };
 }
 
-type Rest = Pick<Explanation, 'outcome' | 'targets'> & Partial<Explanation>;
+type PartialExplanation = Pick<Explanation, 'outcome' | 'targets'> & Partial<Explanation>;
 
 interface Accepted {
   readonly listener: FoundListener;
@@ -48,7 +48,11 @@ interface Accepted {
   readonly chain: FilterChain;
 }
 
-function throughChain(acceptedConnection: Accepted, configuration: ProxyConfiguration, question: Question): Rest {
+function throughChain(
+  acceptedConnection: Accepted,
+  configuration: ProxyConfiguration,
+  question: Question,
+): PartialExplanation {
   const { chain, inspected } = acceptedConnection;
   let tls: TerminatedTls | undefined;
   try {
@@ -64,7 +68,11 @@ function throughChain(acceptedConnection: Accepted, configuration: ProxyConfigur
   return filterOutcome === undefined ? throughFilters : { ...throughFilters, outcome: filterOutcome };
 }
 
-function throughLastFilter({ chain, listener }: Accepted, subject: Subject, configuration: ProxyConfiguration): Rest {
+function throughLastFilter(
+  { chain, listener }: Accepted,
+  subject: Subject,
+  configuration: ProxyConfiguration,
+): PartialExplanation {
   const { question, tls } = subject;
   const { isRedirected } = listener;
   const manager = lastOf(chain.filters, HttpConnectionManagerSchema);
@@ -77,8 +85,8 @@ function throughLastFilter({ chain, listener }: Accepted, subject: Subject, conf
   }
   const tcp = lastOf(chain.filters, TcpProxySchema);
   if (tcp !== undefined) return throughTcp(tcp, chain.filters, question, configuration, isRedirected);
-  const last = chain.filters.at(-1)?.name ?? 'nothing';
-  return { targets: [], outcome: { kind: 'other', why: `filter ${last} handles the connection` } };
+  const lastFilterName = chain.filters.at(-1)?.name ?? 'nothing';
+  return { targets: [], outcome: { kind: 'other', why: `filter ${lastFilterName} handles the connection` } };
 }
 
 function throughTcp(
@@ -87,7 +95,7 @@ function throughTcp(
   { tls }: Question,
   configuration: ProxyConfiguration,
   isRedirected: boolean,
-): Rest {
+): PartialExplanation {
   const sniDecides = filters.some(({ name }) => name === 'envoy.filters.network.sni_cluster') && tls?.sni;
   const single = sniDecides || (specifier.case === 'cluster' && specifier.value);
   const clusters = single
@@ -100,6 +108,8 @@ function throughTcp(
 }
 
 function lastOf<Desc extends DescMessage>(filters: readonly Filter[], schema: Desc): MessageShape<Desc> | undefined {
-  const last = filters.at(-1)?.configType;
-  return last?.case === 'typedConfig' ? (anyUnpack(last.value, schema) as MessageShape<Desc> & Message) : undefined;
+  const lastConfig = filters.at(-1)?.configType;
+  return lastConfig?.case === 'typedConfig'
+    ? (anyUnpack(lastConfig.value, schema) as MessageShape<Desc> & Message)
+    : undefined;
 }

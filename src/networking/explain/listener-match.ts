@@ -12,7 +12,7 @@ export interface FoundListener {
   readonly isRedirected: boolean;
 }
 
-interface Place {
+interface ConnectionTarget {
   readonly address: string;
   readonly port: number;
 }
@@ -51,7 +51,7 @@ function receivesRedirected({ useOriginalDst, listenerFilters }: Listener): bool
 
 /** The TCP listener of the exact address, otherwise of the wildcard address. */
 function listenerAt(listeners: readonly Listener[], { address, port }: Question['destination']): Listener | undefined {
-  const findListener = (matches: (place: Place) => boolean): Listener | undefined =>
+  const findListener = (matches: (place: ConnectionTarget) => boolean): Listener | undefined =>
     listeners.find(
       (listener) =>
         listener.udpListenerConfig === undefined &&
@@ -65,11 +65,11 @@ function listenerAt(listeners: readonly Listener[], { address, port }: Question[
   );
 }
 
-function placesOf({ address, additionalAddresses }: Listener): readonly Place[] {
+function placesOf({ address, additionalAddresses }: Listener): readonly ConnectionTarget[] {
   return [address, ...additionalAddresses.map((additionalAddress) => additionalAddress.address)].flatMap(placeOf);
 }
 
-function placeOf(address: Address | undefined): readonly Place[] {
+function placeOf(address: Address | undefined): readonly ConnectionTarget[] {
   if (address?.address.case !== 'socketAddress') return [];
   const { address: ip, portSpecifier } = address.address.value;
   return portSpecifier.case === 'portValue' ? [{ address: ip, port: portSpecifier.value }] : [];

@@ -72,9 +72,10 @@ export function gatewayOrigin({ gateway, index }: ServerOnPort): Origin {
 export function mergeGateways(shape: ProxyShape, push: Pick<PushContext, 'gatewaysFor' | 'mesh'>): MergedGateways {
   const gateways = push.gatewaysFor(shape);
   const tls = JSON.stringify([push.mesh.tlsDefaults, push.mesh.meshMTLS]);
-  const last = lastMerged(gateways, shape);
-  if (last.tls !== tls) Object.assign(last, { tls, merged: mergedFor(gateways, shape, push.mesh, tls) });
-  return last.merged!;
+  const cachedResult = lastMerged(gateways, shape);
+  if (cachedResult.tls !== tls)
+    Object.assign(cachedResult, { tls, merged: mergedFor(gateways, shape, push.mesh, tls) });
+  return cachedResult.merged!;
 }
 
 /** Last result of each shape and its Gateway objects, with the mesh settings that it depends on. */

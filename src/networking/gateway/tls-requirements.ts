@@ -52,10 +52,10 @@ interface Requirements {
 
 /** Supports servers that terminate TLS and servers without TLS. */
 export class TlsRequirements {
-  readonly #of: (settings: ServerTlsSettings) => Requirements;
+  readonly #requirementsFor: (settings: ServerTlsSettings) => Requirements;
 
   constructor(mesh: MeshTls) {
-    this.#of = memoizeByObject((settings: ServerTlsSettings) => requirementsOf(settings, mesh));
+    this.#requirementsFor = memoizeByObject((settings: ServerTlsSettings) => requirementsOf(settings, mesh));
   }
 
   demandOf({ mode }: ServerTlsSettings): number {
@@ -64,7 +64,7 @@ export class TlsRequirements {
 
   /** Fields in which `one` accepts connections that `other` rejects, such as `mode SIMPLE instead of MUTUAL`. */
   weakerFields(one: ServerTlsSettings, other: ServerTlsSettings): readonly string[] {
-    const [a, b] = [this.#of(one), this.#of(other)];
+    const [a, b] = [this.#requirementsFor(one), this.#requirementsFor(other)];
     const fields: string[] = [];
     const note = (field: string, actual: unknown, required: unknown): void => {
       fields.push(`${field} ${textOf(actual)} instead of ${textOf(required)}`);
@@ -93,7 +93,7 @@ export class TlsRequirements {
    * @param one requires client certificates at least as strictly as `other`
    */
   both(one: ServerTlsSettings, other: ServerTlsSettings): ServerTlsSettings | string {
-    const [a, b] = [this.#of(one), this.#of(other)];
+    const [a, b] = [this.#requirementsFor(one), this.#requirementsFor(other)];
     let settings = one;
     const max = a.max > b.max ? b.max : a.max;
     let min = a.min < b.min ? b.min : a.min;
@@ -175,8 +175,8 @@ function intersection(one: readonly string[] | undefined, other: readonly string
 function acceptsNoMoreDigests(a: Pick<Requirements, 'spki' | 'hashes'>, b: Pick<Requirements, 'spki' | 'hashes'>) {
   const acceptedTexts = digestsOf(b);
   if (acceptedTexts === undefined) return true;
-  const actual = digestsOf(a);
-  return actual !== undefined && actual.length > 0 && isWithin(actual, acceptedTexts);
+  const acceptedDigests = digestsOf(a);
+  return acceptedDigests !== undefined && acceptedDigests.length > 0 && isWithin(acceptedDigests, acceptedTexts);
 }
 
 function digestsOf({ spki, hashes }: Pick<Requirements, 'spki' | 'hashes'>): readonly string[] | undefined {

@@ -3,7 +3,7 @@ import { isIPv6, SocketAddress } from 'node:net';
 import { ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import { atOnce } from '../../runtime/turns.ts';
+import { runToEnd } from '../../runtime/turns.ts';
 import { type ProxyContext, proxyContext } from '../inputs/connection-context.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { policyKeys } from '../inputs/policies.ts';
@@ -16,7 +16,7 @@ import { virtualOutbound } from './virtual.ts';
 
 /** Names are unique. For several listeners with one address and port, keeps the first. */
 export function buildListeners(shape: ProxyShape, push: PushContext, cache: Memory = noMemory): EnvoyResource[] {
-  return atOnce(buildingListeners(shape, push, cache));
+  return runToEnd(buildingListeners(shape, push, cache));
 }
 
 export function* buildingListeners(

@@ -3,7 +3,7 @@ import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 import type { Config } from '../../model/config/config.ts';
 import { listenerType } from '../index.ts';
 
-interface Given {
+interface ServiceCase {
   readonly protocol?: string;
   readonly namespace?: string;
   readonly exportTo?: readonly string[];
@@ -11,7 +11,12 @@ interface Given {
   readonly endpoint?: string;
 }
 
-const service = ({ protocol = 'TCP', namespace = 'shop', exportTo = ['*'], endpoint = '10.1.0.1' }: Given): Config =>
+const service = ({
+  protocol = 'TCP',
+  namespace = 'shop',
+  exportTo = ['*'],
+  endpoint = '10.1.0.1',
+}: ServiceCase): Config =>
   givenObject('ServiceEntry', namespace, 's', {
     hosts: ['s.test'],
     exportTo,
@@ -27,7 +32,7 @@ const rule = (idleTimeoutMs: number, { host = 's.test', namespace = 'shop' } = {
     trafficPolicy: { connectionPool: { tcp: { idleTimeoutMs } } },
   });
 
-it.each<[string, Given, { host?: string; namespace?: string }, 'stay' | 'change']>([
+it.each<[string, ServiceCase, { host?: string; namespace?: string }, 'stay' | 'change']>([
   ['with TCP', {}, {}, 'change'],
   ['with TCP, by a wildcard rule of the root namespace', {}, { host: '*.test', namespace: 'istio-system' }, 'change'],
   [

@@ -26,12 +26,12 @@ export function buildBootstrapPatches(shape: ProxyShape, push: PushContext, name
 }
 
 const resources = new WeakMap<PatchSet, EnvoyResource>();
-let unpatched: EnvoyResource | undefined;
+let unpatchedResource: EnvoyResource | undefined;
 
 function buildUnpatched(): EnvoyResource {
   const schema = bootstrapSchema();
-  unpatched ??= new EnvoyResource(bootstrapPatchesName, schema, create(schema));
-  return unpatched;
+  unpatchedResource ??= new EnvoyResource(bootstrapPatchesName, schema, create(schema));
+  return unpatchedResource;
 }
 
 function resourceOf(patches: PatchSet): EnvoyResource {

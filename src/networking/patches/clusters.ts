@@ -65,11 +65,11 @@ function patchedCluster(
   patches: PatchSet,
 ): readonly EnvoyResource[] {
   return oncePerPatchSet(cluster, patches, matching.map(({ index }) => index).join(), () => {
-    const unpatched = cluster.message as Cluster;
-    const message = applyPatches(unpatched, matching, (patchedCluster, active) =>
+    const unpatchedCluster = cluster.message as Cluster;
+    const message = applyPatches(unpatchedCluster, matching, (patchedCluster, active) =>
       isMerge(active) ? mergedCluster(patchedCluster, active) : undefined,
     );
-    if (message === unpatched) return [cluster];
+    if (message === unpatchedCluster) return [cluster];
     const dependsOn = [...cluster.dependsOn, ...matching.map(({ filter }) => configKeyOf(filter))];
     return message === undefined ? [] : [new EnvoyResource(cluster.name, cluster.schema, message, dependsOn)];
   });
@@ -163,10 +163,10 @@ function inboundPort(name: string): number | undefined {
 }
 
 /** If the match has a name, other fields are ignored. Otherwise all given fields must match. */
-function isNamed({ name, service, subset, portNumber }: ClusterMatch, actual: string, hostsOf: HostsOf): boolean {
-  if (name !== undefined && name !== '') return name === actual;
-  const inbound = inboundPort(actual);
-  const outbound = parseOutboundClusterName(actual);
+function isNamed({ name, service, subset, portNumber }: ClusterMatch, clusterName: string, hostsOf: HostsOf): boolean {
+  if (name !== undefined && name !== '') return name === clusterName;
+  const inbound = inboundPort(clusterName);
+  const outbound = parseOutboundClusterName(clusterName);
   const port = inbound ?? outbound?.port;
   if (portNumber !== undefined && portNumber !== port) return false;
   if (subset !== undefined && subset !== '' && subset !== outbound?.subset) return false;

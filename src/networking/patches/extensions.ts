@@ -9,10 +9,10 @@ export function withExtensions(
   names: readonly string[],
   patches: PatchSet,
 ): EnvoyResource[] {
-  const requested = new Set(names);
+  const requestedNames = new Set(names);
   return withAdded(extensions, patches.of('EXTENSION_CONFIG'), {
     schema: TypedExtensionConfigSchema,
     description: 'an extension',
-    isRequested: (name) => requested.has(name),
+    isRequested: (name) => requestedNames.has(name),
   });
 }

@@ -112,8 +112,8 @@ export function* buildingRoutes(
   names: readonly string[],
   cache: Memory,
 ): Generator<PartToEncode | undefined, EnvoyResource[]> {
-  const unpatched = yield* buildingUnpatchedRoutes(shape, push, names, cache);
-  const routes = applyEnvoyFilters('RDS', withAttemptCount(unpatched, shape, push), shape, push);
+  const unpatchedResources = yield* buildingUnpatchedRoutes(shape, push, names, cache);
+  const routes = applyEnvoyFilters('RDS', withAttemptCount(unpatchedResources, shape, push), shape, push);
   if (shape.type === 'sidecar') return routes;
   yield undefined;
   const inPieces: EnvoyResource[] = [];

@@ -9,7 +9,7 @@ import {
 } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
 import type { ActivePatch } from './active-patch.ts';
 import { isPacked, packedSettingsOf, patchedFilters } from './filters.ts';
-import { repacked, shallowCopy } from './merge-messages.ts';
+import { repackAny, shallowCopy } from './merge-messages.ts';
 
 export const httpConnectionManagerType =
   'envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager';
@@ -39,5 +39,5 @@ export function patchedManager(
   const changedManager: HttpConnectionManager = shallowCopy(manager);
   changedManager.httpFilters = [...httpFilters];
   if (newRoutes !== undefined) changedManager.routeSpecifier = { case: 'routeConfig', value: newRoutes };
-  return repacked(packedManager, HttpConnectionManagerSchema, changedManager);
+  return repackAny(packedManager, HttpConnectionManagerSchema, changedManager);
 }

@@ -119,6 +119,6 @@ function typeOf({ typeUrl }: Any): string {
   return messageNameOf(typeUrl);
 }
 
-export function repacked(current: Any, schema: DescMessage, message: Message): Any {
+export function repackAny(current: Any, schema: DescMessage, message: Message): Any {
   return Object.assign(shallowCopy(current), { $typeName: AnySchema.typeName, value: wireForm(schema, message) });
 }

@@ -87,9 +87,15 @@ function patchedResource(resource: EnvoyResource, matching: readonly ActivePatch
   const dependsOn = () => [...resource.dependsOn, ...matching.map(({ filter }) => configKeyOf(filter))];
   const { name, schema } = resource;
   if (resource instanceof ResourceOfParts) {
-    const unpatched = resource.rest as RouteConfiguration;
-    const patchedBlocks = patchedOfParts(unpatched, resource.blocks as readonly Block[], matching, patches);
-    if (patchedBlocks?.rest === unpatched && sameItems(patchedBlocks.blocks, resource.blocks)) return resource;
+    const unpatchedConfiguration = resource.rest as RouteConfiguration;
+    const patchedBlocks = patchedOfParts(
+      unpatchedConfiguration,
+      resource.blocks as readonly Block[],
+      matching,
+      patches,
+    );
+    if (patchedBlocks?.rest === unpatchedConfiguration && sameItems(patchedBlocks.blocks, resource.blocks))
+      return resource;
     if (patchedBlocks !== undefined) {
       return new ResourceOfParts({ name, schema, message: patchedBlocks.rest, dependsOn }, patchedBlocks.blocks);
     }
@@ -169,9 +175,9 @@ interface PatchedBlock {
   readonly hasSameNames: boolean;
 }
 
-function patchedBlock(unpatched: Block, patchesByHost: KeyedPatches, patches: PatchSet): PatchedBlock {
+function patchedBlock(unpatchedBlock: Block, patchesByHost: KeyedPatches, patches: PatchSet): PatchedBlock {
   const changes: [VirtualHostPart, { active: readonly ActivePatch[]; after: HostPart | undefined }][] = [];
-  for (const hostPart of unpatched.parts) {
+  for (const hostPart of unpatchedBlock.parts) {
     const active = patchesByHost.for(hostKeys(hostPart)).filter((candidate) => matchesHost(candidate, hostPart));
     if (active.length === 0) continue;
     const nextPart = patchedPart(hostPart, active, patches);
@@ -179,8 +185,8 @@ function patchedBlock(unpatched: Block, patchesByHost: KeyedPatches, patches: Pa
   }
   const changesByPart = new Map(changes);
   return {
-    unpatched,
-    after: blockAfter(unpatched, (hostPart) =>
+    unpatched: unpatchedBlock,
+    after: blockAfter(unpatchedBlock, (hostPart) =>
       changesByPart.has(hostPart) ? changesByPart.get(hostPart)!.after : hostPart,
     ),
     changes: changesByPart,
@@ -217,10 +223,13 @@ function fittingBlocks(
 }
 
 /** Returns the same block if no part changes. */
-function blockAfter(unpatched: Block, change: (part: VirtualHostPart) => HostPart | undefined): PartBlock<HostPart> {
-  const changedParts = unpatched.parts.flatMap((hostPart) => change(hostPart) ?? []);
-  return sameItems<HostPart>(changedParts, unpatched.parts)
-    ? unpatched
+function blockAfter(
+  unpatchedBlock: Block,
+  change: (part: VirtualHostPart) => HostPart | undefined,
+): PartBlock<HostPart> {
+  const changedParts = unpatchedBlock.parts.flatMap((hostPart) => change(hostPart) ?? []);
+  return sameItems<HostPart>(changedParts, unpatchedBlock.parts)
+    ? unpatchedBlock
     : new PartBlock(virtualHostsField, changedParts);
 }
 

@@ -100,9 +100,12 @@ function matchesRouteOfPatch({ patch }: ActivePatch, route: Route): boolean {
 }
 
 /** Returns new hosts for a configuration. Existing hosts have priority, because Envoy rejects duplicate names and domains. */
-export function addedHosts(additions: readonly ActivePatch[], present: readonly NamedHost[]): readonly VirtualHost[] {
+export function addedHosts(
+  additions: readonly ActivePatch[],
+  existingHosts: readonly NamedHost[],
+): readonly VirtualHost[] {
   if (additions.length === 0) return [];
-  const names = new TakenNames(present);
+  const names = new TakenNames(existingHosts);
   const newHosts: VirtualHost[] = [];
   for (const addition of additions) {
     attemptPatch(addition, undefined, () => {

@@ -6,14 +6,14 @@ import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/
 /** Larger assignments are assumed to have endpoints, without decoding them. */
 const maxEmptyBytes = 1_024;
 
-/** @param first chunk of the encoded cluster, which begins at `start` */
-export function fetchesEndpoints(first: Uint8Array, start: number): boolean {
-  const { clusterDiscoveryType } = fromBinary(ClusterSchema, first.subarray(start));
+/** @param firstChunk chunk of the encoded cluster, which begins at `start` */
+export function fetchesEndpoints(firstChunk: Uint8Array, start: number): boolean {
+  const { clusterDiscoveryType } = fromBinary(ClusterSchema, firstChunk.subarray(start));
   return clusterDiscoveryType.value === Cluster_DiscoveryType.EDS;
 }
 
-export function isEmptyAssignment(first: Uint8Array, start: number): boolean {
-  if (first.length - start > maxEmptyBytes) return false;
-  const { endpoints } = fromBinary(ClusterLoadAssignmentSchema, first.subarray(start));
+export function isEmptyAssignment(firstChunk: Uint8Array, start: number): boolean {
+  if (firstChunk.length - start > maxEmptyBytes) return false;
+  const { endpoints } = fromBinary(ClusterLoadAssignmentSchema, firstChunk.subarray(start));
   return endpoints.every(({ lbEndpoints }) => lbEndpoints.length === 0);
 }

@@ -29,9 +29,9 @@ const collector = new NameCollector({ fields: secretFields, skipped: new Set() }
 const { name, type, clusterType, edsClusterConfig, healthChecks } = ClusterSchema.field;
 const { serviceName } = Cluster_EdsClusterConfigSchema.field;
 
-/** @param first chunk of the encoded cluster, which begins at `start` */
-export function usabilityOf(first: Uint8Array, start: number): ClusterWarming {
-  const buffer = Buffer.from(first.buffer, first.byteOffset, first.byteLength);
+/** @param firstChunk chunk of the encoded cluster, which begins at `start` */
+export function usabilityOf(firstChunk: Uint8Array, start: number): ClusterWarming {
+  const buffer = Buffer.from(firstChunk.buffer, firstChunk.byteOffset, firstChunk.byteLength);
   let [clusterName, assignment] = ['', ''];
   let hasHealthChecks = false;
   let discovery: Cluster_DiscoveryType | 'extension' | undefined;
@@ -46,7 +46,7 @@ export function usabilityOf(first: Uint8Array, start: number): ClusterWarming {
   return {
     after: hasHealthChecks ? 'warming' : awaitedBy(discovery),
     assignment: assignment || clusterName,
-    secrets: secretsIn(first, start),
+    secrets: secretsIn(firstChunk, start),
   };
 }
 
@@ -81,9 +81,9 @@ function assignmentIn(buffer: Buffer, start: number, end: number): string | unde
   return matchingName;
 }
 
-export function secretsIn(first: Uint8Array, start: number): ReadonlySet<string> {
+export function secretsIn(firstChunk: Uint8Array, start: number): ReadonlySet<string> {
   const secrets = new Set<string>();
-  collector.collect(ClusterSchema, first, secrets, start);
+  collector.collect(ClusterSchema, firstChunk, secrets, start);
   return secrets;
 }
 

@@ -1,7 +1,7 @@
 /** Builds the route configurations that a proxy requests by name for RDS. */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import { atOnce } from '../../runtime/turns.ts';
+import { runToEnd } from '../../runtime/turns.ts';
 import { mergeGateways } from '../gateway/merge-gateways.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import type { EnvoyResource, PartToEncode } from '../messages/resource.ts';
@@ -16,7 +16,7 @@ export function buildRoutes(
   names: readonly string[],
   cache: Memory = noMemory,
 ): EnvoyResource[] {
-  return atOnce(buildingRoutes(shape, push, names, cache));
+  return runToEnd(buildingRoutes(shape, push, names, cache));
 }
 
 export function* buildingRoutes(

@@ -11,7 +11,7 @@ import { mostSpecific } from '../../model/fields/hostname.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
-import { byPrecedenceFor } from '../../model/push-context/virtual-service-order.ts';
+import { precedenceOrderFor } from '../../model/push-context/virtual-service-order.ts';
 import { http3Advertisement, http3Offer } from '../gateway/http3.ts';
 import { type GatewayServer, gatewayOrigin, type MergedGateways } from '../gateway/merge-gateways.ts';
 import { dnsName, gatewayName, type ServerOnPort } from '../gateway/placed-server.ts';
@@ -200,7 +200,7 @@ function* routesOf(
   push: PushContext,
   reach: ProxyReach,
 ): Generator<undefined, WithDependencies<Route[]>> {
-  const inOrder = byPrecedenceFor(shape.configNamespace);
+  const inOrder = precedenceOrderFor(shape.configNamespace);
   const routes: Route[] = [];
   const dependsOn: ConfigKey[] = [];
   for (const [virtualService, servers] of [...plan.virtualServices].sort(([a], [b]) => inOrder(a, b))) {

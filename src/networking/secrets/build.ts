@@ -72,7 +72,7 @@ export function unservedCredential(name: string, namespace: string, push: Creden
 const errors = new WeakMap<object, Map<boolean, string | undefined>>();
 
 /** Cached, because parsing certificates is slow. */
-function contentError({ config, lists, read }: Found, roots: boolean): string | undefined {
+function contentError({ config, lists, read }: FoundSecret, roots: boolean): string | undefined {
   const key = lists ?? config;
   const cachedErrors = errors.get(key) ?? new Map<boolean, string | undefined>();
   errors.set(key, cachedErrors);
@@ -83,7 +83,7 @@ function contentError({ config, lists, read }: Found, roots: boolean): string | 
   return cachedErrors.get(roots);
 }
 
-interface Found {
+interface FoundSecret {
   readonly config: Config;
   /** Verified revocation lists for the CAs in a Secret. */
   readonly lists: RevocationLists | null;
@@ -101,7 +101,7 @@ function objectOf(
   { kind, namespace, name, roots }: CredentialName,
   push: Credentials,
   proxyNamespace: string,
-): Found | undefined {
+): FoundSecret | undefined {
   if (kind === 'ConfigMap') {
     const config = push.credentials.configMap(namespace, name);
     return roots && config
@@ -125,7 +125,7 @@ function objectOf(
 
 function buildCredential(
   name: string,
-  { config, read }: Found,
+  { config, read }: FoundSecret,
 ): { resources: EnvoyResource[]; dependsOn: EnvoyResource['dependsOn'] } {
   const dependsOn = [configKeyOf(config)];
   const type = read();

@@ -6,7 +6,7 @@ import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { SidecarScope } from '../../model/push-context/sidecar-scope.ts';
 import type { Service } from '../../model/services/service.ts';
 import { aliasChain, isAlias } from '../../model/services/service-alias.ts';
-import { byServiceAge } from '../../model/services/service-registry.ts';
+import { compareServiceAge } from '../../model/services/service-registry.ts';
 import { servicesWithin } from '../../model/services/services-within.ts';
 
 type Hosts = ReadonlySet<string>;
@@ -67,7 +67,7 @@ const hostsInOneList = memoizeByPair((a: readonly Service[], b: readonly Service
           ? 1
           : rightService === undefined
             ? -1
-            : byServiceAge(leftService, rightService);
+            : compareServiceAge(leftService, rightService);
     if (leftService !== rightService) hosts.add((order <= 0 ? leftService! : rightService!).hostname);
     if (leftService !== rightService && order === 0) hosts.add(rightService!.hostname);
     if (order <= 0) i++;

@@ -61,7 +61,7 @@ export function telemetryOf({ shape, push, policies }: ProxyContext, side: Telem
   telemetryByShape.set(shape, telemetryBySide);
   let telemetry = telemetryBySide.get(side);
   if (telemetry === undefined) {
-    telemetry = resolved({ shape, push, policies }, side);
+    telemetry = resolveTelemetry({ shape, push, policies }, side);
     telemetryBySide.set(side, telemetry);
   }
   return telemetry;
@@ -70,7 +70,7 @@ export function telemetryOf({ shape, push, policies }: ProxyContext, side: Telem
 const logServices: ReadonlySet<ProviderType> = new Set(['envoyHttpAls', 'envoyTcpAls', 'envoyOtelAls']);
 const tracerTypes: ReadonlySet<ProviderType> = new Set(['zipkin', 'datadog', 'skywalking', 'opentelemetry']);
 
-function resolved(proxy: ProxyContext, side: TelemetrySide): ConnectionTelemetry {
+function resolveTelemetry(proxy: ProxyContext, side: TelemetrySide): ConnectionTelemetry {
   const { shape, push, policies } = proxy;
   const { mesh } = push;
   const providers = telemetryProvidersOf(mesh);

@@ -39,12 +39,12 @@ export function resolveAlias(hostname: string, reach: ProxyReach): AliasResoluti
   if (first === undefined) return { chain: [], service: undefined, clustered: undefined };
   if (!isAlias(first)) return { chain: [first], service: first, clustered: first };
   const chain = aliasChain(first, (host) => reach.serviceByHostname(host));
-  const last = chain.at(-1)!;
-  if (isAlias(last)) return { chain, service: undefined, clustered: undefined };
+  const lastService = chain.at(-1)!;
+  if (isAlias(lastService)) return { chain, service: undefined, clustered: undefined };
   return {
     chain,
-    service: last,
-    clustered: chain.find((chained) => chained === last || hasOwnClusters(chained, reach)),
+    service: lastService,
+    clustered: chain.find((chained) => chained === lastService || hasOwnClusters(chained, reach)),
   };
 }
 

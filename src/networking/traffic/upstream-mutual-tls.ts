@@ -34,8 +34,8 @@ function secured(endpoints: readonly Endpoint[], push: PushContext): readonly En
   const refusing = new Set(endpoints.filter((endpoint) => refusesMutualTls(endpoint, push)));
   if (refusing.size === 0) return endpoints;
   const text = endpoints.flatMap((endpoint, index) => (refusing.has(endpoint) ? [index] : [])).join();
-  const last = lastSecured.get(endpoints);
-  if (last?.refusing === text) return last.endpoints;
+  const cachedEndpoints = lastSecured.get(endpoints);
+  if (cachedEndpoints?.refusing === text) return cachedEndpoints.endpoints;
   const result = endpoints.map((endpoint) =>
     refusing.has(endpoint) ? { ...endpoint, tlsMode: 'disabled' as const } : endpoint,
   );

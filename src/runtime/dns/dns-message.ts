@@ -119,7 +119,7 @@ export function failure(message: Buffer, code: ResponseCode, questionEnd = heade
 }
 
 /** Clears "recursion available" in place, for a server that forwards no queries. */
-export function withoutRecursion(response: Buffer): Buffer {
+export function clearRecursion(response: Buffer): Buffer {
   response.writeUInt16BE(response.readUInt16BE(2) & ~recursionAvailable, 2);
   return response;
 }

@@ -2,7 +2,7 @@
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { describe, expect, test } from 'vitest';
 import { type NameTable_NameInfoSchema, NameTableSchema } from '../../gen/istio/networking/nds/v1/nds_pb.ts';
-import { atOnce } from '../turns.ts';
+import { runToEnd } from '../turns.ts';
 import { DnsNames, type WorkloadNames } from './dns-names.ts';
 import { readingNameTable } from './name-table.ts';
 
@@ -38,8 +38,11 @@ const table: Record<string, Host> = {
 };
 
 function names(hosts: Record<string, Host> = table, client: WorkloadNames = workload): DnsNames {
-  return atOnce(
-    DnsNames.of(atOnce(readingNameTable(toBinary(NameTableSchema, create(NameTableSchema, { table: hosts })))), client),
+  return runToEnd(
+    DnsNames.of(
+      runToEnd(readingNameTable(toBinary(NameTableSchema, create(NameTableSchema, { table: hosts })))),
+      client,
+    ),
   );
 }
 

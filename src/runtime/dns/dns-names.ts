@@ -36,7 +36,7 @@ export class DnsNames {
   readonly #hosts = new Map<string, Addresses>();
   /** Suffix such as `.ns1.svc.cluster.local.`, or empty. */
   readonly #search: string;
-  #skipped = 0;
+  #skippedCount = 0;
 
   private constructor(search: string) {
     this.#search = search === '' ? '' : `.${search.toLowerCase()}.`;
@@ -49,7 +49,7 @@ export class DnsNames {
     for (const [host, info] of table) {
       const addresses = yield* addressesOf(info);
       const names = namesOf(host.toLowerCase(), info, namespace, proxyDomain).filter(isQueryable);
-      if (addresses === undefined || names.length === 0) built.#skipped++;
+      if (addresses === undefined || names.length === 0) built.#skippedCount++;
       else for (const name of names) built.#add(name, addresses);
       yield;
     }
@@ -58,7 +58,7 @@ export class DnsNames {
 
   /** Number of omitted hosts, which have no valid address or no valid name. */
   get skipped(): number {
-    return this.#skipped;
+    return this.#skippedCount;
   }
 
   get size(): number {

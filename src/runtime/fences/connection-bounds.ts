@@ -32,8 +32,8 @@ interface OfAddress<C> {
 export class ConnectionBounds<C extends BoundConnection> {
   readonly #options: ConnectionBoundsOptions;
   readonly #addresses = new Map<string, OfAddress<C>>();
-  readonly #of = new Map<C, OfAddress<C>>();
-  #idle = 0;
+  readonly #addressOf = new Map<C, OfAddress<C>>();
+  #idleCount = 0;
 
   constructor(options: ConnectionBoundsOptions) {
     this.#options = options;
@@ -53,36 +53,36 @@ export class ConnectionBounds<C extends BoundConnection> {
     }
     this.#addresses.set(group, addressConnections);
     addressConnections.idle.add(connection);
-    this.#idle++;
-    this.#of.set(connection, addressConnections);
+    this.#idleCount++;
+    this.#addressOf.set(connection, addressConnections);
     connection.once('close', () => this.#forget(connection, group));
     return true;
   }
 
   busy(connection: C): void {
-    const addressConnections = this.#of.get(connection);
+    const addressConnections = this.#addressOf.get(connection);
     if (addressConnections === undefined || !this.#takeIdle(addressConnections, connection)) return;
     addressConnections.busy.add(connection);
   }
 
   idle(connection: C): void {
-    const addressConnections = this.#of.get(connection);
+    const addressConnections = this.#addressOf.get(connection);
     if (!addressConnections?.busy.delete(connection)) return;
     addressConnections.idle.add(connection);
-    this.#idle++;
+    this.#idleCount++;
   }
 
   /** Stops counting a connection that another component manages from now on. */
   release(connection: C): void {
-    const addressConnections = this.#of.get(connection);
-    this.#of.delete(connection);
+    const addressConnections = this.#addressOf.get(connection);
+    this.#addressOf.delete(connection);
     if (addressConnections === undefined) return;
     this.#takeIdle(addressConnections, connection);
     addressConnections.busy.delete(connection);
   }
 
   get size(): number {
-    return this.#of.size;
+    return this.#addressOf.size;
   }
 
   #makeSpace(addressConnections: OfAddress<C>): boolean {
@@ -94,8 +94,8 @@ export class ConnectionBounds<C extends BoundConnection> {
     } = this.#options;
     if (countOf(addressConnections) >= maxPerAddress || addressConnections.idle.size >= maxIdlePerAddress)
       return this.#closeIdle(addressConnections);
-    if (this.#of.size < maxConnections && this.#idle < maxIdleConnections) return true;
-    const largest = this.#addressWithMost();
+    if (this.#addressOf.size < maxConnections && this.#idleCount < maxIdleConnections) return true;
+    const largest = this.#busiestAddress();
     if (largest === undefined) return false;
     const isFair =
       largest.idle.size > addressConnections.idle.size + 1 ||
@@ -103,7 +103,7 @@ export class ConnectionBounds<C extends BoundConnection> {
     return isFair && this.#closeIdle(largest);
   }
 
-  #addressWithMost(): OfAddress<C> | undefined {
+  #busiestAddress(): OfAddress<C> | undefined {
     let largest: OfAddress<C> | undefined;
     for (const other of this.#addresses.values()) if (other.idle.size > (largest?.idle.size ?? 0)) largest = other;
     return largest;
@@ -112,7 +112,7 @@ export class ConnectionBounds<C extends BoundConnection> {
   #closeIdle(addressConnections: OfAddress<C>): boolean {
     for (const oldest of addressConnections.idle) {
       this.#takeIdle(addressConnections, oldest);
-      this.#of.delete(oldest);
+      this.#addressOf.delete(oldest);
       oldest.destroy();
       return true;
     }
@@ -121,13 +121,13 @@ export class ConnectionBounds<C extends BoundConnection> {
 
   #takeIdle(addressConnections: OfAddress<C>, connection: C): boolean {
     const wasIdle = addressConnections.idle.delete(connection);
-    if (wasIdle) this.#idle--;
+    if (wasIdle) this.#idleCount--;
     return wasIdle;
   }
 
   #forget(connection: C, group: string): void {
-    const addressConnections = this.#of.get(connection) ?? this.#addresses.get(group);
-    this.#of.delete(connection);
+    const addressConnections = this.#addressOf.get(connection) ?? this.#addresses.get(group);
+    this.#addressOf.delete(connection);
     if (addressConnections === undefined) return;
     this.#takeIdle(addressConnections, connection);
     addressConnections.busy.delete(connection);
@@ -151,9 +151,9 @@ export function addressGroup(address: string | undefined): string {
   const [head = '', tail] = address.split('%', 1)[0]!.split('::', 2);
   const first = head === '' ? [] : head.split(':');
   if (tail !== undefined) {
-    const last = tail === '' ? [] : tail.split(':');
-    while (first.length + last.length < 8) first.push('0');
-    first.push(...last);
+    const tailGroups = tail === '' ? [] : tail.split(':');
+    while (first.length + tailGroups.length < 8) first.push('0');
+    first.push(...tailGroups);
   }
   return first.slice(0, 4).join(':');
 }

@@ -11,7 +11,7 @@ export interface FaultOwner {
 
 const owners = new AsyncLocalStorage<FaultOwner>();
 
-export function onBehalfOf<T>(owner: FaultOwner, task: () => T): T {
+export function runAsOwner<T>(owner: FaultOwner, task: () => T): T {
   return owners.run(owner, task);
 }
 

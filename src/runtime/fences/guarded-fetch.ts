@@ -151,9 +151,9 @@ function responseOf(response: IncomingMessage, status: number): GuardedResponse 
 function redirectTarget(from: string, location: string | undefined): string {
   const target = location === undefined ? null : URL.parse(location, from);
   if (target === null) throw new Error('redirect without a valid location');
-  const allowed = new Set(['https:', new URL(from).protocol]);
-  if (!allowed.has(target.protocol)) {
-    const names = [...allowed].map((protocol) => protocol.slice(0, -1)).join(' or ');
+  const allowedProtocols = new Set(['https:', new URL(from).protocol]);
+  if (!allowedProtocols.has(target.protocol)) {
+    const names = [...allowedProtocols].map((protocol) => protocol.slice(0, -1)).join(' or ');
     throw new Error(`URL of the redirect must use ${names}, got ${target.protocol.slice(0, -1)}`);
   }
   return target.href;

@@ -14,7 +14,7 @@ import type { Socket } from 'node:net';
 import { messageOf } from '../errors.ts';
 import { visibleText } from '../visible-text.ts';
 import { ConnectionBounds, type ConnectionBoundsOptions } from './connection-bounds.ts';
-import { onBehalfOf } from './fault-owner.ts';
+import { runAsOwner } from './fault-owner.ts';
 import { openFilesLimit } from './open-files.ts';
 import { repeatedHeader } from './repeated-header.ts';
 
@@ -179,7 +179,7 @@ function fence(
     return;
   }
   const owner = { name: `${method} ${url.pathname}`, fail: (error: unknown) => respondWithFailure(response, error) };
-  onBehalfOf(owner, () => {
+  runAsOwner(owner, () => {
     try {
       void Promise.resolve(serve(request, response, url)).catch(fail);
     } catch (error) {

@@ -27,16 +27,16 @@ export function isOnKernelFileSystem(path: string): boolean {
 /**
  * The caller reads and closes the descriptor.
  *
- * @param called name of the file for the error, if the context does not name it
+ * @param displayName name of the file for the error, if the context does not name it
  * @throws an error of the file system, or an Error if it is not a regular file
  */
-export function openRegularFile(path: string, called = ''): number {
+export function openRegularFile(path: string, displayName = ''): number {
   // Without O_NONBLOCK, opening a pipe waits for a writer.
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   const other = nonRegularKind(fstatSync(file));
   if (other === undefined) return file;
   closeSync(file);
-  throw new Error(`${called} must be a regular file, is ${other}`.trimStart());
+  throw new Error(`${displayName} must be a regular file, is ${other}`.trimStart());
 }
 
 /** @throws an error of the file system, {@link FileTooLarge}, or an Error if it is not a regular file */

@@ -20,9 +20,9 @@ export type StopWatching = () => void;
  * mounts ConfigMaps (`mesh → ..data/mesh`, `..data → ..2026_11_21`), changes when a link is switched.
  */
 export function watchFile(file: string, handlers: WatchHandlers): StopWatching {
-  const watched = new WatchedFile(resolve(file), handlers);
-  watched.begin();
-  return () => watched.stop();
+  const watchedFile = new WatchedFile(resolve(file), handlers);
+  watchedFile.begin();
+  return () => watchedFile.stop();
 }
 
 class WatchedFile {

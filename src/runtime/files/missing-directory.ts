@@ -27,7 +27,7 @@ class MissingDirectory {
   readonly #directory: string;
   readonly #handlers: DirectoryHandlers;
   readonly #inspection = setInterval(() => this.check(), inspectionMs).unref();
-  #above: { readonly watcher: FSWatcher; readonly path: string } | undefined;
+  #ancestorWatch: { readonly watcher: FSWatcher; readonly path: string } | undefined;
   #hasFailed = false;
   #isOver = false;
 
@@ -44,7 +44,7 @@ class MissingDirectory {
       return;
     }
     const above = nearestAbove(this.#directory);
-    if (above === this.#above?.path) return;
+    if (above === this.#ancestorWatch?.path) return;
     this.#watch(above);
     // A directory may have been created between the check and the watch.
     if (nearestAbove(this.#directory) !== above || isDirectory(this.#directory)) this.check();
@@ -67,7 +67,7 @@ class MissingDirectory {
         if (name === null || name === onTheWay || name === basename(path)) this.check();
       });
       watcher.on('error', (error) => this.#fail(error));
-      this.#above = { watcher, path };
+      this.#ancestorWatch = { watcher, path };
     } catch (error) {
       // The directory was removed again, so the one above it is checked next.
       if (!isSystemError(error, 'ENOENT')) this.#fail(error);
@@ -75,8 +75,8 @@ class MissingDirectory {
   }
 
   #unwatch(): void {
-    this.#above?.watcher.close();
-    this.#above = undefined;
+    this.#ancestorWatch?.watcher.close();
+    this.#ancestorWatch = undefined;
   }
 
   #fail(error: unknown): void {

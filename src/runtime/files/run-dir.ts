@@ -40,7 +40,7 @@ function isWritable(folder: string): boolean {
 }
 
 /** Whether `chooseRunDir` may return a directory of this name for this user. */
-export function isRunDirNameOf(uid: number, name: string): boolean {
+export function isRunDirName(uid: number, name: string): boolean {
   return name === `chartpilot-${uid}` || fallbackNames(uid).test(name);
 }
 
@@ -52,7 +52,7 @@ function userRunDir(parent: string): string {
   const uid = currentUid();
   const defaultDir = join(parent, `chartpilot-${uid}`);
   const occupied = lstatSync(defaultDir, { throwIfNoEntry: false });
-  if (occupied === undefined || isOwnDirectory(occupied)) return defaultDir;
+  if (occupied === undefined || isOwnedPrivateDir(occupied)) return defaultDir;
   const other = existingFallback(parent, uid) ?? createdFallback(parent, uid);
   // `ensureRunDir` reports the error of the usual one.
   if (other === undefined) return defaultDir;
@@ -84,7 +84,7 @@ function existingFallback(parent: string, uid: number): string | undefined {
     .map((name) => join(parent, name))
     .find((path) => {
       const stats = lstatSync(path, { throwIfNoEntry: false });
-      return stats !== undefined && isOwnDirectory(stats);
+      return stats !== undefined && isOwnedPrivateDir(stats);
     });
 }
 
@@ -118,11 +118,11 @@ export function ensureRunDir(runDir: string): void {
  */
 export function requireOwnDirectory(path: string): void {
   const stats = lstatSync(path);
-  if (!isOwnDirectory(stats)) throw new Error(whyNotOwn(stats));
+  if (!isOwnedPrivateDir(stats)) throw new Error(whyNotOwn(stats));
 }
 
 /** Whether a path, without following a link, is a directory that only this user may write. */
-export function isOwnDirectory(stats: Stats): boolean {
+export function isOwnedPrivateDir(stats: Stats): boolean {
   return stats.isDirectory() && stats.uid === currentUid() && (stats.mode & writableByOthers) === 0;
 }
 

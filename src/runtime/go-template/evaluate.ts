@@ -35,7 +35,7 @@ export class Execution {
   #length = 0;
   #steps = 0;
   #calls = 0;
-  #handled = 0;
+  #handledCount = 0;
   #variables: Variable[] = [];
   #isEvaluatingCondition = false;
 
@@ -65,8 +65,8 @@ export class Execution {
   #handle(values: readonly GoValue[], position: Position): void {
     const pending = [...values];
     for (let value = pending.pop(); pending.length > 0 || value !== undefined; value = pending.pop()) {
-      this.#handled += typeof value === 'string' ? value.length + 1 : 1;
-      if (this.#handled > maxHandled)
+      this.#handledCount += typeof value === 'string' ? value.length + 1 : 1;
+      if (this.#handledCount > maxHandled)
         throw new TemplateError(position, `functions handle more than ${maxHandled} characters`);
       if (isList(value)) for (const item of value) pending.push(item);
       else if (value instanceof GoMap) for (const item of value.values()) pending.push(item);
@@ -102,9 +102,9 @@ export class Execution {
       case 'continue':
         return node.is;
       case 'range':
-        return this.#scoped(() => this.#range(dot, node));
+        return this.#runInScope(() => this.#range(dot, node));
       default:
-        return this.#scoped(() => {
+        return this.#runInScope(() => {
           const value = this.#condition(dot, node.pipe);
           const inner = node.is === 'with' && isTrue(value) ? value : dot;
           return this.#walk(inner, isTrue(value) ? node.then : node.otherwise);
@@ -119,7 +119,7 @@ export class Execution {
     return value;
   }
 
-  #scoped(task: () => Interruption): Interruption {
+  #runInScope(task: () => Interruption): Interruption {
     const scope = this.#variables.length;
     const interruption = task();
     this.#variables.length = scope;

@@ -141,15 +141,17 @@ function formatValue(value: GoValue, verb: string, flags: Flags): string {
 }
 
 function compound(value: GoValue, verb: string, flags: Flags): string {
-  const inner = (element: GoValue): string =>
+  const formatElement = (element: GoValue): string =>
     element === undefined || element === null ? '<nil>' : formatValue(element, verb, flags);
-  if (isList(value)) return `[${value.map(inner).join(' ')}]`;
+  if (isList(value)) return `[${value.map(formatElement).join(' ')}]`;
   if (value instanceof GoMap) {
-    const entries = value.sorted().map(([key, element]) => `${inner(key)}:${inner(element)}`);
+    const entries = value.sorted().map(([key, element]) => `${formatElement(key)}:${formatElement(element)}`);
     return `map[${entries.join(' ')}]`;
   }
   if (value instanceof GoStruct) {
-    const fields = [...value.fields].map(([name, element]) => `${flags.names ? `${name}:` : ''}${inner(element)}`);
+    const fields = [...value.fields].map(
+      ([name, element]) => `${flags.names ? `${name}:` : ''}${formatElement(element)}`,
+    );
     return `{${fields.join(' ')}}`;
   }
   return verb === 'v' ? pad('<nil>', flags) : `%!${verb}(<nil>)`;

@@ -107,10 +107,10 @@ function slice(item: GoValue, indexes: readonly GoValue[]): GoValue {
   return Buffer.isBuffer(sliced) ? sliced.subarray(from, to).toString() : sliced.slice(from, to);
 }
 
-function checkedIndex(value: GoValue, last: number): number {
+function checkedIndex(value: GoValue, maxIndex: number): number {
   if (typeof value !== 'bigint')
     throw new FunctionError(`cannot index slice/array with ${isNil(value) ? 'nil' : `type ${typeName(value)}`}`);
-  if (value < 0n || value > BigInt(last)) throw new FunctionError(`index out of range: ${value}`);
+  if (value < 0n || value > BigInt(maxIndex)) throw new FunctionError(`index out of range: ${value}`);
   return Number(value);
 }
 

@@ -27,7 +27,7 @@ class Parser {
   readonly #isFunction: (name: string) => boolean;
   readonly #templates = new Map<string, readonly Node[]>();
   #tokenIndex = 0;
-  #nesting = 0;
+  #nestingDepth = 0;
   #loops = 0;
   /** Variables in scope, innermost last. */
   #variables: string[] = ['$'];
@@ -112,7 +112,7 @@ class Parser {
     const { nodes: then, ending } = this.#nodes();
     if (keyword === 'range') this.#loops--;
     const elseNodes = this.#parseElse(keyword, ending, keywordToken);
-    this.#nesting--;
+    this.#nestingDepth--;
     this.#variables.length = scope;
     return { is: keyword, ...positionOf(keywordToken), pipe, then, otherwise: elseNodes };
   }
@@ -141,7 +141,7 @@ class Parser {
   }
 
   #definition(keywordToken: Token): void {
-    if (this.#nesting > 0) throw error(keywordToken, 'unexpected {{define}} within another block');
+    if (this.#nestingDepth > 0) throw error(keywordToken, 'unexpected {{define}} within another block');
     const name = this.#name('define');
     this.#expectClose('define');
     this.#define(name, this.#body('define', keywordToken), keywordToken);
@@ -167,14 +167,15 @@ class Parser {
     const { nodes, ending } = this.#nodes();
     if (ending.word !== 'end') throw error(keywordToken, `{{${keyword}}} is not closed with {{end}}`);
     this.#expectClose('end');
-    this.#nesting--;
+    this.#nestingDepth--;
     this.#variables = variables;
     this.#loops = loops;
     return nodes;
   }
 
   #enter(position: Position): void {
-    if (++this.#nesting > maxNesting) throw error(position, `more than ${maxNesting} blocks or parentheses nested`);
+    if (++this.#nestingDepth > maxNesting)
+      throw error(position, `more than ${maxNesting} blocks or parentheses nested`);
   }
 
   #name(context: string): string {
@@ -321,7 +322,7 @@ class Parser {
   #parenthesis(position: Position): PipeNode {
     this.#enter(position);
     const pipe = this.#pipeline('paren)', 'parenthesized pipeline');
-    this.#nesting--;
+    this.#nestingDepth--;
     return { ...pipe, ...position };
   }
 

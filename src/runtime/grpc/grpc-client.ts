@@ -203,7 +203,7 @@ export function whenEnded(
   connection: GrpcConnection,
   onEnd: (status: GrpcError | undefined) => void,
 ): void {
-  let status: { of: GrpcError | undefined } | undefined;
+  let status: { grpcError: GrpcError | undefined } | undefined;
   let protocolError: string | undefined;
   let isDone = false;
   const finish = (of: GrpcError | undefined): void => {
@@ -212,12 +212,12 @@ export function whenEnded(
   };
   stream.on('response', (headers) => {
     const isCall = headers[':status'] === 200 && String(headers['content-type']).startsWith('application/grpc');
-    if ('grpc-status' in headers || headers[':status'] !== 200) status = { of: statusOf(headers) };
+    if ('grpc-status' in headers || headers[':status'] !== 200) status = { grpcError: statusOf(headers) };
     else if (!isCall) protocolError = `response is not gRPC: content-type ${headers['content-type'] ?? 'missing'}`;
     if (!isCall) stream.close(constants.NGHTTP2_CANCEL);
   });
   stream.on('trailers', (headers) => {
-    status ??= { of: statusOf(headers) };
+    status ??= { grpcError: statusOf(headers) };
   });
   stream.on('error', (error) => {
     protocolError ??= messageOf(error);
@@ -226,14 +226,14 @@ export function whenEnded(
   stream.once('end', () =>
     setImmediate(() => {
       if (status !== undefined) {
-        finish(status.of);
+        finish(status.grpcError);
         stream.close(constants.NGHTTP2_NO_ERROR);
         // The server ended the stream without a status. Node would close it only after written data is flushed, which never happens now.
       } else stream.destroy();
     }),
   );
   stream.once('close', () => {
-    if (status !== undefined) finish(status.of);
+    if (status !== undefined) finish(status.grpcError);
     else if (connection.closeError !== undefined) finish(connection.closeError);
     else finish(new GrpcError('UNAVAILABLE', protocolError ?? 'stream closed without a gRPC status'));
   });

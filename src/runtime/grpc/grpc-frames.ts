@@ -38,7 +38,7 @@ export class FrameReader {
    * The received part of an incomplete message. It is copied, because a client may send single bytes, each of which
    * would be a buffer.
    */
-  #gathered: Buffer = none;
+  #gatheredChunk: Buffer = none;
   #gatheredBytes = 0;
   /** Remaining bytes of a message whose first pieces have been returned; 0 without such a message. */
   #restBytes = 0;
@@ -88,9 +88,9 @@ export class FrameReader {
     const remainingBytes = chunk.subarray(bytes.length);
     this.#store(bytes, pieceBytes);
     if (this.#gatheredBytes < pieceBytes) return none;
-    if (this.#firstPieceBytes === undefined) this.#readHead(this.#gathered);
+    if (this.#firstPieceBytes === undefined) this.#readHead(this.#gatheredChunk);
     if (this.#gatheredBytes === this.#firstPieceBytes) {
-      this.#deliver(this.#gathered.subarray(0, this.#gatheredBytes), onPiece);
+      this.#deliver(this.#gatheredChunk.subarray(0, this.#gatheredBytes), onPiece);
     }
     return remainingBytes;
   }
@@ -98,18 +98,20 @@ export class FrameReader {
   /** Memory is allocated for received bytes, not for the announced length. */
   #store(bytes: Buffer, pieceBytes: number): void {
     const needed = this.#gatheredBytes + bytes.length;
-    if (needed > this.#gathered.length) {
-      const largerBuffer = Buffer.allocUnsafeSlow(Math.min(pieceBytes, Math.max(needed, 2 * this.#gathered.length)));
-      this.#gathered.copy(largerBuffer, 0, 0, this.#gatheredBytes);
-      this.#gathered = largerBuffer;
+    if (needed > this.#gatheredChunk.length) {
+      const largerBuffer = Buffer.allocUnsafeSlow(
+        Math.min(pieceBytes, Math.max(needed, 2 * this.#gatheredChunk.length)),
+      );
+      this.#gatheredChunk.copy(largerBuffer, 0, 0, this.#gatheredBytes);
+      this.#gatheredChunk = largerBuffer;
     }
-    bytes.copy(this.#gathered, this.#gatheredBytes);
+    bytes.copy(this.#gatheredChunk, this.#gatheredBytes);
     this.#gatheredBytes = needed;
   }
 
   #deliver(bytes: Buffer, onPiece: (piece: FramePiece) => void): void {
     this.#restBytes = this.#messageBytes - bytes.length;
-    this.#gathered = none;
+    this.#gatheredChunk = none;
     this.#gatheredBytes = 0;
     this.#firstPieceBytes = undefined;
     onPiece({ bytes, isFirst: true, isLast: this.#restBytes === 0 });

@@ -97,7 +97,7 @@ export class LineSink {
   #offset = 0;
   /** Bytes of the queue and the current batch. */
   #waitingBytes = 0;
-  #printing = false;
+  #isPrinting = false;
   /** Whether a wait timed out or lines were lost since the queue was last empty. */
   #isTooSlow = false;
   #loss: Loss | undefined;
@@ -109,7 +109,7 @@ export class LineSink {
   #pollMs = minPollMs;
   #triedAt = Number.NEGATIVE_INFINITY;
   #cancelAttempt: (() => void) | undefined;
-  #emptied: { promise: Promise<void>; resolve: () => void } | undefined;
+  #emptyWait: { promise: Promise<void>; resolve: () => void } | undefined;
 
   constructor(options: LineSinkOptions) {
     this.#options = options;
@@ -159,7 +159,7 @@ export class LineSink {
 
   /** Writes or queues output of a command. */
   print(text: string): void {
-    this.#printing = true;
+    this.#isPrinting = true;
     this.#add({ bytes: Buffer.from(visibleText(text)) });
     this.#drainUnlessWaiting();
   }
@@ -167,8 +167,8 @@ export class LineSink {
   /** Resolves when the queue is empty. A command with much output waits for it between writes. */
   whenEmpty(): Promise<void> {
     if (this.#waitingBytes === 0) return Promise.resolve();
-    this.#emptied ??= Promise.withResolvers<void>();
-    return this.#emptied.promise;
+    this.#emptyWait ??= Promise.withResolvers<void>();
+    return this.#emptyWait.promise;
   }
 
   /**
@@ -204,7 +204,7 @@ export class LineSink {
   /** Tries to write the queue, then closes the outlet. */
   close(): void {
     this.#drain();
-    this.#dropTry();
+    this.#dropAttempt();
     this.#close();
   }
 
@@ -215,7 +215,7 @@ export class LineSink {
   async end(limitMs: number): Promise<void> {
     const deadline = this.#clock.now() + limitMs;
     for (this.#drain(); this.#waitingBytes > 0 && this.#failure === undefined; this.#drain()) {
-      if (!this.#printing && this.#clock.now() >= deadline) return;
+      if (!this.#isPrinting && this.#clock.now() >= deadline) return;
       await new Promise<void>((resolve) => void this.#clock.after(this.#pollMs, resolve, true));
     }
   }
@@ -256,7 +256,7 @@ export class LineSink {
   }
 
   #drain(): void {
-    this.#dropTry();
+    this.#dropAttempt();
     try {
       while (this.#waitingBytes > 0) {
         const outlet = this.#ensureOutlet();
@@ -305,11 +305,11 @@ export class LineSink {
   }
 
   #scheduleAttempt(ms: number, keepsAlive: boolean): void {
-    this.#dropTry();
+    this.#dropAttempt();
     this.#cancelAttempt = this.#clock.after(ms, () => this.#drain(), keepsAlive);
   }
 
-  #dropTry(): void {
+  #dropAttempt(): void {
     this.#cancelAttempt?.();
     this.#cancelAttempt = undefined;
   }
@@ -329,16 +329,16 @@ export class LineSink {
     // A disk that is full does not keep the process alive.
     this.#scheduleAttempt(this.#backOffMs, false);
     this.#backOffMs = Math.min(2 * this.#backOffMs, maxBackOffMs);
-    if (isNew) for (const listener of this.#listeners) listener.failed?.(error, this.#printing);
+    if (isNew) for (const listener of this.#listeners) listener.failed?.(error, this.#isPrinting);
   }
 
   #allOut(): void {
     // Without a write it is unknown whether the outlet works again.
     if (this.#failure !== undefined && this.#outlet === undefined) return;
-    this.#printing = false;
+    this.#isPrinting = false;
     this.#isTooSlow = false;
-    this.#emptied?.resolve();
-    this.#emptied = undefined;
+    this.#emptyWait?.resolve();
+    this.#emptyWait = undefined;
     if (this.#failure === undefined && this.#loss === undefined) return;
     const loss = this.#loss;
     this.#failure = undefined;

@@ -16,7 +16,7 @@ const maxTextLength = 20_000;
 export const cycle = '[cycle]';
 /** Replaces a field that threw when it was read. */
 export const unreadableText = '[unreadable]';
-export const cutOff = '… (more)';
+export const moreText = '… (more)';
 
 /** The same data results in the same copy. */
 export function boundedData(value: unknown): unknown {
@@ -58,7 +58,7 @@ export function boundedData(value: unknown): unknown {
     const copies = new Map<string, unknown>();
     for (const key of Object.keys(item)) {
       if (remainingValues-- <= 0) {
-        copies.set('…', cutOff);
+        copies.set('…', moreText);
         break;
       }
       // A later assignment to `__proto__` would set the prototype.

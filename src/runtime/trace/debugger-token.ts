@@ -8,7 +8,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isSystemError, messageOf } from '../errors.ts';
 import { readRegularFile } from '../files/regular-file.ts';
-import { defaultConfigPath, isRunDirNameOf, sharedRunDir } from '../files/run-dir.ts';
+import { defaultConfigPath, isRunDirName, sharedRunDir } from '../files/run-dir.ts';
 import { ownerOfPeer, type PeerOwner } from '../socket-owner.ts';
 
 /** Size of a token with a newline. */
@@ -133,7 +133,7 @@ function candidateDirectories(runDir: string | undefined, owner: number): string
 
 function runDirsBelow(parent: string, owner: number): string[] {
   try {
-    const names = readdirSync(parent).filter((name) => isRunDirNameOf(owner, name));
+    const names = readdirSync(parent).filter((name) => isRunDirName(owner, name));
     return names.map((name) => join(parent, name));
   } catch {
     return [];

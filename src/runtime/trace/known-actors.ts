@@ -31,7 +31,7 @@ export class KnownActors {
    * each request, so an actor without other references is released, and its name with it.
    */
   readonly #roots = new Map<string, WeakRef<AnyActorRef>>();
-  readonly #letGo = new FinalizationRegistry<string>((name) => {
+  readonly #rootRegistry = new FinalizationRegistry<string>((name) => {
     if (this.#roots.get(name)?.deref() === undefined) this.#roots.delete(name);
   });
   readonly #rootNames = new WeakMap<AnyActorRef, string>();
@@ -53,7 +53,7 @@ export class KnownActors {
     let name = ref.id;
     for (let number = 2; this.#isNameInUse(name); number++) name = `${ref.id} (${number})`;
     this.#roots.set(name, new WeakRef(ref));
-    this.#letGo.register(ref, name);
+    this.#rootRegistry.register(ref, name);
     this.#rootNames.set(ref, name);
     return name;
   }
@@ -95,7 +95,7 @@ export class KnownActors {
 }
 
 /** Removes an event that an actor has handled, and the events before it that it will never handle. */
-export function doneWith(actor: KnownActor, event: object): void {
+export function removeHandledEvent(actor: KnownActor, event: object): void {
   actor.begun = true;
   const deliveredIndex = actor.inbox.findIndex((delivered) => delivered.event === event);
   if (deliveredIndex >= 0) actor.inbox.splice(0, deliveredIndex + 1);

@@ -1,7 +1,7 @@
 /** Converts XState's inspection events to trace records. `records/` has a file for each kind of record. */
 import type { AnyActorRef, InspectionEvent } from 'xstate';
 import { messageOf } from '../errors.ts';
-import { doneWith, KnownActors } from './known-actors.ts';
+import { KnownActors, removeHandledEvent } from './known-actors.ts';
 import { recordAction } from './records/action.ts';
 import { recordDelivery } from './records/delivery.ts';
 import { EndRecords } from './records/end.ts';
@@ -110,7 +110,7 @@ function inspectorOf(
         break;
       case '@xstate.snapshot':
         recordStep(recording, ref, event.snapshot as MachineState, event.event.type, []);
-        doneWith(recording.actors.of(ref), event.event);
+        removeHandledEvent(recording.actors.of(ref), event.event);
         endRecords.record(recording, ref, event.snapshot);
         break;
     }

@@ -2,7 +2,7 @@
 
 import { cachedFunction } from '../cached-function.ts';
 import { copiedText } from '../copied-text.ts';
-import { isSecretName, patternOfSecrets, redacted, withoutSuspiciousText } from './secret-texts.ts';
+import { isSecretName, patternOfSecrets, redacted, redactSuspiciousText } from './secret-texts.ts';
 import type { TraceRecord } from './trace.ts';
 
 export interface RedactOptions {
@@ -41,7 +41,7 @@ type Walk = (value: unknown, isSecret: boolean, depth: number) => unknown;
 function walkOf({ full = false, secrets = [] }: RedactOptions): Walk {
   const secretPattern = patternOfSecrets(secrets);
   const redactText = (text: string): string =>
-    withoutSuspiciousText(secretPattern === undefined ? text : text.replace(secretPattern, redacted));
+    redactSuspiciousText(secretPattern === undefined ? text : text.replace(secretPattern, redacted));
   const safeShort = cachedFunction(redactText);
   const keyOf = cachedFunction((name): Key => ({ text: redactText(name), isSecret: isSecretName(name) }));
 

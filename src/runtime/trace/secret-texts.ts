@@ -59,7 +59,7 @@ const suspicious = new RegExp(
   'i',
 );
 
-export function withoutSuspiciousText(text: string): string {
+export function redactSuspiciousText(text: string): string {
   if (!suspicious.test(text)) return text;
   return patterns.reduce((safeText, [pattern, replacement]) => safeText.replace(pattern, replacement as string), text);
 }

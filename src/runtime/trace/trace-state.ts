@@ -12,7 +12,7 @@ export class TraceState {
    * Objects of contexts to which only this state refers, so they may be changed in place. A copy for each change of one
    * field would cost as much as the context has fields.
    */
-  #owned = new WeakSet<object>();
+  #ownedObjects = new WeakSet<object>();
 
   private constructor(actors: Iterable<readonly [string, ActorSnapshot]>) {
     this.#actors = new Map(actors);
@@ -25,7 +25,7 @@ export class TraceState {
 
   /** Living actors by their names, in the order of their spawns. */
   get actors(): ReadonlyMap<string, ActorSnapshot> {
-    this.#owned = new WeakSet();
+    this.#ownedObjects = new WeakSet();
     return this.#actors;
   }
 
@@ -34,7 +34,7 @@ export class TraceState {
   }
 
   copy(): TraceState {
-    this.#owned = new WeakSet();
+    this.#ownedObjects = new WeakSet();
     return new TraceState(this.#actors);
   }
 
@@ -47,13 +47,16 @@ export class TraceState {
         this.#change(record.actor, (actor) => ({
           ...actor,
           state: record.to,
-          ...changedContext(actor, record.change, this.#owned),
+          ...changedContext(actor, record.change, this.#ownedObjects),
           ...(actor.timers !== undefined && withTimers(actor.timers.filter(({ state }) => isActive(state, record.to)))),
         }));
         break;
       case 'step':
         if (record.change !== undefined) {
-          this.#change(record.actor, (actor) => ({ ...actor, ...changedContext(actor, record.change, this.#owned) }));
+          this.#change(record.actor, (actor) => ({
+            ...actor,
+            ...changedContext(actor, record.change, this.#ownedObjects),
+          }));
         }
         break;
       case 'timer-started':

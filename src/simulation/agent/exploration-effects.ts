@@ -30,7 +30,7 @@ import {
   report,
   scriptedCallback,
   scriptedPromise,
-  settle,
+  settleCall,
 } from '../../debugger/explore/scripted-effect.ts';
 
 type EpochRun = { epoch: number; baseId: number };
@@ -125,7 +125,7 @@ export function scriptedAgent(machines: AgentMachines = agentMachines, baseIds =
         stop: (effect) => world(effect).setSignals(undefined),
       }),
       claimBaseIds: scriptedPromise<ClaimedIds, { succeeds: boolean }>((call) =>
-        settle(call.self, { value: world(call).claim?.(baseIds) ?? { baseIds, sweptFiles: [] } }),
+        settleCall(call.self, { value: world(call).claim?.(baseIds) ?? { baseIds, sweptFiles: [] } }),
       ),
       predecessor: scriptedPredecessor(machines.predecessor, baseIds),
       releaseBaseIds: scriptedPromise<void, { baseIds: number[]; keeps: boolean }>((call) => world(call).release(call)),
@@ -151,7 +151,9 @@ export function scriptedAgent(machines: AgentMachines = agentMachines, baseIds =
           restart: machines.restart,
           shutdown: machines.shutdown.provide({
             actors: {
-              countRequests: scriptedPromise<number, { adminPort: number }>((call) => settle(call.self, { value: 0 })),
+              countRequests: scriptedPromise<number, { adminPort: number }>((call) =>
+                settleCall(call.self, { value: 0 }),
+              ),
             },
           }),
         },
@@ -172,11 +174,11 @@ function scriptedPredecessor(predecessor: typeof predecessorMachine, baseIds: nu
       }),
       writeRecord: scriptedPromise<void, undefined>((call) => {
         world(call).beginHandOver?.();
-        settle(call.self, { value: undefined });
+        settleCall(call.self, { value: undefined });
       }),
-      giveUp: scriptedPromise<void, undefined>((call) => settle(call.self, { value: undefined })),
+      giveUp: scriptedPromise<void, undefined>((call) => settleCall(call.self, { value: undefined })),
       takeBack: scriptedPromise<ClaimedIds, undefined>((call) =>
-        settle(call.self, { value: world(call).claim?.(baseIds) ?? { baseIds, sweptFiles: [] } }),
+        settleCall(call.self, { value: world(call).claim?.(baseIds) ?? { baseIds, sweptFiles: [] } }),
       ),
     },
   });
@@ -216,7 +218,7 @@ function scriptedBinaryWatcher({ binaryWatcher, directoryWatch }: AgentMachines)
         },
       }),
       checkBinary: scriptedPromise<BinaryCheckResult, BinaryCheckOrder>((call) =>
-        settle(call.self, { value: world(call).checkBinary?.() ?? { binary: call.input.known, description: '' } }),
+        settleCall(call.self, { value: world(call).checkBinary?.() ?? { binary: call.input.known, description: '' } }),
       ),
     },
   });
@@ -240,7 +242,7 @@ function scriptedWatcher({ certWatcher, directoryWatch }: AgentMachines): typeof
       >(
         (call) => {
           const effects = world(call);
-          if (effects.reading === undefined) settle(call.self, { value: readingOf(effects) });
+          if (effects.reading === undefined) settleCall(call.self, { value: readingOf(effects) });
           else effects.reading(call.self, true);
         },
         (call) => world(call).reading?.(call.self, false),
@@ -269,7 +271,7 @@ function scriptedEpoch(epoch: typeof epochMachine): typeof epochMachine {
       }),
       drainListeners: scriptedPromise<void, DrainListenersOrder>((call) => {
         const isDelivered = world(call).drain(call.input);
-        settle(call.self, isDelivered ? { value: undefined } : { error: new Error('connection refused') });
+        settleCall(call.self, isDelivered ? { value: undefined } : { error: new Error('connection refused') });
       }),
     },
   });

@@ -88,10 +88,10 @@ export interface StoppedAgent {
   /** The start that the agent had reported as decided; used if it resumes. */
   readonly restart: string | undefined;
   /** Exits that no agent observed, by the names of the processes. */
-  readonly ends: ReadonlyMap<string, Left>;
+  readonly ends: ReadonlyMap<string, ExitedProcess>;
 }
 
-export interface Left {
+export interface ExitedProcess {
   readonly process: SimulatedProcess;
   readonly end: ProcessEnd & { readonly tookOverWithinMs?: number };
 }
@@ -263,7 +263,7 @@ const agentsStart: OfItsStart = {
   adoption: (state) => state.startsWith('active.preparing') && !state.endsWith('standing by'),
 };
 
-/** Marks contents of files as `f1;` and ordered restarts as `o1;`, see {@link byRank}. */
+/** Marks contents of files as `f1;` and ordered restarts as `o1;`, see {@link renumberGenerations}. */
 function generations(context: string): string {
   return context.replace(/"files-(\d+)"/g, 'f$1;').replace(/"orders":(\d+)/g, 'o$1;');
 }
@@ -272,7 +272,7 @@ function generations(context: string): string {
  * Renumbers contents of files and ordered restarts, of which only equality and order matter: the oldest referenced one becomes 0, the next
  * one 1, …
  */
-export function byRank(key: string): string {
+export function renumberGenerations(key: string): string {
   const seenNumbers = { f: 0, o: 0 };
   for (const [, kind, number] of key.matchAll(generation)) seenNumbers[kind as 'f' | 'o'] |= 1 << Number(number);
   return key.replace(

@@ -19,7 +19,7 @@ import type { SupervisorContext } from '../../../machines/agent/envoy/supervisor
 import type { BinaryCheckResult } from '../../../machines/agent/files/binary-watcher.machine.ts';
 import type { ProbeRun, ProcessSignal } from '../../../machines/agent/protocol.ts';
 import type { StatusHttpOrder } from '../../../machines/agent/status-protocol.ts';
-import { type Running, report, settle } from '../../debugger/explore/scripted-effect.ts';
+import { type Running, report, settleCall } from '../../debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
 import type { InvariantViolation, World, WorldChoice } from '../../debugger/explore/world.ts';
 import { stateName } from '../../runtime/trace/statechart.ts';
@@ -49,12 +49,12 @@ import {
 } from './exploration-effects.ts';
 import { type AgentSnapshot, Oversight } from './exploration-oversight.ts';
 import {
-  byRank,
+  type ExitedProcess,
   filesThatAreRead,
   firstState,
   keyOfActor,
   keyOfState,
-  type Left,
+  renumberGenerations,
   type StoppedAgent,
   type WorldState,
 } from './exploration-state.ts';
@@ -198,7 +198,7 @@ export class ExplorationWorld implements World, EffectWorld {
     const { ending } = this;
     let key = `${keyOfState(this.#state, this.#maxFailures)}|${this.#host.key(ending)}|${time}|`;
     for (const actor of this.#system.actors()) key += keyOfActor(actor, ending);
-    return ending ? key : byRank(key);
+    return ending ? key : renumberGenerations(key);
   }
 
   save(): () => void {
@@ -240,7 +240,7 @@ export class ExplorationWorld implements World, EffectWorld {
   reading(call: AnyActorRef, isOn: boolean): void {
     if (!isOn) this.#set({ reading: undefined });
     else if (this.#readingHangs) this.#set({ reading: call });
-    else settle(call, { value: readingOf(this) });
+    else settleCall(call, { value: readingOf(this) });
   }
 
   readFiles(): string {
@@ -293,7 +293,7 @@ export class ExplorationWorld implements World, EffectWorld {
 
   preparing({ input, self }: Running<PrepareOrder>): void {
     if (input.adopted !== undefined) {
-      settle(self, { value: { configFile: input.adopted.configFile, adminPort: input.adminPort } });
+      settleCall(self, { value: { configFile: input.adopted.configFile, adminPort: input.adminPort } });
       return;
     }
     this.#oversight.judge((invariant, observation) => invariant.preparing?.(input, observation));
@@ -391,7 +391,7 @@ export class ExplorationWorld implements World, EffectWorld {
 
   release({ self, input: { keeps } }: Running<{ keeps: boolean }>): void {
     if (keeps) {
-      settle(self, { value: undefined });
+      settleCall(self, { value: undefined });
       return;
     }
     this.#set({ releasing: self });
@@ -492,7 +492,7 @@ export class ExplorationWorld implements World, EffectWorld {
       case 'refuse':
         this.#spendFault();
         this.#oversight.countFailure();
-        settle(this.#takeCall(subject), { error: new Error('no such field: bogus') });
+        settleCall(this.#takeCall(subject), { error: new Error('no such field: bogus') });
         return;
       case 'repaired':
       case 'unrepaired':
@@ -777,7 +777,7 @@ export class ExplorationWorld implements World, EffectWorld {
       this.#oversight.countFailure();
     }
     this.#set({ unspawnable });
-    settle(this.#takeCall(name), { value: { configFile: `envoy-rev${name}.json`, adminPort } });
+    settleCall(this.#takeCall(name), { value: { configFile: `envoy-rev${name}.json`, adminPort } });
     this.#set({ unspawnable: false });
   }
 
@@ -816,7 +816,7 @@ export class ExplorationWorld implements World, EffectWorld {
     const { reading } = this.#state;
     this.#set({ reading: undefined });
     if (!responds) this.#spendFault();
-    else if (reading !== undefined) settle(reading, { value: readingOf(this) });
+    else if (reading !== undefined) settleCall(reading, { value: readingOf(this) });
   }
 
   #repaired(isAwaited: boolean): void {
@@ -824,7 +824,7 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#set({ repairing: undefined });
     if (!isAwaited) this.#spendFault();
     const repaired = isAwaited && this.#host.repair(baseId);
-    settle(call, repaired ? { value: undefined } : { error: new Error('an epoch initializes') });
+    settleCall(call, repaired ? { value: undefined } : { error: new Error('an epoch initializes') });
   }
 
   #takeCall(name: string): AnyActorRef {
@@ -853,7 +853,7 @@ export class ExplorationWorld implements World, EffectWorld {
     const { releasing } = this.#state;
     if (releasing !== undefined && this.#host.processes.length === 0) {
       this.#set({ releasing: undefined });
-      settle(releasing, { value: undefined });
+      settleCall(releasing, { value: undefined });
     }
     this.#armNature();
     this.#forgetOverdue();
@@ -962,7 +962,7 @@ export class ExplorationWorld implements World, EffectWorld {
 const beginning = 'beginning';
 /** Timer of an Envoy's start, until a probe finds it live. */
 const startOf = ({ label }: Pick<SimulatedProcess, 'label'>): string => `start of ${label}`;
-const isUnseen = ({ process }: Left): boolean => !process.seen;
+const isUnseen = ({ process }: ExitedProcess): boolean => !process.seen;
 const isOverdueTimer = /^epoch-(\w+)\.parentOverdue$/;
 /** A timer of notices about a waiting Envoy. */
 const isNotice = (name: string): boolean => /\bepoch-\w+\.(firstNotice|notice)$/.test(name);

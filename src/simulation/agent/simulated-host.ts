@@ -334,12 +334,12 @@ export class SimulatedHost {
   }
 
   noteSeen(process: SimulatedProcess): void {
-    this.#noteTakenOver(process);
+    this.#recordTakeover(process);
     this.#change(process, { seen: true });
   }
 
   /** Notes that the agent knows that the parent no longer serves. */
-  #noteTakenOver(process: SimulatedProcess): void {
+  #recordTakeover(process: SimulatedProcess): void {
     this.#watch.seen?.(process);
     const parent = this.#parentOf(process);
     if (parent !== undefined) this.#change(parent, { supersededSeen: true });
@@ -399,7 +399,7 @@ export class SimulatedHost {
     this.giveUpAdmin(process);
     this.#watch.left(process, end);
     this.#noteDeath(process, end);
-    if (isFoundOutNow) this.#noteTakenOver(process);
+    if (isFoundOutNow) this.#recordTakeover(process);
     this.#pendingReports.push(() => {
       for (const child of this.#peers(process.baseId)) {
         if (isChildOf(child, process)) child.envoy.send({ type: 'parent.died' });

@@ -19,22 +19,22 @@ export interface ClientState {
   /** Nonces of the last response of each type on this stream. */
   readonly nonces: Readonly<Record<string, string>>;
   /** `type name=content` of rejected resources; `=gone` for removals. */
-  readonly rejected: readonly string[];
+  readonly rejectedContents: readonly string[];
 }
 
-export interface Turn {
+export interface ClientStep {
   readonly client: ClientState;
   /** Requests to send, in this order. */
   readonly requests: readonly AdsRequest[];
 }
 
 export function newClient(delta: boolean, types: readonly MeshType[]): ClientState {
-  const initialState = { unacknowledged: [], has: {}, requestedEndpoints: [], nonces: {}, rejected: [] };
+  const initialState = { unacknowledged: [], has: {}, requestedEndpoints: [], nonces: {}, rejectedContents: [] };
   return { delta, types, connection: undefined, stalled: false, ...initialState };
 }
 
 /** Opens a new stream; the client keeps its resources. */
-export function connected(client: ClientState, connection: number): Turn {
+export function connectClient(client: ClientState, connection: number): ClientStep {
   const endpoints = Object.keys(client.has[clusterType] ?? {});
   const next: ClientState = { ...client, connection, unacknowledged: [], nonces: {}, requestedEndpoints: endpoints };
   const subscriptions: Partial<Record<MeshType, readonly string[]>> = {
@@ -45,7 +45,11 @@ export function connected(client: ClientState, connection: number): Turn {
   const requests = client.types.flatMap((type) => {
     const names = subscriptions[type];
     if (names === undefined) return [];
-    return [client.delta ? delta(type, { subscribe: names, has: client.has[type] ?? {} }) : sotw(type, '', names)];
+    return [
+      client.delta
+        ? delta(type, { subscribe: names, initialResources: client.has[type] ?? {} })
+        : sotw(type, '', names),
+    ];
   });
   return { client: next, requests };
 }
@@ -55,7 +59,7 @@ export function disconnected(client: ClientState): ClientState {
 }
 
 /** Accepts the oldest response that it has read: applies it, acknowledges it, and requests missing resources. */
-export function accepted(client: ClientState): Turn {
+export function acceptResponse(client: ClientState): ClientStep {
   const [response, ...hands] = client.unacknowledged as [WireResponse, ...WireResponse[]];
   const { typeUrl, nonce } = response;
   const previousResources = client.has[typeUrl] ?? {};
@@ -79,7 +83,7 @@ export function accepted(client: ClientState): Turn {
 }
 
 /** Rejects the oldest response that it has read. */
-export function rejected(client: ClientState): Turn {
+export function rejected(client: ClientState): ClientStep {
   const [{ typeUrl, nonce, resources, removed }, ...hands] = client.unacknowledged as [WireResponse, ...WireResponse[]];
   const isFullState = !client.delta && !isByName(typeUrl);
   const removedNames = isFullState ? Object.keys(client.has[typeUrl] ?? {}).filter((name) => !(name in resources)) : [];
@@ -89,7 +93,7 @@ export function rejected(client: ClientState): Turn {
     ...client,
     unacknowledged: hands,
     nonces: { ...client.nonces, [typeUrl]: nonce },
-    rejected: [...new Set([...client.rejected, ...contents, ...removals])].sort(),
+    rejectedContents: [...new Set([...client.rejectedContents, ...contents, ...removals])].sort(),
   };
   const request = client.delta
     ? delta(typeUrl, { nonce, rejection: 'no' })
@@ -98,13 +102,13 @@ export function rejected(client: ClientState): Turn {
 }
 
 /** Sends a late request with an outdated nonce. */
-export function stale(client: ClientState): Turn {
+export function stale(client: ClientState): ClientStep {
   const request = client.delta ? delta(clusterType, { nonce: 'stale' }) : sotw(clusterType, 'stale', []);
   return { client, requests: [request] };
 }
 
 /** Adjusts the requested endpoints to the clusters. */
-function subscribeEndpoints(client: ClientState): Turn {
+function subscribeEndpoints(client: ClientState): ClientStep {
   const clusters = Object.keys(client.has[clusterType]!);
   const addedNames = clusters.filter((name) => !client.requestedEndpoints.includes(name));
   const droppedNames = client.requestedEndpoints.filter((name) => !clusters.includes(name));
@@ -137,11 +141,11 @@ function delta(
     nonce?: string;
     subscribe?: readonly string[];
     unsubscribe?: readonly string[];
-    has?: Resources;
+    initialResources?: Resources;
     rejection?: string;
   },
 ): AdsRequest {
-  const { nonce = '', subscribe = [], unsubscribe = [], has = {}, rejection = null } = fields;
+  const { nonce = '', subscribe = [], unsubscribe = [], initialResources: has = {}, rejection = null } = fields;
   const [initialNames, initialVersions] = [Object.keys(has), Object.values(has).map(String)];
   return {
     protocol: 'delta',

@@ -18,7 +18,7 @@ import type { InvariantViolation, World, WorldChoice } from '../../debugger/expl
 import type { PushBounds, PushWorldOptions } from './discovery-bounds.ts';
 import { type BuildInput, type PushEffectWorld, pushWorldOf, type ScriptedCharts } from './discovery-charts.ts';
 import { possibleChoices } from './discovery-choices.ts';
-import { accepted, type ClientState, connected, rejected, stale } from './discovery-client.ts';
+import { acceptResponse, type ClientState, connectClient, rejected, stale } from './discovery-client.ts';
 import { noWire, stalledDelaysNoClient } from './discovery-invariants.ts';
 import { type Contents, type MeshEvent, meshTypes } from './discovery-mesh.ts';
 import { PushMoment } from './discovery-moment.ts';
@@ -210,7 +210,7 @@ export class PushWorld implements World, PushEffectWorld {
       case 'ask':
         this.#streams.sendRequests(
           index,
-          connected(this.#moment.state.clients[index]!, this.#moment.state.clients[index]!.connection!),
+          connectClient(this.#moment.state.clients[index]!, this.#moment.state.clients[index]!.connection!),
         );
         return;
       case 'turn':
@@ -233,7 +233,7 @@ export class PushWorld implements World, PushEffectWorld {
         this.#streams.resume(index);
         return;
       case 'accept':
-        this.#streams.take(index, accepted);
+        this.#streams.take(index, acceptResponse);
         return;
       case 'reject':
         this.#moment.spendFault();

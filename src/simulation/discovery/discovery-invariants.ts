@@ -224,7 +224,7 @@ function missingResourcesOf(client: ClientState, index: number, contents: Conten
     for (const name of expectedNames(client, type, contents)) {
       const should = contents[type][name];
       const heldVersion = client.has[type]?.[name];
-      if (heldVersion === should || client.rejected.includes(`${type} ${name}=${should ?? 'gone'}`)) continue;
+      if (heldVersion === should || client.rejectedContents.includes(`${type} ${name}=${should ?? 'gone'}`)) continue;
       return `client ${index} has ${shortName(type)} ${name}=${heldVersion ?? 'nothing'} instead of ${should ?? 'nothing'}`;
     }
   }

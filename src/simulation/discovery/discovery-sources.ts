@@ -1,12 +1,12 @@
 /** The inputs of the simulated push path: a configuration and a registry that change, and the computed services and contexts. */
 import type { AnyActorRef } from 'xstate';
 import type { ServicesOrder, ServicesReading } from '../../../machines/discovery/registry/service-registry.setup.ts';
-import { type Running, report, settle } from '../../debugger/explore/scripted-effect.ts';
+import { type Running, report, settleCall } from '../../debugger/explore/scripted-effect.ts';
 import type { BuildInput } from './discovery-charts.ts';
 import { changedContents, keysOf, type MeshEvent } from './discovery-mesh.ts';
 import type { PushMoment } from './discovery-moment.ts';
 import type { PushWorldState } from './discovery-state.ts';
-import { everything, union } from './wire-record.ts';
+import { allNames, union } from './wire-record.ts';
 
 const slowRegistry = { registry: 'Slow/one', revision: '' };
 
@@ -96,7 +96,7 @@ export class PushSources {
       changedEndpoints: keys.filter((key) => key.startsWith('Endpoints/')),
     };
     if (isInStep) this.#moment.set({ moved: [], computed: contents });
-    settle(this.#takeComputing(), { value: servicesReading });
+    settleCall(this.#takeComputing(), { value: servicesReading });
   }
 
   #takeComputing(): AnyActorRef {
@@ -113,12 +113,12 @@ export class PushSources {
     const changedKeys = new Set(input.configs);
     this.#moment.set({ contexts: [...contexts, { number, contents, changed: changedKeys, forced: input.forced }] });
     if (number > 1) {
-      const keys = input.forced ? [...changedKeys, everything] : [...changedKeys];
+      const keys = input.forced ? [...changedKeys, allNames] : [...changedKeys];
       this.#moment.set({
         owed: new Map([...owed].map(([connection, owedKeys]) => [connection, union(owedKeys, keys)])),
       });
     }
-    settle(call, { value: { version: `${number}`, publishedAt: 0 } });
+    settleCall(call, { value: { version: `${number}`, publishedAt: 0 } });
   }
 
   #takeBuild(): NonNullable<PushWorldState['build']> {
@@ -129,11 +129,11 @@ export class PushSources {
   }
 
   unbuilt(): void {
-    settle(this.#takeBuild().call, { error: new Error('a bug of a generator') });
+    settleCall(this.#takeBuild().call, { error: new Error('a bug of a generator') });
   }
 
   uncomputed(): void {
-    settle(this.#takeComputing(), { error: new Error('a bug of a registry') });
+    settleCall(this.#takeComputing(), { error: new Error('a bug of a registry') });
   }
 
   get #state(): PushWorldState {

@@ -1,6 +1,10 @@
 /** The streams of the simulated push path: the charts of their connections, the messages in both directions, and the clients. */
 import type { AnyActorRef } from 'xstate';
-import { type ExchangeEvent, routineAfter, routineBefore } from '../../../machines/discovery/xds/ads-exchange.ts';
+import {
+  type ExchangeEvent,
+  routineEventAfter,
+  routineEventBefore,
+} from '../../../machines/discovery/xds/ads-exchange.ts';
 import type {
   AdsRequest,
   ResponseOrder,
@@ -11,15 +15,15 @@ import { type Running, report } from '../../debugger/explore/scripted-effect.ts'
 import { OneAtATime } from '../../runtime/one-at-a-time.ts';
 import type { PushWorldOptions } from './discovery-bounds.ts';
 import { type PushEffectWorld, pushWorldOf, type ScriptedCharts } from './discovery-charts.ts';
-import { type ClientState, connected, disconnected, type Turn } from './discovery-client.ts';
+import { type ClientState, type ClientStep, connectClient, disconnected } from './discovery-client.ts';
 import { stalledWindow } from './discovery-invariants.ts';
 import type { Contents } from './discovery-mesh.ts';
 import type { PushMoment } from './discovery-moment.ts';
 import type { PushWorldState } from './discovery-state.ts';
 import { executeOrder, newStream, type StreamState, type WaitingOrder, type WireResponse } from './discovery-stream.ts';
-import { afterRequest, afterResponse } from './wire-record.ts';
+import { recordRequest, recordResponse } from './wire-record.ts';
 
-interface StreamHappening {
+interface ConnectionEvent {
   readonly connection: number;
   readonly event: ExchangeEvent;
 }
@@ -34,7 +38,7 @@ export class PushStreams {
   readonly #charts: ScriptedCharts;
   readonly #effects: PushEffectWorld;
   /** Empty between choices. */
-  readonly #happenings = new OneAtATime<StreamHappening>((happening) => this.#step(happening));
+  readonly #happenings = new OneAtATime<ConnectionEvent>((happening) => this.#step(happening));
 
   constructor(moment: PushMoment, charts: ScriptedCharts, effects: PushEffectWorld) {
     this.#moment = moment;
@@ -68,16 +72,17 @@ export class PushStreams {
   }
 
   /** As in src/discovery/xds/stream/ads-exchange.ts. */
-  #step({ connection, event }: StreamHappening): void {
+  #step({ connection, event }: ConnectionEvent): void {
     const stream = this.#state.streams.get(connection);
     if (stream === undefined || stream.end !== undefined) return;
     const isRecorded = this.#options.inspect !== undefined;
-    const message = isRecorded ? routineBefore(event) : undefined;
+    const message = isRecorded ? routineEventBefore(event) : undefined;
     if (message !== undefined) this.#moment.send(connection, message);
     const step = this.#charts.exchange(stream.exchange, event, rules);
     this.#moment.change(connection, (previous) => ({ ...previous, exchange: step.exchange }));
     for (const report of step.reports) this.#moment.send(connection, report);
-    if (isRecorded) for (const report of routineAfter(stream.exchange, step)) this.#moment.send(connection, report);
+    if (isRecorded)
+      for (const report of routineEventAfter(stream.exchange, step)) this.#moment.send(connection, report);
     if (this.#state.streams.get(connection)?.end === undefined) this.#order(connection, step.orders);
   }
 
@@ -112,7 +117,7 @@ export class PushStreams {
     report(stream, { type: 'node.accepted', node: `node-${index}` });
     this.#moment.sendToQueue({ type: 'proxy.connected', connection });
     if (this.#options.requestsLate === true) this.#moment.setClient(index, { ...client, connection });
-    else this.sendRequests(index, connected(client, connection));
+    else this.sendRequests(index, connectClient(client, connection));
   }
 
   reset(index: number): void {
@@ -218,7 +223,7 @@ export class PushStreams {
   #write(connection: number, response: WireResponse, contents: Contents): void {
     const wire = this.#state.wires.get(connection)!;
     this.#moment.judge((invariant, observation) => invariant.sending?.(response, wire, contents, observation));
-    this.#moment.note(connection, response.typeUrl, (record) => afterResponse(record, response, contents));
+    this.#moment.note(connection, response.typeUrl, (record) => recordResponse(record, response, contents));
     this.#moment.set({ responses: this.#state.responses + 1 });
     this.#moment.change(connection, (stream) => ({ ...stream, network: [...stream.network, response] }));
     if (this.#options.window === 0 && !this.#isStalled(connection)) this.read(connection);
@@ -271,11 +276,11 @@ export class PushStreams {
   }
 
   /** A client processes a response that it has read. */
-  take(index: number, react: (client: ClientState) => Turn): void {
+  take(index: number, react: (client: ClientState) => ClientStep): void {
     this.sendRequests(index, react(this.#client(index)));
   }
 
-  sendRequests(index: number, { client, requests }: Turn): void {
+  sendRequests(index: number, { client, requests }: ClientStep): void {
     this.#moment.setClient(index, client);
     for (const request of requests) this.#send(client.connection!, request);
   }
@@ -289,7 +294,7 @@ export class PushStreams {
   }
 
   #deliver(connection: number, request: AdsRequest): void {
-    this.#moment.note(connection, request.typeUrl, (record) => afterRequest(record, request));
+    this.#moment.note(connection, request.typeUrl, (record) => recordRequest(record, request));
     this.happens(connection, { type: 'request.received', request });
   }
 

@@ -8,7 +8,7 @@ import { type MeshContext, typesToPush } from './discovery-mesh.ts';
 import type { PushMoment } from './discovery-moment.ts';
 import type { PushWorldState } from './discovery-state.ts';
 import type { PushStreams } from './discovery-streams.ts';
-import { everything } from './wire-record.ts';
+import { allNames } from './wire-record.ts';
 
 export class PushTurns {
   readonly #moment: PushMoment;
@@ -44,7 +44,7 @@ export class PushTurns {
 
   #bringUpToDate(connection: number, order: ProxiesServe): void {
     const { owed, contexts, streams } = this.#state;
-    const settledKeys = order.forced ? [...order.configs, everything] : order.configs;
+    const settledKeys = order.forced ? [...order.configs, allNames] : order.configs;
     const owedKeys = (owed.get(connection) ?? []).filter((key) => !settledKeys.includes(key));
     this.#moment.set({ owed: new Map(owed).set(connection, owedKeys) });
     const { watches } = streams.get(connection)!.exchange;
@@ -52,19 +52,19 @@ export class PushTurns {
     if (watched.length === 0 && this.#options.skipsUnsubscribed === true) return;
     const types = this.#concernedTypes(contexts.slice(streams.get(connection)!.context), order);
     this.#moment.change(connection, (stream) => ({ ...stream, context: contexts.length }));
-    const concernedTypes = watched.filter((type) => types === everything || types.has(type));
+    const concernedTypes = watched.filter((type) => types === allNames || types.has(type));
     if (concernedTypes.length === 0) return;
     const push: ConnectionPush = { type: 'connection.push', version: order.version, types: concernedTypes };
     this.#streams.happens(connection, push);
   }
 
   /** Changes of the skipped contexts that concern a node. */
-  #concernedTypes(passed: readonly MeshContext[], order: ProxiesServe): ReadonlySet<string> | typeof everything {
+  #concernedTypes(passed: readonly MeshContext[], order: ProxiesServe): ReadonlySet<string> | typeof allNames {
     if (this.#options.trustsOrders === true) {
       if (passed.length === 0 && !order.forced) return new Set();
-      return order.forced ? everything : typesToPush(order.configs);
+      return order.forced ? allNames : typesToPush(order.configs);
     }
-    if (order.forced || passed.some(({ forced }) => forced)) return everything;
+    if (order.forced || passed.some(({ forced }) => forced)) return allNames;
     return typesToPush(passed.flatMap(({ changed }) => [...changed]));
   }
 

@@ -6,9 +6,9 @@ import type { Contents } from './discovery-mesh.ts';
 import type { WireResponse } from './discovery-stream.ts';
 
 /** All resources of a type, or of the mesh. */
-export const everything = '*';
+export const allNames = '*';
 
-export function afterResponse(record: WireRecord, response: WireResponse, contents: Contents): WireRecord {
+export function recordResponse(record: WireRecord, response: WireResponse, contents: Contents): WireRecord {
   return {
     ...record,
     unacknowledged: [...record.unacknowledged, response],
@@ -19,7 +19,7 @@ export function afterResponse(record: WireRecord, response: WireResponse, conten
   };
 }
 
-export function afterRequest(record: WireRecord, request: AdsRequest): WireRecord {
+export function recordRequest(record: WireRecord, request: AdsRequest): WireRecord {
   const { nonce, rejection } = request;
   const { unacknowledged } = record;
   const acknowledgedResponse = unacknowledged.find((response) => response.nonce === nonce);
@@ -48,7 +48,7 @@ function broughtBy({ known, knownVersions }: DeltaRequest): Readonly<Record<stri
 /** Names that a request adds; `*`: all. */
 function requestedNames(request: AdsRequest, subscribedNames: string): readonly string[] {
   const names = request.protocol === 'delta' ? request.subscribe : request.names;
-  if (names.length === 0) return request.nonce === '' && !isByName(request.typeUrl) ? [everything] : [];
+  if (names.length === 0) return request.nonce === '' && !isByName(request.typeUrl) ? [allNames] : [];
   if (request.protocol === 'delta' || request.nonce === '') return names;
   const previousNames = subscribedNames.split(',');
   return names.filter((name) => !previousNames.includes(name));
@@ -57,7 +57,7 @@ function requestedNames(request: AdsRequest, subscribedNames: string): readonly 
 /** Whether a name was requested and is still unsent after this response. */
 function isOwed(name: string, record: WireRecord, { typeUrl, resources }: WireResponse, contents: Contents): boolean {
   const content = contents[typeUrl][name];
-  if (name === everything || name in resources || content === undefined) return false;
+  if (name === allNames || name in resources || content === undefined) return false;
   // Resources that the client has from an earlier stream are not sent again.
   return record.lastNonce !== '' || record.sent[name] !== content;
 }

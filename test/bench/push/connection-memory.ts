@@ -15,7 +15,7 @@ import type { Programs } from '../programs.ts';
 import { medianOf } from '../statistics.ts';
 import { collectedMemory } from './collected-memory.ts';
 import { Crowd } from './crowd.ts';
-import { BenchMesh, endpointsEach } from './mesh-files.ts';
+import { BenchMesh, endpointsPerService } from './mesh-files.ts';
 import { nextMark } from './push-run.ts';
 import { startPilot, waitForPort } from './servers.ts';
 
@@ -55,7 +55,7 @@ export async function measureConnectionMemory(
   { services, streams, hasTls, protocol, pilot }: ConnectionMemoryPlan,
 ): Promise<ConnectionMemory> {
   const root = join(programs.root, `memory-${nextMark()}`);
-  const mesh = new BenchMesh(root, { services, endpoints: endpointsEach, flavor: 'istio' });
+  const mesh = new BenchMesh(root, { services, endpoints: endpointsPerService, flavor: 'istio' });
   const [inspectorPort, securePort] = await freePorts(2);
   const { tls, args } = certificatesIn(root, securePort!);
   const server = await startPilot(programs, mesh, {

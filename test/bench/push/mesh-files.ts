@@ -48,7 +48,7 @@ export const namespaceOf = (number: number, namespaces: number): string =>
   namespaces === 1 ? 'default' : `ns-${number % namespaces}`;
 
 /** Default number of endpoints of each service. */
-export const endpointsEach = 10;
+export const endpointsPerService = 10;
 
 /**
  * Type of a change. The mark is the address of the first endpoint, a header's value in the first match, or the SNI of a

@@ -11,7 +11,7 @@ import { cpuTimeMs } from '../cpu-time.ts';
 import type { Programs } from '../programs.ts';
 import { medianOf } from '../statistics.ts';
 import { collectedMemory } from './collected-memory.ts';
-import { BenchMesh, endpointsEach } from './mesh-files.ts';
+import { BenchMesh, endpointsPerService } from './mesh-files.ts';
 import { changeOnce, kindOfChange, nextMark, settleMs } from './push-run.ts';
 import { type PushServer, startPilot, waitForPort } from './servers.ts';
 
@@ -42,7 +42,7 @@ export async function measureRolloutCost(programs: Programs, plan: RolloutCostPl
   const { services, sidecars, protocol, changes, isEnabled } = plan;
   const mesh = new BenchMesh(join(programs.root, `mesh-${nextMark()}`), {
     services,
-    endpoints: endpointsEach,
+    endpoints: endpointsPerService,
     flavor: 'istio',
   });
   const [inspectorPort] = await freePorts(1);

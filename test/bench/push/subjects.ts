@@ -1,7 +1,7 @@
 /** Meshes of any size, and their servers. */
 import { print } from '../bench-run.ts';
 import type { Programs } from '../programs.ts';
-import { BenchMesh, endpointsEach, type MeshFlavor, type MeshVariety, noVariety } from './mesh-files.ts';
+import { BenchMesh, endpointsPerService, type MeshFlavor, type MeshVariety, noVariety } from './mesh-files.ts';
 import {
   buildGoControlPlane,
   type PilotOptions,
@@ -33,7 +33,7 @@ export class AllMeasuredServers {
   readonly #programs: Programs;
   readonly #options: SubjectsOptions;
   readonly #serversBySize = new Map<string, MeasuredServers>();
-  #go: { readonly executable?: string } | undefined;
+  #goBuild: { readonly executable?: string } | undefined;
 
   constructor(programs: Programs, options: SubjectsOptions) {
     this.#programs = programs;
@@ -43,12 +43,12 @@ export class AllMeasuredServers {
   /** Builds the server for the first mesh that it can serve; `undefined` if the build fails. */
   #goExecutable(): string | undefined {
     if (!this.#options.withGo) return undefined;
-    if (this.#go === undefined) {
+    if (this.#goBuild === undefined) {
       const built = buildGoControlPlane(this.#programs);
       if ('reason' in built) print(`go-control-plane cannot be built (--without-go leaves it out): ${built.reason}`);
-      this.#go = 'reason' in built ? {} : built;
+      this.#goBuild = 'reason' in built ? {} : built;
     }
-    return this.#go.executable;
+    return this.#goBuild.executable;
   }
 
   /** @param variety default: a mesh with one namespace, for which go-control-plane has the same resources */
@@ -61,7 +61,7 @@ export class AllMeasuredServers {
 
   async #startServers(services: number, variety: MeshVariety): Promise<MeasuredServers> {
     const programs = this.#programs;
-    const size = { services, endpoints: endpointsEach, flavor: this.#options.flavor, variety };
+    const size = { services, endpoints: endpointsPerService, flavor: this.#options.flavor, variety };
     const mesh = new BenchMesh(`${programs.root}/mesh-${services}-${this.#serversBySize.size}`, size);
     const start: StartPilot = (options) => startPilot(programs, mesh, { executable: this.#options.pilot, ...options });
     const executable = variety === noVariety ? this.#goExecutable() : undefined;

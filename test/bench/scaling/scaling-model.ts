@@ -38,9 +38,9 @@ export interface ReplicaCost {
 
 const kibInMib = 1_024;
 
-export function replicaCost(mesh: ScaledMesh, connections: number, of: Measured = measured): ReplicaCost {
+export function replicaCost(mesh: ScaledMesh, connections: number, measurements: Measured = measured): ReplicaCost {
   const { services, namespaces, seen, endpointChanges, routeChanges, hasTls } = mesh;
-  const { replica, cpuMs, bytes, limits } = of;
+  const { replica, cpuMs, bytes, limits } = measurements;
   // `seen` also stands for the number of services whose rules the namespace's proxies need.
   const kib =
     services * replica.serviceKib.value +
@@ -91,9 +91,9 @@ export interface ApiServerCost {
   readonly changesMbitPerSecond: number;
 }
 
-/** @param of measurements; a service counts as three objects other than pods */
-export function apiServerCost(mesh: ScaledMesh, replicas: number, of: Measured = measured): ApiServerCost {
-  const { kinds, podBytes, podCpuMs, objectBytes, watchSeconds, bookmarkSeconds } = of.apiServer;
+/** @param measurements measurements; a service counts as three objects other than pods */
+export function apiServerCost(mesh: ScaledMesh, replicas: number, measurements: Measured = measured): ApiServerCost {
+  const { kinds, podBytes, podCpuMs, objectBytes, watchSeconds, bookmarkSeconds } = measurements.apiServer;
   const watches = replicas * kinds.value;
   const listBytes = mesh.proxies * podBytes.value + mesh.services * 3 * objectBytes.value;
   const changeBytes = replicas * objectBytes.value;

@@ -1,7 +1,7 @@
 /** Kinds of changes. Each is a function from a generation to objects; the objects of the next generation replace those of the previous one. */
 import { stringify } from 'yaml';
 import type { IssuedCertificate } from '../../certs/authority.ts';
-import { all } from '../features/harness/gateway-objects.ts';
+import { joinDocuments } from '../features/harness/gateway-objects.ts';
 import { destinationRule, object, serviceEntry, virtualService } from '../features/harness/objects.ts';
 
 /** Names and ports that the objects of a kind refer to. */
@@ -67,12 +67,12 @@ export function routes(host: string, world: World, spec: object): string {
 }
 
 /** A retry would hide a failed request. */
-export const once = { retries: { attempts: 0 } };
+export const withoutRetries = { retries: { attempts: 0 } };
 
 export function httpTo(host: string, world: World, destinations: readonly object[], extraFields: object = {}): string {
   const weight = 100 / destinations.length;
   const route = destinations.map((destination) => ({ destination, weight }));
-  return routes(host, world, { http: [{ route, ...once, ...extraFields }] });
+  return routes(host, world, { http: [{ route, ...withoutRetries, ...extraFields }] });
 }
 
 export const subset = (name: string): object => ({ name, labels: { version: 'main' } });
@@ -90,10 +90,14 @@ const routesOfHttp: ChangeKind[] = [
   kind('subset-added', (host, generation, world) => {
     const usedSubset = isOdd(generation) ? `s${generation}` : 'base';
     const names = isOdd(generation) ? ['base', usedSubset] : ['base'];
-    return all(service(host, world), subsets(host, names), httpTo(host, world, [{ host, subset: usedSubset }]));
+    return joinDocuments(
+      service(host, world),
+      subsets(host, names),
+      httpTo(host, world, [{ host, subset: usedSubset }]),
+    );
   }),
   kind('subset-replaced', (host, generation, world) =>
-    all(
+    joinDocuments(
       service(host, world),
       subsets(host, [`s${generation}`]),
       httpTo(host, world, [{ host, subset: `s${generation}` }]),
@@ -101,7 +105,7 @@ const routesOfHttp: ChangeKind[] = [
   ),
   {
     ...kind('dns-subset-replaced', (host, generation, world) =>
-      all(
+      joinDocuments(
         service(host, world, { spec: resolved }).replaceAll('address: 127.0.0.1', 'address: localhost'),
         subsets(host, [`s${generation}`]),
         httpTo(host, world, [{ host, subset: `s${generation}` }]),
@@ -113,14 +117,14 @@ const routesOfHttp: ChangeKind[] = [
   kind('weights', (host, generation, world) => {
     const names = [`a${generation}`, `b${generation}`];
     const destinations = names.map((name) => ({ host, subset: name }));
-    return all(service(host, world), subsets(host, names), httpTo(host, world, destinations));
+    return joinDocuments(service(host, world), subsets(host, names), httpTo(host, world, destinations));
   }),
   {
     ...kind('mirror', (host, generation, world) => {
       const shadow = target('shadow', generation);
       const mirrored = service(shadow, { ...world, backend: world.mirror });
       const mirrorFields = { mirrors: [{ destination: { host: shadow }, percentage: { value: 100 } }] };
-      return all(service(host, world), mirrored, httpTo(host, world, [{ host }], mirrorFields));
+      return joinDocuments(service(host, world), mirrored, httpTo(host, world, [{ host }], mirrorFields));
     }),
     targets: 'shadow',
     // Clients do not notice lost mirrored requests.
@@ -129,7 +133,11 @@ const routesOfHttp: ChangeKind[] = [
   kind('held-by-a-fault', (host, generation, world) => {
     const fault = { delay: { percentage: { value: 100 }, fixedDelay: '0.2s' } };
     const destination = { host, subset: `s${generation}` };
-    return all(service(host, world), subsets(host, [`s${generation}`]), httpTo(host, world, [destination], { fault }));
+    return joinDocuments(
+      service(host, world),
+      subsets(host, [`s${generation}`]),
+      httpTo(host, world, [destination], { fault }),
+    );
   }),
 ];
 
@@ -141,14 +149,14 @@ const services: ChangeKind[] = [
     ...kind('host-replaced', (host, generation, world) => {
       const next = target('host', generation);
       const renamedService = service(next, world).replace(/name: host-\d+-backends-test/, 'name: host-backends');
-      return all(service(host, world), renamedService, httpTo(host, world, [{ host: next }]));
+      return joinDocuments(service(host, world), renamedService, httpTo(host, world, [{ host: next }]));
     }),
     targets: 'host',
   },
   {
     ...kind('service-entry-replaced', (host, generation, world) => {
       const next = target('entry', generation);
-      return all(service(host, world), service(next, world), httpTo(host, world, [{ host: next }]));
+      return joinDocuments(service(host, world), service(next, world), httpTo(host, world, [{ host: next }]));
     }),
     targets: 'entry',
   },
@@ -156,7 +164,7 @@ const services: ChangeKind[] = [
     ...kind('tls-changed', (host, generation, world) => {
       const tls = isOdd(generation) ? { mode: 'SIMPLE', insecureSkipVerify: true } : { mode: 'DISABLE' };
       const rule = destinationRule(host, { trafficPolicy: { tls } });
-      return all(service(host, world), rule, httpTo(host, world, [{ host }]));
+      return joinDocuments(service(host, world), rule, httpTo(host, world, [{ host }]));
     }),
     // An update in place: Envoy keeps the cluster until the new one is warm.
     isLossy: false,
@@ -166,7 +174,7 @@ const services: ChangeKind[] = [
       const entry = isOdd(generation)
         ? service(host, world, { spec: resolved }).replaceAll('address: 127.0.0.1', 'address: localhost')
         : service(host, world);
-      return all(entry, httpTo(host, world, [{ host }]));
+      return joinDocuments(entry, httpTo(host, world, [{ host }]));
     }),
     // An update in place: Envoy keeps the cluster until the new one is warm.
     isLossy: false,
@@ -176,7 +184,7 @@ const services: ChangeKind[] = [
 const connections: ChangeKind[] = [
   {
     ...kind('tcp-route', (host, generation, world) =>
-      all(
+      joinDocuments(
         service(host, world, { port: world.ports.tcp, protocol: 'TCP', spec: { addresses: ['240.0.0.9'] } }),
         subsets(host, [`s${generation}`]),
         routes(host, world, { tcp: [{ route: [{ destination: { host, subset: `s${generation}` } }] }] }),
@@ -186,7 +194,7 @@ const connections: ChangeKind[] = [
   },
   {
     ...kind('tls-route', (host, generation, world) =>
-      all(
+      joinDocuments(
         service(host, world, { port: world.ports.tls, protocol: 'TLS' }),
         subsets(host, [`s${generation}`]),
         routes(host, world, {
@@ -210,7 +218,7 @@ const gateways: ChangeKind[] = [
       const parentRefs = world.kubernetesGateways.map((gateway) => ({ name: gateway }));
       const rules = [{ backendRefs: [{ name, port: 80 }] }];
       const route = { parentRefs, hostnames: [host], rules };
-      return all(
+      return joinDocuments(
         kubernetesService(name, world.backend),
         object('gateway.networking.k8s.io/v1', 'HTTPRoute', 'shop', 'http-route', route),
       );
@@ -225,7 +233,7 @@ const gateways: ChangeKind[] = [
         provider: { name: next },
         rules: [{ to: [{ operation: { hosts: [host] } }] }],
       };
-      return all(
+      return joinDocuments(
         service(host, world),
         service(next, { ...world, backend: world.mirror }, { port: authorizationPort }).replace(
           'namespace: shop',
@@ -241,9 +249,9 @@ const gateways: ChangeKind[] = [
 
 /** A service, and routes to it at these Gateways, which have no other routes. */
 export function newService(host: string, gateways: readonly string[], world: World): string {
-  return all(
+  return joinDocuments(
     service(host, world),
-    virtualService(host, { gateways, http: [{ route: [{ destination: { host } }], ...once }] }),
+    virtualService(host, { gateways, http: [{ route: [{ destination: { host } }], ...withoutRetries }] }),
   );
 }
 
@@ -263,7 +271,7 @@ export const extensionProviders = authorizationServices.map((name) => ({
 export function kubernetesService(name: string, port: number, servicePort = 80): string {
   const ports = [{ name: 'http', port: servicePort, targetPort: port }];
   const labels = { 'kubernetes.io/service-name': name };
-  return all(
+  return joinDocuments(
     stringify({ apiVersion: 'v1', kind: 'Service', metadata: { name, namespace: 'shop' }, spec: { ports } }),
     stringify({
       apiVersion: 'discovery.k8s.io/v1',

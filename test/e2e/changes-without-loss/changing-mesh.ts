@@ -5,7 +5,7 @@ import { type LoadRun, startLoad } from '../../load/load-process.ts';
 import type { ClientPlan, LoadTarget } from '../../load/plan.ts';
 import type { ProxySettings } from '../features/harness/envoy.ts';
 import { FeatureMesh } from '../features/harness/feature-mesh.ts';
-import { all } from '../features/harness/gateway-objects.ts';
+import { joinDocuments } from '../features/harness/gateway-objects.ts';
 import { gateway, object } from '../features/harness/objects.ts';
 import { BackendsProcess } from './backends-process.ts';
 import { type ChangeKind, extensionProviders, hostOf, newService, type World } from './change-kinds.ts';
@@ -64,7 +64,7 @@ export class ChangingMesh {
   /** Inbound port of all sidecars; each listens on it at its own address. */
   readonly #inboundPort: number;
   readonly #clients: AdsTestClient[] = [];
-  readonly #simulated: SimulatedProxy[] = [];
+  readonly #simulatedProxies: SimulatedProxy[] = [];
   readonly #timers = new Set<NodeJS.Timeout>();
 
   private constructor(
@@ -88,7 +88,9 @@ export class ChangingMesh {
         .filter(({ type }) => type === 'gateway')
         .map(({ name, ports }) => ({ name, selector: { proxy: name }, port: ports.https })),
       sidecars: (hosts) =>
-        all(...proxies.filter(({ type }) => type === 'sidecar').map((proxy) => this.#sidecarOf(proxy, hosts))),
+        joinDocuments(
+          ...proxies.filter(({ type }) => type === 'sidecar').map((proxy) => this.#sidecarOf(proxy, hosts)),
+        ),
       kubernetesGateways: gateways.map((name) => `routes-${name}`),
       backend: backends.ports.get('main')!,
       mirror: backends.ports.get('mirror')!,
@@ -170,7 +172,7 @@ export class ChangingMesh {
     });
     const names = gateways.map((proxy) => `${name}-${proxy.name}`);
     const file = `${name}.yaml`;
-    this.#files[file] = all(...objects, newService(hosts[0]!, names, this.#world));
+    this.#files[file] = joinDocuments(...objects, newService(hosts[0]!, names, this.#world));
     this.mesh.write(file, this.#files[file]);
     return ports;
   }
@@ -259,13 +261,13 @@ export class ChangingMesh {
       const node = { id, cluster: 'simulated', metadata: { NAMESPACE: 'shop', LABELS: { app: 'simulated' } } };
       return new SimulatedProxy(client, node, [String(this.#world.ports.http)]);
     });
-    this.#simulated.push(...addedProxies);
+    this.#simulatedProxies.push(...addedProxies);
     return addedProxies;
   }
 
   async stop(): Promise<void> {
     for (const timer of this.#timers) clearTimeout(timer);
-    for (const proxy of this.#simulated) proxy.close();
+    for (const proxy of this.#simulatedProxies) proxy.close();
     for (const client of this.#clients) client.close();
     await this.mesh.stop();
     this.#backends.close();
@@ -297,7 +299,7 @@ export class ChangingMesh {
   }
 
   async #start(): Promise<void> {
-    this.#files['base.yaml'] = all(
+    this.#files['base.yaml'] = joinDocuments(
       ...this.#proxies.filter(({ type }) => type === 'gateway').map(gatewaysOf),
       ...(this.#kinds.some(({ definesSidecars }) => definesSidecars) ? [] : [this.#world.sidecars(['./*'])]),
     );
@@ -369,7 +371,7 @@ async function placeProxy(proxy: Proxy, index: number, ports: World['ports'], me
 
 function gatewaysOf({ name, ports }: PlacedProxy): string {
   const hosts = ['*.shop.test'];
-  return all(
+  return joinDocuments(
     gateway(name, { proxy: name }, [
       { port: ports.http, protocol: 'HTTP', hosts },
       { port: ports.tcp, protocol: 'TCP', hosts: ['*'] },

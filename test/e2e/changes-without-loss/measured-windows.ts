@@ -26,7 +26,7 @@ export class MeasuredWindows {
   readonly #sources: WindowSources;
   readonly #counts = new Map<string, { total: number; failed: number; reasons: Record<string, number> }>();
   #changes = 0;
-  #repeated = 0;
+  #discardedCount = 0;
 
   constructor(sources: WindowSources) {
     this.#sources = sources;
@@ -39,7 +39,7 @@ export class MeasuredWindows {
 
   /** Number of discarded windows. */
   get repeated(): number {
-    return this.#repeated;
+    return this.#discardedCount;
   }
 
   /** Requests in the windows that count, by name. */
@@ -54,9 +54,9 @@ export class MeasuredWindows {
    */
   async measure(changes: number, applyChanges: () => Promise<void>): Promise<void> {
     while (!(await this.#isMeasured(changes, applyChanges))) {
-      this.#repeated++;
-      if (this.#repeated > maxRepeated)
-        throw new Error(`${this.#repeated} windows were not measured: the control plane gets no processor`);
+      this.#discardedCount++;
+      if (this.#discardedCount > maxRepeated)
+        throw new Error(`${this.#discardedCount} windows were not measured: the control plane gets no processor`);
     }
   }
 

@@ -19,9 +19,9 @@ export class SimulatedProxy {
   readonly #routeNames: readonly string[];
   /** Whether a cluster needs an assignment, by its name. */
   #clusters = new Map<string, boolean>();
-  readonly #assigned = new Set<string>();
+  readonly #assignedClusters = new Set<string>();
   #isClosed = false;
-  #unacknowledged: DiscoveryResponse | undefined;
+  #pendingResponse: DiscoveryResponse | undefined;
 
   constructor(client: AdsTestClient, node: object, routeNames: readonly string[]) {
     this.#routeNames = routeNames;
@@ -45,7 +45,7 @@ export class SimulatedProxy {
         break;
       case typeUrls.EDS:
         for (const { value } of response.resources) {
-          this.#assigned.add(assignmentOf(value));
+          this.#assignedClusters.add(assignmentOf(value));
         }
         this.#acknowledge(response, this.#endpointNames());
         this.#acknowledgeClusters();
@@ -65,17 +65,18 @@ export class SimulatedProxy {
   #receiveClusters(response: DiscoveryResponse): void {
     const isFirst = this.#clusters.size === 0;
     this.#clusters = new Map(response.resources.map(({ value }) => clusterOf(value)));
-    for (const name of this.#assigned) if (!this.#clusters.has(name)) this.#assigned.delete(name);
-    this.#unacknowledged = response;
+    for (const name of this.#assignedClusters) if (!this.#clusters.has(name)) this.#assignedClusters.delete(name);
+    this.#pendingResponse = response;
     this.#stream.send({ typeUrl: typeUrls.EDS, resourceNames: this.#endpointNames() });
     this.#acknowledgeClusters();
     if (isFirst) this.#stream.send({ typeUrl: typeUrls.RDS, resourceNames: [...this.#routeNames] });
   }
 
   #acknowledgeClusters(): void {
-    if (this.#unacknowledged === undefined || this.#endpointNames().some((name) => !this.#assigned.has(name))) return;
-    this.#acknowledge(this.#unacknowledged, []);
-    this.#unacknowledged = undefined;
+    if (this.#pendingResponse === undefined || this.#endpointNames().some((name) => !this.#assignedClusters.has(name)))
+      return;
+    this.#acknowledge(this.#pendingResponse, []);
+    this.#pendingResponse = undefined;
   }
 
   #acknowledge({ typeUrl, versionInfo, nonce }: DiscoveryResponse, names: readonly string[]): void {
@@ -88,7 +89,7 @@ export class SimulatedProxy {
 
   #isUsable(name: string): boolean {
     const needsAssignment = this.#clusters.get(name);
-    return needsAssignment !== undefined && (!needsAssignment || this.#assigned.has(name));
+    return needsAssignment !== undefined && (!needsAssignment || this.#assignedClusters.has(name));
   }
 }
 

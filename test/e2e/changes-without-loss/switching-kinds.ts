@@ -1,5 +1,5 @@
 /** Kinds of changes that switch existing configuration: TLS modes, certificates, gateways, egress hosts of sidecars. */
-import { all, secret } from '../features/harness/gateway-objects.ts';
+import { joinDocuments, secret } from '../features/harness/gateway-objects.ts';
 import { destinationRule, gateway, object, serviceEntry, virtualService } from '../features/harness/objects.ts';
 import {
   type ChangeKind,
@@ -7,12 +7,12 @@ import {
   isOdd,
   kind,
   kubernetesService,
-  once,
   routes,
   service,
   subset,
   subsets,
   target,
+  withoutRetries,
 } from './change-kinds.ts';
 import { extensionRenamed } from './warming-kinds.ts';
 
@@ -20,7 +20,7 @@ const http: ChangeKind[] = [
   // Both weights refer to subsets that are renamed; one takes the previous name of the other.
   kind('subsets-renamed', (host, generation, world) => {
     const names = [`s${generation}`, `s${generation + 1}`];
-    return all(
+    return joinDocuments(
       service(host, world),
       subsets(host, names),
       httpTo(
@@ -33,21 +33,25 @@ const http: ChangeKind[] = [
   kind('retries', (host, generation, world) => {
     const name = `s${generation}`;
     const retries = { attempts: 2, retryOn: '5xx', perTryTimeout: '10s' };
-    return all(service(host, world), subsets(host, [name]), httpTo(host, world, [{ host, subset: name }], { retries }));
+    return joinDocuments(
+      service(host, world),
+      subsets(host, [name]),
+      httpTo(host, world, [{ host, subset: name }], { retries }),
+    );
   }),
   {
     ...kind('flapping-host', (host, generation, world) => {
       const other = 'flapping.backends.test';
       return isOdd(generation)
-        ? all(service(host, world), service(other, world), httpTo(host, world, [{ host: other }]))
-        : all(service(host, world), httpTo(host, world, [{ host }]));
+        ? joinDocuments(service(host, world), service(other, world), httpTo(host, world, [{ host: other }]))
+        : joinDocuments(service(host, world), httpTo(host, world, [{ host }]));
     }),
   },
   {
     ...kind('flapping-route', (host, generation, world) => {
       const other = target('flapped', generation);
       return isOdd(generation)
-        ? all(service(host, world), service(other, world), httpTo(host, world, [{ host: other }]))
+        ? joinDocuments(service(host, world), service(other, world), httpTo(host, world, [{ host: other }]))
         : service(host, world);
     }),
     // Without a VirtualService, gateways have no route.
@@ -58,7 +62,7 @@ const http: ChangeKind[] = [
       const other = 'reach.backends.test';
       const otherService = service(other, world).replace('namespace: shop', 'namespace: reach');
       const isWide = isOdd(generation);
-      return all(
+      return joinDocuments(
         service(host, world),
         otherService,
         httpTo(host, world, [{ host: isWide ? other : host }]),
@@ -80,7 +84,7 @@ const replacedKinds: ChangeKind[] = [
       const target = isOdd(generation)
         ? kubernetesService('replaced', backend, ports.http)
         : serviceEntry(replacedHost, { port: ports.http, backends });
-      return all(service(host, world), target, httpTo(host, world, [{ host: replacedHost }]));
+      return joinDocuments(service(host, world), target, httpTo(host, world, [{ host: replacedHost }]));
     }),
     // The cluster keeps its name.
     isLossy: false,
@@ -89,7 +93,7 @@ const replacedKinds: ChangeKind[] = [
     // The route still names the subset, so proxies keep its cluster.
     ...kind('rule-deleted', (host, generation, world) => {
       const rule = isOdd(generation) ? destinationRule(`other-${host}`, { subsets: [] }) : subsets(host, ['s']);
-      return all(service(host, world), rule, httpTo(host, world, [{ host, subset: 's' }]));
+      return joinDocuments(service(host, world), rule, httpTo(host, world, [{ host, subset: 's' }]));
     }),
     isLossy: false,
   },
@@ -106,14 +110,18 @@ const secured: ChangeKind[] = [
   {
     ...kind('tls-mode', (host, generation, world) => {
       const rule = destinationRule(host, { trafficPolicy: { tls: tlsModes[generation % tlsModes.length]! } });
-      return all(service(host, world), rule, httpTo(host, world, [{ host }]));
+      return joinDocuments(service(host, world), rule, httpTo(host, world, [{ host }]));
     }),
     isLossy: false,
   },
   kind('mutual-tls-subset', (host, generation, world) => {
     const name = `s${generation}`;
     const rule = { subsets: [{ ...subset(name), trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } }] };
-    return all(service(host, world), destinationRule(host, rule), httpTo(host, world, [{ host, subset: name }]));
+    return joinDocuments(
+      service(host, world),
+      destinationRule(host, rule),
+      httpTo(host, world, [{ host, subset: name }]),
+    );
   }),
   {
     ...kind('peer-authentication', (_host, generation) =>
@@ -128,7 +136,7 @@ const secured: ChangeKind[] = [
     ...kind('tcp-host-replaced', (host, generation, world) => {
       const other = target('tcp', generation);
       const tcpOptions = { port: world.ports.tcp, protocol: 'TCP' };
-      return all(
+      return joinDocuments(
         service(host, world, { ...tcpOptions, spec: { addresses: ['240.0.0.10'] } }),
         service(other, world, { ...tcpOptions, port: 9_100 }),
         routes(host, world, { tcp: [{ route: [{ destination: { host: other, port: { number: 9_100 } } }] }] }),
@@ -140,7 +148,7 @@ const secured: ChangeKind[] = [
   {
     ...kind('tls-host-replaced', (host, generation, world) => {
       const other = target('tls', generation);
-      return all(
+      return joinDocuments(
         service(host, world, { port: world.ports.tls, protocol: 'TLS' }),
         service(other, world, { port: 9_101, protocol: 'TLS' }),
         routes(host, world, {
@@ -164,11 +172,14 @@ const httpsGateway: ChangeKind = {
     );
     const names = world.https.map(({ name: of }) => name(of));
     const other = target('https', generation);
-    return all(
+    return joinDocuments(
       secret(credential, world.certificate),
       ...gateways,
       service(other, world),
-      virtualService(host, { gateways: names, http: [{ route: [{ destination: { host: other } }], ...once }] }),
+      virtualService(host, {
+        gateways: names,
+        http: [{ route: [{ destination: { host: other } }], ...withoutRetries }],
+      }),
     );
   }),
   traffic: 'https',

@@ -1,5 +1,5 @@
 /** Kinds of changes whose new clusters warm slowly (a late certificate, a slow health check), and an extension (ECDS). */
-import { all, secret } from '../features/harness/gateway-objects.ts';
+import { joinDocuments, secret } from '../features/harness/gateway-objects.ts';
 import { destinationRule, object } from '../features/harness/objects.ts';
 import { type ChangeKind, httpTo, kind, service, subset } from './change-kinds.ts';
 
@@ -17,11 +17,11 @@ const lateCertificate: ChangeKind = {
     const name = `s${generation}`;
     const tls = { mode: 'SIMPLE', credentialName: `late-${generation}` };
     const rule = destinationRule(host, { subsets: [{ ...subset(name), trafficPolicy: { tls } }] });
-    return all(service(host, world), rule, httpTo(host, world, [{ host, subset: name }]));
+    return joinDocuments(service(host, world), rule, httpTo(host, world, [{ host, subset: name }]));
   }),
   // A slow proxy still fetches certificates of earlier generations.
   late: (generation, { certificate, authority }) =>
-    all(
+    joinDocuments(
       ...Array.from({ length: Math.min(generation + 1, maxKeptGenerations) }, (_unused, index) =>
         secret(`late-${generation - index}`, certificate, { 'ca.crt': authority }),
       ),
@@ -41,7 +41,7 @@ const healthCheck: ChangeKind = kind('health-check', (host, generation, world) =
     http_health_check: { path: slowHealthPath },
   };
   const patch = { operation: 'MERGE', value: { health_checks: [check] } };
-  return all(
+  return joinDocuments(
     service(host, world),
     destinationRule(host, { subsets: [subset(name)] }),
     httpTo(host, world, [{ host, subset: name }]),

@@ -13,7 +13,7 @@ import {
   tlsRoute,
   to,
 } from './harness/gateway-api-objects.ts';
-import { all, frontAddress, secret } from './harness/gateway-objects.ts';
+import { frontAddress, joinDocuments, secret } from './harness/gateway-objects.ts';
 import { object } from './harness/objects.ts';
 
 let mesh: FeatureMesh;
@@ -33,7 +33,7 @@ beforeAll(async () => {
     env: { PILOT_SECRETS_ON_PLAINTEXT: 'true' },
   });
   [v1, v2] = [await mesh.http('v1'), await mesh.http('v2')];
-  services = all(serviceOf(v1), serviceOf(v2));
+  services = joinDocuments(serviceOf(v1), serviceOf(v2));
 });
 
 afterAll(() => mesh?.stop());
@@ -41,7 +41,7 @@ afterAll(() => mesh?.stop());
 /** A Gateway with one listener, its routes, and both Services. */
 async function serve(rules: readonly object[], listener: object = {}): Promise<number> {
   const port = await mesh.port();
-  await mesh.apply(all(services, kubernetesGateway([{ port, ...listener }]), httpRoute(rules)));
+  await mesh.apply(joinDocuments(services, kubernetesGateway([{ port, ...listener }]), httpRoute(rules)));
   return port;
 }
 
@@ -97,7 +97,7 @@ describe('matches of HTTPRoute rules', () => {
   test('select from all routes for the host', async () => {
     const port = await mesh.port();
     await mesh.apply(
-      all(
+      joinDocuments(
         services,
         kubernetesGateway([{ port, hostname: '*.test', allowedRoutes: { namespaces: { from: 'All' } } }]),
         httpRoute([{ backendRefs: [to('v1')] }], { name: 'a', hostnames: ['shop.test'] }),
@@ -174,7 +174,7 @@ describe('a rule of an HTTPRoute', () => {
     const port = await mesh.port();
     const toHttps = filters('RequestRedirect', 'requestRedirect', { scheme: 'https', statusCode: 301 });
     const hostnames = ['a.test', 'b.test'];
-    await mesh.apply(all(services, kubernetesGateway([{ port }]), httpRoute([toHttps], { hostnames })));
+    await mesh.apply(joinDocuments(services, kubernetesGateway([{ port }]), httpRoute([toHttps], { hostnames })));
     for (const host of ['a.test', `a.test:${port}`, 'b.test:80']) {
       const { status, headers } = await mesh.request('edge', { port, host, path: '/x?y=z' });
       expect(`${status} ${headers.location}`).toBe(`301 https://${host.split(':')[0]}/x?y=z`);
@@ -278,7 +278,7 @@ describe('a rule of an HTTPRoute', () => {
       rule('/backend', { backendRequest: '150ms' }),
       rule('/', {}),
     ];
-    await mesh.apply(all(serviceOf(slowBackend), kubernetesGateway([{ port }]), httpRoute(rules)));
+    await mesh.apply(joinDocuments(serviceOf(slowBackend), kubernetesGateway([{ port }]), httpRoute(rules)));
     const sendTo = (path: string) => mesh.request('edge', { port, host: 'shop.test', path });
     expect((await sendTo('/request')).status).toBe(504);
     expect((await sendTo('/backend')).status).toBe(504);
@@ -296,7 +296,7 @@ describe('a GRPCRoute', () => {
   test('matches calls by service and method, along with an HTTPRoute for the same host', async () => {
     const port = await mesh.port();
     await mesh.apply(
-      all(
+      joinDocuments(
         services,
         kubernetesGateway([{ port }]),
         httpRoute([{ backendRefs: [to('v1')] }]),
@@ -314,7 +314,9 @@ describe('a GRPCRoute', () => {
 
   test('responds UNAVAILABLE if the backend is missing', async () => {
     const port = await mesh.port();
-    await mesh.apply(all(services, kubernetesGateway([{ port }]), grpcRoute([{ backendRefs: [to('gone')] }])));
+    await mesh.apply(
+      joinDocuments(services, kubernetesGateway([{ port }]), grpcRoute([{ backendRefs: [to('gone')] }])),
+    );
     const { status, headers } = await call(port, '/a.B/C');
     expect([status, headers['grpc-status']]).toEqual([200, '14']);
   });
@@ -330,7 +332,7 @@ describe('Layer 4 routes', () => {
     const [one, two] = [await mesh.tcp('one'), await mesh.tcp('two')];
     const at = (index: number, name: string) => ({ name, parentRefs: [{ name: 'front', sectionName: `l${index}` }] });
     await mesh.apply(
-      all(
+      joinDocuments(
         serviceOf(one),
         serviceOf(two),
         kubernetesGateway([both, half, none].map((port) => ({ port, protocol: 'TCP' }))),
@@ -366,7 +368,7 @@ describe('Layer 4 routes', () => {
       tls: { cert: ownCertificate.certificate, key: ownCertificate.privateKey },
     });
     await mesh.apply(
-      all(
+      joinDocuments(
         services,
         serviceOf(encrypted),
         kubernetesGateway([
@@ -391,7 +393,7 @@ describe('Layer 4 routes', () => {
     const plainText = await mesh.tcp('plain');
     const tls = { certificateRefs: [{ name: 'ended' }] };
     await mesh.apply(
-      all(
+      joinDocuments(
         serviceOf(plainText),
         kubernetesGateway([{ port, protocol: 'TLS', hostname: 'b.test', tls }]),
         tcpRoute([{ backendRefs: [to('plain')] }]),
@@ -413,7 +415,7 @@ describe('Layer 4 routes', () => {
       tls: { cert: ownCertificate.certificate, key: ownCertificate.privateKey },
     });
     await mesh.apply(
-      all(
+      joinDocuments(
         ...[one, two, encrypted].map((backend) => serviceOf(backend)),
         kubernetesGateway([
           { port, protocol: 'TLS', hostname: '*.b.test', tls: { certificateRefs: [{ name: 'ended' }] } },
@@ -436,10 +438,10 @@ describe('Layer 4 routes', () => {
   test('a TCPRoute with a Service as parent applies to clients of the Service in the mesh', async () => {
     const port = await mesh.port();
     const [cart, other] = [await mesh.tcp('cart'), await mesh.tcp('other')];
-    const objects = all(serviceOf(cart, { port }), serviceOf(other));
+    const objects = joinDocuments(serviceOf(cart, { port }), serviceOf(other));
     const parentRefs = [{ group: '', kind: 'Service', name: 'cart', namespace: 'shop' }];
     const backendFor = async (): Promise<string> => (await mesh.connect('web', { port })).text.trim();
-    await mesh.apply(all(objects, tcpRoute([{ backendRefs: [to('other')] }], { parentRefs })));
+    await mesh.apply(joinDocuments(objects, tcpRoute([{ backendRefs: [to('other')] }], { parentRefs })));
     expect(await backendFor()).toBe('other');
     await mesh.apply(objects);
     expect(await backendFor()).toBe('cart');
@@ -453,7 +455,7 @@ describe('a Gateway', () => {
     const secured = await mesh.http('secured', {
       tls: { cert: ownCertificate.certificate, key: ownCertificate.privateKey },
     });
-    const objects = all(
+    const objects = joinDocuments(
       serviceOf(secured),
       kubernetesGateway([{ port }]),
       httpRoute([{ backendRefs: [to('secured')] }]),
@@ -469,7 +471,7 @@ describe('a Gateway', () => {
         validation: { hostname, caCertificateRefs: [{ group: '', kind: 'ConfigMap', name: 'ca' }] },
       });
     const status = async (...extraObjects: string[]): Promise<number> => {
-      await mesh.apply(all(objects, ...extraObjects));
+      await mesh.apply(joinDocuments(objects, ...extraObjects));
       return (await mesh.request('edge', { port, host: 'shop.test' })).status;
     };
     const ca = authorities(mesh.authority.certificate);
@@ -482,7 +484,7 @@ describe('a Gateway', () => {
 
   test('responds with 503 for a Service whose BackendTLSPolicy is invalid', async () => {
     const port = await mesh.port();
-    const objects = all(services, kubernetesGateway([{ port }]), httpRoute([{ backendRefs: [to('v1')] }]));
+    const objects = joinDocuments(services, kubernetesGateway([{ port }]), httpRoute([{ backendRefs: [to('v1')] }]));
     const policy = object('gateway.networking.k8s.io/v1', 'BackendTLSPolicy', 'shop', 'v1', {
       targetRefs: [{ group: '', kind: 'Service', name: 'v1' }],
       validation: { hostname: 'web.test', wellKnownCACertificates: 'System', crl: 'list' },
@@ -498,7 +500,7 @@ describe('a Gateway', () => {
     const port = await mesh.port();
     const certificate = mesh.authority.issue(['a.test']);
     const tls = { certificateRefs: [{ name: 'web', namespace: 'certs' }] };
-    const objects = all(
+    const objects = joinDocuments(
       services,
       kubernetesGateway([{ port, protocol: 'HTTPS', tls }]),
       httpRoute([{ backendRefs: [to('v1')] }]),
@@ -521,7 +523,7 @@ describe('a Gateway', () => {
       tls: { certificateRefs: [{ name }] },
     });
     await mesh.apply(
-      all(
+      joinDocuments(
         services,
         kubernetesGateway([https('a.test', 'cert-a'), https('*.b.test', 'cert-b')]),
         httpRoute([{ backendRefs: [to('v1')] }], { hostnames: ['a.test'] }),
@@ -547,11 +549,11 @@ describe('a Gateway', () => {
     const cert = secret('cert', mesh.authority.issue(['*.b.test']));
     const sendTo = (host: string) =>
       mesh.request('edge', { port, host, tls: { servername: host, ca: mesh.authority.certificate } });
-    await mesh.apply(all(services, kubernetesGateway([https('*.b.test')]), route, cert));
+    await mesh.apply(joinDocuments(services, kubernetesGateway([https('*.b.test')]), route, cert));
     expect((await sendTo('a.b.test')).seen.backend).toBe('v1');
     // Requires client certificates in an unsupported way.
     const unsupported = https('a.b.test', { frontendValidation: { caCertificateRefs: [] } });
-    await mesh.apply(all(services, kubernetesGateway([https('*.b.test'), unsupported]), route, cert));
+    await mesh.apply(joinDocuments(services, kubernetesGateway([https('*.b.test'), unsupported]), route, cert));
     expect((await sendTo('x.b.test')).seen.backend).toBe('v1');
     await expect(sendTo('a.b.test')).rejects.toThrow();
   });
@@ -569,7 +571,7 @@ describe('a Gateway', () => {
     });
     const apply = (labels: object): Promise<void> =>
       mesh.apply(
-        all(
+        joinDocuments(
           serviceOf(otherBackend, { namespace: 'stage' }),
           JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'stage', labels } }),
           kubernetesGateway([
@@ -593,8 +595,8 @@ describe('a Gateway', () => {
 
   test('is served by workloads of its own namespace, or by the Service that it names', async () => {
     const [port, target] = [await mesh.port(), await mesh.port()];
-    const routes = all(services, httpRoute([{ backendRefs: [to('v1')] }]));
-    await mesh.apply(all(routes, kubernetesGateway([{ port }])));
+    const routes = joinDocuments(services, httpRoute([{ backendRefs: [to('v1')] }]));
+    await mesh.apply(joinDocuments(routes, kubernetesGateway([{ port }])));
     expect((await mesh.request('edge', { port, host: 'shop.test' })).status).toBe(200);
     const listening = async (proxy: string): Promise<boolean> =>
       (await mesh.envoy(proxy).admin('/listeners')).includes(`:${port}`);
@@ -603,19 +605,19 @@ describe('a Gateway', () => {
       false,
       false,
     ]);
-    const service = all(
+    const service = joinDocuments(
       `{apiVersion: v1, kind: Service, metadata: {name: entry, namespace: shop}, spec: {ports: [{name: http, port: 80, targetPort: ${target}}]}}`,
       `{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: entry-1, namespace: shop, labels: {kubernetes.io/service-name: entry}}, addressType: IPv4, ports: [{name: http, port: ${target}}], endpoints: [{addresses: [${frontAddress}]}]}`,
     );
     const addresses = [{ type: 'Hostname', value: 'entry' }];
-    await mesh.apply(all(routes, service, kubernetesGateway([{ port: 80 }], { addresses })));
+    await mesh.apply(joinDocuments(routes, service, kubernetesGateway([{ port: 80 }], { addresses })));
     expect((await mesh.request('addressed', { port: target, host: 'shop.test' })).seen.backend).toBe('v1');
   });
 
   test('serves the host of a listener only on that listener', async () => {
     const port = await mesh.port();
     await mesh.apply(
-      all(
+      joinDocuments(
         services,
         kubernetesGateway([{ port }, { port, hostname: '*.a.test' }, { port, hostname: 'one.a.test' }]),
         httpRoute([{ backendRefs: [to('v1')] }], { parentRefs: [{ name: 'front', sectionName: 'l0' }] }),
@@ -639,14 +641,14 @@ describe('a Gateway', () => {
     const sendTo = () => mesh.request('edge', { port, host: 'shop.test' });
     expect((await sendTo()).seen.backend).toBe('v1');
     const gateway = kubernetesGateway([{ port }]);
-    await mesh.apply(all(services, gateway, httpRoute([{ backendRefs: [to('v2')] }])));
+    await mesh.apply(joinDocuments(services, gateway, httpRoute([{ backendRefs: [to('v2')] }])));
     expect((await sendTo()).seen.backend).toBe('v2');
     // Deletes the Service and creates it again.
-    await mesh.apply(all(serviceOf(v1!), gateway, httpRoute([{ backendRefs: [to('v2')] }])));
+    await mesh.apply(joinDocuments(serviceOf(v1!), gateway, httpRoute([{ backendRefs: [to('v2')] }])));
     expect((await sendTo()).status).toBe(500);
-    await mesh.apply(all(services, gateway, httpRoute([{ backendRefs: [to('v2')] }])));
+    await mesh.apply(joinDocuments(services, gateway, httpRoute([{ backendRefs: [to('v2')] }])));
     expect((await sendTo()).seen.backend).toBe('v2');
-    await mesh.apply(all(services, gateway));
+    await mesh.apply(joinDocuments(services, gateway));
     expect((await sendTo()).status).toBe(404);
     expect(await mesh.envoy('edge').stat('listener_manager.listener_modified')).toBe(listeners);
   });
@@ -662,19 +664,21 @@ describe('an HTTPRoute with a Service as parent', () => {
       { matches: [{ path: { value: '/gone' } }], backendRefs: [to('gone')] },
       { backendRefs: [{ name: 'cart', port }] },
     ];
-    await mesh.apply(all(services, serviceOf(cart, { port }), httpRoute(rules, { parentRefs: serviceParents })));
+    await mesh.apply(
+      joinDocuments(services, serviceOf(cart, { port }), httpRoute(rules, { parentRefs: serviceParents })),
+    );
     const sendTo = (path: string) => mesh.request('web', { port, host: 'cart.shop', path });
     expect((await sendTo('/')).seen.backend).toBe('cart');
     expect((await sendTo('/new')).seen.backend).toBe('v2');
     expect((await sendTo('/gone')).status).toBe(500);
-    await mesh.apply(all(services, serviceOf(cart, { port })));
+    await mesh.apply(joinDocuments(services, serviceOf(cart, { port })));
     expect((await sendTo('/new')).seen.backend).toBe('cart');
   });
 
   test('sends to a Service of another namespace even without a ReferenceGrant', async () => {
     const [port, cart] = [await mesh.port(), await mesh.http('cart')];
     const route = httpRoute([{ backendRefs: [to('v2', { namespace: 'stage' })] }], { parentRefs: serviceParents });
-    await mesh.apply(all(serviceOf(cart, { port }), serviceOf(v2!, { namespace: 'stage' }), route));
+    await mesh.apply(joinDocuments(serviceOf(cart, { port }), serviceOf(v2!, { namespace: 'stage' }), route));
     expect((await mesh.request('web', { port, host: 'cart.shop' })).seen.backend).toBe('v2');
   });
 
@@ -685,10 +689,10 @@ describe('an HTTPRoute with a Service as parent', () => {
       namespace: 'stage',
       parentRefs: serviceParents,
     });
-    await mesh.apply(all(services, serviceOf(cart, { port }), stageRoute));
+    await mesh.apply(joinDocuments(services, serviceOf(cart, { port }), stageRoute));
     expect((await mesh.request('web', { port, host: 'cart.shop' })).seen.backend).toBe('cart');
     await mesh.apply(
-      all(
+      joinDocuments(
         services,
         serviceOf(cart, { port }),
         httpRoute([{ backendRefs: [to('v1')] }], { parentRefs: serviceParents }),

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { FeatureMesh } from './harness/feature-mesh.ts';
 import { httpRoute, kubernetesGateway, serviceOf, to } from './harness/gateway-api-objects.ts';
-import { all, routed, secret } from './harness/gateway-objects.ts';
+import { joinDocuments, routedHost, secret } from './harness/gateway-objects.ts';
 import { gateway } from './harness/objects.ts';
 import type { ClientTls } from './harness/requests.ts';
 
@@ -50,11 +50,11 @@ describe('a wildcard server along with a server of one of its hosts with stricte
       { port, protocol: 'HTTPS', hosts: [host], tls: { credentialName: 'web', ...tls } },
     ];
     await mesh.apply(
-      all(
+      joinDocuments(
         gateway('wide', { istio: 'edge' }, server('*.x.test', { mode: 'SIMPLE' })),
         gateway('narrow', { istio: 'edge' }, server('a.x.test', required)),
-        routed('*.x.test', web, ['wide', 'narrow']),
-        routed('a.x.test', vault, ['wide', 'narrow']),
+        routedHost('*.x.test', web, ['wide', 'narrow']),
+        routedHost('a.x.test', vault, ['wide', 'narrow']),
         issueSecret(),
       ),
     );
@@ -75,7 +75,7 @@ describe('a wildcard server along with a server of one of its hosts with stricte
       tls: { certificateRefs: [{ name: 'web' }], options },
     });
     await mesh.apply(
-      all(
+      joinDocuments(
         kubernetesGateway([
           listener({}, {}),
           listener({ hostname: 'a.x.test' }, { 'gateway.istio.io/tls-terminate-mode': 'MUTUAL' }),
@@ -101,10 +101,10 @@ describe('two TLS servers of one namespace for the same host', () => {
       { port, protocol: 'HTTPS', hosts, tls: { mode: 'SIMPLE', credentialName: 'web', ...tls } },
     ];
     await mesh.apply(
-      all(
+      joinDocuments(
         gateway('g1', { istio: 'edge' }, server(['a.x.test'], olderTls)),
         gateway('g2', { istio: 'edge' }, server(['a.x.test', 'b.x.test'], younger)),
-        routed('*.x.test', web, ['g1', 'g2']),
+        routedHost('*.x.test', web, ['g1', 'g2']),
         issueSecret(),
       ),
     );

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
 import { createAuthority } from '../../certs/authority.ts';
 import { FeatureMesh } from './harness/feature-mesh.ts';
-import { all, frontAddress, requestText, routed, secret, serial } from './harness/gateway-objects.ts';
+import { frontAddress, joinDocuments, requestText, routedHost, secret, serial } from './harness/gateway-objects.ts';
 import { gateway, object, serviceEntry, virtualService } from './harness/objects.ts';
 import { openConnection } from './harness/requests.ts';
 
@@ -38,9 +38,9 @@ describe('TLS termination at the gateway', () => {
     async (proxy) => {
       const [port, backend] = [await mesh.port(), await mesh.http('web')];
       const [first, second] = [mesh.authority.issue(['web.test']), mesh.authority.issue(['web.test'])];
-      const objects = all(
+      const objects = joinDocuments(
         one(proxy, port, { mode: 'SIMPLE', credentialName: 'web' }),
-        routed('web.test', backend, ['front']),
+        routedHost('web.test', backend, ['front']),
       );
       const tls = { servername: 'web.test', ca: mesh.authority.certificate };
       await mesh.apply({ 'objects.yaml': objects, 'secret.yaml': secret('web', first) });
@@ -58,9 +58,9 @@ describe('TLS termination at the gateway', () => {
   test('keeps its certificate if the Secret becomes invalid', async () => {
     const [port, backend] = [await mesh.port(), await mesh.http('web')];
     const [matchingCertificate, other] = [mesh.authority.issue(['web.test']), mesh.authority.issue(['other.test'])];
-    const objects = all(
+    const objects = joinDocuments(
       one('edge', port, { mode: 'SIMPLE', credentialName: 'web' }),
-      routed('web.test', backend, ['front']),
+      routedHost('web.test', backend, ['front']),
     );
     await mesh.apply({ 'objects.yaml': objects, 'secret.yaml': secret('web', matchingCertificate) });
     await mesh.apply({
@@ -78,9 +78,9 @@ describe('TLS termination at the gateway', () => {
     const [port, backend] = [await mesh.port(), await mesh.http('web')];
     const roots = { 'ca.crt': mesh.authority.certificate };
     await mesh.apply(
-      all(
+      joinDocuments(
         one('edge', port, { mode, credentialName: 'web' }),
-        routed('web.test', backend, ['front']),
+        routedHost('web.test', backend, ['front']),
         secret('web', mesh.authority.issue(['web.test']), roots),
       ),
     );
@@ -108,7 +108,9 @@ describe('TLS termination at the gateway', () => {
       privateKey: mesh.file(`${proxy}.key`, ownCertificate.privateKey),
       caCertificates: mesh.file(`${proxy}.ca`, mesh.authority.certificate),
     };
-    await mesh.apply(all(one(proxy, port, { mode: 'MUTUAL', ...files }), routed('web.test', backend, ['front'])));
+    await mesh.apply(
+      joinDocuments(one(proxy, port, { mode: 'MUTUAL', ...files }), routedHost('web.test', backend, ['front'])),
+    );
     const { certificate, privateKey } = mesh.authority.issue(['client.test']);
     const tls = { servername: 'web.test', ca: mesh.authority.certificate };
     const clientTls = { ...tls, cert: certificate, key: privateKey };
@@ -120,12 +122,12 @@ describe('TLS termination at the gateway', () => {
     const [port, a, b] = [await mesh.port(), await mesh.http('a'), await mesh.http('b')];
     const [certificateA, certificateB] = [mesh.authority.issue(['a.test']), mesh.authority.issue(['*.b.test'])];
     await mesh.apply(
-      all(
+      joinDocuments(
         gateway('front', { istio: 'edge' }, [
           { port, protocol: 'HTTPS', hosts: ['a.test'], tls: { mode: 'SIMPLE', credentialName: 'a' } },
           { port, protocol: 'HTTPS', hosts: ['*.b.test'], tls: { mode: 'SIMPLE', credentialName: 'b' } },
         ]),
-        ...[routed('a.test', a, ['front']), routed('*.b.test', b, ['front'])],
+        ...[routedHost('a.test', a, ['front']), routedHost('*.b.test', b, ['front'])],
         ...[secret('a', certificateA), secret('b', certificateB)],
       ),
     );
@@ -144,9 +146,9 @@ describe('TLS termination at the gateway', () => {
     const server = (name: string): { port: number; protocol: string; hosts: string[]; tls: object } => {
       return { port, protocol: 'HTTPS', hosts: [`${name}.test`], tls: { mode: 'SIMPLE', credentialName: name } };
     };
-    const objects = all(
+    const objects = joinDocuments(
       gateway('front', { istio: 'edge' }, [server('present'), server('late')]),
-      ...[routed('present.test', a, ['front']), routed('late.test', b, ['front'])],
+      ...[routedHost('present.test', a, ['front']), routedHost('late.test', b, ['front'])],
       secret('present', mesh.authority.issue(['present.test'])),
     );
     const requestHost = (host: string) => mesh.request('edge', { port, host, tls: { servername: host } });
@@ -154,7 +156,7 @@ describe('TLS termination at the gateway', () => {
     await mesh.apply(objects);
     expect((await requestHost('present.test')).seen.backend).toBe('a');
     await expect(requestHost('late.test')).rejects.toThrow();
-    await mesh.apply(all(objects, secret('late', mesh.authority.issue(['late.test']))));
+    await mesh.apply(joinDocuments(objects, secret('late', mesh.authority.issue(['late.test']))));
     expect((await requestHost('late.test')).seen.backend).toBe('b');
   });
 
@@ -162,7 +164,7 @@ describe('TLS termination at the gateway', () => {
     const [port, backend] = [await mesh.port(), await mesh.tcp('bytes')];
     const ownCertificate = mesh.authority.issue(['bytes.test']);
     await mesh.apply(
-      all(
+      joinDocuments(
         gateway('front', { istio: 'edge' }, [
           { port, protocol: 'TLS', hosts: ['bytes.test'], tls: { mode: 'SIMPLE', credentialName: 'bytes' } },
         ]),
@@ -185,7 +187,9 @@ describe('TLS termination at the gateway', () => {
 
   test('accepts only workloads of the mesh’s trust domain in ISTIO_MUTUAL mode', async () => {
     const [port, backend] = [await mesh.port(), await mesh.http('web')];
-    await mesh.apply(all(one('inner', port, { mode: 'ISTIO_MUTUAL' }), routed('web.test', backend, ['front'])));
+    await mesh.apply(
+      joinDocuments(one('inner', port, { mode: 'ISTIO_MUTUAL' }), routedHost('web.test', backend, ['front'])),
+    );
     const of = (identity: string): object => {
       const { certificate, privateKey } = mesh.authority.issue([identity]);
       return { servername: 'web.test', cert: certificate, key: privateKey };
@@ -215,7 +219,7 @@ describe('TLS termination at the gateway', () => {
     });
     const ownCertificate = mesh.authority.issue(['web.test']);
     await mesh.apply(
-      all(
+      joinDocuments(
         ingress,
         serviceEntry('web.shop.svc.cluster.local', { port: backend.port, backends: [backend] }),
         object('networking.istio.io/v1', 'ServiceEntry', 'shop', 'front', {

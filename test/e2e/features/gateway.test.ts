@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { HttpBackend } from './harness/backends.ts';
 import { FeatureMesh } from './harness/feature-mesh.ts';
-import { all, frontAddress, requestText, routed, secret, serial } from './harness/gateway-objects.ts';
+import { frontAddress, joinDocuments, requestText, routedHost, secret, serial } from './harness/gateway-objects.ts';
 import { gateway, object, serviceEntry, virtualService } from './harness/objects.ts';
 
 let mesh: FeatureMesh;
@@ -26,7 +26,7 @@ describe('TLS passthrough at the gateway', () => {
     const [a, b] = [await mesh.http('a', { tls: tls[0]! }), await mesh.http('b', { tls: tls[1]! })];
     const port = await mesh.port();
     const passed = (name: string, backend: HttpBackend): string =>
-      all(
+      joinDocuments(
         serviceEntry(`${name}.backends.test`, { port: backend.port, protocol: 'TLS', backends: [backend] }),
         virtualService(`${name}.test`, {
           gateways: ['front'],
@@ -36,7 +36,7 @@ describe('TLS passthrough at the gateway', () => {
         }),
       );
     await mesh.apply(
-      all(
+      joinDocuments(
         gateway('front', { istio: 'edge' }, [
           { port, protocol: 'TLS', hosts: ['a.test', 'b.test'], tls: { mode: 'PASSTHROUGH' } },
         ]),
@@ -60,7 +60,7 @@ describe('TLS passthrough at the gateway', () => {
     const port = await mesh.port();
     const labels = { 'security.istio.io/tlsMode': 'istio' };
     await mesh.apply(
-      all(
+      joinDocuments(
         gateway('front', { istio: 'edge' }, [
           { port, protocol: 'TLS', hosts: ['*.backends.test'], tls: { mode: 'AUTO_PASSTHROUGH' } },
         ]),
@@ -82,7 +82,7 @@ describe('TLS passthrough at the gateway', () => {
 test('a gateway routes plain TCP to the destination of the VirtualService', async () => {
   const [port, backend] = [await mesh.port(), await mesh.tcp('bytes')];
   await mesh.apply(
-    all(
+    joinDocuments(
       gateway('front', { istio: 'edge' }, [{ port, protocol: 'TCP', hosts: ['*'] }]),
       serviceEntry('bytes.backends.test', { port: backend.port, protocol: 'TCP', backends: [backend] }),
       virtualService('bytes.test', {
@@ -98,7 +98,7 @@ test('a gateway routes plain TCP to the destination of the VirtualService', asyn
 test('a gateway redirects plain HTTP to HTTPS if its server specifies this, and serves HTTPS', async () => {
   const [{ http, https }, backend] = [await mesh.ports('http', 'https'), await mesh.http('web')];
   await mesh.apply(
-    all(
+    joinDocuments(
       gateway('front', { istio: 'edge' }, [
         { port: http, protocol: 'HTTP', hosts: ['web.test'], tls: { httpsRedirect: true } },
         {
@@ -108,7 +108,7 @@ test('a gateway redirects plain HTTP to HTTPS if its server specifies this, and 
           tls: { mode: 'SIMPLE', credentialName: 'web', httpsRedirect: true },
         },
       ]),
-      routed('web.test', backend, ['front']),
+      routedHost('web.test', backend, ['front']),
       secret('web', mesh.authority.issue(['web.test'])),
     ),
   );
@@ -126,10 +126,10 @@ test('a gateway listens on the target ports of its Service', async () => {
     servers: [{ port: { number: service, name: 'http', protocol: 'HTTP' }, hosts: ['web.test'] }],
   }).replace('metadata:', 'metadata:\n  annotations: { internal.istio.io/gateway-service: front.test }');
   await mesh.apply(
-    all(
+    joinDocuments(
       namedGateway,
       serviceEntry('front.test', { port: service, backends: [{ address: frontAddress, port: pod }] }),
-      routed('web.test', backend, ['front']),
+      routedHost('web.test', backend, ['front']),
     ),
   );
   expect((await mesh.request('front', { port: pod, host: 'web.test' })).seen.backend).toBe('web');

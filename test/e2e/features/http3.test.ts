@@ -6,7 +6,7 @@ import { envoyBinary } from '../../fixtures/real-envoy.ts';
 import { eventually } from '../../harness/eventually.ts';
 import { Program } from '../../harness/program.ts';
 import { FeatureMesh } from './harness/feature-mesh.ts';
-import { all, frontAddress, routed, secret } from './harness/gateway-objects.ts';
+import { frontAddress, joinDocuments, routedHost, secret } from './harness/gateway-objects.ts';
 import { gateway } from './harness/objects.ts';
 import { sendRequest } from './harness/requests.ts';
 
@@ -172,13 +172,13 @@ function bootstrap(kind: Client, host: string, gatewayPort: number, port: number
 test('a gateway serves HTTP/3 to clients that require it and to clients that read alt-svc', async () => {
   const [port, web] = [await mesh.port(), await mesh.http('web')];
   await mesh.apply(
-    all(
+    joinDocuments(
       service(port),
       gateway('door', { istio: 'ingressgateway' }, [
         { port, protocol: 'HTTPS', hosts: ['*.test'], tls: { mode: 'SIMPLE', credentialName: 'web' } },
       ]),
       secret('web', mesh.authority.issue(['web.test'])),
-      routed('web.test', web, ['door']),
+      routedHost('web.test', web, ['door']),
     ),
   );
   const knowing = await Http3Client.start('http3', 'web.test', port);
@@ -200,7 +200,7 @@ test('a gateway serves HTTP/3 to clients that require it and to clients that rea
 test('a host whose server requires client certificates is not served over QUIC, even by a server with a wider name', async () => {
   const [port, web] = [await mesh.port(), await mesh.http('web')];
   await mesh.apply(
-    all(
+    joinDocuments(
       service(port),
       gateway('door', { istio: 'ingressgateway' }, [
         { port, protocol: 'HTTPS', hosts: ['strict.test'], tls: { mode: 'MUTUAL', credentialName: 'strict' } },
@@ -208,7 +208,7 @@ test('a host whose server requires client certificates is not served over QUIC, 
       ]),
       secret('strict', mesh.authority.issue(['strict.test']), { 'ca.crt': mesh.authority.certificate }),
       secret('web', mesh.authority.issue(['web.test', 'strict.test'])),
-      routed('strict.test', web, ['door']),
+      routedHost('strict.test', web, ['door']),
     ),
   );
   const client = await Http3Client.start('http3', 'strict.test', port);

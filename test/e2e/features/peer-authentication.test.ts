@@ -28,7 +28,7 @@ beforeAll(async () => {
 
 afterAll(() => mesh?.stop());
 
-interface Place {
+interface PortPair {
   /** Port of the service, on which `web` accepts connections for it. */
   readonly out: number;
   /** Port of the application's sidecar. */
@@ -47,7 +47,7 @@ const all = (...documents: string[]): string => documents.join('\n---\n');
 /** A service of one workload, whose sidecar forwards connections to the application. */
 function applicationObjects(
   backend: HttpBackend | TcpBackend,
-  { out, sidecarPort }: Place,
+  { out, sidecarPort }: PortPair,
   options: GivenOptions = {},
 ): string {
   const { protocol = 'HTTP', app = 'cart', tls } = options;
@@ -87,7 +87,7 @@ function peerAuthentication(spec: object, { name = 'all', app = '' } = {}): stri
 const mode = (name: string): string => peerAuthentication({ mtls: { mode: name } });
 
 /** The client identity that the application received. */
-async function identityThroughWeb({ out }: Place): Promise<string | undefined> {
+async function identityThroughWeb({ out }: PortPair): Promise<string | undefined> {
   const { seen } = await mesh.request('web', { port: out, host });
   return /URI=([^;,]*)/.exec(seen.headers['x-forwarded-client-cert'] ?? '')?.[1];
 }

@@ -6,7 +6,7 @@ import { createAuthority } from '../../certs/authority.ts';
 import { issuer, issuersKeys, type RestrictedRequest, type RestrictionRow, table } from '../../restrictions/table.ts';
 import type { HttpBackend } from './harness/backends.ts';
 import { FeatureMesh } from './harness/feature-mesh.ts';
-import { all, routed, secret } from './harness/gateway-objects.ts';
+import { joinDocuments, routedHost, secret } from './harness/gateway-objects.ts';
 import { gateway, object, virtualService } from './harness/objects.ts';
 import { bearer, TokenIssuer } from './harness/tokens.ts';
 
@@ -46,8 +46,8 @@ function commonObjects(): string {
     bind: '127.0.0.1',
     defaultEndpoint: `127.0.0.1:${backend.port}`,
   };
-  return all(
-    routed('shop.test', backend, ['front']),
+  return joinDocuments(
+    routedHost('shop.test', backend, ['front']),
     virtualService('*', {
       ...{ hosts: ['*.shop.test'], gateways: ['front'] },
       http: [{ route: [{ destination: { host: 'cart.backends.test' } }] }],
@@ -82,7 +82,9 @@ const acceptedRows = table.flatMap((row) => ('refused' in row.outcome ? [] : [{ 
 
 test.each(acceptedRows)('Envoy applies $kind $field: $written', async ({ kind, spec, outcome }) => {
   const specText = JSON.stringify(spec).replaceAll(JSON.stringify(issuersKeys), JSON.stringify(issuing.keySet));
-  await mesh.apply(all(commonObjects(), object('security.istio.io/v1', kind, 'shop', 'odd', JSON.parse(specText))));
+  await mesh.apply(
+    joinDocuments(commonObjects(), object('security.istio.io/v1', kind, 'shop', 'odd', JSON.parse(specText))),
+  );
   for (const requested of outcome.lets) expect([requested, await isLetIn(kind, requested)]).toEqual([requested, true]);
   for (const requested of outcome.keepsOut)
     expect([requested, await isLetIn(kind, requested)]).toEqual([requested, false]);
@@ -93,7 +95,8 @@ describe('a restriction that is rejected when it is first read', () => {
   const selector = { matchLabels: { istio: 'edge' } };
   const oddPolicy = (kind: RestrictionRow['kind'], name: string, spec: object): string =>
     object('security.istio.io/v1', kind, 'shop', name, spec as never);
-  const refusedFor = async (text: string): Promise<void> => mesh.apply(all(commonObjects(), text), { invalid: true });
+  const refusedFor = async (text: string): Promise<void> =>
+    mesh.apply(joinDocuments(commonObjects(), text), { invalid: true });
   const closures = async (): Promise<string> => mesh.page('/debug/push_status');
 
   test('denies every request until it is repaired or removed, if it is an AuthorizationPolicy', async () => {
@@ -105,7 +108,7 @@ describe('a restriction that is rejected when it is first read', () => {
     expect(await isLetIn('PeerAuthentication', {})).toBe(true);
     expect(await closures()).toContain('every request to the workloads of namespace shop with istio=edge is denied');
     expect(await mesh.page('/metrics')).toMatch(/^pilot_refused_restrictions 1$/m);
-    await mesh.apply(all(commonObjects(), policy({})));
+    await mesh.apply(joinDocuments(commonObjects(), policy({})));
     expect(await isLetIn('AuthorizationPolicy', {})).toBe(true);
     expect(await closures()).not.toContain('is denied');
     // The policy now has a previous valid version, which applies.
@@ -129,7 +132,7 @@ describe('a restriction that is rejected when it is first read', () => {
     await refusedFor(jwt({ jwks: issuing.keySet, fromHeaders: [{ name: 'x-token' }, { name: 'no header' }] }));
     expect(await isLetIn('RequestAuthentication', { headers: { 'x-token': issuing.token({}) } })).toBe(false);
     expect(await isLetIn('RequestAuthentication', { token: {} })).toBe(false);
-    await mesh.apply(all(commonObjects(), jwt({ jwks: issuing.keySet })));
+    await mesh.apply(joinDocuments(commonObjects(), jwt({ jwks: issuing.keySet })));
     expect(await isLetIn('RequestAuthentication', { token: {} })).toBe(true);
   });
 
@@ -138,7 +141,7 @@ describe('a restriction that is rejected when it is first read', () => {
       oddPolicy('PeerAuthentication', 'first', { selector: { matchLabels: { app: 'cart' } }, mtls: { mode } });
     await refusedFor(peers('permissive'));
     expect(await isLetIn('PeerAuthentication', {})).toBe(false);
-    await mesh.apply(all(commonObjects(), peers('PERMISSIVE')));
+    await mesh.apply(joinDocuments(commonObjects(), peers('PERMISSIVE')));
     expect(await isLetIn('PeerAuthentication', {})).toBe(true);
   });
 
@@ -202,9 +205,9 @@ describe('a client with a self-signed certificate', () => {
 
   const at = (proxy: string, tls: object, ...extraObjects: string[]): Promise<void> =>
     mesh.apply(
-      all(
+      joinDocuments(
         gateway('front', { istio: proxy }, [server(tls)]),
-        routed('web.test', backend, ['front']),
+        routedHost('web.test', backend, ['front']),
         quietSidecar,
         ...extraObjects,
       ),
@@ -235,10 +238,10 @@ describe('a client with a self-signed certificate', () => {
   test.each(['MUTUAL', 'OPTIONAL_MUTUAL'])(
     'is rejected in %s mode if the CA certificate is missing, which makes the object invalid',
     async (mode) => {
-      const refusedObjects = all(
+      const refusedObjects = joinDocuments(
         gateway('front', { istio: 'edge' }, [server({ mode, tlsCertificates: [pair()] })]),
         quietSidecar,
-        routed('web.test', backend, ['front']),
+        routedHost('web.test', backend, ['front']),
       );
       await mesh.apply(quietSidecar);
       await mesh.apply(refusedObjects, { invalid: true });
@@ -269,14 +272,14 @@ describe('a client with a self-signed certificate', () => {
 
   test('is not served by a less strict server on the same port', async () => {
     await mesh.apply(
-      all(
+      joinDocuments(
         gateway('front', { istio: 'edge' }, [
           server({ mode: 'ISTIO_MUTUAL' }),
           server({ mode: 'SIMPLE', credentialName: 'web' }, '*'),
         ]),
         quietSidecar,
         secret('web', mesh.authority.issue(['web.test'])),
-        routed('web.test', backend, ['front']),
+        routedHost('web.test', backend, ['front']),
         virtualService('other.test', {
           gateways: ['front'],
           http: [{ route: [{ destination: { host: 'cart.backends.test' } }] }],
@@ -291,7 +294,7 @@ describe('a client with a self-signed certificate', () => {
   test('is rejected by a Sidecar object in MUTUAL mode', async () => {
     const caCertificates = mesh.file('ca.crt', mesh.authority.certificate);
     await mesh.apply(
-      all(
+      joinDocuments(
         object('networking.istio.io/v1', 'Sidecar', 'shop', 'plain', {
           workloadSelector: { labels: { app: 'plain' } },
           egress: [{ hosts: ['~/*'] }],

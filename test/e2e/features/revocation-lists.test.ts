@@ -13,7 +13,7 @@ import { eventually } from '../../harness/eventually.ts';
 import { sized } from '../../harness/size-of-run.ts';
 import type { HttpBackend } from './harness/backends.ts';
 import { FeatureMesh } from './harness/feature-mesh.ts';
-import { all, routed, secret } from './harness/gateway-objects.ts';
+import { joinDocuments, routedHost, secret } from './harness/gateway-objects.ts';
 import { destinationRule, gateway, serviceEntry } from './harness/objects.ts';
 
 let mesh: FeatureMesh;
@@ -76,10 +76,10 @@ describe('revocation lists of a MUTUAL server', () => {
     const tls = { mode: 'MUTUAL', credentialName: name };
     const objects = [
       gateway('front', { istio: 'edge' }, [{ port, protocol: 'HTTPS', hosts: ['web.test'], tls }]),
-      routed('web.test', backend, ['front']),
+      routedHost('web.test', backend, ['front']),
       secret(name, mesh.authority.issue(['web.test']), roots),
     ];
-    await mesh.apply(all(...objects));
+    await mesh.apply(joinDocuments(...objects));
   };
   const outcomeWith = async ({ cert, key }: { cert: string; key: string }): Promise<string> => {
     const tls = { servername: 'web.test', ca: mesh.authority.certificate, cert, key };
@@ -180,7 +180,7 @@ test('caCrl with credentialName in a DestinationRule rejects a revoked server, a
     };
     const roots = { 'ca.crt': root.certificate.pem, ...(inSecret !== undefined && { 'ca.crl': inSecret }) };
     await mesh.apply(
-      all(
+      joinDocuments(
         serviceEntry(host, { port, backends: [cart] }),
         destinationRule(host, { workloadSelector: { matchLabels: { app: 'web' } }, trafficPolicy: { tls } }),
         secret(tls.credentialName, mesh.authority.issue([host]), roots),

@@ -37,7 +37,7 @@ function type(parameters: number, results: number): number[] {
 }
 
 /** A module that responds with this status. */
-export function respondingWith(status: number): Buffer {
+export function respondingModule(status: number): Buffer {
   const types = [type(0, 0), type(1, 1), type(2, 0), type(2, 1), type(3, 1), type(8, 1)];
   const name = (text: string): number[] => sized(bytes(text));
   const imports = [[...name('env'), ...name('proxy_send_local_response'), 0x00, 5]];

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../../harness/eventually.ts';
 import { FeatureMesh } from './harness/feature-mesh.ts';
 import { object, serviceEntry } from './harness/objects.ts';
-import { respondingWith } from './wasm-module.ts';
+import { respondingModule } from './wasm-module.ts';
 
 let mesh: FeatureMesh;
 const folder = mkdtempSync(join(tmpdir(), 'chartpilot-wasm-'));
@@ -35,7 +35,7 @@ async function shop() {
 
 test('a Wasm module from a file responds to requests, is replaced without a new listener, and is removed', async () => {
   const { port, status, entry } = await shop();
-  for (const code of [418, 429]) writeFileSync(join(folder, `${code}.wasm`), respondingWith(code));
+  for (const code of [418, 429]) writeFileSync(join(folder, `${code}.wasm`), respondingModule(code));
   const withCode = (code: number): string => `${entry}\n---\n${plugin({ url: `file://${folder}/${code}.wasm` })}`;
   await mesh.apply(withCode(418));
   expect(await status()).toBe(418);
@@ -52,7 +52,7 @@ test('a Wasm module from a file responds to requests, is replaced without a new 
 
 test('a Wasm module is fetched from a service of the mesh, and must match the given hash', async () => {
   const { status, entry } = await shop();
-  const code = respondingWith(418);
+  const code = respondingModule(418);
   const sha256 = createHash('sha256').update(code).digest('hex');
   // The first two requests fail.
   let fetches = 0;
@@ -105,10 +105,10 @@ test.each([
   ['another fetched module', 'FAIL_OPEN', (fetchedSpec: object) => fetchedSpec, 416],
 ])('%s stays in use (%s) until its replacement is fetched', async (_, failStrategy, firstSpec, status) => {
   const { status: requestStatus, entry } = await shop();
-  writeFileSync(join(folder, '418.wasm'), respondingWith(418));
+  writeFileSync(join(folder, '418.wasm'), respondingModule(418));
   // Other tests fetched modules with other statuses, which Envoy caches.
   const replacement = 450 + failStrategy.length + (status % 10);
-  const store = await slowStore({ '/a.wasm': respondingWith(replacement), '/fast.wasm': respondingWith(416) });
+  const store = await slowStore({ '/a.wasm': respondingModule(replacement), '/fast.wasm': respondingModule(416) });
   const withPlugin = (spec: object) =>
     [entry, store.entry, plugin({ ...spec, failStrategy, phase: 'AUTHN' })].join('\n---\n');
   await mesh.apply(withPlugin(firstSpec(store.spec('/fast.wasm'))));
@@ -123,7 +123,7 @@ test.each([
 
 test('a Wasm module is fetched as soon as its service exists', async () => {
   const { status, entry } = await shop();
-  const store = await slowStore({ '/a.wasm': respondingWith(470) });
+  const store = await slowStore({ '/a.wasm': respondingModule(470) });
   store.release();
   const fetchedPlugin = plugin(store.spec('/a.wasm'));
   await mesh.apply([entry, fetchedPlugin].join('\n---\n'));
@@ -134,7 +134,7 @@ test('a Wasm module is fetched as soon as its service exists', async () => {
 
 test('each of two plugins with fetched modules runs its own module', async () => {
   const [firstShop, secondShop] = [await shop(), await shop()];
-  const store = await slowStore({ '/a.wasm': respondingWith(481), '/b.wasm': respondingWith(482) });
+  const store = await slowStore({ '/a.wasm': respondingModule(481), '/b.wasm': respondingModule(482) });
   store.release();
   const at = (name: string, path: string, port: number): string =>
     object('extensions.istio.io/v1alpha1', 'WasmPlugin', 'shop', name, {

@@ -11,7 +11,7 @@ import { eventually } from '../../harness/eventually.ts';
 import { type AgentProgram, Mesh } from '../../harness/mesh.ts';
 import type { Draw } from '../../random-config/draw.ts';
 import { Control, standInBinary } from '../../stand-in/control.ts';
-import { abbreviated, type FuzzEdge, type FuzzSubject, type SubjectMaker } from '../edge.ts';
+import { abbreviate, type FuzzEdge, type FuzzSubject, type SubjectMaker } from '../edge.ts';
 import { adminResponseBytes } from '../grammar/admin.ts';
 import { oddText } from '../grammar/breaking-words.ts';
 import { randomBytes } from '../grammar/bytes.ts';
@@ -127,7 +127,7 @@ class AgentSubject implements FuzzSubject {
   async #http(draw: Draw): Promise<string> {
     const bytes = httpRequest(draw, { paths });
     await throwBytes(this.#agent.statusPort, bytes, draw);
-    return abbreviated(bytes);
+    return abbreviate(bytes);
   }
 
   /** Changes a file as a kubelet, a user or a broken disk might. */
@@ -143,7 +143,7 @@ class AgentSubject implements FuzzSubject {
       renameSync(`${file}.new`, file);
     }
     await sleep(draw.int(0, 200));
-    return `${changeKind} ${file.slice(-7)} ${abbreviated(bytes, 300)}`;
+    return `${changeKind} ${file.slice(-7)} ${abbreviate(bytes, 300)}`;
   }
 
   async #output(draw: Draw): Promise<string> {
@@ -158,7 +158,7 @@ class AgentSubject implements FuzzSubject {
       () => `{"level":"${oddText(draw)}"}\n`,
     );
     await envoy.order({ order: 'print', text: text.toWellFormed() });
-    return abbreviated(text);
+    return abbreviate(text);
   }
 
   async #probe(draw: Draw): Promise<string> {
@@ -176,7 +176,7 @@ class AgentSubject implements FuzzSubject {
     await fetch(`http://127.0.0.1:${this.#agent.statusPort}/app-health/${name}/readyz`, {
       signal: AbortSignal.timeout(draw.int(1, 300)),
     }).catch(() => {});
-    return `${name}: ${abbreviated(bytes)}`;
+    return `${name}: ${abbreviate(bytes)}`;
   }
 
   async #admin(draw: Draw): Promise<string> {
@@ -193,7 +193,7 @@ class AgentSubject implements FuzzSubject {
     await fetch(`http://127.0.0.1:${this.#agent.statusPort}${path}`, {
       signal: AbortSignal.timeout(draw.int(1, 300)),
     }).catch(() => {});
-    return `${garbled === undefined ? behaviour : abbreviated(garbled)}, requested ${path}`;
+    return `${garbled === undefined ? behaviour : abbreviate(garbled)}, requested ${path}`;
   }
 }
 

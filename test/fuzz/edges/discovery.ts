@@ -13,7 +13,7 @@ import { AdsTestClient, type DeltaStream, type ServiceName, type SotwStream, typ
 import { eventually } from '../../harness/eventually.ts';
 import { type DiscoveryProgram, Mesh } from '../../harness/mesh.ts';
 import type { Draw } from '../../random-config/draw.ts';
-import { abbreviated, type FuzzEdge, type FuzzSubject, type SubjectMaker } from '../edge.ts';
+import { abbreviate, type FuzzEdge, type FuzzSubject, type SubjectMaker } from '../edge.ts';
 import { oddText } from '../grammar/breaking-words.ts';
 import { httpRequest } from '../grammar/http.ts';
 import { http2Bytes } from '../grammar/http2.ts';
@@ -173,13 +173,13 @@ class DiscoverySubject implements FuzzSubject {
     const bytes = httpRequest(draw, { paths });
     const port = draw.chance(0.5) ? this.#discovery.httpPort : this.#discovery.monitoringPort;
     await throwBytes(port, bytes, draw);
-    return abbreviated(bytes);
+    return abbreviate(bytes);
   }
 
   async #http2(draw: Draw): Promise<string> {
     const bytes = http2Bytes(draw);
     await throwBytes(this.#mesh.xdsPort, bytes, draw);
-    return abbreviated(bytes);
+    return abbreviate(bytes);
   }
 
   /** Valid gRPC framing with invalid messages. */
@@ -196,7 +196,7 @@ class DiscoverySubject implements FuzzSubject {
     }
     await waitUntilSettled(stream, draw);
     client.close();
-    return `${isDelta ? 'delta' : 'state of the world'} ${messages.map((bytes) => abbreviated(bytes)).join(' ')}`;
+    return `${isDelta ? 'delta' : 'state of the world'} ${messages.map((bytes) => abbreviate(bytes)).join(' ')}`;
   }
 
   /** A client with a valid node and invalid requests. */
@@ -219,11 +219,11 @@ class DiscoverySubject implements FuzzSubject {
     const bytes = randomYaml(draw, this.#documents);
     if (draw.chance(0.1)) {
       writeFileSync(this.#mesh.directory.meshConfigFile, bytes);
-      return `mesh configuration ${abbreviated(bytes, 600)}`;
+      return `mesh configuration ${abbreviate(bytes, 600)}`;
     }
     this.#write(name, bytes);
     await sleep(draw.int(0, 150));
-    return `${name} ${abbreviated(bytes, 600)}`;
+    return `${name} ${abbreviate(bytes, 600)}`;
   }
 }
 
@@ -276,7 +276,7 @@ function sendSotw(stream: SotwStream, draw: Draw): Promise<string> {
       versionInfo: draw.chance(0.5) ? (last?.versionInfo ?? '') : wellFormed(oddText(draw)),
     };
     stream.send(request);
-    return `${request.typeUrl.slice(-20)}(${request.resourceNames.length}) ${abbreviated(request.responseNonce, 20)}`;
+    return `${request.typeUrl.slice(-20)}(${request.resourceNames.length}) ${abbreviate(request.responseNonce, 20)}`;
   });
 }
 
@@ -289,7 +289,7 @@ function sendDelta(stream: DeltaStream, draw: Draw): Promise<string> {
       initialResourceVersions: Object.fromEntries(draw.list(0, 3, () => [wellFormed(oddText(draw)), 'v'])),
     };
     stream.send(request);
-    return `${request.typeUrl.slice(-20)}(+${request.resourceNamesSubscribe.length}) ${abbreviated(request.responseNonce, 20)}`;
+    return `${request.typeUrl.slice(-20)}(+${request.resourceNamesSubscribe.length}) ${abbreviate(request.responseNonce, 20)}`;
   });
 }
 

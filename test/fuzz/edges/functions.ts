@@ -27,7 +27,7 @@ import { packageRoot } from '../../../src/runtime/package-root.ts';
 import type { TraceRecord } from '../../../src/runtime/trace/trace.ts';
 import { createServerCertificates } from '../../certs/issued-certificates.ts';
 import type { Draw } from '../../random-config/draw.ts';
-import { abbreviated, type FuzzEdge, type FuzzSubject, type SubjectMaker } from '../edge.ts';
+import { abbreviate, type FuzzEdge, type FuzzSubject, type SubjectMaker } from '../edge.ts';
 import { adminResponseBytes } from '../grammar/admin.ts';
 import { oddText, oddValue } from '../grammar/breaking-words.ts';
 import { mutatedBytes } from '../grammar/bytes.ts';
@@ -103,7 +103,7 @@ class FunctionsSubject implements FuzzSubject {
       edge('pem', 'pilot-agent', (draw) => {
         const contents = new Map(['tls.crt', 'tls.key'].map((name) => [name, randomPem(draw, pems)]));
         withinCpuLimit('certificates', () => inspectCertificates(contents));
-        return [...contents.values()].map((bytes) => abbreviated(bytes, 80)).join(' ');
+        return [...contents.values()].map((bytes) => abbreviate(bytes, 80)).join(' ');
       }),
       edge('downward-file', 'pilot-agent', (draw) => {
         const text = draw.list(0, 5, () => `${oddText(draw)}=${JSON.stringify(oddText(draw))}`).join('\n');
@@ -164,7 +164,7 @@ class FunctionsSubject implements FuzzSubject {
     withinCpuLimit('replay', () =>
       replay(openedTrace.header, records, [...machinesOfProgram(openedTrace.header.program)]),
     );
-    return abbreviated(bytes, 2_000);
+    return abbreviate(bytes, 2_000);
   }
 }
 
@@ -177,7 +177,7 @@ function edge(name: string, program: FuzzEdge['program'], attack: (draw: Draw) =
     program,
     async attack(draw) {
       try {
-        return abbreviated(await attack(draw));
+        return abbreviate(await attack(draw));
       } catch (error) {
         if (error instanceof ChartpilotError) return error.message;
         throw error;
@@ -207,5 +207,5 @@ async function adminResponse(draw: Draw): Promise<string> {
   } finally {
     server.close();
   }
-  return abbreviated(bytes);
+  return abbreviate(bytes);
 }

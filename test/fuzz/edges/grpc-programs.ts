@@ -8,7 +8,7 @@ import { ControlPlane } from '../../harness/control-plane.ts';
 import { eventually } from '../../harness/eventually.ts';
 import { type RunningXdsProxy, startXdsProxy } from '../../harness/xds-proxy.ts';
 import type { Draw } from '../../random-config/draw.ts';
-import { abbreviated, type FuzzEdge, type FuzzSubject, type SubjectMaker } from '../edge.ts';
+import { abbreviate, type FuzzEdge, type FuzzSubject, type SubjectMaker } from '../edge.ts';
 import { oddText } from '../grammar/breaking-words.ts';
 
 export const grpcProgramsMaker: SubjectMaker = {
@@ -128,7 +128,7 @@ class GrpcProgramsSubject implements FuzzSubject {
           ...{ typeUrl, resourceNames, responseNonce: draw.chance(0.8) ? (last?.nonce ?? '') : 'odd' },
           ...(draw.chance(0.2) && { errorDetail: { code: 3, message: oddText(draw).toWellFormed() } }),
         });
-        thrown.push(`${typeUrl.slice(-12)} ${abbreviated(JSON.stringify(resourceNames))}`);
+        thrown.push(`${typeUrl.slice(-12)} ${abbreviate(JSON.stringify(resourceNames))}`);
         await (draw.chance(0.5) ? responded(stream) : waitUntilSettled(stream, draw.int(0, 10)));
       }
       judgeResponses(stream, requested, node.metadata.NAMESPACE === 'bank');

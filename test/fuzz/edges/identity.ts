@@ -26,7 +26,7 @@ import { TrustBundle } from '../../../src/identity/trust-bundle.ts';
 import { svidOf, svidProblems } from '../../../src/identity/x509-svid.ts';
 import { silentLogger } from '../../../src/runtime/output/log.ts';
 import type { Draw } from '../../random-config/draw.ts';
-import { abbreviated, type FuzzEdge, type FuzzSubject, type SubjectMaker } from '../edge.ts';
+import { abbreviate, type FuzzEdge, type FuzzSubject, type SubjectMaker } from '../edge.ts';
 import { oddText } from '../grammar/breaking-words.ts';
 import { mutatedBytes, randomBytes } from '../grammar/bytes.ts';
 import { randomMessage } from '../grammar/protobuf.ts';
@@ -114,10 +114,10 @@ function certificateRequest(): FuzzEdge {
     program: 'pilot-discovery',
     async attack(draw) {
       const bytes = requestMessage(draw, requests);
-      const outcome = await withinCpuLimit(abbreviated(bytes), () =>
+      const outcome = await withinCpuLimit(abbreviate(bytes), () =>
         service.create(bytes, anonymousPeer).catch((error: unknown) => error),
       );
-      if (outcome instanceof IssuanceRefusal && outcome.code !== status.INTERNAL) return abbreviated(bytes);
+      if (outcome instanceof IssuanceRefusal && outcome.code !== status.INTERNAL) return abbreviate(bytes);
       if (!Buffer.isBuffer(outcome)) throw new Error(`no refusal: ${String(outcome)}`, { cause: outcome });
       const [leaf] = readCertificates(fromBinary(IstioCertificateResponseSchema, outcome).certChain[0]!);
       const problems = svidProblems(leaf!);
@@ -126,7 +126,7 @@ function certificateRequest(): FuzzEdge {
       const spki = leaf!.publicKey.export({ format: 'der', type: 'spki' });
       if (!spkis.some((requestKey) => requestKey.equals(spki)))
         throw new Error('a certificate for a key that signed nothing');
-      return abbreviated(bytes);
+      return abbreviate(bytes);
     },
   };
 }
@@ -182,13 +182,13 @@ async function bearerTokens(): Promise<FuzzEdge> {
     async attack(draw) {
       const token = oddToken(draw, validToken, invalidTokens, { spki, publicKey });
       const peer = withHeader('authorization', `Bearer ${token}`);
-      const outcome = await withinCpuLimit(abbreviated(token), () => authenticate([authenticator], peer));
-      if ('failure' in outcome) return abbreviated(token);
+      const outcome = await withinCpuLimit(abbreviate(token), () => authenticate([authenticator], peer));
+      if ('failure' in outcome) return abbreviate(token);
       // Different base64 texts can encode the same bytes, even of a signature, so the signed text is compared.
       if (!token.startsWith(`${goodHeader}.${goodClaims}.`) || outcome.identities.join() !== ownIdentity) {
         throw new Error(`${outcome.identities.join()} by an unsigned token: ${token}`);
       }
-      return abbreviated(token);
+      return abbreviate(token);
     },
   };
 }
@@ -253,7 +253,7 @@ function clientCertificates(): FuzzEdge {
       const der = isHonest
         ? namedOddly(draw, leaf)
         : mutatedBytes(draw, draw.pick([ownLeaf, ownLeaf, foreignLeaf]), draw.int(1, 4));
-      await withinCpuLimit(abbreviated(der), async () => {
+      await withinCpuLimit(abbreviate(der), async () => {
         let certificate: ReturnType<typeof readCertificate>;
         try {
           certificate = readCertificate(der);
@@ -276,7 +276,7 @@ function clientCertificates(): FuzzEdge {
         const invented = outcome.identities.filter((identity) => !uris.includes(identity));
         if (invented.length > 0) throw new Error(`${invented.join()} out of ${uris.join()}`);
       });
-      return abbreviated(der);
+      return abbreviate(der);
     },
   };
 }
@@ -334,14 +334,14 @@ function forwarded(): FuzzEdge {
         host: draw.pick(['127.0.0.1', '::1', '11.0.0.1', '', ':']),
       };
       const peers = [otherRequest, withHeader(header, text)];
-      const outcomes = await withinCpuLimit(abbreviated(text), () =>
+      const outcomes = await withinCpuLimit(abbreviate(text), () =>
         Promise.all(peers.map((peer) => authenticate([authenticator], peer))),
       );
       if ('identities' in outcomes[0]!) throw new Error(`an identity by a header of an untrusted peer: ${text}`);
       const [, fromGateway] = outcomes;
       if ('identities' in fromGateway! && fromGateway.identities.length !== 1)
         throw new Error(`two by one header: ${text}`);
-      return abbreviated(text);
+      return abbreviate(text);
     },
   };
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Program } from '../../harness/program.ts';
 import type { Draw } from '../../random-config/draw.ts';
-import { abbreviated, type FuzzSubject, type SubjectMaker } from '../edge.ts';
+import { abbreviate, type FuzzSubject, type SubjectMaker } from '../edge.ts';
 import { httpRequest } from '../grammar/http.ts';
 import { ProgramWatch } from './program-watch.ts';
 import { recordedTrace } from './recorded-trace.ts';
@@ -39,7 +39,7 @@ async function openPage(): Promise<FuzzSubject> {
   const attack = async (draw: Draw): Promise<string> => {
     const bytes = httpRequest(draw, { paths });
     await throwBytes(port, bytes, draw);
-    return abbreviated(bytes);
+    return abbreviate(bytes);
   };
   return {
     edges: [{ name: 'page-http', program: 'chartpilot', attack }],

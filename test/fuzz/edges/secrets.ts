@@ -27,7 +27,7 @@ import { silentLogger } from '../../../src/runtime/output/log.ts';
 import { createAuthority } from '../../certs/authority.ts';
 import { eventually } from '../../harness/eventually.ts';
 import type { Draw } from '../../random-config/draw.ts';
-import { abbreviated, type FuzzEdge, type FuzzSubject, type SubjectMaker } from '../edge.ts';
+import { abbreviate, type FuzzEdge, type FuzzSubject, type SubjectMaker } from '../edge.ts';
 import { oddText } from '../grammar/breaking-words.ts';
 import { mutatedBytes, randomBytes } from '../grammar/bytes.ts';
 import { randomMessage } from '../grammar/protobuf.ts';
@@ -56,7 +56,7 @@ class SecretsSubject implements FuzzSubject {
   readonly #authority = createAuthority();
   readonly #server: SecretServer;
   /** Names that the server reports as requested. */
-  readonly #requested = new Set<string>();
+  readonly #requestedNames = new Set<string>();
   readonly #versions = new Map<string, string>();
   readonly #problems: string[] = [];
   #isListening = false;
@@ -90,13 +90,13 @@ class SecretsSubject implements FuzzSubject {
   /** Acts like the secrets chart: serves existing secrets and rejects other names. */
   #onReport(event: SdsReport): void {
     if (event.type === 'sds.listening') this.#isListening = true;
-    if (event.type === 'sds.unsubscribed' && !this.#requested.delete(event.name))
+    if (event.type === 'sds.unsubscribed' && !this.#requestedNames.delete(event.name))
       this.#problems.push(`no client requested ${event.name}`);
     if (event.type !== 'sds.subscribed') return;
     // A rejected name is requested again.
-    if (this.#requested.has(event.name) && servedNames.includes(event.name))
-      this.#problems.push(`${abbreviated(event.name)} is requested already`);
-    this.#requested.add(event.name);
+    if (this.#requestedNames.has(event.name) && servedNames.includes(event.name))
+      this.#problems.push(`${abbreviate(event.name)} is requested already`);
+    this.#requestedNames.add(event.name);
     if (event.name === file) this.#serveFile();
     else if (!servedNames.includes(event.name)) this.#server.refuse(event.name, 'unknown secret');
   }
@@ -195,18 +195,18 @@ class SecretsSubject implements FuzzSubject {
       if (draw.chance(0.3)) await client.something();
     }
     await client.end(draw.chance(0.3));
-    return thrown.map((bytes) => abbreviated(bytes, 60)).join(' ');
+    return thrown.map((bytes) => abbreviate(bytes, 60)).join(' ');
   }
 
   async findProblems(): Promise<string[]> {
     this.#renew();
     const problems = this.#problems.splice(0);
-    const isIdle = await eventually('no secret is requested', () => this.#requested.size === 0, {
+    const isIdle = await eventually('no secret is requested', () => this.#requestedNames.size === 0, {
       deadlineMs: settleMs,
     }).then(
       () => [],
       () => [
-        `${[...this.#requested].map((name) => abbreviated(name)).join()}: still requested after all clients have disconnected`,
+        `${[...this.#requestedNames].map((name) => abbreviate(name)).join()}: still requested after all clients have disconnected`,
       ],
     );
     // A separate connection, because the server closes one with too many protocol errors.

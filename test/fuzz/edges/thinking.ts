@@ -1,4 +1,4 @@
-import { abbreviated } from '../edge.ts';
+import { abbreviate } from '../edge.ts';
 
 /** A slower parser would delay all other clients. */
 const maxCpuMs = 2_000;
@@ -13,7 +13,7 @@ export function withinCpuLimit<Outcome>(input: string, task: () => Outcome): Out
   const checkTime = (outcome: Outcome): Outcome => {
     const { user, system } = process.cpuUsage(startUsage);
     const tookMs = (user + system) / 1_000;
-    if (tookMs > maxCpuMs) throw new Error(`${Math.round(tookMs)} ms over ${abbreviated(input, 600)}`);
+    if (tookMs > maxCpuMs) throw new Error(`${Math.round(tookMs)} ms over ${abbreviate(input, 600)}`);
     return outcome;
   };
   const outcome = task();

@@ -7,7 +7,7 @@ import {
   checkEveryWorld,
   crashed,
   drainingWorld,
-  ends,
+  endProcess,
   killed,
   namesStarted,
   rejectChild,
@@ -83,11 +83,11 @@ describe('a changed Envoy binary', () => {
     await world.settle();
     await world.replaceBinary(other);
     await world.pass(5_000);
-    await ends(world, world.process('epoch-0'), killed);
+    await endProcess(world, world.process('epoch-0'), killed);
     expect(world.binaries).toEqual(['old', 'new']);
     await becomesLive(world);
     // The first binary has no predecessor.
-    await ends(world, world.process('epoch-0'), crashed);
+    await endProcess(world, world.process('epoch-0'), crashed);
     await world.pass(200);
     expect(world.binaries).toEqual(['old', 'new', 'new']);
   });
@@ -95,21 +95,21 @@ describe('a changed Envoy binary', () => {
   test('is started if the previous binary exits immediately before it was ever live', async () => {
     const world = new AgentWorld({ binary });
     await world.settle();
-    await ends(world, world.newest(), { code: 3 });
+    await endProcess(world, world.newest(), { code: 3 });
     await world.replaceBinary(other);
-    await ends(world, world.newest(), { code: 3 });
+    await endProcess(world, world.newest(), { code: 3 });
     await world.pass(400);
     expect(world.binaries.at(-1)).toBe('new');
   });
 
   test('is started if the previous binary crashed and cannot start again', async () => {
     const world = await createServingWorld();
-    await ends(world, world.newest(), crashed);
+    await endProcess(world, world.newest(), crashed);
     await world.pass(200);
     world.binary = other;
     await world.orderUpgrade();
     expect(world.binaries).toEqual(['old', 'old']);
-    await ends(world, world.newest(), { code: 3 });
+    await endProcess(world, world.newest(), { code: 3 });
     await world.pass(400);
     expect(world.binaries).toEqual(['old', 'old', 'new']);
     await becomesLive(world);
@@ -166,7 +166,7 @@ describe('a new Envoy that does not become live', () => {
   test('is given up after one attempt, and a hot restart gives the previous binary the admin interface back', async () => {
     const world = await createServingWorld();
     await world.replaceBinary(other);
-    await ends(world, world.newest(), { code: 1, lastOutput: 'no such filter' });
+    await endProcess(world, world.newest(), { code: 1, lastOutput: 'no such filter' });
     expect(world.events('binary.withdrawn')).toMatchObject([{ binary: 'new' }]);
     await world.pass(200);
     expect(world.binaries).toEqual(['old', 'new', 'old']);
@@ -181,7 +181,7 @@ describe('a new Envoy that does not become live', () => {
     const world = await createServingWorld();
     await world.replaceBinary(other);
     await world.pass(20_000);
-    await ends(world, world.newest(), killed);
+    await endProcess(world, world.newest(), killed);
     await world.pass(200);
     expect(world.binaries).toEqual(['old', 'new', 'old']);
     await rejectChild(world);
@@ -240,7 +240,7 @@ describe('a new Envoy that exits soon after it was live', () => {
   test('is replaced immediately by the previous binary, with the same epoch number while its parent drains', async () => {
     const world = await createReplacedWorld();
     const at = world.clock.now();
-    await ends(world, world.process('epoch-1'), crashed);
+    await endProcess(world, world.process('epoch-1'), crashed);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1']);
     expect(world.binaries).toEqual(['old', 'new', 'old']);
     expect(world.clock.now()).toBe(at);
@@ -251,9 +251,9 @@ describe('a new Envoy that exits soon after it was live', () => {
   test('is replaced immediately by epoch 0 of the previous binary if its parent has exited', async () => {
     const world = await createReplacedWorld({ healthyMs: 120_000 });
     await world.pass(60_000);
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0'));
     const at = world.clock.now();
-    await ends(world, world.process('epoch-1'), crashed);
+    await endProcess(world, world.process('epoch-1'), crashed);
     expect(world.binaries).toEqual(['old', 'new', 'old']);
     expect(world.newest()).toMatchObject({ name: 'epoch-0', baseId: 7 });
     expect(world.clock.now()).toBe(at);
@@ -262,8 +262,8 @@ describe('a new Envoy that exits soon after it was live', () => {
   test('is restarted with the same binary after it has served for 1 min, because the binary is proven', async () => {
     const world = await createReplacedWorld();
     await world.pass(60_000);
-    await ends(world, world.process('epoch-0'));
-    await ends(world, world.process('epoch-1'), crashed);
+    await endProcess(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-1'), crashed);
     await world.pass(200);
     expect(world.binaries).toEqual(['old', 'new', 'new']);
     expect(world.events('binary.withdrawn')).toEqual([]);
@@ -272,10 +272,10 @@ describe('a new Envoy that exits soon after it was live', () => {
   test('is replaced by the previous binary even if it is a later epoch for a certificate', async () => {
     const world = await createReplacedWorld({ parentShutdownMs: 2_000 });
     await world.pass(2_000);
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0'));
     await world.certificate('digest-1');
     await becomesLive(world);
-    await ends(world, world.process('epoch-2'), crashed);
+    await endProcess(world, world.process('epoch-2'), crashed);
     expect(world.binaries).toEqual(['old', 'new', 'new', 'old']);
   });
 });
@@ -283,9 +283,9 @@ describe('a new Envoy that exits soon after it was live', () => {
 test('a previous binary that a command restores is retried as often as any other', async () => {
   const world = await createReplacedWorld({ parentShutdownMs: 2_000 });
   await world.pass(2_000);
-  await ends(world, world.process('epoch-0'));
+  await endProcess(world, world.process('epoch-0'));
   await world.replaceBinary({ binary: 'old', description: '1.39.3' });
-  await ends(world, world.newest(), { code: 1 });
+  await endProcess(world, world.newest(), { code: 1 });
   await world.pass(200);
   expect(world.binaries).toEqual(['old', 'new', 'old', 'old']);
   expect(world.events('binary.withdrawn')).toEqual([]);
@@ -295,21 +295,21 @@ test('a new binary is started cold if hot restarts are disabled, and the previou
   const world = await createServingWorld({ hotRestart: false });
   await world.replaceBinary(other);
   await world.pass(5_000);
-  await ends(world, world.process('epoch-0'), killed);
+  await endProcess(world, world.process('epoch-0'), killed);
   await world.pass(0);
   expect(world.binaries).toEqual(['old', 'new']);
   await becomesLive(world);
-  await ends(world, world.newest(), crashed);
+  await endProcess(world, world.newest(), crashed);
   expect(world.binaries).toEqual(['old', 'new', 'old']);
 });
 
 test("a draining parent's exit does not count as a failure of the new Envoy", async () => {
   const world = await drainingWorld({ binary, watch: oneDirectory, parentShutdownMs: 2_000 });
   await world.pass(2_000);
-  await ends(world, world.process('epoch-0'));
+  await endProcess(world, world.process('epoch-0'));
   await world.replaceBinary(other);
   await becomesLive(world);
-  await ends(world, world.process('epoch-1'), crashed);
+  await endProcess(world, world.process('epoch-1'), crashed);
   expect(world.events('binary.withdrawn')).toEqual([]);
 });
 

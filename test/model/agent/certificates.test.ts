@@ -1,7 +1,7 @@
 /** From a file change to a restart: the cert-watcher. */
 import { describe, expect, test } from 'vitest';
 import { AgentWorld } from '../../simulation/agent-world.ts';
-import { becomesLive, checkEveryWorld, drainingWorld, ends, epochsStarted } from './scenes.ts';
+import { becomesLive, checkEveryWorld, drainingWorld, endProcess, epochsStarted } from './scenes.ts';
 
 checkEveryWorld();
 
@@ -218,7 +218,7 @@ test('Envoy is started with any certificates if no Envoy serves', async () => {
   const world = await AgentWorld.serving();
   world.checksCertificates = true;
   world.digest = 'digest-bad';
-  await ends(world, world.process('epoch-0'));
+  await endProcess(world, world.process('epoch-0'));
   await world.pass(1_000);
   expect(epochsStarted(world)).toEqual([0, 0]);
 });
@@ -267,7 +267,7 @@ test('rejected files that revert to the previous content cause no restart', asyn
   world.fileProblems = [];
   await world.certificate('digest-1');
   await world.pass(60_000);
-  await ends(world, world.process('epoch-0'));
+  await endProcess(world, world.process('epoch-0'));
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 

@@ -6,7 +6,7 @@ import {
   checkEveryWorld,
   crashed,
   drainingWorld,
-  ends,
+  endProcess,
   killed,
   orphanedWorld,
   rejectChild,
@@ -31,7 +31,7 @@ describe('the decided start', () => {
       attempt: 1,
     });
     await world.certificate('digest-1');
-    await ends(world, world.newest(), { code: 1 });
+    await endProcess(world, world.newest(), { code: 1 });
     await world.pass(200);
     expect(lastDecided(world)).toMatchObject({ reason: 'first start', attempt: 2 });
   });
@@ -60,14 +60,14 @@ describe('the decided start', () => {
     ['is killed for lack of memory', { ...killed, outOfMemory: true }, 'out of memory'],
   ])('is a cold start after an Envoy that %s', async (_, end, reason) => {
     const world = await AgentWorld.serving();
-    await ends(world, world.newest(), end);
+    await endProcess(world, world.newest(), end);
     await world.pass(200);
     expect(lastDecided(world)).toMatchObject({ name: 'epoch-0', reason, how: 'cold start', attempt: 2 });
   });
 
   test('is another child of the same parent after a crash while that parent drains', async () => {
     const world = await drainingWorld();
-    await ends(world, world.newest(), crashed);
+    await endProcess(world, world.newest(), crashed);
     expect(lastDecided(world)).toMatchObject({
       name: 'epoch-1',
       epoch: 1,
@@ -94,7 +94,7 @@ describe('the decided start', () => {
     await world.settle();
     world.signal('SIGHUP');
     await world.settle();
-    await ends(world, world.newest(), { code: 1 });
+    await endProcess(world, world.newest(), { code: 1 });
     await world.pass(200);
     expect(lastDecided(world)).toMatchObject({ reason: 'first start', how: 'cold start', attempt: 2 });
   });
@@ -115,7 +115,7 @@ describe('the decided start', () => {
     const world = await AgentWorld.serving();
     world.signal('SIGHUP');
     await world.settle();
-    await ends(world, world.newest(), { code: 1 });
+    await endProcess(world, world.newest(), { code: 1 });
     await world.pass(200);
     expect(lastDecided(world)).toMatchObject({ reason: 'ordered', how: 'hot restart', attempt: 2 });
   });
@@ -123,7 +123,7 @@ describe('the decided start', () => {
   test('is a cold start for a full restart', async () => {
     const world = await replacingWorld({}, [7]);
     await world.pass(4_500);
-    await ends(world, world.process('epoch-0'), killed);
+    await endProcess(world, world.process('epoch-0'), killed);
     expect(lastDecided(world)).toMatchObject({ reason: 'configuration changed', how: 'cold start' });
   });
 
@@ -131,7 +131,7 @@ describe('the decided start', () => {
     const world = await AgentWorld.serving({ hotRestart: false });
     await world.certificate('digest-1');
     expect(world.events('serving.ended')).toEqual([]);
-    await ends(world, world.process('epoch-0'), killed);
+    await endProcess(world, world.process('epoch-0'), killed);
     expect(world.events('serving.ended')).toEqual([{ type: 'serving.ended', reason: 'Envoy ended' }]);
     expect(lastDecided(world)).toMatchObject({ reason: 'configuration changed', how: 'cold start' });
   });
@@ -223,7 +223,7 @@ describe('the outcome of a start', () => {
   test('is a crash if the process crashes', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
-    await ends(world, world.newest(), { code: 1 });
+    await endProcess(world, world.newest(), { code: 1 });
     expect(lastEnded(world)).toMatchObject({ name: 'epoch-1', outcome: 'died' });
   });
 
@@ -232,7 +232,7 @@ describe('the outcome of a start', () => {
     await world.certificate('digest-1');
     await world.pass(20_000);
     expect(lastEnded(world)).toMatchObject({ name: 'epoch-1', outcome: 'not live in time' });
-    await ends(world, world.newest(), killed);
+    await endProcess(world, world.newest(), killed);
     expect(world.events('restart.ended')).toHaveLength(2);
   });
 
@@ -242,15 +242,15 @@ describe('the outcome of a start', () => {
   ])('is parent lost if the parent %s during the start', async (_, end) => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
-    await ends(world, world.process('epoch-0'), end);
+    await endProcess(world, world.process('epoch-0'), end);
     expect(lastEnded(world)).toMatchObject({ name: 'epoch-1', outcome: 'parent lost' });
   });
 
   test('is parent lost if the parent exits on time during the start of a second child', async () => {
     const world = await drainingWorld();
-    await ends(world, world.newest(), crashed);
+    await endProcess(world, world.newest(), crashed);
     await world.pass(60_000);
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0'));
     expect(lastEnded(world)).toMatchObject({ name: 'epoch-1', outcome: 'parent lost' });
   });
 

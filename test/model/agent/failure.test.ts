@@ -5,7 +5,7 @@ import {
   checkEveryWorld,
   crashed,
   drainingWorld,
-  ends,
+  endProcess,
   epochsStarted,
   killed,
   namesStarted,
@@ -18,7 +18,7 @@ describe('a child', () => {
   test('leaves its parent serving if it fails, and the same epoch number is retried', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
-    await ends(world, world.newest(), { code: 1, lastOutput: 'cannot bind' });
+    await endProcess(world, world.newest(), { code: 1, lastOutput: 'cannot bind' });
     await world.pass(200);
     expect(epochsStarted(world)).toEqual([0, 1, 1]);
     expect(world.process('epoch-0').signals).toEqual([]);
@@ -32,7 +32,7 @@ describe('a child', () => {
     expect(world.newest().signals).toEqual([]);
     await world.pass(1);
     expect(world.newest().signals).toEqual(['SIGKILL']);
-    await ends(world, world.newest(), killed);
+    await endProcess(world, world.newest(), killed);
     await world.pass(200);
     expect(epochsStarted(world)).toEqual([0, 1, 1]);
     expect(world.process('epoch-0').signals).toEqual([]);
@@ -42,10 +42,10 @@ describe('a child', () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await world.pass(20_000);
-    await ends(world, world.process('epoch-0'), crashed);
+    await endProcess(world, world.process('epoch-0'), crashed);
     expect((await world.requestReadiness()).ready).toBe(false);
     expect(epochsStarted(world)).toEqual([0, 1]);
-    await ends(world, world.process('epoch-1'), killed);
+    await endProcess(world, world.process('epoch-1'), killed);
     await world.pass(200);
     expect(epochsStarted(world)).toEqual([0, 1, 0]);
   });
@@ -53,9 +53,9 @@ describe('a child', () => {
   test('is killed and followed by epoch 0 if its parent exits during its start', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
-    await ends(world, world.process('epoch-0'), killed);
+    await endProcess(world, world.process('epoch-0'), killed);
     expect(world.process('epoch-1').signals).toEqual(['SIGKILL']);
-    await ends(world, world.process('epoch-1'), killed);
+    await endProcess(world, world.process('epoch-1'), killed);
     await world.pass(200);
     expect(epochsStarted(world)).toEqual([0, 1, 0]);
   });
@@ -73,11 +73,11 @@ describe('a child', () => {
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b']);
     await becomesLive(world);
     await world.pass(60_000);
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0'));
     expect(world.supervisorIs()).toEqual(['settled']);
     expect(await world.requestReadiness()).toEqual({ ready: true, reason: '' });
     // Epoch 1 has finally exited, so its base ID is available again.
-    await ends(world, world.process('epoch-1'), killed);
+    await endProcess(world, world.process('epoch-1'), killed);
     await world.certificate('digest-2');
     expect(namesStarted(world).at(-1)).toBe('epoch-1b');
   });
@@ -89,7 +89,7 @@ describe('a child', () => {
     expect(world.supervisorIs()).toEqual(['retries exhausted']);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1']);
     expect((await world.requestReadiness()).ready).toBe(true);
-    await ends(world, world.newest(), killed);
+    await endProcess(world, world.newest(), killed);
     await world.nextStart();
     expect(namesStarted(world).at(-1)).toBe('epoch-1');
   });
@@ -130,7 +130,7 @@ describe('a child', () => {
 describe('the only Envoy', () => {
   test('is restarted after a crash as epoch 0 after the first delay, without a check because its bootstrap is proven', async () => {
     const world = await AgentWorld.serving();
-    await ends(world, world.newest(), killed);
+    await endProcess(world, world.newest(), killed);
     expect(await world.requestReadiness()).toEqual({ ready: false, reason: 'Envoy ended' });
     await world.pass(199);
     expect(epochsStarted(world)).toEqual([0]);
@@ -141,9 +141,9 @@ describe('the only Envoy', () => {
 
   test('is checked before it is started with a bootstrap that was never live', async () => {
     const world = await AgentWorld.serving();
-    await ends(world, world.newest(), killed);
+    await endProcess(world, world.newest(), killed);
     await world.certificate('digest-1');
-    await ends(world, world.newest(), killed);
+    await endProcess(world, world.newest(), killed);
     await world.pass(30_000);
     expect(world.prepared.at(-1)).toMatchObject({ epoch: 0, validate: true });
   });
@@ -152,7 +152,7 @@ describe('the only Envoy', () => {
     const world = await AgentWorld.serving({ starts: { burst: 1, refillMs: 60_000 } });
     await world.certificate('digest-1');
     expect(world.supervisorIs()).toEqual(['rate limited']);
-    await ends(world, world.newest(), crashed);
+    await endProcess(world, world.newest(), crashed);
     expect(world.supervisorIs()).toEqual(['backing off']);
     expect(world.messages()).toContain('supervisor → start-limiter: start.withdraw');
     await world.pass(61_000);
@@ -165,7 +165,7 @@ describe("a child's crash while its parent drains", () => {
     const world = await AgentWorld.serving({ starts: { burst: 2, refillMs: 3_600_000 } }, [7]);
     await world.certificate('digest-1');
     await becomesLive(world);
-    await ends(world, world.newest(), crashed);
+    await endProcess(world, world.newest(), crashed);
     expect(world.supervisorIs()).toEqual(['rate limited']);
     await world.pass(600_000);
     expect(world.output()).toMatchObject({
@@ -177,7 +177,7 @@ describe("a child's crash while its parent drains", () => {
   test('causes an immediate restart of the same epoch number the first time', async () => {
     const world = await drainingWorld();
     await world.pass(30_000);
-    await ends(world, world.newest(), crashed);
+    await endProcess(world, world.newest(), crashed);
     expect(epochsStarted(world)).toEqual([0, 1, 1]);
     expect(world.newest().baseId).toBe(7);
     expect((await world.requestReadiness()).ready).toBe(false);
@@ -185,9 +185,9 @@ describe("a child's crash while its parent drains", () => {
 
   test('causes a restart of the same epoch number after the first delay the second time', async () => {
     const world = await drainingWorld();
-    await ends(world, world.newest(), crashed);
+    await endProcess(world, world.newest(), crashed);
     await becomesLive(world);
-    await ends(world, world.newest(), crashed);
+    await endProcess(world, world.newest(), crashed);
     expect(world.supervisorIs()).toEqual(['backing off']);
     await world.pass(399);
     expect(epochsStarted(world)).toEqual([0, 1, 1]);
@@ -198,47 +198,47 @@ describe("a child's crash while its parent drains", () => {
   test('leaves the parent its full shutdown time, even with another child', async () => {
     const world = await drainingWorld();
     await world.pass(30_000);
-    await ends(world, world.newest(), crashed);
+    await endProcess(world, world.newest(), crashed);
     await becomesLive(world);
     await world.pass(64_999);
     expect(world.process('epoch-0').signals).toEqual([]);
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0'));
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
   test('leads to epoch 0 if the parent is overdue before the next child is live, because both can hang', async () => {
     const world = await drainingWorld();
-    await ends(world, world.newest(), crashed);
+    await endProcess(world, world.newest(), crashed);
     await world.pass(64_999);
     expect(world.process('epoch-0').signals).toEqual([]);
     await world.pass(1);
     expect(world.events('epoch.overdue')).toHaveLength(1);
     expect(world.events('restart.ended').at(-1)).toMatchObject({ name: 'epoch-1', outcome: 'parent lost' });
     expect(world.process('epoch-0').signals).toEqual(['SIGKILL']);
-    await ends(world, world.process('epoch-0'), killed);
+    await endProcess(world, world.process('epoch-0'), killed);
     expect(world.newest().signals).toEqual(['SIGKILL']);
-    await ends(world, world.newest(), killed);
+    await endProcess(world, world.newest(), killed);
     await world.pass(1_000);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1', 'epoch-0']);
   });
 
   test('leads to epoch 0 if the parent exits before the next child is live', async () => {
     const world = await drainingWorld();
-    await ends(world, world.newest(), crashed);
+    await endProcess(world, world.newest(), crashed);
     await world.pass(60_000);
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0'));
     expect(world.newest().signals).toEqual(['SIGKILL']);
-    await ends(world, world.newest(), killed);
+    await endProcess(world, world.newest(), killed);
     await world.pass(1_000);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1', 'epoch-0']);
   });
 
   test('leads to no further start if the next child was live unobserved and has shut the parent down', async () => {
     const world = await drainingWorld();
-    await ends(world, world.newest(), crashed);
+    await endProcess(world, world.newest(), crashed);
     Object.assign(world, { probeResult: 'live', unseenMs: 60_300 });
     await world.pass(60_000);
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0'));
     expect(world.newest().signals).toEqual([]);
     expect(world.supervisorIs()).toEqual(['settled']);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1']);
@@ -246,20 +246,20 @@ describe("a child's crash while its parent drains", () => {
 
   test('leads to epoch 0 if the parent crashes before the next child is live', async () => {
     const world = await drainingWorld();
-    await ends(world, world.newest(), crashed);
-    await ends(world, world.process('epoch-0'), crashed);
+    await endProcess(world, world.newest(), crashed);
+    await endProcess(world, world.process('epoch-0'), crashed);
     expect(world.newest().signals).toEqual(['SIGKILL']);
-    await ends(world, world.newest(), killed);
+    await endProcess(world, world.newest(), killed);
     await world.pass(1_000);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1', 'epoch-0']);
   });
 
   test('is followed by a delay the second time, even if the parent crashes before the restart', async () => {
     const world = await drainingWorld();
-    await ends(world, world.newest(), crashed);
+    await endProcess(world, world.newest(), crashed);
     await becomesLive(world);
-    await ends(world, world.newest(), crashed);
-    await ends(world, world.process('epoch-0'), crashed);
+    await endProcess(world, world.newest(), crashed);
+    await endProcess(world, world.process('epoch-0'), crashed);
     expect(world.supervisorIs()).toEqual(['backing off']);
     await world.pass(400);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1', 'epoch-0']);
@@ -267,12 +267,12 @@ describe("a child's crash while its parent drains", () => {
 
   test("is listed together with its parent's exit when retries are exhausted", async () => {
     const world = await drainingWorld({ retry: { budget: 2, firstDelayMs: 200, maxDelayMs: 30_000 } });
-    await ends(world, world.newest(), crashed);
+    await endProcess(world, world.newest(), crashed);
     await world.pass(60_000);
-    await ends(world, world.process('epoch-0'));
-    await ends(world, world.process('epoch-1'), killed);
+    await endProcess(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-1'), killed);
     await world.pass(1_000);
-    await ends(world, world.newest(), { code: 1 });
+    await endProcess(world, world.newest(), { code: 1 });
     expect(world.output()?.trouble).toEqual([
       'agent exits: Envoy cannot be kept running',
       'epoch-1, serving: signal SIGSEGV',
@@ -283,15 +283,15 @@ describe("a child's crash while its parent drains", () => {
 
   test('is followed by retries if the next child fails too', async () => {
     const world = await drainingWorld();
-    await ends(world, world.newest(), crashed);
-    await ends(world, world.newest(), { code: 1 });
+    await endProcess(world, world.newest(), crashed);
+    await endProcess(world, world.newest(), { code: 1 });
     await world.pass(400);
     expect(epochsStarted(world)).toEqual([0, 1, 1, 1]);
   });
 
   test('ends the agent if the restart policy is exit', async () => {
     const world = await drainingWorld({ restartPolicy: 'exit' });
-    await ends(world, world.newest(), crashed);
+    await endProcess(world, world.newest(), crashed);
     expect(world.output()?.exitCode).toBe(1);
     expect(epochsStarted(world)).toEqual([0, 1]);
   });
@@ -309,29 +309,29 @@ describe('the agent', () => {
     ['that crashes', crashed, 1, ['agent exits: Envoy cannot be kept running', expect.stringContaining('SIGSEGV')]],
   ])('ends with policy exit like the Envoy %s', async (_, end, exitCode, failureText) => {
     const world = await AgentWorld.serving({ restartPolicy: 'exit' });
-    await ends(world, world.newest(), end);
+    await endProcess(world, world.newest(), end);
     expect(world.output()).toEqual({ exitCode, trouble: failureText });
   });
 
   test('ends with 0 under policy exit if Envoy exits with 0 while its child starts, and stops the child', async () => {
     const world = await AgentWorld.serving({ restartPolicy: 'exit' });
     await world.certificate('digest-1');
-    await ends(world, world.process('epoch-0'), { code: 0 });
-    await ends(world, world.newest(), killed);
+    await endProcess(world, world.process('epoch-0'), { code: 0 });
+    await endProcess(world, world.newest(), killed);
     expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
   });
 
   test('fails under policy exit if an Envoy exits before it ever served, whatever the exit code is', async () => {
     const world = new AgentWorld({ restartPolicy: 'exit' });
     await world.settle();
-    await ends(world, world.newest(), { code: 0 });
+    await endProcess(world, world.newest(), { code: 0 });
     expect(world.output()?.exitCode).toBe(1);
   });
 
   test('keeps running under policy exit after a failed child while its Envoy serves', async () => {
     const world = await AgentWorld.serving({ restartPolicy: 'exit' });
     await world.certificate('digest-1');
-    await ends(world, world.newest(), { code: 1 });
+    await endProcess(world, world.newest(), { code: 1 });
     expect(world.output()).toBeUndefined();
     expect((await world.requestReadiness()).ready).toBe(true);
     await world.pass(200);
@@ -349,7 +349,7 @@ describe('the agent', () => {
     await world.pass(1);
     expect(world.newest().signals).toEqual(['SIGKILL']);
     expect(await world.requestReadiness()).toEqual({ ready: false, reason: 'Envoy is restarting without hot restart' });
-    await ends(world, world.newest(), killed);
+    await endProcess(world, world.newest(), killed);
     expect(epochsStarted(world)).toEqual([0, 0]);
     await becomesLive(world);
     expect(world.supervisorIs()).toEqual(['settled']);
@@ -358,7 +358,7 @@ describe('the agent', () => {
   test('restarts an Envoy immediately if it exits during its drain and hot restart is off', async () => {
     const world = await AgentWorld.serving({ hotRestart: false, terminationDrainMs: 1_000 });
     await world.certificate('digest-1');
-    await ends(world, world.newest());
+    await endProcess(world, world.newest());
     expect(epochsStarted(world)).toEqual([0, 0]);
   });
 
@@ -371,7 +371,7 @@ describe('the agent', () => {
 
   test('restarts the only Envoy after a crash if hot restart is off', async () => {
     const world = await AgentWorld.serving({ hotRestart: false });
-    await ends(world, world.newest(), crashed);
+    await endProcess(world, world.newest(), crashed);
     await world.pass(200);
     expect(epochsStarted(world)).toEqual([0, 0]);
   });
@@ -383,7 +383,7 @@ describe('the start limiter', () => {
     const from = world.started.length;
     const startedAt: number[] = [];
     for (let crash = 0; crash < 15; crash++) {
-      await ends(world, world.newest(), { code: 1 });
+      await endProcess(world, world.newest(), { code: 1 });
       await world.nextStart();
       startedAt.push(world.clock.now());
     }
@@ -398,7 +398,7 @@ describe('the start limiter', () => {
       const from = world.clock.now();
       const startTimes: number[] = [];
       for (let crash = 0; crash < crashes; crash++) {
-        await ends(world, world.newest(), { code: 1 });
+        await endProcess(world, world.newest(), { code: 1 });
         world.signal('SIGHUP');
         await world.nextStart();
         startTimes.push(world.clock.now() - from);
@@ -418,9 +418,9 @@ test('an epoch that has ended has no actor', async () => {
   const world = await drainingWorld();
   expect(world.epochActors()).toEqual(['epoch-0', 'epoch-1']);
   await world.pass(60_000);
-  await ends(world, world.process('epoch-0'));
+  await endProcess(world, world.process('epoch-0'));
   expect(world.epochActors()).toEqual(['epoch-1']);
-  await ends(world, world.process('epoch-1'), crashed);
+  await endProcess(world, world.process('epoch-1'), crashed);
   expect(world.epochActors()).toEqual([]);
 });
 

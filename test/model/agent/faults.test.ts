@@ -17,7 +17,7 @@ import {
   checkEveryWorld,
   crashed,
   drainingWorld,
-  ends,
+  endProcess,
   epochsStarted,
   killed,
   namesStarted,
@@ -32,7 +32,7 @@ test('an epoch that failed does not count, and the next epoch number follows the
   const world = await AgentWorld.serving();
   for (const digest of ['digest-1', 'digest-2', 'digest-3']) {
     await world.certificate(digest);
-    await ends(world, world.newest(), { code: 1 });
+    await endProcess(world, world.newest(), { code: 1 });
   }
   await world.pass(1_000);
   expect(new Set(epochsStarted(world))).toEqual(new Set([0, 1]));
@@ -68,12 +68,12 @@ test('epoch numbers have no gaps after failures, and a child that is not live wi
   await world.certificate('digest-1');
   await world.pass(20_000);
   expect(world.newest().signals).toEqual(['SIGKILL']);
-  await ends(world, world.newest(), killed);
+  await endProcess(world, world.newest(), killed);
   expect(world.events('restart.ended').at(-1)).toMatchObject({ name: 'epoch-1', outcome: 'not live in time' });
   await world.pass(200);
   await becomesLive(world);
   await world.pass(60_000);
-  await ends(world, world.process('epoch-0'));
+  await endProcess(world, world.process('epoch-0'));
   await world.certificate('digest-2');
   expect(epochsStarted(world)).toEqual([0, 1, 1, 2]);
 });
@@ -89,7 +89,7 @@ test('a failed child does not affect the serving epoch, which receives no order 
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   const messagesBefore = world.messages().length;
-  await ends(world, world.newest(), { code: 1 });
+  await endProcess(world, world.newest(), { code: 1 });
   expect(
     world
       .messages()
@@ -107,7 +107,7 @@ test('changes and stops are accepted at any time: the newest change is started, 
   await world.certificate('digest-2');
   await becomesLive(world);
   await world.pass(60_000);
-  await ends(world, world.process('epoch-0'));
+  await endProcess(world, world.process('epoch-0'));
   expect(epochsStarted(world)).toEqual([0, 1, 2]);
   await becomesLive(world);
   await world.certificate('digest-3');
@@ -125,7 +125,7 @@ test('a child without a process at the time of a stop never starts one (§2.6 F6
   for (let tick = 0; tick < 100 && !preparing(); tick++) await Promise.resolve();
   world.signal('SIGTERM');
   await world.pass(5_000);
-  await ends(world, world.newest());
+  await endProcess(world, world.newest());
   expect(namesStarted(world)).toEqual(['epoch-0']);
   expect(world.output()).toEqual(orderedEnd);
 });
@@ -134,7 +134,7 @@ test('a stop ends when all Envoys have exited, at most 10 s after SIGKILL (§2.6
   const world = await drainingWorld();
   world.signal('SIGTERM');
   await world.pass(5_000);
-  await ends(world, world.process('epoch-1'));
+  await endProcess(world, world.process('epoch-1'));
   await world.pass(1_000);
   expect(world.output()).toBeUndefined();
   await world.pass(11_000);
@@ -163,7 +163,7 @@ test('a healthy minute resets the retry budget (§2.6 F8)', async () => {
   const world = await AgentWorld.serving({ retry: { budget: 1, firstDelayMs: 200, maxDelayMs: 30_000 } });
   for (let crash = 0; crash < 5; crash++) {
     await world.pass(60_000);
-    await ends(world, world.newest(), crashed);
+    await endProcess(world, world.newest(), crashed);
     await world.pass(200);
     await becomesLive(world);
   }
@@ -172,7 +172,7 @@ test('a healthy minute resets the retry budget (§2.6 F8)', async () => {
 
 test('a clean exit of the current epoch counts as a failure (§2.6 F9)', async () => {
   const world = await AgentWorld.serving({ retry: { budget: 0, firstDelayMs: 200, maxDelayMs: 30_000 } });
-  await ends(world, world.newest(), { code: 0 });
+  await endProcess(world, world.newest(), { code: 0 });
   expect(world.output()?.exitCode).toBe(1);
 });
 
@@ -180,14 +180,14 @@ test('a stop ends its wait when all Envoys have exited, or at a second signal (�
   const exitedWorld = await AgentWorld.serving();
   exitedWorld.signal('SIGTERM');
   await exitedWorld.pass(1_000);
-  await ends(exitedWorld, exitedWorld.newest());
+  await endProcess(exitedWorld, exitedWorld.newest());
   expect(exitedWorld.output()).toEqual(orderedEnd);
 
   const signalled = await AgentWorld.serving();
   signalled.signal('SIGTERM');
   await signalled.pass(1_000);
   signalled.signal('SIGINT');
-  await ends(signalled, signalled.newest(), killed);
+  await endProcess(signalled, signalled.newest(), killed);
   expect(signalled.newest().signals).toEqual(['SIGKILL']);
   expect(signalled.clock.now()).toBe(1_000);
 });
@@ -215,7 +215,7 @@ test("an out-of-memory kill is recognized by the kernel's report, not by a text 
     { ...killed, outOfMemory: false, lastOutput: 'signal: killed' },
   ]) {
     const world = await AgentWorld.serving();
-    await ends(world, world.newest(), end);
+    await endProcess(world, world.newest(), end);
     await world.pass(200);
     reasons.push(world.events('restart.decided').at(-1)?.reason);
   }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { AgentWorld } from '../../simulation/agent-world.ts';
-import { becomesLive, checkEveryWorld, crashed, drainingWorld, ends, epochsStarted, killed } from './scenes.ts';
+import { becomesLive, checkEveryWorld, crashed, drainingWorld, endProcess, epochsStarted, killed } from './scenes.ts';
 
 checkEveryWorld();
 
@@ -42,11 +42,11 @@ describe('the slot for pending changes', () => {
     expect(epochsStarted(world)).toEqual([0, 1]);
     expect(world.supervisorIs()).toEqual(['waiting for parent exit']);
     await world.pass(40_000);
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0'));
     expect(epochsStarted(world)).toEqual([0, 1, 2]);
     await becomesLive(world);
     await world.pass(60_000);
-    await ends(world, world.process('epoch-1'));
+    await endProcess(world, world.process('epoch-1'));
     expect(epochsStarted(world)).toEqual([0, 1, 2]);
     expect(world.supervisorIs()).toEqual(['settled']);
   });
@@ -57,7 +57,7 @@ describe('the slot for pending changes', () => {
     await world.certificate('digest-1');
     expect(world.supervisorIs()).toEqual(['settled']);
     await world.pass(60_000);
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0'));
     expect(epochsStarted(world)).toEqual([0, 1]);
   });
 
@@ -68,7 +68,7 @@ describe('the slot for pending changes', () => {
     await becomesLive(world);
     expect(world.supervisorIs()).toEqual(['waiting for parent exit']);
     await world.pass(60_000);
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0'));
     expect(epochsStarted(world)).toEqual([0, 1, 2]);
   });
 });
@@ -77,7 +77,7 @@ describe('a child that was live before a probe detects it', () => {
   test('counts as having served if it is killed: its parent drains, and the next child starts immediately and unchecked', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
-    await ends(world, world.process('epoch-1'), { ...killed, tookOverWithinMs: 180 });
+    await endProcess(world, world.process('epoch-1'), { ...killed, tookOverWithinMs: 180 });
     expect(epochsStarted(world)).toEqual([0, 1, 1]);
     expect(world.prepared.at(-1)).toEqual({ epoch: 1, baseId: 7, validate: false });
     expect(world.events('epoch.live').at(-1)).toMatchObject({ name: 'epoch-1', timeToLiveMs: 180 });
@@ -86,7 +86,7 @@ describe('a child that was live before a probe detects it', () => {
     await becomesLive(world);
     expect(world.supervisorIs()).toEqual(['settled']);
     await world.pass(60_000);
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0'));
     expect(epochsStarted(world)).toEqual([0, 1, 1]);
   });
 
@@ -94,7 +94,7 @@ describe('a child that was live before a probe detects it', () => {
     const world = await AgentWorld.serving({}, [7, 8]);
     world.probeResult = 'live';
     await world.certificate('digest-1');
-    await ends(world, world.process('epoch-0'), killed);
+    await endProcess(world, world.process('epoch-0'), killed);
     expect(world.probes).toEqual(['1@7']);
     // The child's next message to its exited parent would block it, so another Envoy starts immediately.
     expect(world.newest()).toMatchObject({ epoch: 0, baseId: 8 });
@@ -108,7 +108,7 @@ describe('a child that was live before a probe detects it', () => {
     const world = await AgentWorld.serving();
     Object.assign(world, { probeResult: 'live', unseenMs: 60_300 });
     await world.certificate('digest-1');
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0'));
     expect(world.probes).toEqual(['1@7']);
     expect(world.supervisorIs()).toEqual(['settled']);
     expect(epochsStarted(world)).toEqual([0, 1]);
@@ -121,7 +121,7 @@ describe('a child that was live before a probe detects it', () => {
     const world = await AgentWorld.serving({}, [7, 8]);
     Object.assign(world, { probeResult: 'live', unseenMs });
     await world.certificate('digest-1');
-    await ends(world, world.process('epoch-0'), end);
+    await endProcess(world, world.process('epoch-0'), end);
     expect(world.newest().name).toBe('epoch-0b');
   });
 
@@ -130,7 +130,7 @@ describe('a child that was live before a probe detects it', () => {
     await world.certificate('digest-1');
     world.signal('SIGTERM');
     await world.settle();
-    await ends(world, world.process('epoch-1'), { ...killed, tookOverWithinMs: 180 });
+    await endProcess(world, world.process('epoch-1'), { ...killed, tookOverWithinMs: 180 });
     await world.pass(60_000);
     expect(epochsStarted(world)).toEqual([0, 1]);
   });
@@ -138,7 +138,7 @@ describe('a child that was live before a probe detects it', () => {
   test('does not count as live if it is killed without evidence, so that its parent serves and the next start is delayed', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
-    await ends(world, world.process('epoch-1'), killed);
+    await endProcess(world, world.process('epoch-1'), killed);
     expect(epochsStarted(world)).toEqual([0, 1]);
     await world.pass(200);
     expect(world.prepared.at(-1)).toEqual({ epoch: 1, baseId: 7, validate: true });
@@ -164,7 +164,7 @@ describe('signals', () => {
       expect(world.newest().epoch).toBe(epoch);
       await becomesLive(world);
       await world.pass(60_000);
-      await ends(world, world.process(`epoch-${epoch - 1}`));
+      await endProcess(world, world.process(`epoch-${epoch - 1}`));
     }
     await world.certificate('digest-0');
     expect(epochsStarted(world)).toEqual([0, 1, 2]);
@@ -177,10 +177,10 @@ describe('signals', () => {
     await world.settle();
     expect(epochsStarted(world)).toEqual([0, 1]);
     await world.pass(60_000);
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0'));
     await becomesLive(world);
     await world.pass(60_000);
-    await ends(world, world.process('epoch-1'));
+    await endProcess(world, world.process('epoch-1'));
     expect(epochsStarted(world)).toEqual([0, 1, 2]);
     expect(world.supervisorIs()).toEqual(['settled']);
   });
@@ -221,7 +221,7 @@ describe('SIGUSR1 and an Envoy that shuts down', () => {
     world.signal('SIGUSR1');
     expect(world.started.map((p) => p.signals)).toEqual([['SIGUSR1'], ['SIGUSR1', 'SIGUSR1']]);
     await world.pass(6_000);
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0'));
     world.signal('SIGTERM');
     await world.pass(5_000);
     world.signal('SIGUSR1');
@@ -231,7 +231,7 @@ describe('SIGUSR1 and an Envoy that shuts down', () => {
   test('terminates a parent on time, which counts as a requested exit', async () => {
     const world = await drainingWorld();
     await world.pass(60_000);
-    await ends(world, world.process('epoch-0'), reopenEnd);
+    await endProcess(world, world.process('epoch-0'), reopenEnd);
     expect(world.supervisorIs()).toEqual(['settled']);
     expect(world.events('epoch.failed')).toEqual([]);
     expect(epochsStarted(world)).toEqual([0, 1]);
@@ -240,13 +240,13 @@ describe('SIGUSR1 and an Envoy that shuts down', () => {
   test('terminates a parent too early, which orphans the child (fact 4)', async () => {
     const world = await drainingWorld();
     await world.pass(30_000);
-    await ends(world, world.process('epoch-0'), reopenEnd);
+    await endProcess(world, world.process('epoch-0'), reopenEnd);
     expect(world.newest().name).toBe('epoch-0b');
   });
 
   test('terminates a serving Envoy, which counts as a clean exit', async () => {
     const world = await AgentWorld.serving();
-    await ends(world, world.process('epoch-0'), reopenEnd);
+    await endProcess(world, world.process('epoch-0'), reopenEnd);
     await world.pass(200);
     expect(world.events('restart.decided').at(-1)).toMatchObject({ reason: 'Envoy ended' });
   });
@@ -259,7 +259,7 @@ describe('the parent', () => {
     expect(world.process('epoch-0').signals).toEqual([]);
     await world.pass(1);
     expect(world.process('epoch-0').signals).toEqual(['SIGKILL']);
-    await ends(world, world.process('epoch-0'), killed);
+    await endProcess(world, world.process('epoch-0'), killed);
     expect(world.supervisorIs()).toEqual(['settled']);
     expect(epochsStarted(world)).toEqual([0, 1]);
   });
@@ -267,7 +267,7 @@ describe('the parent', () => {
   test('exits on time up to a tenth before its shutdown time, because a busy host detects late that its child is live', async () => {
     const world = await drainingWorld();
     await world.pass(54_000);
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0'));
     expect(world.supervisorIs()).toEqual(['settled']);
     expect(world.events('epoch.failed')).toEqual([]);
   });
@@ -281,7 +281,7 @@ describe('the parent', () => {
     world.unseenMs = unseenMs;
     await becomesLive(world);
     await world.pass(Math.max(0, 54_000 - unseenMs));
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0'));
     expect(world.supervisorIs()).toEqual(['settled']);
     expect(world.events('epoch.failed')).toEqual([]);
   });
@@ -300,7 +300,7 @@ describe('the parent', () => {
   test('orphans its child if it exits earlier (fact 4)', async () => {
     const world = await drainingWorld();
     await world.pass(53_999);
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0'));
     expect(world.events('epoch.failed')).toMatchObject([{ name: 'epoch-0', during: 'draining', code: 0 }]);
     expect(world.newest().name).toBe('epoch-0b');
   });
@@ -311,7 +311,7 @@ describe('the parent', () => {
   ])('is replaced after a crash unless it is overdue (it crashes %s)', async (_, afterMs) => {
     const world = await drainingWorld();
     await world.pass(afterMs);
-    await ends(world, world.process('epoch-0'), crashed);
+    await endProcess(world, world.process('epoch-0'), crashed);
     // The child may not have shut down its parent yet. An overdue parent is killed, and its child no longer needs it.
     expect(world.newest().name).toBe(afterMs < 65_000 ? 'epoch-0b' : 'epoch-1');
   });
@@ -319,7 +319,7 @@ describe('the parent', () => {
   test('exits on time whenever it exits if the parent-shutdown time is below 1 s', async () => {
     const world = await drainingWorld({ parentShutdownMs: 500 });
     await world.pass(0);
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0'));
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 });
@@ -337,7 +337,7 @@ describe('readiness', () => {
   test('is again that of the serving Envoy after its child has exited', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
-    await ends(world, world.newest(), { code: 1 });
+    await endProcess(world, world.newest(), { code: 1 });
     expect(world.events('handover.ended')).toHaveLength(1);
     expect(await world.requestReadiness()).toEqual({ ready: true, reason: '' });
     world.envoyLive = false;

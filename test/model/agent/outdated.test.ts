@@ -7,7 +7,7 @@ import {
   checkEveryWorld,
   crashed,
   drainingWorld,
-  ends,
+  endProcess,
   killed,
   namesStarted,
   replacingWorld,
@@ -20,7 +20,7 @@ const day = 86_400_000;
 /** Lets the killed newest Envoy exit, and waits for the next one. */
 async function isFollowed(world: AgentWorld): Promise<void> {
   expect(world.newest().signals).toEqual(['SIGKILL']);
-  await ends(world, world.newest(), killed);
+  await endProcess(world, world.newest(), killed);
   await world.pass(0);
 }
 
@@ -146,7 +146,7 @@ test('each start has twice the time of the previous one during constant changes,
     world.signal('SIGHUP');
     const startedBefore = world.started.length;
     await world.pass(1_000);
-    if (world.newest().signals.length > 0) await ends(world, world.newest(), killed);
+    if (world.newest().signals.length > 0) await endProcess(world, world.newest(), killed);
     age = world.started.length > startedBefore ? 0 : age + 1;
     if (age === 18) {
       await becomesLive(world);
@@ -172,7 +172,7 @@ test('a reverted change cancels nothing', async () => {
 
 test('a replacement without an epoch to replace is cancelled for a newer configuration too', async () => {
   const world = await replacingWorld();
-  await ends(world, world.process('epoch-0'), crashed);
+  await endProcess(world, world.process('epoch-0'), crashed);
   expect(world.supervisorIs()).toEqual(['no serving epoch', 'starting']);
   world.signal('SIGHUP');
   await world.pass(5_000);
@@ -183,7 +183,7 @@ test('a replacement without an epoch to replace is cancelled for a newer configu
 
 test('a child that needs its parent is not cancelled, because its parent exits in time or both are stopped', async () => {
   const world = await drainingWorld();
-  await ends(world, world.newest(), crashed);
+  await endProcess(world, world.newest(), crashed);
   await world.pass(1_000);
   expect(world.supervisorIs()).toEqual(['no serving epoch', 'starting']);
   world.signal('SIGHUP');
@@ -197,7 +197,7 @@ test('a repair that never ends is skipped after a timeout', async () => {
   const world = await AgentWorld.serving();
   world.repairHangs = true;
   await world.certificate('digest-1');
-  await ends(world, world.newest(), { code: 1, refusedByParent: true });
+  await endProcess(world, world.newest(), { code: 1, refusedByParent: true });
   expect(world.supervisorIs()).toEqual(['repairing']);
   await world.pass(20_200);
   expect(namesStarted(world).at(-1)).toBe('epoch-0b');
@@ -209,7 +209,7 @@ describe('base IDs that are not released', () => {
     world.releaseHangs = true;
     world.signal('SIGTERM');
     await world.pass(5_000);
-    await ends(world, world.newest());
+    await endProcess(world, world.newest());
     expect(world.agent.getSnapshot().value).toBe('releasing base ids');
     return world;
   };

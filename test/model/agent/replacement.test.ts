@@ -6,7 +6,7 @@ import {
   checkEveryWorld,
   crashed,
   drainingWorld,
-  ends,
+  endProcess,
   killed,
   namesAlive,
   namesStarted,
@@ -29,7 +29,7 @@ describe('a parent that rejects its child', () => {
     await becomesLive(world);
     // A repair that once succeeded is tried again when needed.
     await world.pass(60_000);
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0'));
     await world.certificate('digest-2');
     await rejectChild(world);
     expect(world.repaired).toEqual([7, 7]);
@@ -51,7 +51,7 @@ describe('a parent that rejects its child', () => {
     const ports = (): unknown[] => world.events('serving.began').map(({ adminPort }) => adminPort);
     expect(ports()).toEqual([15_000, 16_000]);
     await world.pass(60_000);
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0'));
     await world.certificate('digest-2');
     await becomesLive(world);
     expect(world.newest().name).toBe('epoch-1b');
@@ -73,14 +73,14 @@ describe('a parent that rejects its child', () => {
   test('is not repaired if its child fails in another way', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
-    await ends(world, world.newest(), { code: 1 });
+    await endProcess(world, world.newest(), { code: 1 });
     expect(world.repaired).toEqual([]);
   });
 
   test('is repaired even if it has the second base ID', async () => {
     const world = await replacedWorld();
     await world.pass(60_000);
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0'));
     world.repairError = undefined;
     await world.certificate('digest-2');
     expect(world.newest().name).toBe('epoch-1b');
@@ -117,21 +117,21 @@ describe('a parent that exits early', () => {
     expect(world.process('epoch-1').signals).toEqual([]);
     await world.pass(1);
     expect(world.process('epoch-1').signals).toEqual(['SIGKILL']);
-    await ends(world, world.process('epoch-1'), killed);
+    await endProcess(world, world.process('epoch-1'), killed);
     expect(world.supervisorIs()).toEqual(['settled']);
     expect(namesAlive(world)).toEqual(['epoch-0b']);
   });
 
   test('has its orphan stopped after the parent-shutdown time if that is shorter', async () => {
     const world = await drainingWorld({ parentShutdownMs: 3_000 });
-    await ends(world, world.process('epoch-0'), killed);
+    await endProcess(world, world.process('epoch-0'), killed);
     await becomesLive(world);
     expect(world.events('epoch.retire')).toEqual([{ type: 'epoch.retire', lingerMs: 3_000, isOrphaned: true }]);
   });
 
   test('does not affect the replacement if the orphan exits before the replacement is live', async () => {
     const world = await orphanedWorld();
-    await ends(world, world.process('epoch-1'), crashed);
+    await endProcess(world, world.process('epoch-1'), crashed);
     expect(await world.requestReadiness()).toEqual({ ready: false, reason: 'Envoy ended' });
     // No time limit applies, because no other Envoy serves.
     await world.pass(60_000);
@@ -145,8 +145,8 @@ describe('a parent that exits early', () => {
 
   test('is followed by epoch 0 with the first base ID if its orphan and the replacement exit too', async () => {
     const world = await orphanedWorld();
-    await ends(world, world.process('epoch-1'), crashed);
-    await ends(world, world.process('epoch-0b'), { code: 1 });
+    await endProcess(world, world.process('epoch-1'), crashed);
+    await endProcess(world, world.process('epoch-0b'), { code: 1 });
     await world.pass(1_000);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b', 'epoch-0']);
   });
@@ -154,7 +154,7 @@ describe('a parent that exits early', () => {
   test('is replaced with the pending change if there is one', async () => {
     const world = await drainingWorld();
     await world.certificate('digest-2');
-    await ends(world, world.process('epoch-0'), killed);
+    await endProcess(world, world.process('epoch-0'), killed);
     expect(world.newest().name).toBe('epoch-0b');
     expect(world.prepared.at(-1)?.validate).toBe(true);
     await becomesLive(world);
@@ -164,12 +164,12 @@ describe('a parent that exits early', () => {
   test('is replaced with a new retry budget after retries are exhausted', async () => {
     const world = await drainingWorld({ retry: { budget: 0, firstDelayMs: 200, maxDelayMs: 30_000 } });
     await world.pass(60_000);
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0'));
     await world.certificate('digest-2');
     await becomesLive(world);
     await world.certificate('digest-3');
     expect(world.supervisorIs()).toEqual(['waiting for parent exit']);
-    await ends(world, world.process('epoch-1'), killed);
+    await endProcess(world, world.process('epoch-1'), killed);
     expect(world.newest().name).toBe('epoch-0b');
   });
 });
@@ -183,7 +183,7 @@ describe('the replaced epoch', () => {
     expect(world.process('epoch-0').signals).toEqual([]);
     await world.pass(1);
     expect(world.process('epoch-0').signals).toEqual(['SIGTERM']);
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0'));
     expect(namesAlive(world)).toEqual(['epoch-0b']);
     expect(world.events('epoch.exited')).toMatchObject([{ name: 'epoch-0', code: 0 }]);
   });
@@ -209,13 +209,13 @@ describe('the replaced epoch', () => {
     expect(world.process('epoch-0').signals).toEqual(['SIGTERM']);
     await world.pass(1);
     expect(world.process('epoch-0').signals).toEqual(['SIGTERM', 'SIGKILL']);
-    await ends(world, world.process('epoch-0'), killed);
+    await endProcess(world, world.process('epoch-0'), killed);
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
   test('affects no other epoch if it crashes during its shutdown', async () => {
     const world = await replacedWorld();
-    await ends(world, world.process('epoch-0'), crashed);
+    await endProcess(world, world.process('epoch-0'), crashed);
     expect(world.events('epoch.failed').filter(({ name }) => name === 'epoch-0')).toEqual([]);
     expect(world.supervisorIs()).toEqual(['settled']);
     expect((await world.requestReadiness()).ready).toBe(true);
@@ -236,21 +236,21 @@ describe('the replacement', () => {
     await world.certificate('digest-2');
     expect(world.supervisorIs()).toEqual(['waiting for parent exit']);
     await world.pass(50_000);
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0'));
     expect(world.newest()).toMatchObject({ name: 'epoch-1b', epoch: 1, baseId: 8 });
     expect(world.prepared.at(-1)?.validate).toBe(true);
     await becomesLive(world);
     expect(world.messages()).toContain('supervisor → epoch-0b: epoch.supersede');
     expect(world.adminOf).toBe(8);
     await world.pass(60_000);
-    await ends(world, world.process('epoch-0b'));
+    await endProcess(world, world.process('epoch-0b'));
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
   test('is itself replaced under the first base ID', async () => {
     const world = await replacedWorld();
     await world.pass(60_000);
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0'));
     await world.certificate('digest-2');
     await rejectChild(world);
     await world.pass(1_000);
@@ -259,13 +259,13 @@ describe('the replacement', () => {
     expect(world.adminOf).toBe(7);
     expect(world.drained.at(-1)).toEqual({ epoch: 0, baseId: 8, replaced: true });
     await world.pass(60_000);
-    await ends(world, world.process('epoch-0b'));
+    await endProcess(world, world.process('epoch-0b'));
     expect(namesAlive(world)).toEqual(['epoch-0']);
   });
 
   test('is restarted under its own base ID if it crashes while the replaced epoch shuts down', async () => {
     const world = await replacedWorld();
-    await ends(world, world.process('epoch-0b'), crashed);
+    await endProcess(world, world.process('epoch-0b'), crashed);
     expect((await world.requestReadiness()).ready).toBe(false);
     expect(world.supervisorIs()).toEqual(['backing off']);
     await world.pass(1_000);
@@ -275,16 +275,16 @@ describe('the replacement', () => {
     // The retiring epoch has already received its order.
     expect(world.events('epoch.retire')).toHaveLength(1);
     await world.pass(60_000);
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0'));
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
   test('is still restarted after a crash if the replaced epoch exits in between', async () => {
     const world = await replacedWorld();
-    await ends(world, world.process('epoch-0b'), crashed);
+    await endProcess(world, world.process('epoch-0b'), crashed);
     await world.pass(1_000);
     await world.pass(59_000);
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0'));
     expect(world.newest().name).toBe('epoch-0b');
     expect(world.newest().signals).toEqual([]);
     await becomesLive(world);
@@ -293,21 +293,21 @@ describe('the replacement', () => {
 
   test('kills an overdue replaced epoch even while no epoch serves', async () => {
     const world = await replacedWorld();
-    await ends(world, world.process('epoch-0b'), crashed);
+    await endProcess(world, world.process('epoch-0b'), crashed);
     await world.pass(65_000);
     expect(world.process('epoch-0').signals).toEqual(['SIGTERM', 'SIGKILL']);
   });
 
   test('is followed by a full restart with a drain if it crashes with a valid bootstrap', async () => {
     const world = await replacingWorld();
-    await ends(world, world.newest(), { code: 1, lastOutput: 'cannot bind' });
+    await endProcess(world, world.newest(), { code: 1, lastOutput: 'cannot bind' });
     expect(world.supervisorIs()).toEqual(['draining', 'full restart']);
     expect(world.drained).toEqual([{ epoch: 0, baseId: 7, replaced: false }]);
     expect((await world.requestReadiness()).ready).toBe(true);
     await world.pass(4_500);
     expect(world.process('epoch-0').signals).toEqual(['SIGKILL']);
     expect((await world.requestReadiness()).ready).toBe(false);
-    await ends(world, world.process('epoch-0'), killed);
+    await endProcess(world, world.process('epoch-0'), killed);
     expect(world.newest()).toMatchObject({ name: 'epoch-0', baseId: 7 });
     await becomesLive(world);
     expect(world.supervisorIs()).toEqual(['settled']);
@@ -345,7 +345,7 @@ describe('the replacement', () => {
     await world.pass(20_000);
     expect(world.newest().signals).toEqual(['SIGKILL']);
     expect(world.process('epoch-0').signals).toEqual([]);
-    await ends(world, world.newest(), killed);
+    await endProcess(world, world.newest(), killed);
     await world.pass(1_000);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b', 'epoch-0b']);
   });
@@ -354,7 +354,7 @@ describe('the replacement', () => {
     const world = await replacedWorld();
     world.repairError = undefined;
     await world.pass(60_000);
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0'));
     await world.certificate('digest-2');
     await rejectChild(world);
     await world.pass(1_000);
@@ -373,7 +373,7 @@ describe('an agent with one base ID', () => {
     expect(world.process(servingName).signals).toEqual([]);
     await world.pass(4_500);
     expect(world.process(servingName).signals).toEqual(['SIGKILL']);
-    await ends(world, world.process(servingName), killed);
+    await endProcess(world, world.process(servingName), killed);
     expect(world.newest()).toMatchObject({ name: 'epoch-0', baseId: 7 });
     await becomesLive(world);
     expect(world.supervisorIs()).toEqual(['settled']);

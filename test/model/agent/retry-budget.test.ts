@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { AgentWorld } from '../../simulation/agent-world.ts';
-import { becomesLive, checkEveryWorld, crashed, ends, epochsStarted, killed, orphanedWorld } from './scenes.ts';
+import { becomesLive, checkEveryWorld, crashed, endProcess, epochsStarted, killed, orphanedWorld } from './scenes.ts';
 
 checkEveryWorld();
 
@@ -9,16 +9,16 @@ describe('the retry budget (§2.2)', () => {
     const world = new AgentWorld({ retry: { budget: 3, firstDelayMs: 200, maxDelayMs: 30_000 } });
     await world.settle();
     for (const digest of ['a', 'b', 'c']) {
-      await ends(world, world.newest(), { code: 1 });
+      await endProcess(world, world.newest(), { code: 1 });
       await world.pass(200);
-      await ends(world, world.newest(), { code: 1 });
+      await endProcess(world, world.newest(), { code: 1 });
       await world.certificate(digest);
     }
     expect(world.output()).toBeUndefined();
     for (let crash = 0; crash < 12; crash++) {
       world.newest().live();
       await world.pass(60_000);
-      await ends(world, world.newest(), { code: 1 });
+      await endProcess(world, world.newest(), { code: 1 });
       await world.pass(200);
     }
     expect(world.output()).toBeUndefined();
@@ -28,7 +28,7 @@ describe('the retry budget (§2.2)', () => {
     const world = await AgentWorld.serving({ retry: { budget: 2, firstDelayMs: 200, maxDelayMs: 30_000 } });
     for (let crash = 0; crash < 3; crash++) {
       await world.pass(59_999);
-      await ends(world, world.newest(), { code: 1 });
+      await endProcess(world, world.newest(), { code: 1 });
       if (crash < 2) await world.nextStart();
       await becomesLive(world);
     }
@@ -39,12 +39,12 @@ describe('the retry budget (§2.2)', () => {
   test('is not reset by the same certificate, which does not end the delay', async () => {
     const world = await AgentWorld.serving({ retry: { budget: 1, firstDelayMs: 30_000, maxDelayMs: 30_000 } });
     await world.certificate('digest-1');
-    await ends(world, world.newest(), { code: 1 });
+    await endProcess(world, world.newest(), { code: 1 });
     await world.certificate('digest-1');
     await world.pass(19_999);
     expect(epochsStarted(world)).toEqual([0, 1]);
     await world.pass(1);
-    await ends(world, world.newest(), { code: 1 });
+    await endProcess(world, world.newest(), { code: 1 });
     expect(world.supervisorIs()).toEqual(['retries exhausted']);
   });
 
@@ -52,7 +52,7 @@ describe('the retry budget (§2.2)', () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     for (let attempt = 0; attempt < 5; attempt++) {
-      await ends(world, world.newest(), { code: 1 });
+      await endProcess(world, world.newest(), { code: 1 });
       if (attempt < 4) await world.nextStart();
     }
     const at = world.clock.now();
@@ -60,7 +60,7 @@ describe('the retry budget (§2.2)', () => {
     await world.settle();
     expect(world.clock.now()).toBe(at);
     expect(epochsStarted(world)).toEqual([0, 1, 1, 1, 1, 1, 1]);
-    await ends(world, world.newest(), { code: 1 });
+    await endProcess(world, world.newest(), { code: 1 });
     await world.pass(200);
     expect(world.started).toHaveLength(8);
   });
@@ -68,7 +68,7 @@ describe('the retry budget (§2.2)', () => {
   test('stops no Envoy if it is exhausted while an epoch serves, and is reset by each healthy minute', async () => {
     const world = await AgentWorld.serving({ retry: { budget: 0, firstDelayMs: 200, maxDelayMs: 30_000 } });
     await world.certificate('digest-1');
-    await ends(world, world.newest(), { code: 1 });
+    await endProcess(world, world.newest(), { code: 1 });
     expect(world.supervisorIs()).toEqual(['retries exhausted']);
     expect((await world.requestReadiness()).ready).toBe(true);
     for (const { tries, afterMs } of [
@@ -81,14 +81,14 @@ describe('the retry budget (§2.2)', () => {
       expect(epochsStarted(world)).toEqual(tries.slice(0, -1));
       await world.pass(1);
       expect(epochsStarted(world)).toEqual(tries);
-      await ends(world, world.newest(), { code: 1 });
+      await endProcess(world, world.newest(), { code: 1 });
     }
   });
 
   test.each(['a new certificate', 'SIGHUP'])('is reset after exhaustion by %s', async (trigger) => {
     const world = await AgentWorld.serving({ retry: { budget: 0, firstDelayMs: 200, maxDelayMs: 30_000 } });
     await world.certificate('digest-1');
-    await ends(world, world.newest(), { code: 1 });
+    await endProcess(world, world.newest(), { code: 1 });
     if (trigger === 'SIGHUP') world.signal('SIGHUP');
     else await world.certificate('digest-2');
     await world.settle();
@@ -102,11 +102,11 @@ describe('the retry budget (§2.2)', () => {
     await world.pass(200);
     expect(world.supervisorIs()).toEqual(['retries exhausted']);
     world.rejectBootstrap = undefined;
-    await ends(world, world.newest(), crashed);
+    await endProcess(world, world.newest(), crashed);
     expect(world.supervisorIs()).toEqual(['backing off']);
     await world.pass(200);
     expect(epochsStarted(world)).toEqual([0, 0]);
-    await ends(world, world.newest(), crashed);
+    await endProcess(world, world.newest(), crashed);
     expect(world.output()?.trouble).toEqual([
       'agent exits: Envoy cannot be kept running',
       'epoch-0, serving: signal SIGSEGV',
@@ -118,7 +118,7 @@ describe('the retry budget (§2.2)', () => {
     const world = new AgentWorld({ retry: { budget: 24, firstDelayMs: 1, maxDelayMs: 1 } });
     await world.settle();
     for (let attempt = 0; attempt <= 24; attempt++) {
-      await ends(world, world.newest(), { code: 1, lastOutput: `reason ${attempt}` });
+      await endProcess(world, world.newest(), { code: 1, lastOutput: `reason ${attempt}` });
       if (attempt < 24) await world.nextStart();
     }
     const reasons = Array.from({ length: 20 }, (_, i) => `epoch-0, initializing: exit code 1: reason ${i + 5}`);
@@ -128,8 +128,8 @@ describe('the retry budget (§2.2)', () => {
   test('includes starts that waited for a token, with their delays', async () => {
     const world = await orphanedWorld({ retry: { budget: 1, firstDelayMs: 200, maxDelayMs: 30_000 } });
     await world.pass(20_000);
-    await ends(world, world.process('epoch-0b'), killed);
-    await ends(world, world.process('epoch-1'), crashed);
+    await endProcess(world, world.process('epoch-0b'), killed);
+    await endProcess(world, world.process('epoch-1'), crashed);
     expect(world.output()?.trouble).toEqual([
       'agent exits: Envoy cannot be kept running',
       'epoch-0b: not live within 20000 ms',
@@ -144,11 +144,11 @@ describe('the retry budget (§2.2)', () => {
       if (trigger === 'SIGHUP') world.signal('SIGHUP');
       else await world.certificate('digest-1');
       await world.settle();
-      await ends(world, world.newest(), { code: 1 });
-      await ends(world, world.process('epoch-0'), crashed);
+      await endProcess(world, world.newest(), { code: 1 });
+      await endProcess(world, world.process('epoch-0'), crashed);
       await world.pass(200);
       expect(world.newest().epoch).toBe(0);
-      await ends(world, world.newest(), { code: 1 });
+      await endProcess(world, world.newest(), { code: 1 });
       expect(world.output()?.trouble).toEqual([
         'agent exits: Envoy cannot be kept running',
         'epoch-0, serving: signal SIGSEGV',

@@ -9,7 +9,7 @@ import {
   checkEveryWorld,
   crashed,
   drainingWorld,
-  ends,
+  endProcess,
   epochsStarted,
   killed,
   namesAlive,
@@ -31,7 +31,7 @@ test('a stop drains the serving epoch over its admin interface, without a drain 
   await world.pass(0);
   expect(world.drained).toEqual([{ epoch: 0, baseId: 7, replaced: false }]);
   expect(world.newest().signals).toEqual(['SIGTERM']);
-  await ends(world, world.newest());
+  await endProcess(world, world.newest());
   expect(world.output()).toEqual(orderedEnd);
   expect(epochsStarted(world)).toEqual([0]);
 });
@@ -41,7 +41,7 @@ test('an unchanged configuration starts no Envoy (§2.8 S2)', async () => {
   await world.certificate('digest-0');
   world.signal('SIGTERM');
   await world.settle();
-  await ends(world, world.newest());
+  await endProcess(world, world.newest());
   expect(epochsStarted(world)).toEqual([0]);
 });
 
@@ -49,7 +49,7 @@ test('an unchanged configuration starts no Envoy (§2.8 S2)', async () => {
 test('a configuration that is restored after an invalid one is still current, and starts no Envoy (§2.8 S3)', async () => {
   const world = await AgentWorld.serving(budgetOf(0));
   await world.certificate('bad');
-  await ends(world, world.newest(), { code: 0 });
+  await endProcess(world, world.newest(), { code: 0 });
   await world.certificate('digest-0');
   await world.pass(3_600_000);
   expect(epochsStarted(world)).toEqual([0, 1]);
@@ -61,9 +61,9 @@ test('a configuration that is restored after an invalid one is still current, an
 test('a third epoch that exits with an error is the only one cleaned up, and no healthy epoch is aborted (§2.8 S4)', async () => {
   const world = await drainingWorld(budgetOf(10, 10_000));
   await world.pass(60_000);
-  await ends(world, world.process('epoch-0'));
+  await endProcess(world, world.process('epoch-0'));
   await world.certificate('bad');
-  await ends(world, world.process('epoch-2'), { code: 1 });
+  await endProcess(world, world.process('epoch-2'), { code: 1 });
   expect(world.cleanedUp).toEqual(['epoch-0', 'epoch-2']);
   expect(world.process('epoch-1').signals).toEqual([]);
   await world.pass(9_999);
@@ -75,24 +75,24 @@ test('a third epoch that exits with an error is the only one cleaned up, and no 
 test('two failed starts and a successful third one are all epoch 0 (§2.8 S5)', async () => {
   const world = new AgentWorld();
   await world.settle();
-  await ends(world, world.newest(), { code: 1 });
+  await endProcess(world, world.newest(), { code: 1 });
   await world.pass(200);
-  await ends(world, world.newest(), { code: 1 });
+  await endProcess(world, world.newest(), { code: 1 });
   await world.pass(400);
   await becomesLive(world);
   expect(epochsStarted(world)).toEqual([0, 0, 0]);
   world.signal('SIGTERM');
   await world.settle();
-  await ends(world, world.newest());
+  await endProcess(world, world.newest());
   expect(world.output()).toEqual(orderedEnd);
 });
 
 test('failing starts have doubling delays, and an exhausted budget ends the agent once, with a report (§2.8 S6)', async () => {
   const shortBudgetWorld = new AgentWorld(budgetOf(1));
   await shortBudgetWorld.settle();
-  await ends(shortBudgetWorld, shortBudgetWorld.newest(), { code: 1 });
+  await endProcess(shortBudgetWorld, shortBudgetWorld.newest(), { code: 1 });
   await shortBudgetWorld.pass(200);
-  await ends(shortBudgetWorld, shortBudgetWorld.newest(), { code: 1 });
+  await endProcess(shortBudgetWorld, shortBudgetWorld.newest(), { code: 1 });
   expect(epochsStarted(shortBudgetWorld)).toEqual([0, 0]);
   expect(shortBudgetWorld.output()?.exitCode).toBe(1);
 
@@ -108,7 +108,7 @@ test('failing starts have doubling delays, and an exhausted budget ends the agen
   // The reference keeps doubling, to 102.4 s.
   expect(delays).toEqual([200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000]);
   expect(new Set(epochsStarted(world))).toEqual(new Set([0]));
-  await ends(world, world.newest(), { code: 1, lastOutput: 'reason 10' });
+  await endProcess(world, world.newest(), { code: 1, lastOutput: 'reason 10' });
   expect(world.output()).toEqual({
     exitCode: 1,
     trouble: [
@@ -124,7 +124,7 @@ test('three successive configurations cause at most two processes per base ID, a
   await world.certificate('digest-2');
   await world.pass(3_600);
   expect(namesAlive(world)).toEqual(['epoch-0', 'epoch-1']);
-  await ends(world, world.process('epoch-0'), { code: 0 });
+  await endProcess(world, world.process('epoch-0'), { code: 0 });
   await becomesLive(world);
   // 0 exited too early, so 1 is orphaned, as 2 would be: the next one starts under the other base ID while 1 serves.
   expect(namesAlive(world)).toEqual(['epoch-1', 'epoch-0b']);
@@ -137,7 +137,7 @@ test('three successive configurations cause at most two processes per base ID, a
     await patient.certificate(`digest-${epoch}`);
     expect(patient.alive.size).toBe(2);
     await patient.pass(50_000);
-    await ends(patient, patient.process(parent));
+    await endProcess(patient, patient.process(parent));
     await becomesLive(patient);
   }
   expect(patient.cleanedUp).toEqual(['epoch-0', 'epoch-1']);
@@ -148,7 +148,7 @@ test('three successive configurations cause at most two processes per base ID, a
 test('an only Envoy that exits normally soon after start is followed by epoch 0 (§2.8 S8)', async () => {
   const world = new AgentWorld();
   await world.settle();
-  await ends(world, world.newest(), { code: 0 });
+  await endProcess(world, world.newest(), { code: 0 });
   await world.pass(200);
   expect(epochsStarted(world)).toEqual([0, 0]);
 });
@@ -157,16 +157,16 @@ test('an only Envoy that exits normally soon after start is followed by epoch 0 
 test('crashes of the newest and then the draining epoch lead to epoch 0, and no healthy epoch is aborted (§2.8 S9)', async () => {
   const world = await drainingWorld();
   await world.pass(60_000);
-  await ends(world, world.process('epoch-0'));
+  await endProcess(world, world.process('epoch-0'));
   await world.certificate('digest-2');
   await becomesLive(world);
-  await ends(world, world.process('epoch-2'), crashed);
+  await endProcess(world, world.process('epoch-2'), crashed);
   expect(world.process('epoch-1').signals).toEqual([]);
   await world.pass(100);
-  await ends(world, world.process('epoch-1'), crashed);
+  await endProcess(world, world.process('epoch-1'), crashed);
   // Epoch 2 is not live, and cannot become live without its parent.
   expect(world.process('epoch-2').signals).toEqual(['SIGKILL']);
-  await ends(world, world.process('epoch-2'), killed);
+  await endProcess(world, world.process('epoch-2'), killed);
   await world.pass(1_000);
   expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-2', 'epoch-2', 'epoch-0']);
   await becomesLive(world);
@@ -176,7 +176,7 @@ test('crashes of the newest and then the draining epoch lead to epoch 0, and no 
 // The reference aborts 1 when 0 crashes; here 1 serves until its replacement is live.
 test('a crash of the draining epoch causes a third start within 1 s, without aborting the serving epoch (§2.8 S10)', async () => {
   const world = await drainingWorld(budgetOf(10, 1));
-  await ends(world, world.process('epoch-0'), crashed);
+  await endProcess(world, world.process('epoch-0'), crashed);
   await world.pass(1_000);
   expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b']);
   expect(world.process('epoch-1').signals).toEqual([]);
@@ -187,7 +187,7 @@ test('a crash of the draining epoch causes a third start within 1 s, without abo
 test('a first Envoy that exits immediately ends the agent with the policy exit (§2.8 S11)', async () => {
   const world = new AgentWorld({ restartPolicy: 'exit' });
   await world.settle();
-  await ends(world, world.newest(), { code: 0 });
+  await endProcess(world, world.newest(), { code: 0 });
   expect(world.output()).toEqual({
     exitCode: 1,
     trouble: ['agent exits: Envoy cannot be kept running', 'epoch-0, initializing: exit code 0'],
@@ -206,7 +206,7 @@ test('a stop drains once, waits, ends Envoy by SIGTERM, and starts no Envoy (§2
   await world.pass(1);
   expect(world.newest().signals).toEqual(['SIGTERM']);
   expect(world.output()).toBeUndefined();
-  await ends(world, world.newest());
+  await endProcess(world, world.newest());
   expect(world.output()).toEqual(orderedEnd);
   expect(world.drained).toHaveLength(1);
   expect(epochsStarted(world)).toEqual([0]);
@@ -229,7 +229,7 @@ test('epoch 0 is followed within 1 s by epoch 0, not epoch 1, if it exits before
   await world.settle();
   await world.certificate('digest-1');
   expect(epochsStarted(world)).toEqual([0]);
-  await ends(world, world.newest(), { code: 1 });
+  await endProcess(world, world.newest(), { code: 1 });
   await world.pass(1_000);
   expect(epochsStarted(world)).toEqual([0, 0]);
   await becomesLive(world);
@@ -239,7 +239,7 @@ test('epoch 0 is followed within 1 s by epoch 0, not epoch 1, if it exits before
 // The reference's agent always exits with Envoy; this one does so with the policy exit, and with a code other than 0 unless Envoy's was 0.
 test('the agent ends together with Envoy and reports how, with the policy exit and hot restart off (§2.8 S15)', async () => {
   const world = await AgentWorld.serving({ restartPolicy: 'exit', hotRestart: false });
-  await ends(world, world.newest(), { code: 4 });
+  await endProcess(world, world.newest(), { code: 4 });
   expect(world.output()).toEqual({
     exitCode: 1,
     trouble: ['agent exits: Envoy cannot be kept running', 'epoch-0, serving: exit code 4'],
@@ -252,7 +252,7 @@ test.each(['retry', 'exit'] as const)(
   async (restartPolicy) => {
     const world = await AgentWorld.serving({ restartPolicy });
     world.onCleanup = () => queueMicrotask(() => world.signal('SIGTERM'));
-    await ends(world, world.newest(), { code: 1 });
+    await endProcess(world, world.newest(), { code: 1 });
     await world.pass(60_000);
     expect(world.output()).toBeDefined();
     expect(epochsStarted(world)).toEqual([0]);
@@ -278,7 +278,7 @@ test.each([
 test('a child that fails before it attaches is followed by one with the same number (§2.8 S18)', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
-  await ends(world, world.newest(), { code: 1, lastOutput: 'cannot bind' });
+  await endProcess(world, world.newest(), { code: 1, lastOutput: 'cannot bind' });
   await world.certificate('digest-2');
   expect(epochsStarted(world).every((epoch) => epoch <= 1)).toBe(true);
   expect(world.newest().epoch).toBe(1);
@@ -297,10 +297,10 @@ test('a parent that rejects its child causes a repair, then use of the spare bas
   await world.pass(400);
   expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1', 'epoch-0b']);
   expect((await world.requestReadiness()).ready).toBe(true);
-  await ends(world, world.newest(), { code: 1 });
+  await endProcess(world, world.newest(), { code: 1 });
   expect(world.drained).toEqual([{ epoch: 0, baseId: 7, replaced: false }]);
   await world.pass(4_500);
-  await ends(world, world.process('epoch-0'), killed);
+  await endProcess(world, world.process('epoch-0'), killed);
   expect(world.newest()).toMatchObject({ name: 'epoch-0', baseId: 7 });
   await becomesLive(world);
   expect(world.supervisorIs()).toEqual(['settled']);
@@ -317,7 +317,7 @@ test('the last of three configurations received during a wait is the only one st
   expect(epochsStarted(world)).toEqual([0, 1]);
   await becomesLive(world);
   await world.pass(60_000);
-  await ends(world, world.process('epoch-0'));
+  await endProcess(world, world.process('epoch-0'));
   expect(epochsStarted(world)).toEqual([0, 1]);
   expect(world.supervisorIs()).toEqual(['settled']);
 });
@@ -331,9 +331,9 @@ test('a stop during the start of a child kills the child, and drains its parent 
   expect(world.started.map((p) => p.signals)).toEqual([[], ['SIGKILL']]);
   expect(world.drained).toHaveLength(1);
   expect(world.clock.now()).toBe(at);
-  await ends(world, world.process('epoch-1'), killed);
+  await endProcess(world, world.process('epoch-1'), killed);
   await world.pass(5_000);
-  await ends(world, world.process('epoch-0'));
+  await endProcess(world, world.process('epoch-0'));
   expect(world.output()).toEqual(orderedEnd);
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
@@ -351,7 +351,7 @@ test('a configuration that could not be started is retried when it is received a
 
 test('a clean exit of the current epoch without a stop is followed by another epoch after 200 ms (§2.8 S23)', async () => {
   const world = await AgentWorld.serving();
-  await ends(world, world.newest(), { code: 0 });
+  await endProcess(world, world.newest(), { code: 0 });
   await world.pass(199);
   expect(epochsStarted(world)).toEqual([0]);
   await world.pass(1);
@@ -362,7 +362,7 @@ test('an Envoy that exits 1 s into the wait of a stop ends the agent immediately
   const world = await AgentWorld.serving();
   world.signal('SIGTERM');
   await world.pass(1_000);
-  await ends(world, world.newest(), crashed);
+  await endProcess(world, world.newest(), crashed);
   expect(world.output()).toEqual(orderedEnd);
   expect(world.clock.now()).toBe(1_000);
 });
@@ -370,7 +370,7 @@ test('an Envoy that exits 1 s into the wait of a stop ends the agent immediately
 // The reference reads a text in the error; this agent reads the kernel's own counter (src/agent/envoy/out-of-memory.ts).
 test('an out-of-memory kill by the kernel is named in the report and in the reason of the next start (§2.8 S25)', async () => {
   const world = await AgentWorld.serving();
-  await ends(world, world.newest(), { ...killed, outOfMemory: true, lastOutput: 'out of memory' });
+  await endProcess(world, world.newest(), { ...killed, outOfMemory: true, lastOutput: 'out of memory' });
   expect(world.events('epoch.failed')).toMatchObject([
     { code: null, signal: 'SIGKILL', outOfMemory: true, reason: 'signal SIGKILL: out of memory' },
   ]);
@@ -385,7 +385,7 @@ test('a second SIGTERM during the drain kills Envoy immediately (§2.8 S26)', as
   world.signal('SIGTERM');
   await world.settle();
   expect(world.started.map((p) => p.signals)).toEqual([['SIGKILL'], ['SIGKILL']]);
-  await ends(world, world.process('epoch-0'), killed);
-  await ends(world, world.process('epoch-1'), killed);
+  await endProcess(world, world.process('epoch-0'), killed);
+  await endProcess(world, world.process('epoch-1'), killed);
   expect(world.output()).toEqual(orderedEnd);
 });

@@ -69,14 +69,14 @@ export async function becomesLive(world: AgentWorld): Promise<void> {
   await world.settle();
 }
 
-export async function ends(world: AgentWorld, process: ScriptedProcess, end: object = {}): Promise<void> {
+export async function endProcess(world: AgentWorld, process: ScriptedProcess, end: object = {}): Promise<void> {
   process.exit(end);
   await world.settle();
 }
 
 /** Lets Envoy reject a child because of an earlier child's mark. */
 export async function rejectChild(world: AgentWorld): Promise<void> {
-  await ends(world, world.newest(), {
+  await endProcess(world, world.newest(), {
     code: 1,
     lastOutput: 'previous envoy process is still initializing',
     refusedByParent: true,
@@ -103,7 +103,7 @@ export async function orphanedWorld(
 ): Promise<AgentWorld> {
   const world = await drainingWorld(settings, baseIds);
   await world.pass(10_000);
-  await ends(world, world.process('epoch-0'), killed);
+  await endProcess(world, world.process('epoch-0'), killed);
   return world;
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { AgentWorld } from '../../simulation/agent-world.ts';
-import { becomesLive, checkEveryWorld, ends, epochsStarted } from './scenes.ts';
+import { becomesLive, checkEveryWorld, endProcess, epochsStarted } from './scenes.ts';
 
 checkEveryWorld();
 
@@ -161,7 +161,7 @@ test('base IDs that cannot be released do not make a requested stop fail', async
   world.releaseError = 'EPERM';
   world.signal('SIGTERM');
   await world.settle();
-  await ends(world, world.newest());
+  await endProcess(world, world.newest());
   expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
   expect(world.released).toEqual([7, 8]);
 });

@@ -1,7 +1,7 @@
 /** Responses to a readiness probe, from the start of the agent to its end. */
 import { expect, test } from 'vitest';
 import { AgentWorld } from '../../simulation/agent-world.ts';
-import { becomesLive, checkEveryWorld, crashed, drainingWorld, ends, replacingWorld } from './scenes.ts';
+import { becomesLive, checkEveryWorld, crashed, drainingWorld, endProcess, replacingWorld } from './scenes.ts';
 
 checkEveryWorld();
 
@@ -26,8 +26,8 @@ test('a response always names its request', async () => {
   await world.requestReadiness();
   await world.certificate('digest-1');
   await world.requestReadiness();
-  await ends(world, world.newest(), { code: 1 });
-  await ends(world, world.process('epoch-0'), crashed);
+  await endProcess(world, world.newest(), { code: 1 });
+  await endProcess(world, world.process('epoch-0'), crashed);
   await world.requestReadiness();
   await world.pass(400);
   world.signal('SIGTERM');
@@ -66,7 +66,7 @@ test("a response from the admin port during a hand-over is the child's, so the s
 test('a cached response is invalidated by the start or end of a hand-over, a new or exited Envoy, and a stop of the agent', async () => {
   const changes: Record<string, (world: AgentWorld) => Promise<unknown>> = {
     'a hand-over begins': (world) => world.certificate('digest-1'),
-    'Envoy ends': (world) => ends(world, world.newest(), crashed),
+    'Envoy ends': (world) => endProcess(world, world.newest(), crashed),
     'the agent ends': async (world) => world.signal('SIGTERM'),
   };
   for (const [name, happens] of Object.entries(changes)) {
@@ -79,7 +79,7 @@ test('a cached response is invalidated by the start or end of a hand-over, a new
   // The child failed and the previous epoch keeps serving: its responses are cached again until the next child starts.
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
-  await ends(world, world.newest(), { code: 1 });
+  await endProcess(world, world.newest(), { code: 1 });
   await world.requestReadiness();
   expect(world.events('readiness.respond').at(-1)).toMatchObject({ ready: true, heldMs: 5_000 });
   expect(world.events('readiness.invalidate')).toHaveLength(1);
@@ -109,7 +109,7 @@ test('an Envoy is not ready until a probe finds that it serves an application po
 test('a probe of the Envoy port instead of the admin interface does not check application ports (§6.3)', async () => {
   const world = await AgentWorld.serving({ awaitsApplication: true });
   await world.certificate('digest-1');
-  await ends(world, world.newest(), { code: 1 });
+  await endProcess(world, world.newest(), { code: 1 });
   world.isAdminClosed = true;
   expect(await world.requestReadiness()).toEqual(ready);
   world.isAdminClosed = false;
@@ -213,7 +213,7 @@ test('an epoch is probed at its own port if its child took the admin port and ex
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   world.isAdminClosed = true;
-  await ends(world, world.newest(), { code: 1 });
+  await endProcess(world, world.newest(), { code: 1 });
   expect(await world.requestReadiness()).toEqual(ready);
   world.portResponds = false;
   expect(await world.requestReadiness()).toEqual({ ready: false, reason: 'Envoy port: no answer' });
@@ -248,7 +248,7 @@ test('a response from an Envoy that exits during the probe is ignored', async ()
   const world = await AgentWorld.serving();
   world.respondsLate = true;
   await world.requestReadiness();
-  await ends(world, world.newest(), crashed);
+  await endProcess(world, world.newest(), crashed);
   world.respond();
   expect(world.readiness).toEqual([{ ready: false, reason: 'Envoy ended' }]);
 });
@@ -308,7 +308,7 @@ test('a hand-over is reported with its child, and a new serving epoch with name,
 test("a draining parent's exit does not affect the status", async () => {
   const world = await drainingWorld();
   await world.pass(60_000);
-  await ends(world, world.process('epoch-0'));
+  await endProcess(world, world.process('epoch-0'));
   expect(world.events('serving.ended')).toEqual([]);
   expect(await world.requestReadiness()).toEqual(ready);
 });
@@ -326,7 +326,7 @@ test('a drain request affects only the serving Envoy, and the agent keeps runnin
   await world.certificate('digest-1');
   world.orderDrain();
   expect(world.events('envoy.drain')).toHaveLength(1);
-  await ends(world, world.newest(), { code: 1 });
+  await endProcess(world, world.newest(), { code: 1 });
   world.orderDrain();
   expect(world.events('envoy.drain')).toHaveLength(2);
   world.signal('SIGTERM');

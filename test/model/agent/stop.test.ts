@@ -6,7 +6,7 @@ import {
   checkEveryWorld,
   crashed,
   drainingWorld,
-  ends,
+  endProcess,
   epochsStarted,
   killed,
   namesStarted,
@@ -26,8 +26,8 @@ describe('a stop', () => {
     world.signal('SIGINT');
     await world.pass(5_000);
     expect(world.started.map((p) => p.signals)).toEqual([[], ['SIGTERM']]);
-    await ends(world, world.process('epoch-1'));
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-1'));
+    await endProcess(world, world.process('epoch-0'));
     expect(world.output()).toEqual(orderedEnd);
     // The child caused its parent's exit, which was not too early and therefore is no failure.
     expect(world.events('epoch.failed')).toEqual([]);
@@ -36,13 +36,13 @@ describe('a stop', () => {
   test('lets a draining parent without a child finish its requests', async () => {
     const world = await drainingWorld();
     world.rejectBootstrap = 'no such field';
-    await ends(world, world.newest(), crashed);
+    await endProcess(world, world.newest(), crashed);
     world.signal('SIGTERM');
     await world.pass(4_999);
     expect(world.process('epoch-0').signals).toEqual([]);
     await world.pass(1);
     expect(world.process('epoch-0').signals).toEqual(['SIGTERM']);
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0'));
     expect(world.output()).toEqual(orderedEnd);
   });
 
@@ -56,8 +56,8 @@ describe('a stop', () => {
       { epoch: 0, baseId: 7, replaced: true },
       { epoch: 0, baseId: 8, replaced: false },
     ]);
-    await ends(world, world.process('epoch-0'));
-    await ends(world, world.process('epoch-0b'));
+    await endProcess(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0b'));
     expect(world.output()).toEqual(orderedEnd);
   });
 
@@ -67,10 +67,10 @@ describe('a stop', () => {
     await world.settle();
     expect(world.process('epoch-0b').signals).toEqual(['SIGKILL']);
     expect(world.drained).toEqual([{ epoch: 0, baseId: 7, replaced: false }]);
-    await ends(world, world.process('epoch-0b'), killed);
+    await endProcess(world, world.process('epoch-0b'), killed);
     await world.pass(5_000);
     expect(world.process('epoch-0').signals).toEqual(['SIGTERM']);
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.process('epoch-0'));
     expect(world.output()).toEqual(orderedEnd);
   });
 
@@ -81,7 +81,7 @@ describe('a stop', () => {
     await world.pass(5_000);
     expect(world.newest().signals).toEqual(['SIGTERM']);
     expect(world.events('epoch.drain-failed')).toMatchObject([{ name: 'epoch-0', reason: 'connection refused' }]);
-    await ends(world, world.newest());
+    await endProcess(world, world.newest());
     expect(world.output()).toEqual(orderedEnd);
   });
 
@@ -96,7 +96,7 @@ describe('a stop', () => {
     world.signal('SIGTERM');
     await world.pass(5_000);
     expect(world.released).toBeUndefined();
-    await ends(world, world.newest());
+    await endProcess(world, world.newest());
     expect(world.released).toEqual([7, 8]);
   });
 });
@@ -128,13 +128,13 @@ describe('a stop at any time', () => {
   const backingOff = async (): Promise<AgentWorld> => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
-    await ends(world, world.newest(), { code: 1 });
+    await endProcess(world, world.newest(), { code: 1 });
     return world;
   };
   const createGivenUpWorld = async (): Promise<AgentWorld> => {
     const world = await AgentWorld.serving({ retry: { budget: 0, firstDelayMs: 200, maxDelayMs: 30_000 } });
     await world.certificate('digest-1');
-    await ends(world, world.newest(), { code: 1 });
+    await endProcess(world, world.newest(), { code: 1 });
     return world;
   };
   const aborting = async (): Promise<AgentWorld> => {
@@ -166,12 +166,12 @@ describe('a stop at any time', () => {
   };
   const secondChild = async (): Promise<AgentWorld> => {
     const world = await drainingWorld();
-    await ends(world, world.newest(), crashed);
+    await endProcess(world, world.newest(), crashed);
     return world;
   };
   const replacedCrashed = async (): Promise<AgentWorld> => {
     const world = await replacedWorld();
-    await ends(world, world.newest(), crashed);
+    await endProcess(world, world.newest(), crashed);
     return world;
   };
 
@@ -218,8 +218,8 @@ describe('a stop at any time', () => {
     expect(world.supervisorIs()).toEqual(['repairing']);
     world.signal('SIGTERM');
     await world.pass(5_000);
-    await ends(world, world.newest());
-    await ends(world, world.process('epoch-0'));
+    await endProcess(world, world.newest());
+    await endProcess(world, world.process('epoch-0'));
     expect(world.output()).toEqual(orderedEnd);
     expect(epochsStarted(world)).toEqual([0, 1]);
   });
@@ -246,7 +246,7 @@ describe('a stop at any time', () => {
 
   test('ends the agent immediately if the only Envoy has exited and a retry is pending', async () => {
     const world = await AgentWorld.serving();
-    await ends(world, world.newest(), { code: 1 });
+    await endProcess(world, world.newest(), { code: 1 });
     world.signal('SIGTERM');
     await world.settle();
     expect(world.output()).toEqual(orderedEnd);
@@ -353,7 +353,7 @@ describe('a stop that waits for requests in flight (§2.5)', () => {
   test('ends its wait when all Envoys have exited', async () => {
     const world = await createWaitingWorld(5);
     await world.pass(10_000);
-    await ends(world, world.newest(), crashed);
+    await endProcess(world, world.newest(), crashed);
     expect(world.output()).toEqual(orderedEnd);
   });
 
@@ -374,7 +374,7 @@ describe('a stop that waits for requests in flight (§2.5)', () => {
   test('counts requests at a draining parent without a child', async () => {
     const world = await drainingWorld({ exitOnZeroActiveConnections: true });
     world.rejectBootstrap = 'no such field';
-    await ends(world, world.newest(), crashed);
+    await endProcess(world, world.newest(), crashed);
     world.signal('SIGTERM');
     await world.pass(5_000);
     expect(world.counted).toEqual([15_000]);
@@ -387,7 +387,7 @@ describe('the reason of a stop', () => {
     world.quit();
     await world.pass(5_000);
     expect(world.events('supervisor.stop')).toEqual([{ type: 'supervisor.stop', reason: 'quit.requested' }]);
-    await ends(world, world.newest());
+    await endProcess(world, world.newest());
     expect(world.output()).toEqual(orderedEnd);
   });
 
@@ -401,7 +401,7 @@ describe('the reason of a stop', () => {
     const world = await AgentWorld.serving();
     world.breakStatus('EMFILE');
     await world.pass(5_000);
-    await ends(world, world.newest());
+    await endProcess(world, world.newest());
     expect(world.output()).toEqual({ exitCode: 1, trouble: ['EMFILE'] });
   });
 
@@ -412,7 +412,7 @@ describe('the reason of a stop', () => {
     world.signal('SIGHUP');
     await world.pass(5_000);
     expect(world.newest().signals).toEqual(['SIGTERM']);
-    await ends(world, world.newest());
+    await endProcess(world, world.newest());
     expect(world.output()).toEqual(orderedEnd);
   });
 });
@@ -424,8 +424,8 @@ test('a change during a stop starts no Envoy', async () => {
   world.signal('SIGTERM');
   await world.pass(1);
   await becomesLive(world);
-  await ends(world, world.process('epoch-0'));
-  await ends(world, world.process('epoch-1'));
+  await endProcess(world, world.process('epoch-0'));
+  await endProcess(world, world.process('epoch-1'));
   expect(epochsStarted(world)).toEqual([0, 1]);
   expect(world.output()).toEqual(orderedEnd);
 });

@@ -20,11 +20,11 @@ interface Endpoint {
 /** Watches a Service's EndpointSlices, and the failed probes and stopped containers in its namespace. */
 export class EndpointChanges {
   readonly lines: string[] = [];
-  readonly #ending = new AbortController();
+  readonly #stopController = new AbortController();
 
   constructor({ cluster }: RunningNode, service: string) {
     const { admin, namespace } = cluster;
-    const { signal } = this.#ending;
+    const { signal } = this.#stopController;
     const watch = (resource: ApiResource, selection: object, describe: (object: KubernetesObject) => string): void => {
       admin
         .watch(
@@ -49,7 +49,7 @@ export class EndpointChanges {
   }
 
   stop(): void {
-    this.#ending.abort();
+    this.#stopController.abort();
   }
 }
 

@@ -15,17 +15,18 @@ const maxWidthShare = 0.5;
 
 export class IdleTimes {
   readonly #idleTimes: IdleTime[] = [];
-  #last: number | undefined;
+  #lastChangeAt: number | undefined;
 
   /** Records a change on the timeline. Calls must be in the order of time. */
   note(t: number): void {
-    if (this.#last !== undefined && t - this.#last >= minIdleMs) this.#idleTimes.push({ from: this.#last, to: t });
-    this.#last = t;
+    if (this.#lastChangeAt !== undefined && t - this.#lastChangeAt >= minIdleMs)
+      this.#idleTimes.push({ from: this.#lastChangeAt, to: t });
+    this.#lastChangeAt = t;
   }
 
   /** Idle times up to `end`, including one that is still open then. */
   until(end: number): readonly IdleTime[] {
-    const last = this.#last;
+    const last = this.#lastChangeAt;
     return last !== undefined && end - last >= minIdleMs
       ? [...this.#idleTimes, { from: last, to: end }]
       : this.#idleTimes;
@@ -45,7 +46,8 @@ export function foldsOf(
   for (const [i, idleTime] of foldedIdleTimes.entries()) {
     remainingMs -= lengthOf(idleTime);
     // Folds a pause only if it is much longer than the share of activity per fold.
-    if (lengthOf(idleTime) >= (timesLonger * Math.max(remainingMs, 1)) / (i + 1)) folded = foldedIdleTimes.slice(0, i + 1);
+    if (lengthOf(idleTime) >= (timesLonger * Math.max(remainingMs, 1)) / (i + 1))
+      folded = foldedIdleTimes.slice(0, i + 1);
   }
   const pixels = Math.min(foldPixels, (width * maxWidthShare) / Math.max(1, folded.length));
   return { folds: folded.sort((a, b) => a.from - b.from), pixels };

@@ -23,8 +23,9 @@ export function badLaneAt(lanes: readonly Lane[], index: number): string | undef
   let nextBad: { lane: string; index: number } | undefined;
   for (const { name, marks } of lanes) {
     const nextMark = firstAfter(marks, (mark) => mark.index > index);
-    const last = marks.slice(0, nextMark).findLast(isBad);
-    if (last !== undefined && last.index >= (lastBad?.index ?? -1)) lastBad = { lane: name, index: last.index };
+    const lastBadMark = marks.slice(0, nextMark).findLast(isBad);
+    if (lastBadMark !== undefined && lastBadMark.index >= (lastBad?.index ?? -1))
+      lastBad = { lane: name, index: lastBadMark.index };
     const next = marks.find((mark, markIndex) => markIndex >= nextMark && isBad(mark));
     if (next !== undefined && next.index < (nextBad?.index ?? Number.POSITIVE_INFINITY))
       nextBad = { lane: name, index: next.index };
@@ -32,7 +33,7 @@ export function badLaneAt(lanes: readonly Lane[], index: number): string | undef
   return (lastBad ?? nextBad)?.lane;
 }
 
-export function badBetween({ marks }: Lane, from: number, to: number): number {
+export function countBadMarks({ marks }: Lane, from: number, to: number): number {
   const first = firstAfter(marks, ({ t }) => t >= from);
   const end = firstAfter(marks, ({ t }) => t > to);
   let count = 0;

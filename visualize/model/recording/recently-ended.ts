@@ -15,10 +15,10 @@ const maxCheckedRecords = 200;
 export function recentlyEnded(recording: PageRecording, endIndex: number): RecentlyEnded[] {
   const liveActors = recording.stateAt(endIndex).actors;
   const endedActors: RecentlyEnded[] = [];
-  const since = recording.timeAt(endIndex) - shownForMs;
+  const minTime = recording.timeAt(endIndex) - shownForMs;
   for (let index = endIndex; index >= 0 && index > endIndex - maxCheckedRecords; index--) {
     const record = recording.recordAt(index)!;
-    if (record.t < since || endedActors.length === maxShown) break;
+    if (record.t < minTime || endedActors.length === maxShown) break;
     // The name of an effect is `parent/effect`.
     if (record.kind !== 'stop' || record.actor.includes('/')) continue;
     if (!liveActors.has(record.actor) && !endedActors.some(({ actor }) => actor === record.actor)) {

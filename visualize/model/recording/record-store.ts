@@ -145,10 +145,10 @@ export class RecordStore implements RecordList {
   }
 
   indexOf(seq: number): number | undefined {
-    const last = this.#length - 1;
+    const lastIndex = this.#length - 1;
     // If no later record is missing, `seq` and index differ by a constant.
-    const expectedIndex = last - ((this.#seqs[last] ?? 0) - seq);
-    if (expectedIndex >= 0 && expectedIndex <= last && this.#seqs[expectedIndex] === seq) return expectedIndex;
+    const expectedIndex = lastIndex - ((this.#seqs[lastIndex] ?? 0) - seq);
+    if (expectedIndex >= 0 && expectedIndex <= lastIndex && this.#seqs[expectedIndex] === seq) return expectedIndex;
     const index = firstIndex(this.#length, (position) => this.#seqs[position]! >= seq);
     return index < this.#length && this.#seqs[index] === seq ? index : undefined;
   }

@@ -54,7 +54,7 @@ export class PageRecording implements RecordList {
   readonly #logs: number[] = [];
   readonly #gaps: Gap[] = [];
   /** Recently requested states; the next request is usually near them. */
-  readonly #requested: { readonly index: number; readonly state: TraceState }[] = [];
+  readonly #requestedStates: { readonly index: number; readonly state: TraceState }[] = [];
 
   /** A cached state a little before a requested one that is far from all checkpoints. */
   #cachedState: { readonly index: number; readonly state: TraceState } | undefined;
@@ -185,8 +185,8 @@ export class PageRecording implements RecordList {
 
   /** Time at which an actor entered its state, by the trace's clock; `undefined` if that was before the trace. */
   inStateSince(actor: string, index: number): number | undefined {
-    const last = this.#records.lastIndexAbout(actor, stateChangingKinds, index + 1);
-    return last === undefined ? undefined : this.timeAt(last);
+    const entryIndex = this.#records.lastIndexAbout(actor, stateChangingKinds, index + 1);
+    return entryIndex === undefined ? undefined : this.timeAt(entryIndex);
   }
 
   /** First and last record of an actor's state at a place; `undefined` before the actor's spawn. */
@@ -223,11 +223,11 @@ export class PageRecording implements RecordList {
 
   /** State of every actor after the record at this place. Read-only; each place has its own object. */
   stateAt(index: number): TraceState {
-    const requestedState = this.#requested.find((requested) => requested.index === index);
+    const requestedState = this.#requestedStates.find((requested) => requested.index === index);
     if (requestedState !== undefined) return requestedState.state;
     const state = index === this.length - 1 ? this.#newest.copy() : this.#replayTo(index);
-    this.#requested.unshift({ index, state });
-    this.#requested.length = Math.min(this.#requested.length, maxCachedStates);
+    this.#requestedStates.unshift({ index, state });
+    this.#requestedStates.length = Math.min(this.#requestedStates.length, maxCachedStates);
     return state;
   }
 
@@ -236,8 +236,8 @@ export class PageRecording implements RecordList {
     const next = firstAfter(this.#checkpoints, (checkpoint) => checkpoint.index > index);
     let { index: from, state: startState } = this.#checkpoints[next - 1]!;
     for (const cachedState of this.#cachedState === undefined
-      ? this.#requested
-      : [...this.#requested, this.#cachedState]) {
+      ? this.#requestedStates
+      : [...this.#requestedStates, this.#cachedState]) {
       if (cachedState.index <= index && cachedState.index > from) ({ index: from, state: startState } = cachedState);
     }
     const state = startState.copy();

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { completeView, moved, ticks, tickText, viewShowing, zoomed } from './axis.ts';
+import { completeView, shiftedView, ticks, tickText, viewShowing, zoomView } from './axis.ts';
 
 const fullRange = { from: 0, to: 100_000 };
 
 test('zooming the timeline keeps the time under the pointer in place', () => {
   const previous = { from: 20_000, to: 60_000 };
-  const zoomedRange = zoomed(previous, 30_000, 0.5, fullRange);
+  const zoomedRange = zoomView(previous, 30_000, 0.5, fullRange);
   expect((30_000 - zoomedRange.from) / (zoomedRange.to - zoomedRange.from)).toBeCloseTo(
     (30_000 - previous.from) / (previous.to - previous.from),
   );
@@ -13,14 +13,14 @@ test('zooming the timeline keeps the time under the pointer in place', () => {
 });
 
 test('zooming the timeline is limited by the length of the trace and by the precision of its clock', () => {
-  expect(zoomed({ from: 20_000, to: 60_000 }, 30_000, 100, fullRange)).toEqual(fullRange);
-  const smallestRange = zoomed({ from: 10, to: 20 }, 15, 0.0001, fullRange);
+  expect(zoomView({ from: 20_000, to: 60_000 }, 30_000, 100, fullRange)).toEqual(fullRange);
+  const smallestRange = zoomView({ from: 10, to: 20 }, 15, 0.0001, fullRange);
   expect(smallestRange.to - smallestRange.from).toBeCloseTo(5);
 });
 
 test('the view of the timeline cannot be moved beyond the ends of the trace', () => {
-  expect(moved({ from: 10_000, to: 30_000 }, -50_000, fullRange)).toEqual({ from: 0, to: 20_000 });
-  expect(moved({ from: 10_000, to: 30_000 }, 500_000, fullRange)).toEqual({ from: 80_000, to: 100_000 });
+  expect(shiftedView({ from: 10_000, to: 30_000 }, -50_000, fullRange)).toEqual({ from: 0, to: 20_000 });
+  expect(shiftedView({ from: 10_000, to: 30_000 }, 500_000, fullRange)).toEqual({ from: 80_000, to: 100_000 });
 });
 
 test('the timeline scrolls only to show a hidden time, which is then in the middle', () => {

@@ -12,19 +12,19 @@ const steps = [
 ];
 
 /** The complete trace, with a margin at both ends. */
-export function completeView(first: number, last: number): View {
-  const air = Math.max((last - first) * 0.01, minViewMs / 2);
-  return { from: first - air, to: last + air };
+export function completeView(firstTime: number, lastTime: number): View {
+  const air = Math.max((lastTime - firstTime) * 0.01, minViewMs / 2);
+  return { from: firstTime - air, to: lastTime + air };
 }
 
 /** Zooms while the time `centre` keeps its position. A `factor` below 1 zooms in. */
-export function zoomed({ from, to }: View, centre: number, factor: number, wholeView: View): View {
+export function zoomView({ from, to }: View, centre: number, factor: number, wholeView: View): View {
   const length = Math.min(Math.max((to - from) * factor, minViewMs), wholeView.to - wholeView.from);
   const share = to === from ? 0.5 : (centre - from) / (to - from);
   return clampedView({ from: centre - share * length, to: centre + (1 - share) * length }, wholeView);
 }
 
-export function moved({ from, to }: View, offsetMs: number, wholeView: View): View {
+export function shiftedView({ from, to }: View, offsetMs: number, wholeView: View): View {
   return clampedView({ from: from + offsetMs, to: to + offsetMs }, wholeView);
 }
 

@@ -1,6 +1,6 @@
 /** The drawn content of a lane. Its size is bounded by its width in pixels, however long the trace is. */
 import { textWidth } from '../../../src/debugger/statechart/text-width.ts';
-import { badBetween } from '../recording/lane-at.ts';
+import { countBadMarks } from '../recording/lane-at.ts';
 import type { Lane, Mark, MarkKind, Phase } from '../recording/lanes.ts';
 import { firstAfter } from '../recording/sorted.ts';
 import type { View } from './axis.ts';
@@ -63,7 +63,7 @@ export function drawnLanes(
 ): { readonly lanes: readonly Lane[]; readonly leftOut: number } {
   if (lanes.length <= maxDrawnLanes) return { lanes, leftOut: 0 };
   const selectedLanes = new Set(lanes.filter(({ name }) => name === chosenActor));
-  for (const isSelected of [(lane: Lane) => badBetween(lane, from, to) > 0, () => true]) {
+  for (const isSelected of [(lane: Lane) => countBadMarks(lane, from, to) > 0, () => true]) {
     for (let laneIndex = 0; laneIndex < lanes.length && selectedLanes.size < maxDrawnLanes; laneIndex++)
       if (isSelected(lanes[laneIndex]!)) selectedLanes.add(lanes[laneIndex]!);
   }
@@ -90,13 +90,19 @@ function barsFrom({ spans }: Lane, axis: TimeAxis, end: number, thin: number): B
     const x = axis.xOf(Math.max(from, axis.from));
     const rightX = axis.xOf(Math.min(to ?? end, axis.to));
     const length = (to ?? end) - from;
-    const last = bars.at(-1);
+    const previousBar = bars.at(-1);
     // Merges a bar thinner than a pixel with a thin one before it: at most one bar per pixel, in the colour of the longest phase.
-    if (last !== undefined && rightX - x < thin && last.width <= thin && x - last.x < thin) {
+    if (previousBar !== undefined && rightX - x < thin && previousBar.width <= thin && x - previousBar.x < thin) {
       lengths.set(phase, (lengths.get(phase) ?? 0) + length);
-      const width = thin === 1 ? last.width : Math.min(thin, rightX - last.x);
-      const { text: _, ...mergedBar } = last;
-      bars[bars.length - 1] = { ...mergedBar, width, phase: phaseOfMaxLength(lengths), merged: last.merged + 1, to };
+      const width = thin === 1 ? previousBar.width : Math.min(thin, rightX - previousBar.x);
+      const { text: _, ...mergedBar } = previousBar;
+      bars[bars.length - 1] = {
+        ...mergedBar,
+        width,
+        phase: phaseOfMaxLength(lengths),
+        merged: previousBar.merged + 1,
+        to,
+      };
       continue;
     }
     bars.push({
@@ -123,13 +129,13 @@ export function clustersOf({ marks }: Lane, axis: TimeAxis): Cluster[] {
   for (let i = firstAfter(marks, ({ t }) => t >= axis.from); i < marks.length && marks[i]!.t <= axis.to; i++) {
     const mark = marks[i]!;
     const x = axis.xOf(mark.t);
-    const last = clusters.at(-1);
-    if (last === undefined || x - last.x >= markPixels) {
+    const lastCluster = clusters.at(-1);
+    if (lastCluster === undefined || x - lastCluster.x >= markPixels) {
       clusters.push({ x, kind: mark.kind, marks: [mark] });
       continue;
     }
-    last.marks.push(mark);
-    if (severity.indexOf(mark.kind) > severity.indexOf(last.kind)) last.kind = mark.kind;
+    lastCluster.marks.push(mark);
+    if (severity.indexOf(mark.kind) > severity.indexOf(lastCluster.kind)) lastCluster.kind = mark.kind;
   }
   return clusters;
 }
@@ -140,8 +146,8 @@ export function stepsOf({ counts }: Lane, axis: TimeAxis): { readonly x: number;
   const points = [{ x: 0, n: counts[first - 1]?.n ?? 0 }];
   for (let i = first; i < counts.length && counts[i]!.t <= axis.to; i++) {
     const x = Math.floor(axis.xOf(counts[i]!.t));
-    const last = points.at(-1)!;
-    if (last.x === x) last.n = Math.max(last.n, counts[i]!.n);
+    const lastPoint = points.at(-1)!;
+    if (lastPoint.x === x) lastPoint.n = Math.max(lastPoint.n, counts[i]!.n);
     else points.push({ x, n: counts[i]!.n });
   }
   return points;

@@ -9,14 +9,14 @@ export interface DrawnRecord {
 const maxDrawnRecords = 1_000;
 
 /** Records that were drawn most recently while following the trace, oldest first. */
-export const drawn: DrawnRecord[] = [];
+export const drawnRecords: DrawnRecord[] = [];
 
 /** Adds records after the current frame was painted. */
 export function noteDrawn(seqs: readonly number[]): void {
   runAfterPaint(() => {
     const drawnAtMs = Date.now();
-    for (const seq of seqs.slice(-maxDrawnRecords)) drawn.push({ seq, at: drawnAtMs });
-    if (drawn.length > maxDrawnRecords) drawn.splice(0, drawn.length - maxDrawnRecords);
+    for (const seq of seqs.slice(-maxDrawnRecords)) drawnRecords.push({ seq, at: drawnAtMs });
+    if (drawnRecords.length > maxDrawnRecords) drawnRecords.splice(0, drawnRecords.length - maxDrawnRecords);
   });
 }
 

@@ -49,7 +49,7 @@ export const templateFunctions: ReadonlyMap<string, TemplateFunction> = new Map<
   ['toJSON', { min: 1, max: 1, call: ([value]) => (isNil(value) ? '{}' : toJson(value)) }],
   ['toJson', json],
   ['json', json],
-  ['fromJson', { min: 1, max: 1, call: ([value]) => parsed(text(value)) }],
+  ['fromJson', { min: 1, max: 1, call: ([value]) => parseJson(text(value)) }],
   ['default', { min: 1, max: 2, call: ([fallback, value]) => (isTrue(value) ? value : fallback) }],
   ['empty', { min: 1, max: 1, call: ([value]) => !isTrue(value) }],
   ['coalesce', { min: 0, call: (args) => args.find(isTrue) ?? null }],
@@ -136,7 +136,7 @@ function dictionary(args: readonly GoValue[]): GoMap {
   return new GoMap(entries);
 }
 
-function parsed(value: string): GoValue {
+function parseJson(value: string): GoValue {
   try {
     return goValueOf(JSON.parse(value));
   } catch {

@@ -164,8 +164,8 @@ function sanMatchers(names: unknown): object[] {
 }
 
 function addressJson(hostAndPort: string): string | undefined {
-  const parsed = parseHostAndPort(hostAndPort);
-  return parsed && JSON.stringify({ address: parsed.host, port_value: parsed.port });
+  const parsedAddress = parseHostAndPort(hostAndPort);
+  return parsedAddress && JSON.stringify({ address: parsedAddress.host, port_value: parsedAddress.port });
 }
 
 /** Configurable statistics; Istio's template contains the constant ones. */

@@ -90,15 +90,15 @@ export class EnvoyOutput {
 
   line(line: string): void {
     if (line.trim() === '') return;
-    const parsed = parseEnvoyLine(line);
+    const parsedLine = parseEnvoyLine(line);
     // A line without a prefix continues the previous one: a list, a stack trace, the message of an error.
-    const entry: EnvoyLogLine = parsed ?? { level: this.#level, text: line };
+    const entry: EnvoyLogLine = parsedLine ?? { level: this.#level, text: line };
     const { level, component, text } = entry;
     this.#level = level;
     this.#refusedByParent ||= text.includes(parentRefusal);
-    const isEndOfError = parsed === undefined && level === 'error' && endOfError.test(text);
+    const isEndOfError = parsedLine === undefined && level === 'error' && endOfError.test(text);
     if (isEndOfError) this.#rememberReason(text.replace(endOfError, ''), weightOf(level, text, false));
-    else this.#rememberReason(text, weightOf(level, text, parsed === undefined));
+    else this.#rememberReason(text, weightOf(level, text, parsedLine === undefined));
     this.#onLine(entry);
     this.#log.relay('envoy.output', logLevelOf(entry), text, {
       epoch: this.#run?.epoch,

@@ -372,7 +372,7 @@ const isCount = (value: unknown): value is number => Number.isSafeInteger(value)
 const isText = (value: unknown): value is string => typeof value === 'string';
 const isBaseId = (value: unknown): value is number => isCount(value) && value <= 65_535;
 const isPort = (value: unknown): value is number => isCount(value) && value <= 65_535;
-const isAllowed = (value: unknown, ...allowed: readonly unknown[]): boolean => allowed.includes(value);
+const isAllowed = (value: unknown, ...allowedValues: readonly unknown[]): boolean => allowedValues.includes(value);
 
 function isList<A>(value: unknown, isItem: (item: unknown) => item is A, max: number): value is A[] {
   return Array.isArray(value) && value.length <= max && value.every(isItem);

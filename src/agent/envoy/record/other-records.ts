@@ -1,10 +1,10 @@
 /** Records of other containers in the same run directory. Removes those whose container has certainly exited, and leaves those that may be alive. */
 import { lstatSync, readdirSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { isOwnDirectory } from '../../../runtime/files/run-dir.ts';
+import { isOwnedPrivateDir } from '../../../runtime/files/run-dir.ts';
 import { startTimeOf } from '../base-ids/base-ids.ts';
 import { removeQuietly } from '../quiet-files.ts';
-import { isOfThisBoot, type OwnerState, ownerStateOf } from './record-owner.ts';
+import { isFromCurrentBoot, type OwnerState, ownerStateOf } from './record-owner.ts';
 
 /** Between two agents of a container, up to 2 s pass without a live process. Within this time a new agent starts. */
 const secondCheckMs = 10_000;
@@ -56,12 +56,12 @@ export class OtherRecords {
 function isFromEarlierNamespace(directory: string): boolean {
   const [, namespace, start] = recordName.exec(directory.slice(directory.lastIndexOf('/') + 1)) ?? [];
   const ownStart = startTimeOf(1);
-  return namespace === pidNamespace() && ownStart !== undefined && start !== ownStart && isOfThisBoot(directory);
+  return namespace === pidNamespace() && ownStart !== undefined && start !== ownStart && isFromCurrentBoot(directory);
 }
 
 function isOwnedByUser(directory: string): boolean {
   const stats = lstatSync(directory, { throwIfNoEntry: false });
-  return stats !== undefined && isOwnDirectory(stats);
+  return stats !== undefined && isOwnedPrivateDir(stats);
 }
 
 function namesIn(directory: string): string[] {

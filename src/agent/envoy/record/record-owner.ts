@@ -24,7 +24,7 @@ function bootId(): string {
 }
 
 /** Whether a record's directory was created since this host was booted. */
-export const isOfThisBoot = (directory: string): boolean =>
+export const isFromCurrentBoot = (directory: string): boolean =>
   bootId() !== '' && readTextQuietly(bootIn(directory)) === bootId();
 
 /**
@@ -46,7 +46,7 @@ export function markAlive(directory: string): number | undefined {
 }
 
 export function ownerStateOf(directory: string): OwnerState {
-  if (!isOfThisBoot(directory)) return 'unknown';
+  if (!isFromCurrentBoot(directory)) return 'unknown';
   try {
     closeSync(openSync(pipeIn(directory), constants.O_WRONLY | constants.O_NONBLOCK));
     return 'alive';

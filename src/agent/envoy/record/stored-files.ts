@@ -13,7 +13,7 @@ export class StoredFiles {
   readonly #directory: string;
   /** Pending writes; one at a time. */
   readonly #pending = new Map<StoredName, Uint8Array>();
-  #writing: Promise<void> | undefined;
+  #pendingWrite: Promise<void> | undefined;
 
   constructor(directory: string) {
     this.#directory = directory;
@@ -31,14 +31,14 @@ export class StoredFiles {
   /** Replaces the stored data. Never throws. */
   store(name: StoredName, bytes: Uint8Array): void {
     this.#pending.set(name, bytes);
-    this.#writing ??= this.#write().finally(() => {
-      this.#writing = undefined;
+    this.#pendingWrite ??= this.#write().finally(() => {
+      this.#pendingWrite = undefined;
     });
   }
 
   /** Resolves when all pending writes have succeeded or failed. */
   async settled(): Promise<void> {
-    await this.#writing;
+    await this.#pendingWrite;
   }
 
   async #write(): Promise<void> {

@@ -19,7 +19,7 @@ const dockerHub: ReadonlySet<string> = new Set([defaultRegistry, 'docker.io', 'r
  * @throws Error if the text is not a Docker configuration
  */
 export function credentialsFor(registry: string, dockerConfig: string): RegistryCredentials | undefined {
-  const { auths } = parsed(dockerConfig);
+  const { auths } = parseConfig(dockerConfig);
   const matchingEntry = Object.entries(isObject(auths) ? auths : {}).find(([name]) =>
     isSameRegistry(hostOf(name), registry),
   );
@@ -33,7 +33,7 @@ export function credentialsFor(registry: string, dockerConfig: string): Registry
   return undefined;
 }
 
-function parsed(text: string): Readonly<Record<string, unknown>> {
+function parseConfig(text: string): Readonly<Record<string, unknown>> {
   if (text.length > maxConfigLength) throw new Error(`pull secret is longer than ${maxConfigLength} characters`);
   let value: unknown;
   try {

@@ -108,7 +108,7 @@ function paxFields(content: Buffer): Partial<Pick<Entry, 'name' | 'size'>> {
 class ArchiveBytes {
   readonly #source: AsyncIterator<Uint8Array>;
   readonly #maxBytes: number;
-  #buffered: Buffer = Buffer.alloc(0);
+  #bufferedBytes: Buffer = Buffer.alloc(0);
   #receivedBytes = 0;
 
   constructor(archive: AsyncIterable<Uint8Array>, maxBytes: number) {
@@ -150,16 +150,16 @@ class ArchiveBytes {
   }
 
   async #next(maxBytes: number): Promise<Buffer | undefined> {
-    while (this.#buffered.length === 0) {
+    while (this.#bufferedBytes.length === 0) {
       const { done, value } = await this.#source.next();
       if (done === true) return undefined;
       this.#receivedBytes += value.length;
       if (this.#receivedBytes > this.#maxBytes)
         throw new Error(`archive is larger than the limit of ${this.#maxBytes} bytes`);
-      this.#buffered = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+      this.#bufferedBytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
     }
-    const chunk = this.#buffered.subarray(0, maxBytes);
-    this.#buffered = this.#buffered.subarray(chunk.length);
+    const chunk = this.#bufferedBytes.subarray(0, maxBytes);
+    this.#bufferedBytes = this.#bufferedBytes.subarray(chunk.length);
     return chunk;
   }
 }

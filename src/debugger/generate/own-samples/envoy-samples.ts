@@ -2,7 +2,7 @@ import { type ClassifiedExit, parentFailures } from '../../../../machines/agent/
 import { defaultSettings } from '../../../../machines/agent/settings.ts';
 import type { Payload, SampledState, Samples } from '../samples.ts';
 
-interface EpochSeen {
+interface SampledEpoch {
   readonly phase: string;
   readonly name: string;
   readonly epoch: number;
@@ -26,7 +26,7 @@ export const settings = { ...defaultSettings, watch: { ...defaultSettings.watch,
 const forEachEpoch =
   (...payloads: readonly Payload[]) =>
   ({ context }: SampledState): readonly Payload[] => {
-    const contextEpochs = context.epochs as readonly EpochSeen[];
+    const contextEpochs = context.epochs as readonly SampledEpoch[];
     // If no epoch is known, the event is sent by an epoch that the supervisor has removed.
     const epochs = contextEpochs.length > 0 ? contextEpochs : [{ name: 'epoch-9', epoch: 9 }];
     return epochs.flatMap(({ name, epoch }) => payloads.map((payload) => ({ name, epoch, ...payload })));
@@ -74,7 +74,7 @@ export const supervisorSamples: Samples = {
     'supervisor.restart': [{ reason: 'SIGHUP' }],
     'supervisor.stop': [{ reason: 'SIGTERM' }],
     'child.abort': ({ context }) => {
-      const epochs = context.epochs as readonly EpochSeen[];
+      const epochs = context.epochs as readonly SampledEpoch[];
       if (epochs.some(({ phase }) => phase === 'live')) return [{ reason: 'not live in time' }];
       if (epochs.some(({ phase }) => phase === 'leaving')) return parentFailures.map((reason) => ({ reason }));
       // The reason only applies to a candidate that was started with an outdated configuration.
@@ -105,7 +105,7 @@ export const supervisorSamples: Samples = {
   },
   // Epochs are identified by position instead of number, configurations by whether they are the desired one.
   relevant: ({ epochs, desired, failures, recovery, restart, baseIds, provenBinary }) => [
-    (epochs as readonly EpochSeen[]).map(
+    (epochs as readonly SampledEpoch[]).map(
       ({ name, epoch, baseId, adminPort, pid, digest, orders, binary, ...otherFields }) => ({
         ...otherFields,
         second: baseId === (baseIds as readonly number[])[1],

@@ -74,14 +74,14 @@ export class RequestObject {
   }
 
   async #approve(signal: AbortSignal): Promise<void> {
-    const present = conditionsOf(this.#object?.status);
+    const presentConditions = conditionsOf(this.#object?.status);
     // The request was already approved or denied.
-    if (present.some(({ type }) => decisions.includes(type))) return;
+    if (presentConditions.some(({ type }) => decisions.includes(type))) return;
     const condition = {
       ...{ type: 'Approved', status: 'True', reason: 'ChartpilotApproved' },
       message: 'requested by an authenticated workload',
     };
-    const body = { ...this.#object, status: { conditions: [...present, condition] } };
+    const body = { ...this.#object, status: { conditions: [...presentConditions, condition] } };
     await this.#request({ method: 'PUT', resource, name: this.#name, subresource: 'approval', body }, signal);
   }
 

@@ -142,12 +142,12 @@ export class CertificateService {
     const signerAtStart = activeAuthority();
     if (signerAtStart === undefined)
       throw new IssuanceRefusal(status.UNAVAILABLE, 'AUTHORITY_UNAVAILABLE', 'the certificate authority is not ready');
-    const requested = leafLifetime(validityDuration, limits, signerAtStart.material.notAfter, now());
-    if ('tooLong' in requested)
-      throw new IssuanceRefusal(status.INVALID_ARGUMENT, 'CERTIFICATE_REQUEST_INVALID', requested.tooLong);
-    if ('authorityExpired' in requested)
-      throw new IssuanceRefusal(status.FAILED_PRECONDITION, 'AUTHORITY_EXPIRED', requested.authorityExpired);
-    const { lifetime } = requested;
+    const lifetimeResult = leafLifetime(validityDuration, limits, signerAtStart.material.notAfter, now());
+    if ('tooLong' in lifetimeResult)
+      throw new IssuanceRefusal(status.INVALID_ARGUMENT, 'CERTIFICATE_REQUEST_INVALID', lifetimeResult.tooLong);
+    if ('authorityExpired' in lifetimeResult)
+      throw new IssuanceRefusal(status.FAILED_PRECONDITION, 'AUTHORITY_EXPIRED', lifetimeResult.authorityExpired);
+    const { lifetime } = lifetimeResult;
     const result = await signer.sign({ request: csr, uri, ...lifetime, endsAt, client: peer.address }, signal);
     if ('tryAgainAfterMs' in result) throw busyRefusal(result.tryAgainAfterMs);
     if ('refused' in result)

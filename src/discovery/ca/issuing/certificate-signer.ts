@@ -28,14 +28,14 @@ export interface SigningRequest extends LeafOrder, Caller {}
 
 export interface VerifyRequest extends VerifyOrder, Caller {}
 
-type Busy = { readonly tryAgainAfterMs: number };
+type BusyResult = { readonly tryAgainAfterMs: number };
 
-export type SigningResult = SigningOutcome | Busy;
+export type SigningResult = SigningOutcome | BusyResult;
 
 interface Job {
   readonly order: LeafOrder | VerifyOrder;
   readonly endsAt: number;
-  readonly settle: (result: ThreadOutcome | Busy) => void;
+  readonly settle: (result: ThreadOutcome | BusyResult) => void;
 }
 
 interface Thread {
@@ -86,22 +86,22 @@ export class CertificateSigner {
 
   /** @param signal aborts a queued request when its client cancels */
   sign({ endsAt, client, ...order }: SigningRequest, signal?: AbortSignal): Promise<SigningResult> {
-    return this.#queued<SigningOutcome>(order, { endsAt, client }, signal);
+    return this.#queueOrder<SigningOutcome>(order, { endsAt, client }, signal);
   }
 
   /** Verifies a CSR for another signer. */
-  verify({ endsAt, client, ...order }: VerifyRequest, signal?: AbortSignal): Promise<VerifiedRequest | Busy> {
-    return this.#queued<VerifiedRequest>(order, { endsAt, client }, signal);
+  verify({ endsAt, client, ...order }: VerifyRequest, signal?: AbortSignal): Promise<VerifiedRequest | BusyResult> {
+    return this.#queueOrder<VerifiedRequest>(order, { endsAt, client }, signal);
   }
 
-  #queued<Outcome extends ThreadOutcome>(
+  #queueOrder<Outcome extends ThreadOutcome>(
     order: LeafOrder | VerifyOrder,
     { endsAt, client }: Caller,
     signal: AbortSignal | undefined,
-  ): Promise<Outcome | Busy> {
-    const { promise, resolve } = Promise.withResolvers<ThreadOutcome | Busy>();
+  ): Promise<Outcome | BusyResult> {
+    const { promise, resolve } = Promise.withResolvers<ThreadOutcome | BusyResult>();
     // The type of an outcome corresponds to its order.
-    const result = promise as Promise<Outcome | Busy>;
+    const result = promise as Promise<Outcome | BusyResult>;
     const job: Job = { order, endsAt, settle: resolve };
     if (this.#isClosed || signal?.aborted === true) {
       resolve({ failed: 'the request was cancelled, or the control plane is shutting down' });

@@ -40,7 +40,7 @@ export class LedgerKeeper {
   readonly #options: LedgerKeeperOptions;
   #onChange = (): void => {};
   /** Time when the distribution of each set of roots started. */
-  readonly #since = new Map<string, number>();
+  readonly #distributedSince = new Map<string, number>();
   #isLogBroken = false;
   /** Workloads that the current stage waits for. */
   #missingWorkloads: MissingWorkloads | undefined;
@@ -125,7 +125,7 @@ export class LedgerKeeper {
         awaitedOrder = order;
         lastProgressAt = Number.NEGATIVE_INFINITY;
         const now = this.#options.now();
-        if (order.type === 'roots.await') this.#since.set(rootsText(order.roots), now);
+        if (order.type === 'roots.await') this.#distributedSince.set(rootsText(order.roots), now);
         // Calculates the workloads now, because the cached ones belong to the previous stage.
         this.#missingWorkloads = this.#missingFor(order, now);
         checkAfter(settleMs);
@@ -140,7 +140,7 @@ export class LedgerKeeper {
   #missingFor(order: Order, now: number): MissingWorkloads {
     const { ledger, idsOf } = this.#options;
     if (order.type === 'leaf-certificates.await') return ledger.missingRenewal(idsOf(order.authority), now);
-    return ledger.missingTrust(order.roots, this.#since.get(rootsText(order.roots)) ?? now, now);
+    return ledger.missingTrust(order.roots, this.#distributedSince.get(rootsText(order.roots)) ?? now, now);
   }
 
   #add(ledgerLine: LedgerLine): void {

@@ -78,7 +78,7 @@ export class WorkloadLedger {
   readonly #listedWorkloads: FairQueue<string>;
   #sweptAt = Number.NEGATIVE_INFINITY;
   /** Latest expiry of evicted certificates, by authority. */
-  readonly #unlisted = new Map<AuthorityId, number>();
+  readonly #evictedExpiries = new Map<AuthorityId, number>();
 
   constructor({ maxLeafMs, maxEntries = 200_000, maxOfIdentity = 20_000, now = Date.now }: WorkloadLedgerOptions) {
     this.#maxLeafMs = maxLeafMs;
@@ -95,7 +95,7 @@ export class WorkloadLedger {
   apply(ledgerLine: LedgerLine): void {
     if ('issued' in ledgerLine) this.#applyIssued(ledgerLine.issued);
     else if ('arrived' in ledgerLine) this.#applyArrived(ledgerLine.arrived);
-    else this.#trusted(ledgerLine.trusted);
+    else this.#recordTrusted(ledgerLine.trusted);
   }
 
   /** Whether these are the roots of the workload's last report. Evicted workloads have no reports. */
@@ -116,7 +116,7 @@ export class WorkloadLedger {
       for (const certificate of valid) yield { issued: { identity, node, ...certificate } };
       if (trusts !== '') yield { trusted: { identity, node, roots: trusts.split(' ') } };
     }
-    for (const [authority, endsAt] of this.#unlisted) {
+    for (const [authority, endsAt] of this.#evictedExpiries) {
       if (endsAt > now) yield { issued: { identity: '', node: '', authority, serialNumber: '', endsAt } };
     }
   }
@@ -175,7 +175,12 @@ export class WorkloadLedger {
     const previous = ledgerEntry?.certificates ?? [];
     // All instances of an identity without a node ID share one entry.
     const all = node === '' ? withLatestExpiry(previous, certificate) : [...previous, certificate];
-    this.#entries.set(key, { identity, node, certificates: this.#bounded(all), trusts: ledgerEntry?.trusts ?? '' });
+    this.#entries.set(key, {
+      identity,
+      node,
+      certificates: this.#limitCertificates(all),
+      trusts: ledgerEntry?.trusts ?? '',
+    });
   }
 
   /**
@@ -209,7 +214,7 @@ export class WorkloadLedger {
   }
 
   /** Evicts the oldest certificate, which is considered in use until it expires. */
-  #bounded(certificates: readonly LedgerCertificate[]): readonly LedgerCertificate[] {
+  #limitCertificates(certificates: readonly LedgerCertificate[]): readonly LedgerCertificate[] {
     if (certificates.length <= maxCertificates) return certificates;
     const [oldest, next, ...laterCertificates] = certificates;
     if (next!.authority === oldest!.authority) {
@@ -220,7 +225,7 @@ export class WorkloadLedger {
   }
 
   #addUnlisted({ authority, endsAt }: Omit<LedgerCertificate, 'serialNumber'>): void {
-    this.#unlisted.set(authority, Math.max(endsAt, this.#unlisted.get(authority) ?? 0));
+    this.#evictedExpiries.set(authority, Math.max(endsAt, this.#evictedExpiries.get(authority) ?? 0));
   }
 
   #applyArrived({ serialNumber, ...workload }: WorkloadInstance & { readonly serialNumber: string }): void {
@@ -238,7 +243,7 @@ export class WorkloadLedger {
     return ledgerEntry?.certificates.findIndex((candidate) => candidate.serialNumber === serialNumber) ?? -1;
   }
 
-  #trusted({ identity, node, roots }: WorkloadInstance & { roots: readonly AuthorityId[] }): void {
+  #recordTrusted({ identity, node, roots }: WorkloadInstance & { roots: readonly AuthorityId[] }): void {
     const ledgerEntry = this.#entries.get(workloadKey({ identity, node }));
     if (ledgerEntry !== undefined)
       this.#entries.set(workloadKey(ledgerEntry), { ...ledgerEntry, trusts: rootsText(roots) });
@@ -262,9 +267,9 @@ export class WorkloadLedger {
       checkAgainAt = Math.min(checkAgainAt, missingWorkload.endsAt);
       if (workloads.length < maxListedNames) workloads.push(describeMissing(entry, missingWorkload));
     }
-    for (const [authority, endsAt] of this.#unlisted) {
+    for (const [authority, endsAt] of this.#evictedExpiries) {
       if (endsAt <= now) {
-        this.#unlisted.delete(authority);
+        this.#evictedExpiries.delete(authority);
         continue;
       }
       const certificates = [{ authority, serialNumber: '', endsAt }];

@@ -32,7 +32,7 @@ type Presented =
 export class PortCertificate {
   readonly #options: PortCertificateOptions;
   readonly #now: () => Date;
-  #presented: Presented | undefined;
+  #presentedCertificate: Presented | undefined;
   #credentials: SecurePortCredentials | undefined;
   #reportedText = '';
   readonly #followers = new Set<() => void>();
@@ -49,7 +49,12 @@ export class PortCertificate {
 
   /** `undefined` until a certificate is available. */
   get current(): { readonly notAfter: Date; readonly from: Presented['from'] } | undefined {
-    return this.#presented && { notAfter: this.#presented.certificate.notAfter, from: this.#presented.from };
+    return (
+      this.#presentedCertificate && {
+        notAfter: this.#presentedCertificate.certificate.notAfter,
+        from: this.#presentedCertificate.from,
+      }
+    );
   }
 
   /** Calls back now and on each change of the certificate or trusted roots. @returns a stop function */
@@ -63,15 +68,17 @@ export class PortCertificate {
   /** @throws ChartpilotError if the files are invalid */
   load(): PemServerCertificate {
     const presented = this.#currentOrIssued();
-    this.#present(presented);
+    this.#presentCertificate(presented);
     this.#reportedText = presented.certificate.serialNumber;
     return presented.certificate;
   }
 
   /** Call when the signer or trusted roots change, before clients are notified. */
   authorityChanged(): void {
-    if (this.#presented !== undefined)
-      this.#present(this.#presented.from === 'authority' ? this.#currentOrIssued() : this.#presented);
+    if (this.#presentedCertificate !== undefined)
+      this.#presentCertificate(
+        this.#presentedCertificate.from === 'authority' ? this.#currentOrIssued() : this.#presentedCertificate,
+      );
   }
 
   // ---- effects of the chart
@@ -79,7 +86,7 @@ export class PortCertificate {
   read(): CertificateReading {
     try {
       const presented = this.#currentOrIssued();
-      this.#present(presented);
+      this.#presentCertificate(presented);
       const { serialNumber, notAfter } = presented.certificate;
       if (serialNumber === this.#reportedText) return { outcome: 'same' };
       this.#reportedText = serialNumber;
@@ -104,15 +111,15 @@ export class PortCertificate {
       return { from: 'files', certificate: readServerCertificate(port.files, this.#now()) };
     }
     const authority = activeAuthority()!;
-    const presented = this.#presented;
+    const presented = this.#presentedCertificate;
     if (presented?.from === 'authority' && !isCertificateDue(presented.certificate, authority, this.#now()))
       return presented;
     return { from: 'authority', certificate: issueControlPlaneCertificate(authority, names, this.#now()) };
   }
 
   /** Uses the certificate for new handshakes. */
-  #present(presented: Presented): void {
-    this.#presented = presented;
+  #presentCertificate(presented: Presented): void {
+    this.#presentedCertificate = presented;
     const { port } = this.#options;
     const pools = this.#options.trustedRoots();
     const { certificate } = presented;

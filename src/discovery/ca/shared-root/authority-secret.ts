@@ -193,7 +193,7 @@ function selfSigned(
   now: Date,
 ): AuthorityMaterial {
   const [signingCertificate, ...intermediates] = certificatesIn(texts, certificate);
-  const privateKey = parsed(texts, key, (text) => createPrivateKey(text));
+  const privateKey = parseNamed(texts, key, (text) => createPrivateKey(text));
   if (!signingCertificate!.x509.checkPrivateKey(privateKey)) {
     throw invalidSecret(texts.locationOf(key), `does not match the certificate in ${certificate}`);
   }
@@ -208,10 +208,10 @@ function selfSigned(
 }
 
 function certificatesIn(texts: NamedTexts, name: string): Certificate[] {
-  return parsed(texts, name, readCertificates);
+  return parseNamed(texts, name, readCertificates);
 }
 
-function parsed<T>(texts: NamedTexts, name: string, parse: (text: string) => T): T {
+function parseNamed<T>(texts: NamedTexts, name: string, parse: (text: string) => T): T {
   const text = texts.text(name);
   try {
     return parse(text);

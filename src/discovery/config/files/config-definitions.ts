@@ -28,7 +28,7 @@ export class ConfigDefinitions {
   readonly #placeholders = new Map<string, readonly Config[]>();
   /** Placeholders by the key of the replaced object, in file order. */
   readonly #placeholdersOf = new Map<string, readonly Config[]>();
-  readonly #repeated = new Set<string>();
+  readonly #repeatedKeys = new Set<string>();
   readonly #filesWithProblems = new Map<string, string>();
   /** Keys that no file defines, but whose last valid object or placeholder still applies. */
   #retainedKeys: ReadonlySet<string> = new Set();
@@ -113,9 +113,10 @@ export class ConfigDefinitions {
     if (configs.length === 0) this.#configsByKey.delete(key);
     else this.#configsByKey.set(key, configs);
     this.#touchedKeys.add(key);
-    if (configs.length > 1 || this.#repeated.has(key) || this.#placeholdersOf.has(key)) this.#problemsAreStale = true;
-    if (configs.length > 1) this.#repeated.add(key);
-    else this.#repeated.delete(key);
+    if (configs.length > 1 || this.#repeatedKeys.has(key) || this.#placeholdersOf.has(key))
+      this.#problemsAreStale = true;
+    if (configs.length > 1) this.#repeatedKeys.add(key);
+    else this.#repeatedKeys.delete(key);
   }
 
   /**
@@ -180,7 +181,7 @@ export class ConfigDefinitions {
       yield;
     }
     const repeated: { problem: Problem; key: string }[] = [];
-    for (const key of new Set([...this.#repeated, ...this.#placeholdersOf.keys()])) {
+    for (const key of new Set([...this.#repeatedKeys, ...this.#placeholdersOf.keys()])) {
       yield;
       const [first, ...duplicates] = this.#configsByKey.get(key) ?? [];
       if (first === undefined) continue;

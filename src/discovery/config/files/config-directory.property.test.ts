@@ -132,7 +132,7 @@ function keyTextOf(key: ConfigKey | undefined): string {
 }
 
 /** Reference implementation, which always reads all files. */
-class PlainReading {
+class ReferenceReader {
   #previous = new Map<string, Config>();
   #problems = new Map<string, string>();
 
@@ -212,7 +212,7 @@ it('reading only the changed files has the same result as reading all files', as
         const root = mkdtempSync(join(tmpdir(), 'chartpilot-config-property-'));
         try {
           const directory = new ConfigDirectory(root);
-          const plain = new PlainReading();
+          const plain = new ReferenceReader();
           for (const changeSets of [[], ...batches]) {
             const paths = changeSets.flatMap((one) => one(root));
             const expected = await plain.read(root);

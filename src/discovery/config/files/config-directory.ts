@@ -120,7 +120,7 @@ export class ConfigDirectory implements ConfigSource {
     if (singly === undefined) {
       const missingReading = await this.#readOneVersion(workTurns);
       if (missingReading !== undefined) return missingReading;
-    } else for (const path of singly) await this.#readOne(path, workTurns);
+    } else for (const path of singly) await this.#readPath(path, workTurns);
     const directoryReading = await workTurns.through(this.#conclude());
     this.#isComplete = true;
     return directoryReading;
@@ -203,11 +203,11 @@ export class ConfigDirectory implements ConfigSource {
     }
     this.#directories = walkedFiles.directories;
     this.#hasLinks = walkedFiles.hasLinks;
-    const present = new Set(walkedFiles.files.map(({ path }) => path));
+    const presentPaths = new Set(walkedFiles.files.map(({ path }) => path));
     for (const path of [...this.#files.keys(), ...this.#unreadableFiles.keys()]) {
       await workTurns.rest();
       const isUnknown = walkedFiles.failures.has(path) || isBelow(path, walkedFiles.failures);
-      if (!present.has(path) && !isUnknown) this.#forget(path);
+      if (!presentPaths.has(path) && !isUnknown) this.#forget(path);
     }
     for (const file of walkedFiles.files) {
       await workTurns.rest();
@@ -229,7 +229,7 @@ export class ConfigDirectory implements ConfigSource {
     this.#definitions.put(first, { configs: [], problems: [problemFields] });
   }
 
-  async #readOne(path: string, workTurns: Turns): Promise<void> {
+  async #readPath(path: string, workTurns: Turns): Promise<void> {
     try {
       const stats = lstatSync(path);
       await this.#readFile({ path, fingerprint: fingerprintOf(stats), size: stats.size }, workTurns);

@@ -116,7 +116,7 @@ function treeFingerprintOf(path: string): string {
   }
 }
 
-interface Place {
+interface WalkEntry {
   readonly path: string;
   /** Identities (device and inode) of the parent directories. */
   readonly above: readonly string[];
@@ -145,9 +145,9 @@ class Walker implements DirectoryWalk {
   /**
    * Number of visited entries, including those of rejected trees. Limiting it ensures that a thousand links to large trees cost at most two walks.
    */
-  #visited = 0;
+  #visitedEntries = 0;
   /** Links are walked last, so that their targets do not use up the limit for other files. */
-  #links: Place[] = [];
+  #links: WalkEntry[] = [];
 
   constructor(maxEntries: number, workTurns: Turns, rejectedTrees: RejectedTrees) {
     this.#maxEntries = maxEntries;
@@ -173,7 +173,7 @@ class Walker implements DirectoryWalk {
     await this.#attempt(path, visit);
     const failure = this.failures.get(path);
     // With more visited entries, the tree may have failed only because other trees used up the limit. It is walked again when those are skipped.
-    if (failure instanceof TooManyEntries && this.#visited <= 2 * this.#maxEntries)
+    if (failure instanceof TooManyEntries && this.#visitedEntries <= 2 * this.#maxEntries)
       this.#rejectedTrees.add(path, fingerprint, failure);
   }
 
@@ -202,7 +202,7 @@ class Walker implements DirectoryWalk {
     }
   }
 
-  async #walkDirectory({ path, above }: Place, stats: Stats): Promise<void> {
+  async #walkDirectory({ path, above }: WalkEntry, stats: Stats): Promise<void> {
     const identity = `${stats.dev}:${stats.ino}`;
     // Following a link to a parent directory would never end.
     if (above.includes(identity)) return;
@@ -232,7 +232,7 @@ class Walker implements DirectoryWalk {
   }
 
   /** If a directory has too many entries, the visit of its parent fails too. */
-  async #visitBelow(walkPlace: Place, isOurs: boolean): Promise<void> {
+  async #visitBelow(walkPlace: WalkEntry, isOurs: boolean): Promise<void> {
     try {
       await this.#visit(walkPlace, isOurs);
     } catch (error) {
@@ -241,7 +241,7 @@ class Walker implements DirectoryWalk {
     }
   }
 
-  async #visit(walkPlace: Place, isOurs: boolean): Promise<void> {
+  async #visit(walkPlace: WalkEntry, isOurs: boolean): Promise<void> {
     const stats = statSync(walkPlace.path);
     if (stats.isDirectory()) await this.#walkDirectory(walkPlace, stats);
     else if (isOurs) {
@@ -274,8 +274,8 @@ class Walker implements DirectoryWalk {
 
   #countEntry(): void {
     this.#entries++;
-    this.#visited++;
-    if (this.#entries > this.#maxEntries || this.#visited > 2 * this.#maxEntries)
+    this.#visitedEntries++;
+    if (this.#entries > this.#maxEntries || this.#visitedEntries > 2 * this.#maxEntries)
       throw new TooManyEntries(this.#maxEntries);
   }
 }

@@ -53,7 +53,7 @@ interface Watched {
   names: number;
 }
 
-interface Place {
+interface PendingDirectory {
   readonly path: string;
   readonly above: readonly string[];
 }
@@ -62,14 +62,14 @@ class TreeWatch {
   readonly #root: string;
   readonly #handlers: WatchHandlers;
   readonly #maxEntries: number;
-  readonly #inspecting: () => void;
+  readonly #onInspecting: () => void;
   /** Directories of the tree, and files to which links refer. */
-  readonly #watched = new Map<string, Watched>();
+  readonly #watchesByPath = new Map<string, Watched>();
   #names = 0;
   #isLimitReported = false;
   /** Directories to watch. Link targets come last. */
-  #pending: Place[] = [];
-  #pendingLinks: Place[] = [];
+  #pending: PendingDirectory[] = [];
+  #pendingLinks: PendingDirectory[] = [];
   #current: Steps<void> | undefined;
   #next: NodeJS.Immediate | undefined;
   /** Whether other work ran after the pending paths were requested. */
@@ -78,7 +78,7 @@ class TreeWatch {
   #isLate = false;
   readonly #changedPaths = new Set<string>();
   readonly #renamedPaths = new Set<string>();
-  #reporting: NodeJS.Immediate | undefined;
+  #reportImmediate: NodeJS.Immediate | undefined;
   /** Events in the current period of {@link burstMs}. */
   #recent = { since: Number.NEGATIVE_INFINITY, events: 0 };
   /** Watch of the nearest existing parent directory, to detect when the root appears. */
@@ -91,7 +91,7 @@ class TreeWatch {
     this.#root = root;
     this.#handlers = handlers;
     this.#maxEntries = maxEntries;
-    this.#inspecting = inspecting;
+    this.#onInspecting = inspecting;
   }
 
   open(): void {
@@ -104,11 +104,11 @@ class TreeWatch {
     this.#isClosed = true;
     clearInterval(this.#inspection);
     clearImmediate(this.#next);
-    clearImmediate(this.#reporting);
+    clearImmediate(this.#reportImmediate);
     this.#current?.return();
     this.#parentWatcher?.close();
-    for (const { watcher } of this.#watched.values()) watcher.close();
-    this.#watched.clear();
+    for (const { watcher } of this.#watchesByPath.values()) watcher.close();
+    this.#watchesByPath.clear();
   }
 
   #report(path: string, isBurst = false): void {
@@ -139,7 +139,7 @@ class TreeWatch {
   }
 
   #inspect(): void {
-    this.#inspecting();
+    this.#onInspecting();
     if (this.#isUnchanged(this.#root)) this.#report(this.#root);
     else this.#renewRoot();
   }
@@ -160,8 +160,8 @@ class TreeWatch {
   #queueReport(path: string): void {
     if (this.#isClosed) return;
     if (this.#changedPaths.size <= maxPathsPerTurn) this.#changedPaths.add(path);
-    this.#reporting ??= setImmediate(() => {
-      this.#reporting = undefined;
+    this.#reportImmediate ??= setImmediate(() => {
+      this.#reportImmediate = undefined;
       const [changedPaths, renamedPaths] = [[...this.#changedPaths], [...this.#renamedPaths]];
       this.#changedPaths.clear();
       this.#renamedPaths.clear();
@@ -175,7 +175,7 @@ class TreeWatch {
 
   #isUnchanged(path: string): boolean {
     const stats = statsOf(path);
-    return stats !== undefined && identityOf(stats) === this.#watched.get(path)?.identity;
+    return stats !== undefined && identityOf(stats) === this.#watchesByPath.get(path)?.identity;
   }
 
   #renewWatches(paths: readonly string[]): void {
@@ -220,9 +220,9 @@ class TreeWatch {
     });
   }
 
-  *#watchSteps({ path, above }: Place): Steps<void> {
+  *#watchSteps({ path, above }: PendingDirectory): Steps<void> {
     const stats = statsOf(path);
-    if (stats === undefined || this.#watched.has(path)) return;
+    if (stats === undefined || this.#watchesByPath.has(path)) return;
     const identity = identityOf(stats);
     if (!stats.isDirectory()) {
       if (stats.isFile() && isLink(path)) this.#watch(path, identity, (event) => this.#onLinkedFileEvent(path, event));
@@ -230,15 +230,15 @@ class TreeWatch {
     }
     if (above.includes(identity) || above.length >= maxDirectoryDepth) return;
     if (path !== this.#root && isKernelPath(path)) return;
-    const watched = this.#watch(path, identity, (event, name) => this.#onEvent(path, event, name));
-    if (watched === undefined) return;
+    const newWatch = this.#watch(path, identity, (event, name) => this.#onEvent(path, event, name));
+    if (newWatch === undefined) return;
     let directory: Dir | undefined;
     try {
       directory = opendirSync(path, { bufferSize: entriesAtOnce });
       for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) {
         if (this.#names >= this.#maxEntries) return this.#reportLimit(`more than ${this.#maxEntries} entries`);
         this.#names++;
-        watched.names++;
+        newWatch.names++;
         const watchPlace = { path: join(path, entry.name), above: [...above, identity] };
         if (entry.isDirectory()) this.#pending.push(watchPlace);
         else if (entry.isSymbolicLink()) this.#pendingLinks.push(watchPlace);
@@ -254,7 +254,7 @@ class TreeWatch {
 
   /** `undefined` if the path cannot be watched, in which case nothing below it is watched. */
   #watch(path: string, identity: string, onEvent: (event: string, name: string | null) => void): Watched | undefined {
-    if (this.#watched.size >= maxWatches) {
+    if (this.#watchesByPath.size >= maxWatches) {
       this.#reportLimit(`more than ${maxWatches} directories`);
       return undefined;
     }
@@ -266,7 +266,7 @@ class TreeWatch {
         this.#queueReport(dirname(path));
       });
       const watched: Watched = { watcher, identity, names: 0 };
-      this.#watched.set(path, watched);
+      this.#watchesByPath.set(path, watched);
       return watched;
     } catch (error) {
       if (!isSystemError(error, 'ENOENT') && !isSystemError(error, 'EACCES')) this.#reportFailure(error);
@@ -280,15 +280,15 @@ class TreeWatch {
   }
 
   #unwatch(path: string): void {
-    const watched = this.#watched.get(path);
+    const watched = this.#watchesByPath.get(path);
     watched?.watcher.close();
     this.#names -= watched?.names ?? 0;
-    this.#watched.delete(path);
+    this.#watchesByPath.delete(path);
   }
 
   #unwatchTree(path: string): void {
-    if (!this.#watched.has(path)) return;
-    for (const watchedPath of [...this.#watched.keys()])
+    if (!this.#watchesByPath.has(path)) return;
+    for (const watchedPath of [...this.#watchesByPath.keys()])
       if (watchedPath === path || watchedPath.startsWith(`${path}/`)) this.#unwatch(watchedPath);
   }
 

@@ -69,9 +69,10 @@ export class SettingsFiles {
    * @param texts if empty, the active settings are kept
    */
   readTexts(name: SettingsName, texts: readonly { readonly place: string; readonly text: string }[]): SettingsReading {
-    const last = texts.at(-1);
-    if (last === undefined) return { outcome: 'absent', defaults: versionOf(defaults[name]) };
-    if (name === 'networks') return asConfigMapReading(this.#store(name, decodeNetworks(last.place, last.text)));
+    const lastText = texts.at(-1);
+    if (lastText === undefined) return { outcome: 'absent', defaults: versionOf(defaults[name]) };
+    if (name === 'networks')
+      return asConfigMapReading(this.#store(name, decodeNetworks(lastText.place, lastText.text)));
     let decoded: Decoded<MeshConfig> = E.right({ value: defaults.mesh, warnings: [] });
     for (const { place, text } of texts) {
       decoded = E.chain(({ value: base, warnings }: { value: MeshConfig; warnings: readonly Problem[] }) =>

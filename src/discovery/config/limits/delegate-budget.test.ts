@@ -10,7 +10,7 @@ import { maxDelegatedRoutes, maxHostRoutes } from '../../../model/kinds/object-l
 import type { VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
 import { defaultMeshConfig } from '../../../model/mesh/mesh-config.ts';
 import { VirtualServiceIndex } from '../../../model/push-context/virtual-service-index.ts';
-import { atOnce } from '../../../runtime/turns.ts';
+import { runToEnd } from '../../../runtime/turns.ts';
 import { MeshConfigs } from '../snapshots/mesh-configs.ts';
 import type { LimitedObjects } from './limited-objects.ts';
 import { NamespaceBudgets } from './namespace-budgets.ts';
@@ -42,7 +42,7 @@ function root(name: string, age: number, delegates: readonly string[], { hosts =
 }
 
 /** A set of objects that are added and removed one by one, with the resulting limitations. */
-class Given {
+class BudgetFixture {
   readonly #budgets: NamespaceBudgets;
   readonly objects = new Map<string, Config>();
   #limitedObjects: LimitedObjects['limited'] = new Map();
@@ -68,7 +68,7 @@ class Given {
 
   #limit(configs: readonly Config[]): string[] {
     const keys = configs.map(configKeyText);
-    const { limited, changed } = atOnce(
+    const { limited, changed } = runToEnd(
       this.#budgets.limiting(keys, (key) => this.objects.get(key), {}, this.#limitedObjects),
     );
     this.#limitedObjects = limited;
@@ -93,7 +93,7 @@ class Given {
 
 describe('the limit of routes from delegates', () => {
   it('replaces routes above the limit with 503 responses, and keeps the other routes of the object', () => {
-    const objectSet = new Given();
+    const objectSet = new BudgetFixture();
     objectSet.put(delegate('mallory', 'large', 4_000), delegate('mallory', 'small', 10));
     objectSet.put(root('a', 1, ['mallory/small', 'mallory/large', 'mallory/small'], { matches: 3 }));
     expect(objectSet.routesOf('a')).toEqual(['delegate small', '503', 'delegate small', 'route']);
@@ -103,7 +103,7 @@ describe('the limit of routes from delegates', () => {
   });
 
   it("counts a delegate's routes for each host and each match of the delegating route", () => {
-    const objectSet = new Given();
+    const objectSet = new BudgetFixture();
     objectSet.put(delegate('mallory', 'd', maxHostRoutes / 8));
     objectSet.put(root('fits', 1, ['mallory/d'], { hosts: 2, matches: 4 }));
     objectSet.put(root('hosts', 2, ['mallory/d'], { hosts: 3, matches: 4 }));
@@ -116,7 +116,7 @@ describe('the limit of routes from delegates', () => {
   });
 
   it('counts a large route of a delegate or a delegating object as several units', () => {
-    const objectSet = new Given();
+    const objectSet = new BudgetFixture();
     const headers = { request: { set: Object.fromEntries(listOf(64, (index) => [`h${index}`, 'x'.repeat(100)])) } };
     const largeDelegate = delegate('mallory', 'large', maxHostRoutes / 16);
     const spec = largeDelegate.spec as VirtualService;
@@ -138,7 +138,7 @@ describe('the limit of routes from delegates', () => {
     const d = delegate('mallory', 'd', maxHostRoutes);
     const roots = listOf(maxDelegatedRoutes / maxHostRoutes + 1, (index) => root(`r${index}`, index, ['mallory/d']));
     for (const order of [[d, ...roots], [d, ...roots].toReversed()]) {
-      const objectSet = new Given();
+      const objectSet = new BudgetFixture();
       for (const object of order) objectSet.put(object);
       expect(roots.map(({ name }) => objectSet.routesOf(name)[0])).toEqual([
         ...roots.slice(1).map(() => 'delegate d'),
@@ -148,7 +148,7 @@ describe('the limit of routes from delegates', () => {
   });
 
   it('is applied again when a delegate grows, shrinks or is removed', () => {
-    const objectSet = new Given();
+    const objectSet = new BudgetFixture();
     objectSet.put(root('a', 1, ['mallory/d'], { matches: 100 }), delegate('mallory', 'd', 10));
     expect(objectSet.routesOf('a')[0]).toBe('delegate d');
     expect(objectSet.put(delegate('mallory', 'd', 100))).toEqual(['a']);
@@ -163,7 +163,7 @@ describe('the limit of routes from delegates', () => {
   });
 
   it('is separate for the delegates of each namespace', () => {
-    const objectSet = new Given();
+    const objectSet = new BudgetFixture();
     objectSet.put(delegate('other', 'd', maxHostRoutes), delegate('mallory', 'own', 1_000));
     const manyRoots = listOf(8, (index) => root(`r${index}`, index, ['other/d', 'mallory/own']));
     objectSet.put(...manyRoots);
@@ -171,7 +171,7 @@ describe('the limit of routes from delegates', () => {
   });
 
   it('reports an object only once if the object also exceeds the export limit', () => {
-    const objectSet = new Given(0);
+    const objectSet = new BudgetFixture(0);
     objectSet.put(delegate('mallory', 'd', 4_000));
     expect(objectSet.put(root('a', 1, ['mallory/d'], { matches: 3 }))).toEqual(['a']);
     expect(objectSet.problems).toEqual([expect.stringMatching(/respond with 503.*visible in its own namespace only/)]);
@@ -197,7 +197,7 @@ describe('the limit of routes from delegates', () => {
     expect(errors).toMatchObject([{ object: 'VirtualService mallory/a', field: 'spec.http[2].delegate' }]);
     const sources = configs.snapshot.set.VirtualService;
     const { result: index, maxMs: turnMs } = await measuredTurns(async () => {
-      return atOnce(VirtualServiceIndex.building(sources, new HostNames('cluster.local'), defaultMeshConfig));
+      return runToEnd(VirtualServiceIndex.building(sources, new HostNames('cluster.local'), defaultMeshConfig));
     });
     const [service] = index.for('mesh', 'zoo');
     expect(service!.config.spec.http).toHaveLength(2 * 4_000 + 3_998 + 1);

@@ -16,8 +16,8 @@ import {
   type Excess,
   type LimitedObject,
   type LimitedObjects,
-  limitedAgain,
   type NamespaceBudget,
+  recomputeLimited,
 } from './limited-objects.ts';
 
 interface Delegating extends LimitShare {
@@ -46,7 +46,7 @@ export class DelegateBudget implements NamespaceBudget {
       if (this.#putDelegating(key, config)) touchedKeys.add(namespaceOf(key));
     }
     if (hasDelegateChanged) touchedKeys = new Set([...touchedKeys, ...this.#delegatingObjects.keys()]);
-    return yield* limitedAgain(touchedKeys, previous, (name) => this.#excessOf(name));
+    return yield* recomputeLimited(touchedKeys, previous, (name) => this.#excessOf(name));
   }
 
   #putDelegate(key: string, config: Config | undefined): boolean {

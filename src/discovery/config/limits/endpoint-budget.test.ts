@@ -3,7 +3,7 @@ import { givenObject } from '../../../../test/fixtures/given-world.ts';
 import { type Config, configKeyText } from '../../../model/config/config.ts';
 import { configSetOf } from '../../../model/config/config-set.ts';
 import { buildServiceRegistry, type ServiceRegistry } from '../../../model/services/service-registry.ts';
-import { atOnce } from '../../../runtime/turns.ts';
+import { runToEnd } from '../../../runtime/turns.ts';
 import { defaultConfigLimits } from '../files/config-limits.ts';
 import type { LimitedObjects } from './limited-objects.ts';
 import { NamespaceBudgets } from './namespace-budgets.ts';
@@ -65,7 +65,7 @@ const workload = (index: number, labels: Record<string, string> = { app: 'x' }):
 const pod = (index: number): Config => ({ ...givenObject('Pod', 'mallory', `pod${index}`, {}), labels: { app: 'x' } });
 
 /** A set of objects that are added and removed one by one, with the resulting limitations. */
-class Given {
+class BudgetFixture {
   readonly #budgets: NamespaceBudgets;
   readonly objects = new Map<string, Config>();
   limited: LimitedObjects['limited'] = new Map();
@@ -96,7 +96,9 @@ class Given {
 
   #limit(configs: readonly Config[]): string[] {
     const keys = configs.map(configKeyText);
-    const { limited, changed } = atOnce(this.#budgets.limiting(keys, (key) => this.objects.get(key), {}, this.limited));
+    const { limited, changed } = runToEnd(
+      this.#budgets.limiting(keys, (key) => this.objects.get(key), {}, this.limited),
+    );
     this.limited = limited;
     return [...changed].map((key) => key.split('/').at(-1)!).sort();
   }
@@ -111,7 +113,7 @@ class Given {
   }
 }
 
-class GivenByDefault extends Given {
+class GivenByDefault extends BudgetFixture {
   override get maxEndpoints(): number {
     return defaultConfigLimits.maxEndpointsPerNamespace;
   }
@@ -124,7 +126,7 @@ const endpointCount = ({ endpoints }: ServiceRegistry): number =>
 
 describe('the endpoint limit of a namespace', () => {
   it('limits the endpoints if 400 ServiceEntries select the same 1,500 WorkloadEntries, and keeps all services', () => {
-    const objectSet = new Given(
+    const objectSet = new BudgetFixture(
       ...listOf(400, (index) => entry(`s${index}`, { age: index })),
       ...listOf(1_500, (index) => workload(index)),
     );
@@ -147,14 +149,16 @@ describe('the endpoint limit of a namespace', () => {
   it('counts the pods and WorkloadEntries of a ServiceEntry once per host and port', () => {
     const workloads = [...listOf(512, (index) => workload(index)), ...listOf(512, pod)];
     const fittingSize = { hosts: 16, ports: 8 };
-    expect(new Given(entry('a', fittingSize), ...workloads).names).toEqual([]);
-    expect(new Given(...workloads, entry('a', { ...fittingSize, ports: 9 })).names).toEqual(['a']);
-    expect(new Given(entry('a', fittingSize), ...workloads, pod(512)).names).toEqual(['a']);
-    expect(new Given(entry('a', { ...fittingSize, ports: 9, resolution: 'NONE' }), ...workloads).names).toEqual([]);
+    expect(new BudgetFixture(entry('a', fittingSize), ...workloads).names).toEqual([]);
+    expect(new BudgetFixture(...workloads, entry('a', { ...fittingSize, ports: 9 })).names).toEqual(['a']);
+    expect(new BudgetFixture(entry('a', fittingSize), ...workloads, pod(512)).names).toEqual(['a']);
+    expect(new BudgetFixture(entry('a', { ...fittingSize, ports: 9, resolution: 'NONE' }), ...workloads).names).toEqual(
+      [],
+    );
   });
 
   it('counts the WorkloadEntries that a Service selects, and removes those above the limit', () => {
-    const objectSet = new Given(
+    const objectSet = new BudgetFixture(
       service('old', 1, 100),
       service('young', 2, 100),
       ...listOf(1_000, (index) => workload(index)),
@@ -163,7 +167,7 @@ describe('the endpoint limit of a namespace', () => {
     const { endpoints } = objectSet.registry();
     expect(endpoints.get('old.mallory.svc.cluster.local')?.get('mallory')).toHaveLength(100_000);
     expect(endpoints.get('young.mallory.svc.cluster.local')?.get('mallory') ?? []).toEqual([]);
-    expect(new Given(service('a', 1, 200), ...listOf(1_000, pod)).names).toEqual([]);
+    expect(new BudgetFixture(service('a', 1, 200), ...listOf(1_000, pod)).names).toEqual([]);
   });
 
   it('admits by default 10 ServiceEntries with 5,000 pods each, 500 with 100 workloads each, and slices of 30,000 pods with 2 ports', () => {
@@ -180,7 +184,7 @@ describe('the endpoint limit of a namespace', () => {
       const { workloadSelector: _, ...spec } = config.spec as Record<string, unknown>;
       return { ...config, spec: { ...spec, endpoints: listOf(count, (index) => ({ address: address(index) })) } };
     };
-    const objectSet = new Given(
+    const objectSet = new BudgetFixture(
       entryWithEndpoints('old', 1, 'STATIC'),
       entryWithEndpoints('young', 2, 'STATIC'),
       entryWithEndpoints('dns', 3, 'DNS', 4_000),
@@ -195,7 +199,10 @@ describe('the endpoint limit of a namespace', () => {
   });
 
   it('counts EndpointSlices as addresses times ports, and omits the endpoints of the youngest slices', () => {
-    const objectSet = new Given(service('web', 0, 25), ...listOf(6, (index) => slice(`s${index}`, 1_000, 25, index)));
+    const objectSet = new BudgetFixture(
+      service('web', 0, 25),
+      ...listOf(6, (index) => slice(`s${index}`, 1_000, 25, index)),
+    );
     expect(objectSet.names).toEqual(['s5']);
     expect(objectSet.limited.get('EndpointSlice/mallory/s5')!.problem).toMatchObject({
       field: 'endpoints',
@@ -211,7 +218,7 @@ describe('the endpoint limit of a namespace', () => {
       [...entries, ...workloads],
       [...workloads, ...entries.toReversed()],
     ]) {
-      const objectSet = new Given();
+      const objectSet = new BudgetFixture();
       for (const object of order) objectSet.put(object);
       expect(objectSet.names).toEqual(['s2', 's3']);
       expect(objectSet.remove(...workloads.slice(0, 400))).toEqual(['s2', 's3']);
@@ -225,7 +232,10 @@ describe('the endpoint limit of a namespace', () => {
 
   it('has the same result as a full rebuild after objects are limited and admitted again', () => {
     const workloads = listOf(700, (index) => workload(index));
-    const objectSet = new Given(...listOf(2, (index) => entry(`s${index}`, { age: index, hosts: 100 })), ...workloads);
+    const objectSet = new BudgetFixture(
+      ...listOf(2, (index) => entry(`s${index}`, { age: index, hosts: 100 })),
+      ...workloads,
+    );
     const addresses = (registry: ServiceRegistry, host: string): string =>
       (registry.endpoints.get(host)?.get('mallory') ?? []).map((endpoint) => endpoint.address).join();
     let registry: ServiceRegistry | undefined;
@@ -245,7 +255,7 @@ describe('the endpoint limit of a namespace', () => {
   });
 
   it('stops counting a limited object when the object is removed or loses its selector', () => {
-    const objectSet = new Given(
+    const objectSet = new BudgetFixture(
       entry('a', { hosts: 200 }),
       entry('b', { hosts: 200 }),
       ...listOf(1_000, (index) => workload(index)),
@@ -259,7 +269,7 @@ describe('the endpoint limit of a namespace', () => {
 
 describe('the endpoints of a ServiceEntry', () => {
   it('share one list for all hosts, even after a workload is added', () => {
-    const objectSet = new Given(entry('a', { hosts: 3 }), workload(0), workload(1));
+    const objectSet = new BudgetFixture(entry('a', { hosts: 3 }), workload(0), workload(1));
     const first = objectSet.registry();
     objectSet.put(workload(2));
     const secondRegistry = objectSet.registry(first);

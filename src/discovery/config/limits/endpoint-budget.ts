@@ -17,8 +17,8 @@ import {
   type Excess,
   type LimitedObject,
   type LimitedObjects,
-  limitedAgain,
   type NamespaceBudget,
+  recomputeLimited,
 } from './limited-objects.ts';
 
 type Labels = Readonly<Record<string, string>>;
@@ -82,7 +82,7 @@ export class EndpointBudget implements NamespaceBudget {
     const limitedBefore = new Set([...previous.values()].map(({ original }) => original.namespace));
     for (const name of touchedKeys) if (!limitedBefore.has(name) && this.#isWithinLimit(name)) touchedKeys.delete(name);
     if (touchedKeys.size === 0) return { limited: previous, changed: touchedKeys };
-    return yield* limitedAgain(touchedKeys, previous, (name) => this.#excessOf(name));
+    return yield* recomputeLimited(touchedKeys, previous, (name) => this.#excessOf(name));
   }
 
   /** Whether the namespace is within the limit, whatever its selectors match. */

@@ -7,7 +7,7 @@ import { type Config, configKeyText } from '../../../model/config/config.ts';
 import { unitBytes } from '../../../model/kinds/object-limits.ts';
 import { defaultMeshConfig } from '../../../model/mesh/mesh-config.ts';
 import { noDestination } from '../../../model/translation/gateway-api/backends.ts';
-import { atOnce } from '../../../runtime/turns.ts';
+import { runToEnd } from '../../../runtime/turns.ts';
 import { defaultConfigLimits } from '../files/config-limits.ts';
 import { MeshConfigs } from '../snapshots/mesh-configs.ts';
 import { ExportBudget } from './export-budget.ts';
@@ -32,7 +32,7 @@ function entry(
 }
 
 /** A set of objects that are added and removed one by one, with the resulting limitations. */
-class Given {
+class BudgetFixture {
   readonly budget: ExportBudget;
   readonly objects = new Map<string, Config>();
   limited: ReadonlyMap<string, LimitedObject> = new Map();
@@ -53,7 +53,7 @@ class Given {
 
   /** @returns names of objects whose limitation changed */
   limit(keys: string[]): string[] {
-    const { limited, changed } = atOnce(
+    const { limited, changed } = runToEnd(
       this.budget.limiting(keys, (key) => this.objects.get(key), { rootNamespace: 'root' }, this.limited),
     );
     this.limited = limited;
@@ -69,14 +69,14 @@ describe('the export limit of a namespace', () => {
   it('keeps the oldest objects exported, regardless of the order of arrival', () => {
     const objects = [entry('a', 1), entry('b', 2), entry('c', 3), entry('d', 4)];
     for (const order of [objects, objects.toReversed()]) {
-      const objectSet = new Given();
+      const objectSet = new BudgetFixture();
       for (const object of order) objectSet.put(object);
       expect(objectSet.names).toEqual(['c', 'd']);
     }
   });
 
   it('exports a younger object when an older one is deleted, and limits the younger one again when the older one returns', () => {
-    const objectSet = new Given();
+    const objectSet = new BudgetFixture();
     const [a, b, c] = [entry('a', 1), entry('b', 2), entry('c', 3)];
     expect(objectSet.put(a, b, c)).toEqual(['c']);
     expect(objectSet.remove(a)).toEqual(['c']);
@@ -85,13 +85,13 @@ describe('the export limit of a namespace', () => {
   });
 
   it('exports a small object even if a larger, older object exceeds the limit', () => {
-    const objectSet = new Given();
+    const objectSet = new BudgetFixture();
     objectSet.put(entry('a', 1, { hosts: 100 }), entry('b', 2));
     expect(objectSet.names).toEqual(['a']);
   });
 
   it('does not count private objects, other namespaces, or the root namespace', () => {
-    const objectSet = new Given();
+    const objectSet = new BudgetFixture();
     objectSet.put(entry('a', 1, { exportTo: ['.'], hosts: 100 }), entry('b', 2, { exportTo: ['mallory'], hosts: 100 }));
     objectSet.put(entry('c', 3, { namespace: 'other' }), entry('d', 4, { namespace: 'other' }), entry('e', 5));
     objectSet.put(entry('f', 6, { namespace: 'root', hosts: 100 }));
@@ -99,7 +99,7 @@ describe('the export limit of a namespace', () => {
   });
 
   it('recounts a changed object, and reports an object whose limitation starts or ends', () => {
-    const objectSet = new Given();
+    const objectSet = new BudgetFixture();
     objectSet.put(entry('a', 1), entry('b', 2), entry('c', 3));
     expect(objectSet.put(entry('c', 3, { ports: 3 }))).toEqual(['c']);
     expect(objectSet.put(entry('c', 3, { ports: 1 }))).toEqual(['c']);
@@ -107,7 +107,7 @@ describe('the export limit of a namespace', () => {
   });
 
   it('has the same result if it is computed again because the first result was discarded', () => {
-    const objectSet = new Given();
+    const objectSet = new BudgetFixture();
     objectSet.put(entry('a', 1), entry('b', 2), entry('c', 3));
     const keys = [...objectSet.objects.keys()];
     expect(objectSet.limit(keys)).toEqual([]);
@@ -118,7 +118,7 @@ describe('the export limit of a namespace', () => {
   });
 
   it('removes the subsets of a DestinationRule above the limit, but never its TLS settings', () => {
-    const objectSet = new Given();
+    const objectSet = new BudgetFixture();
     const trafficPolicy = { tls: { mode: 'ISTIO_MUTUAL' } };
     const subsets = [{ name: 'v1' }];
     const rule = givenObject('DestinationRule', 'mallory', 'r', { host: '*.test', trafficPolicy, subsets }, 1);
@@ -127,7 +127,7 @@ describe('the export limit of a namespace', () => {
   });
 
   it('counts Services by their export annotation, and routes of VirtualServices separately for gateways and sidecars', () => {
-    const objectSet = new Given();
+    const objectSet = new BudgetFixture();
     const ports = Array.from({ length: 11 }, (_, index) => ({ name: `p${index}`, port: 1 + index }));
     const service = givenObject('Service', 'mallory', 's', { spec: { ports } }, 1);
     const routes = (name: string, gateways?: string[]) =>
@@ -149,7 +149,7 @@ describe('the export limit of a namespace', () => {
   });
 
   it('counts a large route or cluster as several units', () => {
-    const objectSet = new Given();
+    const objectSet = new BudgetFixture();
     const text = 'x'.repeat(5 * unitBytes);
     const headers = { request: { set: { a: text } } };
     const match = [{ uri: { exact: '/a' } }, { uri: { exact: '/b' } }];
@@ -188,11 +188,11 @@ describe('routes at gateways beyond the export limit', () => {
     const http = Array.from({ length: routes }, () => ({ match: match(name), route, timeoutMs: 1_000 }));
     return givenObject('VirtualService', 'mallory', name, { hosts: ['a.test'], gateways, http }, age);
   };
-  const specOf = (objectSet: Given, name: string) =>
+  const specOf = (objectSet: BudgetFixture, name: string) =>
     objectSet.limited.get(`VirtualService/mallory/${name}`)?.config.spec;
 
   it('respond with 503 to the same requests, so that these match no wider route', () => {
-    const objectSet = new Given();
+    const objectSet = new BudgetFixture();
     objectSet.put(bound('old', 1, 8), bound('young', 2, 3));
     const closedRoute = { match: match('young'), directResponse: { status: 503 } };
     expect(objectSet.names).toEqual(['young']);
@@ -207,7 +207,7 @@ describe('routes at gateways beyond the export limit', () => {
   });
 
   it('are removed from gateways of other namespaces if even the 503 routes exceed the limit', () => {
-    const objectSet = new Given();
+    const objectSet = new BudgetFixture();
     objectSet.put(bound('a', 1, 8), bound('b', 2, 8), bound('c', 3, 8));
     expect([specOf(objectSet, 'b'), specOf(objectSet, 'c')]).toMatchObject([
       { http: expect.arrayContaining([expect.objectContaining({ directResponse: { status: 503 } })]) },
@@ -217,7 +217,7 @@ describe('routes at gateways beyond the export limit', () => {
   });
 
   it('have their own limit, whose setting the message names', () => {
-    const objectSet = new Given(20);
+    const objectSet = new BudgetFixture(20);
     objectSet.put(bound('a', 1, 11), bound('b', 2, 8), bound('c', 3, 8));
     expect(objectSet.names).toEqual(['c']);
     expect(objectSet.limited.get('VirtualService/mallory/c')!.problem.message).toMatch(
@@ -226,7 +226,7 @@ describe('routes at gateways beyond the export limit', () => {
   });
 
   it('close connections of TLS and TCP routes', () => {
-    const objectSet = new Given();
+    const objectSet = new BudgetFixture();
     const spec = {
       hosts: ['a.test'],
       gateways: ['infra/edge'],
@@ -243,7 +243,7 @@ describe('routes at gateways beyond the export limit', () => {
   });
 
   it('are unchanged if only the limit for sidecars is exceeded', () => {
-    const objectSet = new Given();
+    const objectSet = new BudgetFixture();
     objectSet.put(entry('a', 1, { hosts: 5 }), bound('both', 2, 3, ['mesh', 'infra/edge']));
     expect(specOf(objectSet, 'both')).toMatchObject({
       gateways: ['infra/edge'],

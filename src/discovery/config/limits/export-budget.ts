@@ -22,8 +22,8 @@ import {
   type Excess,
   type LimitedObject,
   type LimitedObjects,
-  limitedAgain,
   type NamespaceBudget,
+  recomputeLimited,
 } from './limited-objects.ts';
 
 /** Costs for sidecars and for gateways, which are limited separately. */
@@ -66,7 +66,7 @@ export class ExportBudget implements NamespaceBudget {
       yield;
       this.#put(key, objectOf(key), settings, touchedKeys);
     }
-    return yield* limitedAgain(touchedKeys, previous, (name) =>
+    return yield* recomputeLimited(touchedKeys, previous, (name) =>
       name === settings.rootNamespace ? [] : this.#excessOf(name),
     );
   }

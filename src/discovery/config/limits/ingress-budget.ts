@@ -12,8 +12,8 @@ import {
   type Excess,
   type LimitedObject,
   type LimitedObjects,
-  limitedAgain,
   type NamespaceBudget,
+  recomputeLimited,
 } from './limited-objects.ts';
 
 export class IngressBudget implements NamespaceBudget {
@@ -47,7 +47,9 @@ export class IngressBudget implements NamespaceBudget {
       if (shares.size > 0) this.#namespaces.set(name, shares);
       else this.#namespaces.delete(name);
     }
-    return yield* limitedAgain(touchedKeys, previous, (name) => (name === rootNamespace ? [] : this.#excessOf(name)));
+    return yield* recomputeLimited(touchedKeys, previous, (name) =>
+      name === rootNamespace ? [] : this.#excessOf(name),
+    );
   }
 
   *#excessOf(name: string): Generator<Excess> {

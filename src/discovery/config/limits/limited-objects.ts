@@ -58,7 +58,7 @@ export interface Excess {
  *
  * @param excessOf returns the objects of a namespace that exceed the limit
  */
-export function* limitedAgain(
+export function* recomputeLimited(
   namespaces: ReadonlySet<string>,
   previous: ReadonlyMap<string, LimitedObject>,
   excessOf: (namespace: string) => Iterable<Excess>,

@@ -21,7 +21,7 @@ export class NamespaceBudgets implements NamespaceBudget {
   /** Results of the individual limits, by combined result. */
   readonly #partsOfResult = new WeakMap<Limited, readonly Limited[]>();
   /** Combined results, with the result of the last limit as key, so that equal results are reported once. */
-  readonly #combined = new WeakMap<LimitedObject, LimitedObject>();
+  readonly #combinedLimits = new WeakMap<LimitedObject, LimitedObject>();
 
   constructor({ maxExportedPerNamespace, maxGatewayRoutesPerNamespace, maxEndpointsPerNamespace }: NamespaceLimits) {
     this.#budgets = [
@@ -60,10 +60,10 @@ export class NamespaceBudgets implements NamespaceBudget {
 
   #combine(reduced: LimitedObject | undefined, last: LimitedObject): LimitedObject {
     if (reduced === undefined) return last;
-    const cachedLimit = this.#combined.get(last);
+    const cachedLimit = this.#combinedLimits.get(last);
     if (cachedLimit?.original === reduced.original) return cachedLimit;
     const combined = combinedLimit(reduced, last);
-    this.#combined.set(last, combined);
+    this.#combinedLimits.set(last, combined);
     return combined;
   }
 }

@@ -2,11 +2,11 @@ import { hash } from 'node:crypto';
 import type { ConfigChange } from '../../../../machines/discovery/protocol.ts';
 import { PersistentMap } from '../../../model/collections/persistent-map.ts';
 import { SortedList } from '../../../model/collections/sorted-list.ts';
-import { byAge, type Config, compareText, configKeyText } from '../../../model/config/config.ts';
+import { type Config, compareAge, compareText, configKeyText } from '../../../model/config/config.ts';
 import { needsPush } from '../../../model/config/config-changes.ts';
 import type { ConfigSet } from '../../../model/config/config-set.ts';
 import { kinds } from '../../../model/kinds/index.ts';
-import { atOnce, type Steps } from '../../../runtime/turns.ts';
+import { runToEnd, type Steps } from '../../../runtime/turns.ts';
 
 /** Objects by key (`KIND/NAMESPACE/NAME`). `undefined` removes the object. */
 export type ConfigEdits = ReadonlyMap<string, Config | undefined>;
@@ -56,7 +56,7 @@ export class ConfigSnapshot {
    * differs.
    */
   edited(edits: ConfigEdits): ConfigSnapshot {
-    return atOnce(this.editing(edits));
+    return runToEnd(this.editing(edits));
   }
 
   /** {@link edited} in steps. */
@@ -79,7 +79,7 @@ export class ConfigSnapshot {
 
   /** Changes since another snapshot, deletions first. */
   changesSince(previous: ConfigSnapshot, keys?: Iterable<string>): ConfigChange[] {
-    return atOnce(this.comparing(previous, keys));
+    return runToEnd(this.comparing(previous, keys));
   }
 
   /** {@link changesSince} in steps. */
@@ -149,7 +149,7 @@ function editedMap(
 function listsOf(configs: readonly Config[]): ConfigLists {
   const configsByKind = Map.groupBy(configs, ({ kind }) => kind);
   return Object.fromEntries(
-    Object.keys(kinds).map((kind) => [kind, SortedList.of(configsByKind.get(kind) ?? [], byAge)]),
+    Object.keys(kinds).map((kind) => [kind, SortedList.of(configsByKind.get(kind) ?? [], compareAge)]),
   );
 }
 

@@ -25,7 +25,7 @@ import {
 } from '../../../model/translation/ingress.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 import type { StopWatching, WatchHandlers } from '../../../runtime/files/file-watch.ts';
-import { OneByOne, Turns } from '../../../runtime/turns.ts';
+import { SerialQueue, Turns } from '../../../runtime/turns.ts';
 import { ConfigDirectory } from '../files/config-directory.ts';
 import { type ConfigLimits, defaultConfigLimits } from '../files/config-limits.ts';
 import { IngressBudget } from '../limits/ingress-budget.ts';
@@ -37,7 +37,7 @@ import { ConfigSnapshot } from './config-snapshot.ts';
 
 type TranslationSettings = IngressSettings & BudgetSettings & Partial<Pick<MeshConfig, 'rootNamespace'>>;
 
-type Reading = readonly [address: string, reading: SourceReading];
+type AddressReading = readonly [address: string, reading: SourceReading];
 
 /** @param limited `undefined` if the object is no longer limited */
 export type LimitListener = (key: string, limited: LimitedObject | undefined) => void;
@@ -61,7 +61,7 @@ export class MeshConfigs {
   readonly #adapters: SourceAdapters;
   readonly #openedSources = new Map<string, ConfigSource>();
   #sources: readonly (readonly [address: string, source: ConfigSource])[] = [];
-  #pendingReadings: Reading[] = [];
+  #pendingReadings: AddressReading[] = [];
   /** Snapshot of each source at its last read. */
   readonly #snapshots = new WeakMap<ConfigSource, ConfigSnapshot>();
   readonly #read = new WeakSet<ConfigSource>();
@@ -78,7 +78,7 @@ export class MeshConfigs {
   #settings: IngressSettings | undefined;
   /** The snapshot of the last reported changes. */
   #reportedSnapshot = ConfigSnapshot.empty;
-  readonly #joining = new OneByOne();
+  readonly #joinQueue = new SerialQueue();
   readonly #touchedKeys = new Set<string>();
 
   constructor({ mesh, domain, adapters = {}, limits }: MeshConfigsOptions) {
@@ -181,7 +181,7 @@ export class MeshConfigs {
    * @param signal aborts the merge. The next call then reports the changes.
    */
   join(addresses: readonly string[], knownAddresses = addresses, signal?: AbortSignal): Promise<ConfigReading> {
-    return this.#joining.do(() => this.#join(addresses, knownAddresses, signal));
+    return this.#joinQueue.do(() => this.#join(addresses, knownAddresses, signal));
   }
 
   async #join(
@@ -206,7 +206,7 @@ export class MeshConfigs {
   }
 
   async #joinReadings(
-    all: readonly Reading[],
+    all: readonly AddressReading[],
     touchedKeys: Set<string>,
     signal: AbortSignal | undefined,
   ): Promise<ConfigReading> {

@@ -27,11 +27,11 @@ export function boundedProblems(problems: readonly Problem[]): readonly Problem[
   const errors = problems.filter(({ severity }) => severity === 'error');
   const orderedProblems = [...errors, ...problems.filter(({ severity }) => severity !== 'error')];
   const shownProblems = orderedProblems.slice(0, maxProblemsOfObject);
-  const { field: _, code: __, ...last } = shownProblems.at(-1)!;
+  const { field: _, code: __, ...lastProblem } = shownProblems.at(-1)!;
   const omittedCount = problems.length - maxProblemsOfObject + 1;
   return [
     ...shownProblems.slice(0, -1),
-    { ...last, message: `has ${omittedCount} more errors and warnings, which are not listed` },
+    { ...lastProblem, message: `has ${omittedCount} more errors and warnings, which are not listed` },
   ];
 }
 

@@ -6,7 +6,7 @@ interface LabelledObject {
 }
 
 /** Whether the control plane with this revision uses the object. An empty revision means `default`. */
-export function isOfRevision({ metadata: { labels } }: LabelledObject, revision: string): boolean {
+export function hasRevision({ metadata: { labels } }: LabelledObject, revision: string): boolean {
   const label = labels?.[revisionLabel];
   return label === undefined || (label || 'default') === (revision || 'default');
 }

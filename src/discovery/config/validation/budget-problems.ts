@@ -2,7 +2,7 @@
 import { type Config, configKeyText } from '../../../model/config/config.ts';
 import type { ConfigSet } from '../../../model/config/config-set.ts';
 import type { Problem } from '../../../model/config/problem.ts';
-import { atOnce } from '../../../runtime/turns.ts';
+import { runToEnd } from '../../../runtime/turns.ts';
 import { selectKeySources } from '../../jwks/key-sources.ts';
 import type { LimitedObject } from '../limits/limited-objects.ts';
 import { NamespaceBudgets, type NamespaceLimits } from '../limits/namespace-budgets.ts';
@@ -19,7 +19,7 @@ export function budgetProblems(
 ): Problem[] {
   const writtenByKey = new Map(configs.map((config) => [configKeyText(config), config]));
   const objects = new Map([...generated, ...writtenByKey]);
-  const { limited } = atOnce(
+  const { limited } = runToEnd(
     new NamespaceBudgets(limits).limiting(objects.keys(), (key) => objects.get(key), mesh, new Map()),
   );
   const limitProblems = [
@@ -41,7 +41,7 @@ function limitedProblem(
 }
 
 function issuerProblems({ RequestAuthentication }: Pick<ConfigSet, 'RequestAuthentication'>): Problem[] {
-  const { rejected } = atOnce(selectKeySources(RequestAuthentication));
+  const { rejected } = runToEnd(selectKeySources(RequestAuthentication));
   const configByKey = new Map(RequestAuthentication.map((config) => [configKeyText(config), config]));
   return [...rejected].map(([key, reason]) => problemOf(configByKey.get(key)!, 'spec.jwtRules', reason));
 }

@@ -12,9 +12,9 @@ import { aboutObject } from './about-object.ts';
 import type { TranslatedFiles } from './translated-files.ts';
 
 /** Checks one gateway for each selector, with exactly its labels. Other gateways merge fewer objects. */
-export function gatewayProblems({ configs, mesh, domain, generated }: TranslatedFiles): Problem[] {
+export function gatewayProblems({ configs, mesh, domain, generated: generatedByKey }: TranslatedFiles): Problem[] {
   const writtenByKey = new Map(configs.map((config) => [configKeyText(config), config]));
-  const gateways = [...configs, ...generated.values()].filter(isGateway);
+  const gateways = [...configs, ...generatedByKey.values()].filter(isGateway);
   if (gateways.length === 0) return [];
   const contextOptions = {
     version: '',

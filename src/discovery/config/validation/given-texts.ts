@@ -31,7 +31,7 @@ const chunkBytes = 64 * 1024;
  * @param limits limits of the control plane. `maxBytes` applies to all files together.
  */
 export async function readGivenTexts(paths: readonly string[], limits: ConfigLimits): Promise<GivenTexts> {
-  const textsReading: Reading = { limits, bytes: 0, unreadable: [], notes: [] };
+  const textsReading: TextsReadState = { limits, bytes: 0, unreadable: [], notes: [] };
   const textsByFile = new Map<string, GivenText>();
   for (const path of paths) {
     for (const inputText of await textsAt(path, textsReading)) {
@@ -42,14 +42,14 @@ export async function readGivenTexts(paths: readonly string[], limits: ConfigLim
   return { texts: [...textsByFile.values()], unreadable, notes };
 }
 
-interface Reading {
+interface TextsReadState {
   readonly limits: ConfigLimits;
   bytes: number;
   readonly unreadable: string[];
   readonly notes: string[];
 }
 
-async function textsAt(path: string, textsReading: Reading): Promise<GivenText[]> {
+async function textsAt(path: string, textsReading: TextsReadState): Promise<GivenText[]> {
   const { limits, unreadable } = textsReading;
   const remainingBytes = (): ByteLimit => ({
     bytes: limits.maxBytes - textsReading.bytes,

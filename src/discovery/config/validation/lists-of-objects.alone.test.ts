@@ -1,6 +1,6 @@
 /** Problems of objects in a List are located at their fields. The cost per object does not grow with the List. */
 import { expect, it } from 'vitest';
-import { type CountedWork, countedWhile, growthOfWork } from '../../../../test/harness/counted-work.ts';
+import { type CountedWork, countWork, growthOfWork } from '../../../../test/harness/counted-work.ts';
 import { stringify } from '../../../model/yaml/yaml-writing.ts';
 import { type Validation, validateFiles } from './validate-files.ts';
 
@@ -54,7 +54,7 @@ it.each(forms)('validate takes the same time per problem, however long the List 
     const files = [{ file: 'a.yaml', text: formatList(listOf(count)) }];
     // The first call excludes computations that happen once per process.
     await validateFiles([], files);
-    const counts = await countedWhile(() => validateFiles([], files));
+    const counts = await countWork(() => validateFiles([], files));
     // The parser inserts events near the end of its list, but the counter counts the whole list.
     return new Map([...counts].filter(([operation]) => operation !== 'Array splice'));
   };

@@ -11,7 +11,7 @@ import type { MeshNetworks } from '../../../model/mesh/mesh-networks.ts';
 import { buildPushContext } from '../../../model/push-context/build-push-context.ts';
 import { buildServiceRegistry } from '../../../model/services/service-registry.ts';
 import { parseYamlDocument } from '../../../model/yaml/yaml-document.ts';
-import { type ConfigWarning, type ObjectPlace, unlocatedMeshConfig } from '../../references/config-warning.ts';
+import { type ConfigWarning, type ObjectLocation, unlocatedMeshConfig } from '../../references/config-warning.ts';
 import { findConfigWarnings } from '../../references/find-config-warnings.ts';
 import { type CheckedKind, ObjectsOfFiles } from '../../references/known-objects.ts';
 import { unappliedPatches } from '../../references/policies/unapplied-patches.ts';
@@ -98,7 +98,7 @@ function problemOf({ code, config, field, message, other }: ConfigWarning, posit
   };
 }
 
-function placeOf({ config, field }: ObjectPlace, positions: FieldPositions): RelatedPlace {
+function placeOf({ config, field }: ObjectLocation, positions: FieldPositions): RelatedPlace {
   const { source } = config;
   return {
     object: objectText(config),

@@ -19,8 +19,10 @@ const anyPrefix = 'type.googleapis.com/';
 /** Type URLs of a kind. The one that current Istio requests is first. */
 export function typesOf(kind: KindName, versions: readonly string[] = []): readonly string[] {
   const { group, versions: kindVersions } = kinds[kind];
-  const requested = versions.filter((version) => (kindVersions as readonly string[]).includes(version));
-  return (requested.length > 0 ? requested : kindVersions).map((version) => `${group}/${version}/${kind}`);
+  const requestedVersions = versions.filter((version) => (kindVersions as readonly string[]).includes(version));
+  return (requestedVersions.length > 0 ? requestedVersions : kindVersions).map(
+    (version) => `${group}/${version}/${kind}`,
+  );
 }
 
 export function kindOfType(typeUrl: string): KindName | undefined {

@@ -10,7 +10,7 @@ import { Draw } from '../../../../test/random-config/draw.ts';
 import { ResourceSchema } from '../../../gen/istio/mcp/v1alpha1/resource_pb.ts';
 import { readConfigFile } from '../../../model/config/config-file.ts';
 import type { KindName } from '../../../model/kinds/index.ts';
-import { atOnce } from '../../../runtime/turns.ts';
+import { runToEnd } from '../../../runtime/turns.ts';
 import { encodeObject } from '../../config-server/encoded-object.ts';
 import { valueOf } from '../../xds/responses/encoding.ts';
 import { configKinds, kindOfType, loadMessages, typesOf } from './config-types.ts';
@@ -77,7 +77,7 @@ spec:
   const { first, start, rest } = valueOf(encodeObject(config!, messages.get('VirtualService')!)!);
   const bytes = Buffer.concat([first.subarray(start), ...rest]);
   const all = objects();
-  all.apply(atOnce(all.stage('VirtualService', stagedResources(bytes))), true);
+  all.apply(runToEnd(all.stage('VirtualService', stagedResources(bytes))), true);
   const { edits, problems } = all.takeChanges();
   expect(problems).toEqual([]);
   const receivedObject = edits.get('VirtualService/shop/web')!;
@@ -92,7 +92,7 @@ test('an unknown field in a received object is reported like in a file', () => {
   const { object } = decoded('AuthorizationPolicy', resource('shop/allow', { ...body, value } as Any));
   expect(object.spec).toMatchObject({ field99: true });
   const all = objects();
-  const staged = atOnce(
+  const staged = runToEnd(
     all.stage('AuthorizationPolicy', stagedResources(resource('shop/allow', { ...body, value } as Any))),
   );
   expect(staged.rejected + staged.errors.length).toBeGreaterThan(0);
@@ -117,8 +117,8 @@ test.each<[string, () => Uint8Array, RegExp]>([
   ],
 ])('a resource that %s is rejected without affecting or deleting other objects', (_, bytes, reason) => {
   const all = objects();
-  all.apply(atOnce(all.stage('ServiceEntry', stagedResources(entry('a'), entry('b')))), true);
-  const staged = atOnce(all.stage('ServiceEntry', stagedResources(bytes(), entry('b', 81))));
+  all.apply(runToEnd(all.stage('ServiceEntry', stagedResources(entry('a'), entry('b')))), true);
+  const staged = runToEnd(all.stage('ServiceEntry', stagedResources(bytes(), entry('b', 81))));
   expect(staged.errors.map(({ message }) => message).join()).toMatch(reason);
   expect(staged.removed).toEqual([]);
   all.apply(staged, true);
@@ -138,13 +138,13 @@ test('an EnvoyFilter with 5,000 nested levels is rejected', () => {
   const patch = wrap(2, wrap(1, Buffer.concat([wrap(1, Buffer.from('x')), wrap(2, value)])));
   const body = { ...bodyOf('EnvoyFilter', {}), value: wrap(4, wrap(3, patch)) } as Any;
   const all = objects();
-  const staged = atOnce(all.stage('EnvoyFilter', stagedResources(resource('shop/deep', body))));
+  const staged = runToEnd(all.stage('EnvoyFilter', stagedResources(resource('shop/deep', body))));
   expect(staged.rejected).toBe(1);
 });
 
 test('the first of two resources with the same name applies, and the second causes an error', () => {
   const all = objects();
-  const staged = atOnce(all.stage('ServiceEntry', stagedResources(entry('a', 80), entry('a', 81))));
+  const staged = runToEnd(all.stage('ServiceEntry', stagedResources(entry('a', 80), entry('a', 81))));
   expect(staged.errors.map(({ message }) => message)).toEqual(['is sent twice: the first one applies']);
 });
 
@@ -153,17 +153,17 @@ test.each([
   [{ maxBytes: 100 }, /has more than 100 bytes/],
 ])('a response above the limit %o is rejected completely', (limits, reason) => {
   const all = objects(limits);
-  const staged = atOnce(all.stage('ServiceEntry', stagedResources(entry('a'), entry('b'), entry('c'))));
+  const staged = runToEnd(all.stage('ServiceEntry', stagedResources(entry('a'), entry('b'), entry('c'))));
   expect(staged.refusal).toMatch(reason);
 });
 
 test('only the changed resource is decoded again if one of 2,000 differs', () => {
   const all = objects();
   const previous = Array.from({ length: 2_000 }, (_, index) => entry(`e${index}`));
-  all.apply(atOnce(all.stage('ServiceEntry', stagedResources(...previous))), true);
+  all.apply(runToEnd(all.stage('ServiceEntry', stagedResources(...previous))), true);
   const { edits } = all.takeChanges();
   expect(edits.size).toBe(2_000);
-  const staged = atOnce(all.stage('ServiceEntry', stagedResources(...previous.with(7, entry('e7', 81)))));
+  const staged = runToEnd(all.stage('ServiceEntry', stagedResources(...previous.with(7, entry('e7', 81)))));
   expect([...staged.changed.keys()]).toEqual(['shop/e7']);
   all.apply(staged, true);
   expect([...all.takeChanges().edits.keys()]).toEqual(['ServiceEntry/shop/e7']);
@@ -181,7 +181,7 @@ test('arbitrary bytes are rejected as resource or response without an exception,
     const bytes = draw.chance(0.3) ? randomBytes(draw, draw.int(0, 200)) : mutatedBytes(draw, draw.pick(bases));
     const kind = draw.pick(configKinds);
     expect(() => {
-      const staged = atOnce(all.stage(kind, stagedResources(bytes)));
+      const staged = runToEnd(all.stage(kind, stagedResources(bytes)));
       if (staged.refusal === undefined) all.apply(staged, draw.chance(0.9));
       if (draw.chance(0.1)) all.takeChanges();
       try {

@@ -12,7 +12,7 @@ import { messageOf } from '../../../runtime/errors.ts';
 import type { Steps } from '../../../runtime/turns.ts';
 import type { ConfigEdits } from '../snapshots/config-snapshot.ts';
 import { boundedProblems, problemOf, withoutEffect } from '../sources/object-problems.ts';
-import { isOfRevision } from '../sources/object-revision.ts';
+import { hasRevision } from '../sources/object-revision.ts';
 import { decodeResource, nameIn, type ReceivedObject } from './received-object.ts';
 
 export interface SourceObjectsOptions {
@@ -74,7 +74,7 @@ export class SourceObjects {
   #bytes = 0;
   #edits = new Map<string, Config | undefined>();
   #problems: ConfigProblem[] = [];
-  #recovered = new Set<string>();
+  #recoveredKeys = new Set<string>();
   #problemCount = 0;
 
   constructor(options: SourceObjectsOptions) {
@@ -180,10 +180,10 @@ export class SourceObjects {
   }
 
   takeChanges(): { edits: ConfigEdits; problems: readonly ConfigProblem[]; recovered: readonly string[] } {
-    const takenChanges = { edits: this.#edits, problems: this.#problems, recovered: [...this.#recovered] };
+    const takenChanges = { edits: this.#edits, problems: this.#problems, recovered: [...this.#recoveredKeys] };
     this.#edits = new Map();
     this.#problems = [];
-    this.#recovered = new Set();
+    this.#recoveredKeys = new Set();
     return takenChanges;
   }
 
@@ -208,7 +208,7 @@ export class SourceObjects {
       if (!previousObject.active.includes(config)) this.#edits.set(keyOf(config), config);
     if (next.problems.length > 0) this.#problems.push(...next.problems);
     else if (previousObject.problems.length > 0)
-      this.#recovered.add(`${this.#options.address}: ${previousObject.problems[0]!.object}`);
+      this.#recoveredKeys.add(`${this.#options.address}: ${previousObject.problems[0]!.object}`);
   }
 
   #receive(
@@ -240,11 +240,11 @@ export class SourceObjects {
       );
       return { name, now: { ...(previous ?? emptyObject), ...objectFields, problems: [problem] } };
     }
-    return { name, now: { ...objectFields, ...this.#decoded(kind, receivedObject, previous, bytes) } };
+    return { name, now: { ...objectFields, ...this.#decodeObject(kind, receivedObject, previous, bytes) } };
   }
 
   /** Decodes an object. A decoder's error rejects only this object. */
-  #decoded(
+  #decodeObject(
     kind: KindName,
     receivedObject: ReceivedObject,
     previous: XdsObject | undefined,
@@ -256,7 +256,7 @@ export class SourceObjects {
     const lastGood = (previous?.active ?? []).filter(({ standsFor }) => standsFor === undefined);
     const lastValid = { active: lastGood, valid: previous?.valid };
     try {
-      if (!isOfRevision(object as never, revision)) return { active: [], problems: [], valid: undefined };
+      if (!hasRevision(object as never, revision)) return { active: [], problems: [], valid: undefined };
       const read = readConfigObject(address, object, { creationTimestamp: 0, source });
       const objectProblems = boundedProblems(read.problems).map((problem) =>
         problemOf(problem, read.standIns, address),

@@ -22,7 +22,7 @@ import {
 } from '../../../runtime/grpc/grpc-client.ts';
 import { FrameReader, frameHeadBytes, frameOf } from '../../../runtime/grpc/grpc-frames.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
-import { OneByOne, Turns } from '../../../runtime/turns.ts';
+import { SerialQueue, Turns } from '../../../runtime/turns.ts';
 import { problemLine } from '../sources/config-problem.ts';
 import { configKinds, kindOfType, meshConfigType, typesOf } from './config-types.ts';
 import {
@@ -100,10 +100,10 @@ class SourceStream {
   readonly #typeOfKind = new Map<KindName, string>();
   /** Type URLs for which the server has sent objects. */
   readonly #nonEmptyTypes = new Set<string>();
-  readonly #paused = new Map<KindName, readonly string[]>();
+  readonly #pausedKinds = new Map<KindName, readonly string[]>();
   /** Responses that wait for a decision of the chart, by kind and nonce. */
   readonly #pendingResponses = new Map<string, PendingResponse>();
-  readonly #inOrder = new OneByOne();
+  readonly #inOrder = new SerialQueue();
   readonly #allowance: Allowance;
   #connection: GrpcConnection | undefined;
   #stream: ClientHttp2Stream | undefined;
@@ -210,7 +210,7 @@ class SourceStream {
 
   /** A delta response reports a removal only once, so a paused removal stays pending until the server sends the object again. */
   #withPaused(response: StagedResponse): StagedResponse {
-    const previous = this.#protocol === 'delta' ? (this.#paused.get(response.kind) ?? []) : [];
+    const previous = this.#protocol === 'delta' ? (this.#pausedKinds.get(response.kind) ?? []) : [];
     if (previous.length === 0) return response;
     const removedNames = previous.filter((name) => !response.present.has(name));
     return { ...response, removed: [...new Set([...removedNames, ...response.removed])] };
@@ -226,7 +226,7 @@ class SourceStream {
     if (chosenType === typeUrl) {
       if (sent === 0 && removed.length === known) {
         this.#nonEmptyTypes.delete(chosenType);
-        this.#requestOthers(kind);
+        this.#requestAllTypes(kind);
       } else this.#nonEmptyTypes.add(chosenType);
       return true;
     }
@@ -236,7 +236,7 @@ class SourceStream {
     return true;
   }
 
-  #requestOthers(kind: KindName): void {
+  #requestAllTypes(kind: KindName): void {
     for (const typeUrl of typesOf(kind, this.#options.versions)) this.#subscribe(kind, typeUrl);
   }
 
@@ -250,7 +250,7 @@ class SourceStream {
         for (const kind of order.kinds as KindName[]) this.#applyPaused(kind);
         break;
       case 'source-versions.request':
-        for (const kind of order.kinds as KindName[]) this.#requestOthers(kind);
+        for (const kind of order.kinds as KindName[]) this.#requestAllTypes(kind);
         break;
     }
   }
@@ -261,7 +261,7 @@ class SourceStream {
     this.#pendingResponses.delete(`${kind} ${nonce}`);
     const { subscription, response, version, settle } = pendingResponse;
     const isChanged = this.#options.objects().apply(response, deletes);
-    if (deletes) this.#paused.delete(kind);
+    if (deletes) this.#pausedKinds.delete(kind);
     else this.#pause(kind, response);
     this.#options.applied(kind, isChanged);
     this.#acknowledge(subscription, nonce, version, rejectionOf(response));
@@ -269,16 +269,16 @@ class SourceStream {
   }
 
   #pause(kind: KindName, { removed }: StagedResponse): void {
-    if (!this.#paused.has(kind)) {
+    if (!this.#pausedKinds.has(kind)) {
       this.#options.log.warn('config-source.deletionsPaused', { kind, objects: removed.length });
     }
-    this.#paused.set(kind, removed);
+    this.#pausedKinds.set(kind, removed);
   }
 
   #applyPaused(kind: KindName): void {
-    const names = this.#paused.get(kind);
+    const names = this.#pausedKinds.get(kind);
     if (names === undefined) return;
-    this.#paused.delete(kind);
+    this.#pausedKinds.delete(kind);
     this.#options.log.warn('config-source.deletionsApplied', { kind, objects: names.length });
     this.#options.applied(kind, this.#options.objects().delete(kind, names));
   }

@@ -55,8 +55,8 @@ export class XdsSource implements ConfigSource {
   readonly #readable = Promise.withResolvers<void>();
   readonly #responses = { accepted: 0, rejected: 0 };
   readonly #savedState: SavedState | undefined;
-  readonly #unsaved = new Set<KindName>();
-  #saving: NodeJS.Timeout | undefined;
+  readonly #unsavedKinds = new Set<KindName>();
+  #saveTimer: NodeJS.Timeout | undefined;
   #objects: SourceObjects | undefined;
   #snapshot = ConfigSnapshot.empty;
   #isRestored = false;
@@ -211,14 +211,14 @@ export class XdsSource implements ConfigSource {
     if (!isChanged) return;
     this.#onChanged?.(kind);
     if (this.#savedState === undefined) return;
-    this.#unsaved.add(kind);
-    this.#saving ??= setTimeout(() => this.#save(), saveDelayMs).unref();
+    this.#unsavedKinds.add(kind);
+    this.#saveTimer ??= setTimeout(() => this.#save(), saveDelayMs).unref();
   }
 
   #save(): void {
-    clearTimeout(this.#saving);
-    this.#saving = undefined;
-    for (const kind of this.#unsaved) {
+    clearTimeout(this.#saveTimer);
+    this.#saveTimer = undefined;
+    for (const kind of this.#unsavedKinds) {
       try {
         this.#savedState?.write(kind, this.#objects!.validOf(kind));
       } catch (error) {
@@ -229,6 +229,6 @@ export class XdsSource implements ConfigSource {
         });
       }
     }
-    this.#unsaved.clear();
+    this.#unsavedKinds.clear();
   }
 }

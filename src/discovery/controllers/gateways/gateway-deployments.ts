@@ -76,7 +76,7 @@ export class GatewayDeployments implements Duty {
   /** Last Event by Gateway. */
   readonly #reportedErrors = new Map<string, string>();
   /** Gateways that remain in the current round of comparisons. */
-  #compared: Iterator<string> = [].values();
+  #remainingComparisons: Iterator<string> = [].values();
 
   constructor(options: GatewayDeploymentsOptions) {
     this.#options = options;
@@ -118,15 +118,15 @@ export class GatewayDeployments implements Duty {
   }
 
   #compareNext(): void {
-    let next = this.#compared.next();
+    let next = this.#remainingComparisons.next();
     if (next.done === true) {
-      this.#compared = [...this.#keys()].values();
-      next = this.#compared.next();
+      this.#remainingComparisons = [...this.#keys()].values();
+      next = this.#remainingComparisons.next();
     }
     for (let count = 1; next.done !== true; count++) {
       this.#dueKeys.add(next.value);
       if (count === maxComparedAtOnce) return;
-      next = this.#compared.next();
+      next = this.#remainingComparisons.next();
     }
   }
 
@@ -186,7 +186,7 @@ export class GatewayDeployments implements Duty {
   }
 
   async #write(key: string, writeGate: WriteGate): Promise<boolean> {
-    const gateway = this.#deployed(this.#options.informers.storeOf(gateways).get(key));
+    const gateway = this.#deploymentOf(this.#options.informers.storeOf(gateways).get(key));
     const injector = this.#options.injector();
     // Without injector settings, the image is unknown. When the settings arrive, all Gateways become due.
     if (gateway === undefined || E.isLeft(injector)) return false;
@@ -209,7 +209,7 @@ export class GatewayDeployments implements Duty {
   }
 
   /** `undefined` if the Gateway belongs to another controller, is being deleted, or uses existing Services. */
-  #deployed(object: KubernetesObject | undefined): Deployed | undefined {
+  #deploymentOf(object: KubernetesObject | undefined): Deployed | undefined {
     if (object === undefined || object.metadata.deletionTimestamp !== undefined) return undefined;
     const { metadata, spec } = object;
     if (!isObject(spec) || metadata.namespace === undefined || metadata.uid === undefined) return undefined;
@@ -266,19 +266,19 @@ export class GatewayDeployments implements Duty {
     const { namespace, uid } = gateway;
     const objectPath = `${resource.plural}/${namespace}/${name}`;
     const appliedDigest = digestOfJson(object);
-    const present = await this.#read(resource, namespace, name);
-    if (present !== undefined && !isOwnedBy(present, uid)) {
+    const existingObject = await this.#read(resource, namespace, name);
+    if (existingObject !== undefined && !isOwnedBy(existingObject, uid)) {
       const reason = `Gateway ${namespace}/${gateway.name} is not deployed: ${resource.kind} ${namespace}/${name} exists and is not its own`;
       throw reasonError('OBJECT_FOREIGN', reason);
     }
     const lastApplied = this.#appliedDeployments.get(objectPath);
     if (
-      present !== undefined &&
+      existingObject !== undefined &&
       lastApplied?.appliedDigest === appliedDigest &&
-      lastApplied.liveDigestAfter === liveDigest(present)
+      lastApplied.liveDigestAfter === liveDigest(existingObject)
     )
       return false;
-    const version = present?.metadata.resourceVersion;
+    const version = existingObject?.metadata.resourceVersion;
     const appliedObject = await writeGate.write({
       verb: 'apply',
       resource,

@@ -4,14 +4,14 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { listDiff } from '../../../model/collections/list-diff.ts';
-import { byAge, type Config } from '../../../model/config/config.ts';
+import { type Config, compareAge } from '../../../model/config/config.ts';
 import type { ConfigSet } from '../../../model/config/config-set.ts';
 import type { ServiceEntry } from '../../../model/kinds/workloads/service-entry.ts';
 import { AddressAllocation } from '../../../model/services/auto-allocate.ts';
 import { allocationNames } from '../../../model/services/service-entry-services.ts';
 import { isObject } from '../../../runtime/json-object.ts';
 import type { Turns } from '../../../runtime/turns.ts';
-import { type DerivedStatus, ofObject, type StatusDerivation } from './derived-status.ts';
+import { type DerivedStatus, objectRef, type StatusDerivation } from './derived-status.ts';
 import type { StatusFields } from './status-writer.ts';
 
 export interface AddressDerivationOptions {
@@ -48,7 +48,7 @@ export class AddressDerivation implements StatusDerivation {
   }
 
   async derive(workTurns: Turns): Promise<ReadonlyMap<string, DerivedStatus>> {
-    const entries = this.#options.objects().ServiceEntry.toSorted(byAge);
+    const entries = this.#options.objects().ServiceEntry.toSorted(compareAge);
     if (!this.#changesOwnAddressesOnly(entries)) {
       await workTurns.through(this.#allocation.allocating(entries.flatMap(allocationNames)));
     }
@@ -58,7 +58,7 @@ export class AddressDerivation implements StatusDerivation {
       const { namespace, name, generation } = entry;
       const addresses = this.#addressesOf(entry);
       derived.set(`ServiceEntry/${namespace}/${name}`, {
-        ...ofObject(entry),
+        ...objectRef(entry),
         ...(generation !== undefined && { generation }),
         facts: addresses,
         next: (present) => statusAfter(present, addresses),
@@ -75,7 +75,7 @@ export class AddressDerivation implements StatusDerivation {
     const [removedNames, now] = [new Set(removed.flatMap(allocationNames)), new Set(names)];
     if (now.size < names.length) return false;
     // The allocation serves older entries first.
-    const isAgeUnchanged = added.every((addedEntry) => removed.some((other) => byAge(addedEntry, other) === 0));
+    const isAgeUnchanged = added.every((addedEntry) => removed.some((other) => compareAge(addedEntry, other) === 0));
     if (!isAgeUnchanged && names.some((name) => removedNames.has(name))) return false;
     return this.#allocation.change(removedNames, now);
   }

@@ -46,7 +46,7 @@ export class DerivedStatusDuty implements Duty {
   readonly #now: () => number;
   readonly #startTimer: NonNullable<StatusWriterOptions['after']>;
   readonly #watchers = new Set<() => void>();
-  #derived: ReadonlyMap<string, DerivedStatus> = new Map();
+  #derivedStatuses: ReadonlyMap<string, DerivedStatus> = new Map();
   #inputs: readonly unknown[] = [];
   #pausedUntil = 0;
   #endTimer: (() => void) | undefined;
@@ -68,8 +68,8 @@ export class DerivedStatusDuty implements Duty {
       isInterrupted: () => this.#isDerivationDue,
       ...options,
       source: {
-        desired: ({ kind, namespace, name }) => this.#derived.get(`${kind}/${namespace}/${name}`),
-        all: () => [...this.#derived.values()].map(({ of }) => of),
+        desired: ({ kind, namespace, name }) => this.#derivedStatuses.get(`${kind}/${namespace}/${name}`),
+        all: () => [...this.#derivedStatuses.values()].map(({ of }) => of),
       },
     });
   }
@@ -138,7 +138,7 @@ export class DerivedStatusDuty implements Duty {
     const { derivation } = this.#options;
     this.#inputs = derivation.inputs();
     this.derivations++;
-    const previous = this.#derived;
+    const previous = this.#derivedStatuses;
     const now = await derivation.derive(workTurns);
     const changedRefs: StatusRef[] = [];
     const countedRefs: StatusRef[] = [];
@@ -153,7 +153,7 @@ export class DerivedStatusDuty implements Duty {
       else if (!isDeepStrictEqual(previousStatus.counts, derivedStatus.counts)) countedRefs.push(derivedStatus.of);
       await workTurns.rest();
     }
-    this.#derived = now;
+    this.#derivedStatuses = now;
     this.#statusWriter.due(changedRefs);
     this.#statusWriter.due(countedRefs, { urgent: false });
   }
@@ -163,6 +163,6 @@ function hasSameVersion(one: DerivedStatus, other: DerivedStatus): boolean {
   return one.generation === other.generation && one.uid === other.uid;
 }
 
-export function ofObject({ kind, namespace, name, uid }: Config): Pick<DerivedStatus, 'of' | 'uid'> {
+export function objectRef({ kind, namespace, name, uid }: Config): Pick<DerivedStatus, 'of' | 'uid'> {
   return { of: { kind, namespace, name }, ...(uid !== undefined && { uid }) };
 }

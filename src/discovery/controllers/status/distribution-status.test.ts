@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { isObject } from '../../../runtime/json-object.ts';
 import type { ObjectFindings } from '../../distribution/object-findings.ts';
 import { DistributionStatus, FollowerStatus } from './distribution-status.ts';
-import { RejectionReports, signed } from './rejection-reports.ts';
+import { RejectionReports, signMessage } from './rejection-reports.ts';
 
 const of = { kind: 'EnvoyFilter', namespace: 'shop', name: 'ring' };
 const time = '2026-11-27T12:00:00Z';
@@ -67,7 +67,7 @@ const rejectingFindings: ObjectFindings = { distribution: { generation: 2, upToD
 const reportOf = (identity: string, observedGeneration = 2, message = 'no') => ({
   conditions: [
     {
-      ...{ type: 'Rejected', status: 'True', reason: 'RejectedByEnvoy', message: signed(message, identity) },
+      ...{ type: 'Rejected', status: 'True', reason: 'RejectedByEnvoy', message: signMessage(message, identity) },
       ...{ observedGeneration, lastTransitionTime: time },
     },
   ],

@@ -20,7 +20,7 @@ import { reportAnnotation } from '../../distribution/replica-report.ts';
 import { resourceOf } from '../../kubernetes/api-resource.ts';
 import type { InformerEffects } from '../../kubernetes/api-server.effects.ts';
 import type { ApiServer } from '../../kubernetes/api-server.ts';
-import { type RejectionReport, type RejectionReports, reportIn, signed } from './rejection-reports.ts';
+import { type RejectionReport, type RejectionReports, reportIn, signMessage } from './rejection-reports.ts';
 import { withConditions } from './status-conditions.ts';
 import {
   type DesiredStatus,
@@ -33,13 +33,13 @@ import {
 /** Istio's Lease for this duty. Revisions share it, because their proxies may use the same objects. */
 export const statusLease = 'istio-status-leader';
 
-type Known = Pick<ObjectDistribution, 'findingsOf' | 'unfinished' | 'compareAllStatuses'>;
+type DistributionView = Pick<ObjectDistribution, 'findingsOf' | 'unfinished' | 'compareAllStatuses'>;
 
 abstract class ReportingStatus implements StatusSource {
-  protected readonly distribution: Known;
+  protected readonly distribution: DistributionView;
   protected readonly reports: RejectionReports;
 
-  constructor(distribution: Known, reports: RejectionReports) {
+  constructor(distribution: DistributionView, reports: RejectionReports) {
     this.distribution = distribution;
     this.reports = reports;
   }
@@ -67,7 +67,9 @@ abstract class ReportingStatus implements StatusSource {
 
   protected signed(condition: ObjectCondition): ObjectCondition {
     const { type, message } = condition;
-    return type === rejectedCondition ? { ...condition, message: signed(message, this.reports.identity) } : condition;
+    return type === rejectedCondition
+      ? { ...condition, message: signMessage(message, this.reports.identity) }
+      : condition;
   }
 }
 

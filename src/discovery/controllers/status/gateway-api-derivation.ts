@@ -17,7 +17,7 @@ import { controllerName, routeKinds } from '../../../model/translation/gateway-a
 import { isObject } from '../../../runtime/json-object.ts';
 import type { Turns } from '../../../runtime/turns.ts';
 import type { DeploymentFailure, DeploymentFailures } from '../gateways/deployment-failures.ts';
-import { type DerivedStatus, ofObject, type StatusDerivation } from './derived-status.ts';
+import { type DerivedStatus, objectRef, type StatusDerivation } from './derived-status.ts';
 import { type ConditionMoment, isObservedLater, withConditions } from './status-conditions.ts';
 import type { StatusFields } from './status-writer.ts';
 
@@ -82,7 +82,7 @@ export class GatewayApiDerivation implements StatusDerivation {
         const { kind, namespace, name } = config;
         const of = statuses.get(`${namespace}/${name}`);
         if (of === undefined || !isWritten(config)) continue;
-        all.set(`${kind}/${namespace}/${name}`, { ...ofObject(config), ...derived(of, namespace) });
+        all.set(`${kind}/${namespace}/${name}`, { ...objectRef(config), ...derived(of, namespace) });
       }
     };
     put(objects.GatewayClass, status.GatewayClass, derivedOfClass);

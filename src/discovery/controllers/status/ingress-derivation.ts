@@ -5,7 +5,7 @@ import type { LoadBalancerIngress } from '../../../model/kinds/kubernetes/servic
 import { type IngressSettings, ownIngresses } from '../../../model/translation/ingress.ts';
 import { type AddressSettings, ingressAddresses } from '../../../model/translation/ingress-addresses.ts';
 import { isObject } from '../../../runtime/json-object.ts';
-import { type DerivedStatus, ofObject, type StatusDerivation } from './derived-status.ts';
+import { type DerivedStatus, objectRef, type StatusDerivation } from './derived-status.ts';
 import type { StatusFields } from './status-writer.ts';
 
 export interface IngressDerivationOptions {
@@ -39,12 +39,12 @@ export class IngressDerivation implements StatusDerivation {
     const [settings, objects] = [this.#options.settings(), this.#options.objects()];
     const derived = ownIngresses(objects, settings).filter(this.#options.isWritten);
     const addresses = derived.length === 0 ? [] : ingressAddresses(objects, settings, this.#options.namespace);
-    const next = (present: StatusFields): StatusFields | undefined => statusAfter(present, addresses);
+    const next = (presentStatus: StatusFields): StatusFields | undefined => statusAfter(presentStatus, addresses);
     return new Map(
       derived.map((one) => [
         `Ingress/${one.namespace}/${one.name}`,
         {
-          ...ofObject(one),
+          ...objectRef(one),
           ...(one.generation !== undefined && { generation: one.generation }),
           facts: addresses,
           next,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { RejectionReports, reportIn, signed } from './rejection-reports.ts';
+import { RejectionReports, reportIn, signMessage } from './rejection-reports.ts';
 
 const me = 'istiod-a_11111111';
 const other = 'istiod-b_22222222';
@@ -12,7 +12,7 @@ const conditionsOf = (message: unknown, observedGeneration: unknown = 1) => [
 
 describe('the reporting replica of a condition', () => {
   it('is read from the end of the message, after the text from Envoy', () => {
-    const message = signed('no (reported by istiod-c_33333333)\n(reported by ', other);
+    const message = signMessage('no (reported by istiod-c_33333333)\n(reported by ', other);
     expect(reportIn(conditionsOf(message, '7'))).toEqual({ identity: other, generation: 7, message });
   });
 
@@ -32,7 +32,7 @@ describe('the reporting replica of a condition', () => {
     ];
     for (const message of strangeStatuses) expect(reportIn(conditionsOf(message))).toBeUndefined();
     for (const generation of ['x', '', null, { valueOf: 1, toString: 1 }]) {
-      expect(reportIn(conditionsOf(signed('no', other), generation))).toBeUndefined();
+      expect(reportIn(conditionsOf(signMessage('no', other), generation))).toBeUndefined();
     }
     for (const conditions of [undefined, {}, 'no', [null, 'Rejected', []]])
       expect(reportIn(conditions)).toBeUndefined();
@@ -57,10 +57,10 @@ function createReports() {
 describe('reports of replicas', () => {
   it('notify watchers when the replica or version changes or the report is removed, but not when counts change', () => {
     const { words, told: notifications, say: setMessage } = createReports();
-    setMessage('a', signed('1 of 2', other));
-    setMessage('a', signed('2 of 2', other));
-    setMessage('a', signed('2 of 2', other), 2);
-    setMessage('a', signed('1 of 1', me), 2);
+    setMessage('a', signMessage('1 of 2', other));
+    setMessage('a', signMessage('2 of 2', other));
+    setMessage('a', signMessage('2 of 2', other), 2);
+    setMessage('a', signMessage('1 of 1', me), 2);
     setMessage('b', 'unsigned');
     words.read('EnvoyFilter', [{ event: 'delete', key: 'shop/a', previous: { metadata: { name: 'a' } } }]);
     expect(notifications).toEqual([
@@ -74,8 +74,8 @@ describe('reports of replicas', () => {
   it('are obsolete after their replica exits, unless they are repeated', () => {
     const { words, told: notifications, say: setMessage } = createReports();
     const key = 'EnvoyFilter/shop/a';
-    setMessage('a', signed('no', other));
-    setMessage('b', signed('no', me));
+    setMessage('a', signMessage('no', other));
+    setMessage('b', signMessage('no', me));
     expect([...words.leases]).toEqual([lease]);
     const report = words.reportOn(key)!;
     expect(words.isEnded(key, report)).toBe(false);
@@ -83,14 +83,14 @@ describe('reports of replicas', () => {
     words.ended(lease);
     expect(notifications.slice(2)).toEqual([`${key} ${other} ${other}`]);
     expect([words.isEnded(key, report), words.leases.size]).toEqual([true, 0]);
-    setMessage('a', signed('still no', other));
+    setMessage('a', signMessage('still no', other));
     expect(words.isEnded(key, words.reportOn(key)!)).toBe(false);
     expect([...words.leases]).toEqual([lease]);
   });
 
   it('notify watchers even beyond the cache limit', () => {
     const { words, told: notifications, say: setMessage } = createReports();
-    for (let index = 0; index < 5_000; index++) setMessage(`${index}`, signed('no', other));
+    for (let index = 0; index < 5_000; index++) setMessage(`${index}`, signMessage('no', other));
     expect(notifications).toHaveLength(5_000);
     expect(words.reportOn('EnvoyFilter/shop/0')?.identity).toBe(other);
     expect(words.reportOn('EnvoyFilter/shop/4999')).toBeUndefined();

@@ -25,7 +25,7 @@ export interface RejectionReport {
  */
 const signature = /^(.*) \((?:reported|told) by ([A-Za-z0-9][A-Za-z0-9._-]{0,300})\)$/s;
 
-export function signed(message: string, identity: string): string {
+export function signMessage(message: string, identity: string): string {
   return `${message} (reported by ${identity})`;
 }
 

@@ -80,15 +80,17 @@ function conditionAfter(
   { generation, time }: ConditionMoment,
 ): Fields {
   if (isObservedLater(presentFields, generation)) return presentFields;
-  const { lastTransitionTime: since } = presentFields;
+  const { lastTransitionTime: transitionTime } = presentFields;
   const isUnchanged =
-    presentFields.status === desiredCondition.status && typeof since === 'string' && timeText.test(since);
+    presentFields.status === desiredCondition.status &&
+    typeof transitionTime === 'string' &&
+    timeText.test(transitionTime);
   return {
     type: typeOf(desiredCondition),
     status: desiredCondition.status,
     reason: reasonOf(desiredCondition.reason),
     message: messageOf(desiredCondition.message),
-    lastTransitionTime: isUnchanged ? since : time,
+    lastTransitionTime: isUnchanged ? transitionTime : time,
     ...(generation !== undefined && { observedGeneration: generationAs(presentFields.observedGeneration, generation) }),
   };
 }

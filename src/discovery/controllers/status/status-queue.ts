@@ -28,14 +28,14 @@ export class StatusQueue<Item> {
   readonly #pauseMs: number;
   readonly #namespaceOf: (item: Item) => string;
   /** Keys of due, delayed and failed objects. */
-  readonly #all: FairQueue<string>;
+  readonly #allKeys: FairQueue<string>;
   /** Due objects in fair order. */
   readonly #waitingQueue: FairQueue<Waiting<Item>>;
   readonly #waitingEntries = new Map<string, Waiting<Item>>();
   /** Delayed objects, with the end of their delay. */
-  readonly #pausing = new Map<string, { readonly item: Item; readonly until: number }>();
+  readonly #delayedItems = new Map<string, { readonly item: Item; readonly until: number }>();
   readonly #failedItems = new Map<string, Item>();
-  #nextUntil = Number.POSITIVE_INFINITY;
+  #nextDelayEnd = Number.POSITIVE_INFINITY;
   /** Time of the last write of each object, until its minimum interval ends, oldest first. */
   readonly #writtenAtByKey = new Map<string, number>();
   /** Objects dropped because the queue was full. */
@@ -44,12 +44,12 @@ export class StatusQueue<Item> {
   constructor({ pauseMs, maxItems = maxQueued, namespaceOf = () => '' }: StatusQueueOptions<Item>) {
     this.#pauseMs = pauseMs;
     this.#namespaceOf = namespaceOf;
-    this.#all = new FairQueue({ maxItems });
+    this.#allKeys = new FairQueue({ maxItems });
     this.#waitingQueue = new FairQueue({ maxItems, precedes: (one, other) => one.isUrgent && !other.isUrgent });
   }
 
   get size(): number {
-    return this.#all.size;
+    return this.#allKeys.size;
   }
 
   get failed(): number {
@@ -66,11 +66,11 @@ export class StatusQueue<Item> {
     if (!this.#admit(key, item)) return;
     this.#failedItems.delete(key);
     const pausedUntil = isUrgent ? 0 : this.#pausedUntil(key);
-    this.#pausing.delete(key);
+    this.#delayedItems.delete(key);
     if (pausedUntil <= now) this.#enqueue(key, item, isUrgent);
     else {
-      this.#pausing.set(key, { item, until: pausedUntil });
-      this.#nextUntil = Math.min(this.#nextUntil, pausedUntil);
+      this.#delayedItems.set(key, { item, until: pausedUntil });
+      this.#nextDelayEnd = Math.min(this.#nextDelayEnd, pausedUntil);
     }
   }
 
@@ -80,7 +80,7 @@ export class StatusQueue<Item> {
     const next = this.#waitingQueue.next(({ key }) => isNew(key));
     if (next === undefined) return undefined;
     this.#waitingEntries.delete(next.key);
-    this.#all.remove(next.key);
+    this.#allKeys.remove(next.key);
     return [next.key, next.item];
   }
 
@@ -92,7 +92,7 @@ export class StatusQueue<Item> {
   /** `undefined` if no object is delayed. */
   nextAt(now: number): number | undefined {
     this.#wake(now);
-    return this.#pausing.size === 0 ? undefined : this.#nextUntil;
+    return this.#delayedItems.size === 0 ? undefined : this.#nextDelayEnd;
   }
 
   written(key: string, now: number): void {
@@ -106,7 +106,7 @@ export class StatusQueue<Item> {
 
   /** The object becomes due on a retry or a change. */
   fail(key: string, item: Item): void {
-    if (!this.#waitingEntries.has(key) && !this.#pausing.has(key) && this.#admit(key, item))
+    if (!this.#waitingEntries.has(key) && !this.#delayedItems.has(key) && this.#admit(key, item))
       this.#failedItems.set(key, item);
   }
 
@@ -133,14 +133,14 @@ export class StatusQueue<Item> {
 
   /** @returns whether the object was added. Another object may have been dropped instead. */
   #admit(key: string, item: Item): boolean {
-    if (this.#all.has(key)) return true;
-    const droppedKey = this.#all.add(key, this.#shareOf(item));
+    if (this.#allKeys.has(key)) return true;
+    const droppedKey = this.#allKeys.add(key, this.#shareOf(item));
     if (droppedKey === undefined) return true;
     this.dropped++;
     if (droppedKey === key) return false;
     const waitingEntry = this.#waitingEntries.get(droppedKey);
     if (waitingEntry !== undefined) this.#waitingQueue.remove(waitingEntry);
-    for (const state of [this.#waitingEntries, this.#pausing, this.#failedItems]) state.delete(droppedKey);
+    for (const state of [this.#waitingEntries, this.#delayedItems, this.#failedItems]) state.delete(droppedKey);
     return true;
   }
 
@@ -164,16 +164,16 @@ export class StatusQueue<Item> {
   }
 
   #wake(now: number): void {
-    if (this.#nextUntil > now) return;
+    if (this.#nextDelayEnd > now) return;
     let next = Number.POSITIVE_INFINITY;
-    for (const [key, { item, until }] of this.#pausing) {
+    for (const [key, { item, until }] of this.#delayedItems) {
       if (until > now) {
         next = Math.min(next, until);
         continue;
       }
-      this.#pausing.delete(key);
+      this.#delayedItems.delete(key);
       this.#enqueue(key, item, false);
     }
-    this.#nextUntil = next;
+    this.#nextDelayEnd = next;
   }
 }

@@ -28,7 +28,7 @@ const maxTokenAgeMs = 60_000;
 export class TokenFile {
   readonly #path: string;
   readonly #now: () => number;
-  #last: { readonly token: string; readonly readAt: number } | undefined;
+  #cachedToken: { readonly token: string; readonly readAt: number } | undefined;
 
   constructor(path: string, now: () => number = () => performance.now()) {
     this.#path = path;
@@ -38,19 +38,21 @@ export class TokenFile {
   /** @throws ApiError `credentials` if the file is unreadable and was never read before */
   token(): string {
     const now = this.#now();
-    if (this.#last !== undefined && now - this.#last.readAt < maxTokenAgeMs) return this.#last.token;
+    if (this.#cachedToken !== undefined && now - this.#cachedToken.readAt < maxTokenAgeMs)
+      return this.#cachedToken.token;
     try {
-      this.#last = { token: headerText(readCredentialFile(this.#path).trim(), this.#path), readAt: now };
+      this.#cachedToken = { token: headerText(readCredentialFile(this.#path).trim(), this.#path), readAt: now };
     } catch (error) {
       // The last token may still be valid. Otherwise, the server rejects it.
-      if (this.#last === undefined) throw error;
-      this.#last = { token: this.#last.token, readAt: now };
+      if (this.#cachedToken === undefined) throw error;
+      this.#cachedToken = { token: this.#cachedToken.token, readAt: now };
     }
-    return this.#last.token;
+    return this.#cachedToken.token;
   }
 
   invalidate(): void {
-    if (this.#last !== undefined) this.#last = { token: this.#last.token, readAt: Number.NEGATIVE_INFINITY };
+    if (this.#cachedToken !== undefined)
+      this.#cachedToken = { token: this.#cachedToken.token, readAt: Number.NEGATIVE_INFINITY };
   }
 }
 

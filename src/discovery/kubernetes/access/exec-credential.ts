@@ -32,7 +32,7 @@ export class ExecCredentials {
   readonly #plugin: ExecPlugin;
   readonly #folder: string;
   readonly #now: () => number;
-  #last: ExecCredential | undefined;
+  #cachedCredential: ExecCredential | undefined;
   #runningCommand: Promise<ExecCredential> | undefined;
 
   /** @param kubeconfig path of the file. A relative command with a slash is resolved against the file's directory. */
@@ -44,8 +44,8 @@ export class ExecCredentials {
 
   /** @throws ApiError `credentials` */
   async credential(): Promise<ExecCredential> {
-    const { expiresAt = Number.POSITIVE_INFINITY } = this.#last ?? {};
-    if (this.#last !== undefined && this.#now() < expiresAt - renewEarlyMs) return this.#last;
+    const { expiresAt = Number.POSITIVE_INFINITY } = this.#cachedCredential ?? {};
+    if (this.#cachedCredential !== undefined && this.#now() < expiresAt - renewEarlyMs) return this.#cachedCredential;
     this.#runningCommand ??= this.#run().finally(() => {
       this.#runningCommand = undefined;
     });
@@ -53,7 +53,7 @@ export class ExecCredentials {
   }
 
   invalidate(): void {
-    this.#last = undefined;
+    this.#cachedCredential = undefined;
   }
 
   async #run(): Promise<ExecCredential> {
@@ -69,8 +69,8 @@ export class ExecCredentials {
       ...Object.fromEntries(env.map(({ name, value }) => [name, value])),
       KUBERNETES_EXEC_INFO: JSON.stringify(execInfo),
     });
-    this.#last = credentialIn(stdout, command, apiVersion);
-    return this.#last;
+    this.#cachedCredential = credentialIn(stdout, command, apiVersion);
+    return this.#cachedCredential;
   }
 }
 
@@ -94,17 +94,17 @@ function output(path: string, args: readonly string[], env: NodeJS.ProcessEnv): 
 
 function credentialIn(stdout: string, command: string, apiVersion: string): ExecCredential {
   const subject = `output of exec plugin ${command}`;
-  let parsed: unknown;
+  let parsedOutput: unknown;
   try {
-    parsed = JSON.parse(stdout);
+    parsedOutput = JSON.parse(stdout);
   } catch {
     throw credentialsError(`${subject} is not valid JSON`);
   }
-  if (!isRecord(parsed) || parsed.kind !== 'ExecCredential' || !isRecord(parsed.status)) {
+  if (!isRecord(parsedOutput) || parsedOutput.kind !== 'ExecCredential' || !isRecord(parsedOutput.status)) {
     throw credentialsError(`${subject} must be an ExecCredential with a status`);
   }
-  if (parsed.apiVersion !== apiVersion) throw credentialsError(`${subject} must have apiVersion ${apiVersion}`);
-  const { token, clientCertificateData: cert, clientKeyData: key, expirationTimestamp } = parsed.status;
+  if (parsedOutput.apiVersion !== apiVersion) throw credentialsError(`${subject} must have apiVersion ${apiVersion}`);
+  const { token, clientCertificateData: cert, clientKeyData: key, expirationTimestamp } = parsedOutput.status;
   const expiresAt = typeof expirationTimestamp === 'string' ? Date.parse(expirationTimestamp) : Number.NaN;
   const credential = {
     ...(typeof token === 'string' && token !== '' && { token: headerText(token, command) }),

@@ -9,7 +9,7 @@ import { Turns } from '../../../runtime/turns.ts';
 import { ConfigSnapshot } from '../../config/snapshots/config-snapshot.ts';
 import type { ConfigSource, SourceReading } from '../../config/sources/config-source.ts';
 import { withoutEffect } from '../../config/sources/object-problems.ts';
-import { isOfRevision } from '../../config/sources/object-revision.ts';
+import { hasRevision } from '../../config/sources/object-revision.ts';
 import { resourceOf } from '../api-resource.ts';
 import type { InformerEffects } from '../api-server.effects.ts';
 import type { KubernetesObject } from '../api-server.ts';
@@ -132,7 +132,7 @@ export class ClusterSource implements ConfigSource {
       takenObjects.push([kind, key]);
       const previous = this.#objects.get(kind)!.get(key) ?? emptyState;
       const object = this.#objectOf(kind, key);
-      const current = object === undefined ? emptyState : this.#decoded(kind, object, previous);
+      const current = object === undefined ? emptyState : this.#decodeObject(kind, object, previous);
       if (current !== previous) now.push([kind, key, current]);
       addEdits(edits, previous, current);
       if (current.problems.length > 0) problems.push(...current.problems);
@@ -189,11 +189,11 @@ export class ClusterSource implements ConfigSource {
     for (const listener of this.#rejectedListeners) listener(rejectedObject);
   }
 
-  #decoded(kind: KindName, object: KubernetesObject, previous: DecodedState): DecodedState {
+  #decodeObject(kind: KindName, object: KubernetesObject, previous: DecodedState): DecodedState {
     const { address, revision } = this.#options;
     const isRefused = refusalOf(object) !== undefined || excessOf(object) !== undefined;
     // The labels of a rejected object are unknown, so it may belong to any revision.
-    if (!isRefused && kinds[kind].group.endsWith('istio.io') && !isOfRevision(object, revision)) return emptyState;
+    if (!isRefused && kinds[kind].group.endsWith('istio.io') && !hasRevision(object, revision)) return emptyState;
     const { config, placeholders, problems, generation } = decodedObject(address, kind, object);
     const version = generation === undefined ? {} : { generation };
     if (config === undefined) {

@@ -21,7 +21,7 @@ export interface ObjectReference {
 }
 
 /** `refused` means that the object exceeds a limit, `unread` that it has no reference or that no read has succeeded yet. */
-export type ObjectReading = 'present' | 'absent' | 'refused' | 'unread';
+export type ReferencedState = 'present' | 'absent' | 'refused' | 'unread';
 
 /** An object by its key, or a connected proxy. */
 export type Referrer = string | object;
@@ -65,8 +65,8 @@ export class ReferencedObjects {
   /** `true` if the object has changed and must be read again. */
   readonly #runningReads = new Map<ReferenceKey, boolean>();
   /** Objects for which no read has completed or failed yet. */
-  readonly #unattempted = new Set<ReferenceKey>();
-  #attempted: PromiseWithResolvers<void> | undefined;
+  readonly #unattemptedKeys = new Set<ReferenceKey>();
+  #attemptWaiter: PromiseWithResolvers<void> | undefined;
   readonly #toRetry = new Set<ReferenceKey>();
   readonly #unreadableKeys = new Set<ReferenceKey>();
   #failures = 0;
@@ -90,11 +90,11 @@ export class ReferencedObjects {
     return this.#references.has(`${kind} ${key}`);
   }
 
-  readingOf({ kind, namespace, name }: ObjectReference): ObjectReading {
+  readingOf({ kind, namespace, name }: ObjectReference): ReferencedState {
     const key = `${kind} ${namespace}/${name}`;
     const storedObject = this.#storedObjects.get(key);
     if (storedObject !== undefined) return refusalOf(storedObject.object) === undefined ? 'present' : 'refused';
-    const isRead = this.#references.has(key) && !this.#unattempted.has(key) && !this.#unreadableKeys.has(key);
+    const isRead = this.#references.has(key) && !this.#unattemptedKeys.has(key) && !this.#unreadableKeys.has(key);
     return isRead ? 'absent' : 'unread';
   }
 
@@ -126,9 +126,9 @@ export class ReferencedObjects {
 
   /** Resolves when a read of each referenced object succeeded or failed, or after the limit. */
   async attempted(limitMs?: number): Promise<void> {
-    if (this.#unattempted.size === 0) return;
-    this.#attempted ??= Promise.withResolvers();
-    const { promise } = this.#attempted;
+    if (this.#unattemptedKeys.size === 0) return;
+    this.#attemptWaiter ??= Promise.withResolvers();
+    const { promise } = this.#attemptWaiter;
     if (limitMs === undefined) return promise;
     const limit = Promise.withResolvers<void>();
     const timer = setTimeout(limit.resolve, limitMs);
@@ -151,7 +151,7 @@ export class ReferencedObjects {
         return false;
       }
       this.#referencesOfNamespace.set(namespace, namespaceReferences + 1);
-      this.#unattempted.add(key);
+      this.#unattemptedKeys.add(key);
     }
     this.#references.set(key, count + 1);
     if (count === 0) this.#readSoon(key);
@@ -251,10 +251,10 @@ export class ReferencedObjects {
   }
 
   #markAttempted(key: ReferenceKey): void {
-    this.#unattempted.delete(key);
-    if (this.#unattempted.size > 0) return;
-    this.#attempted?.resolve();
-    this.#attempted = undefined;
+    this.#unattemptedKeys.delete(key);
+    if (this.#unattemptedKeys.size > 0) return;
+    this.#attemptWaiter?.resolve();
+    this.#attemptWaiter = undefined;
   }
 
   /** @param object `undefined` if the object does not exist or is not referenced */

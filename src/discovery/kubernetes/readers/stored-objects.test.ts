@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { Config } from '../../../model/config/config.ts';
 import type { KindName } from '../../../model/kinds/index.ts';
-import { atOnce } from '../../../runtime/turns.ts';
+import { runToEnd } from '../../../runtime/turns.ts';
 import type { ObjectsReading } from '../../registry/followed-objects.ts';
 import { resourceOf } from '../api-resource.ts';
 import { nameOf, type StoreReader } from '../api-server.effects.ts';
@@ -17,7 +17,7 @@ afterEach(() => void vi.useRealTimers());
 const kinds: readonly KindName[] = ['EndpointSlice', 'Pod', 'Node'];
 
 /** A registry whose informers receive objects from the test. */
-class Given {
+class RegistryFixture {
   readonly refused: RejectedObject[] = [];
   /** Objects of the registry. */
   readonly held = new Map<string, Config>();
@@ -62,7 +62,7 @@ class Given {
   }
 
   read(): ObjectsReading {
-    const objectsReading = atOnce(this.objects.reading((key) => this.held.get(key)));
+    const objectsReading = runToEnd(this.objects.reading((key) => this.held.get(key)));
     for (const { key, current } of objectsReading.changes) {
       if (current === undefined) this.held.delete(key);
       else this.held.set(key, current);
@@ -90,7 +90,7 @@ const addressesOf = (config: Config | undefined): unknown =>
   );
 
 it('a registry reads only the changed object of 1,000, and is notified once until it reads', () => {
-  const registry = new Given();
+  const registry = new RegistryFixture();
   for (let index = 0; index < 1_000; index++) registry.emit('EndpointSlice', slice(`s${index}`, '1', '10.0.0.1'));
   expect(registry.changed).toBe(1);
   expect(registry.read().changes).toHaveLength(1_000);
@@ -108,7 +108,7 @@ it('a registry reads only the changed object of 1,000, and is notified once unti
 });
 
 it('a registry keeps the last valid version of an object, and reports an error with its field and its resolution', () => {
-  const registry = new Given();
+  const registry = new RegistryFixture();
   registry.emit('EndpointSlice', slice('web', '1', '10.0.0.1'));
   registry.read();
   registry.emit('EndpointSlice', invalidSlice('web', '2'));
@@ -122,7 +122,7 @@ it('a registry keeps the last valid version of an object, and reports an error w
     ['EndpointSlice', 'shop/web', problems.length],
   ]);
   // A recreated registry also gets the last valid version.
-  expect(atOnce(registry.objects.all()).map(addressesOf)).toEqual([['10.0.0.1']]);
+  expect(runToEnd(registry.objects.all()).map(addressesOf)).toEqual([['10.0.0.1']]);
   registry.emit('EndpointSlice', slice('web', '3', '10.0.0.3'));
   expect(registry.read()).toMatchObject({ recovered: ['k8s://services: EndpointSlice shop/web'], problems: [] });
   expect(registry.refused.at(-1)).toMatchObject({ key: 'shop/web', errors: [] });
@@ -130,7 +130,7 @@ it('a registry keeps the last valid version of an object, and reports an error w
 });
 
 it('a registry never receives an object that was never valid, and deletes an invalid object that was valid before', () => {
-  const registry = new Given();
+  const registry = new RegistryFixture();
   registry.emit('EndpointSlice', invalidSlice('never', '1'));
   registry.emit('EndpointSlice', slice('once', '1', '10.0.0.1'));
   registry.read();
@@ -140,11 +140,11 @@ it('a registry never receives an object that was never valid, and deletes an inv
   expect(registry.objects.get('EndpointSlice/shop/never')).toBeUndefined();
   registry.emit('EndpointSlice', invalidSlice('once', '2'), 'DELETED');
   expect(registry.read().changes).toEqual([{ key: 'EndpointSlice/shop/once', current: undefined }]);
-  expect(atOnce(registry.objects.all())).toEqual([]);
+  expect(runToEnd(registry.objects.all())).toEqual([]);
 });
 
 it('a registry rejects a Pod with 100,000 labels, keeps its last version, and reports a limited number of problems', () => {
-  const registry = new Given(undefined, 2_000_000);
+  const registry = new RegistryFixture(undefined, 2_000_000);
   const pod = (version: string, labels: Record<string, string>): KubernetesObject => ({
     metadata: { ...metadata('web', version), labels },
     ...{ spec: { nodeName: 'n1' }, status: { phase: 'Running', podIP: '10.0.0.1' } },
@@ -160,7 +160,7 @@ it('a registry rejects a Pod with 100,000 labels, keeps its last version, and re
 });
 
 it('a registry reads a change before most of many earlier changes in another namespace', () => {
-  const registry = new Given(0);
+  const registry = new RegistryFixture(0);
   registry.read();
   vi.advanceTimersByTime(readingIntervalMs);
   for (let index = 0; index < 50; index++)
@@ -175,7 +175,7 @@ it('a registry reads a change before most of many earlier changes in another nam
 });
 
 it('a registry reads an object again if the object changes during the read', () => {
-  const registry = new Given();
+  const registry = new RegistryFixture();
   registry.emit('EndpointSlice', slice('one', '1', '10.0.0.1'));
   registry.emit('EndpointSlice', slice('two', '1', '10.0.0.1'));
   const objectsReading = registry.objects.reading(() => undefined);
@@ -183,7 +183,7 @@ it('a registry reads an object again if the object changes during the read', () 
   registry.emit('EndpointSlice', slice('one', '2', '10.0.0.2'));
   registry.emit('EndpointSlice', slice('two', '2', '10.0.0.2'));
   const previous = registry.changed;
-  const first = atOnce(objectsReading);
+  const first = runToEnd(objectsReading);
   expect(first.changes.map(({ current }) => addressesOf(current))).toEqual([['10.0.0.1'], ['10.0.0.2']]);
   expect(registry.changed).toBeGreaterThanOrEqual(previous);
   expect(registry.changed).toBe(2);
@@ -193,7 +193,7 @@ it('a registry reads an object again if the object changes during the read', () 
 });
 
 it('a registry is notified immediately of a single change, and reads frequent changes together', () => {
-  const registry = new Given();
+  const registry = new RegistryFixture();
   registry.emit('EndpointSlice', slice('one', '1', '10.0.0.1'));
   registry.read();
   vi.advanceTimersByTime(readingIntervalMs);
@@ -219,7 +219,7 @@ it('a registry is notified immediately of a single change, and reads frequent ch
 });
 
 it('a registry is not notified of a change that it has already read', () => {
-  const registry = new Given();
+  const registry = new RegistryFixture();
   registry.emit('EndpointSlice', slice('one', '1', '10.0.0.1'));
   registry.read();
   registry.emit('EndpointSlice', slice('one', '2', '10.0.0.2'));

@@ -43,9 +43,9 @@ export class StoredObjects implements FollowedObjects {
   readonly #problematic = new Map<string, Problematic>();
   readonly #changedListeners: (() => void)[] = [];
   readonly #rejectedListeners: ((rejected: RejectedObject) => void)[] = [];
-  /** Whether listeners were called since the last read began, or {@link #delayed} will call them. */
+  /** Whether listeners were called since the last read began, or {@link #delayedPort} will call them. */
   #isReported = false;
-  #delayed: NodeJS.Timeout | undefined;
+  #delayTimer: NodeJS.Timeout | undefined;
   #lastReadAt = Number.NEGATIVE_INFINITY;
   #hasRead = false;
 
@@ -103,7 +103,7 @@ export class StoredObjects implements FollowedObjects {
     } finally {
       this.#unreadObjects.endReading();
     }
-    if (this.#unreadObjects.size > 0 && (!this.#isReported || this.#delayed !== undefined)) this.#reportNow();
+    if (this.#unreadObjects.size > 0 && (!this.#isReported || this.#delayTimer !== undefined)) this.#reportNow();
     return objectsReading;
   }
 
@@ -161,7 +161,7 @@ export class StoredObjects implements FollowedObjects {
       return;
     }
     this.#isReported = true;
-    this.#delayed = setTimeout(() => this.#reportNow(), remainingMs).unref();
+    this.#delayTimer = setTimeout(() => this.#reportNow(), remainingMs).unref();
   }
 
   #reportNow(): void {
@@ -171,8 +171,8 @@ export class StoredObjects implements FollowedObjects {
   }
 
   #endDelay(): void {
-    clearTimeout(this.#delayed);
-    this.#delayed = undefined;
+    clearTimeout(this.#delayTimer);
+    this.#delayTimer = undefined;
   }
 }
 

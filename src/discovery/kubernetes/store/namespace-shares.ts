@@ -41,15 +41,15 @@ export class NamespaceShares {
  * namespace with pods.
  */
 export class SharesOfKinds {
-  readonly #restricting: NamespaceShares;
+  readonly #restrictedShares: NamespaceShares;
   readonly #general: NamespaceShares;
 
   constructor(maxBytes = maxBytesOfNamespace()) {
-    this.#restricting = new NamespaceShares(maxBytes / 4);
+    this.#restrictedShares = new NamespaceShares(maxBytes / 4);
     this.#general = new NamespaceShares(maxBytes);
   }
 
   of(kind: string): NamespaceShares {
-    return standInBuilders.has(kind) ? this.#restricting : this.#general;
+    return standInBuilders.has(kind) ? this.#restrictedShares : this.#general;
   }
 }

@@ -46,7 +46,7 @@ export function withExcess<T extends object>(object: T, reason: string): T {
  * @param all received bytes, including `part`
  * @param level number of containers around the object
  */
-export function scanned(
+export function advanceScan(
   scan: ObjectScan | undefined,
   bytesPart: Buffer,
   all: readonly Buffer[],
@@ -202,9 +202,9 @@ export class ObjectScan {
   }
 
   #endValue(): void {
-    const last = this.#openRanges.at(-1);
-    if (last === undefined || last.depth !== this.#containerIsMap.length) return;
-    last.range.to = this.#offset;
+    const lastRange = this.#openRanges.at(-1);
+    if (lastRange === undefined || lastRange.depth !== this.#containerIsMap.length) return;
+    lastRange.range.to = this.#offset;
     this.#openRanges.pop();
   }
 }

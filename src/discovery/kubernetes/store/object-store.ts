@@ -65,7 +65,7 @@ export function refusedObject(object: KubernetesObject, reason: string): Kuberne
 export class ObjectStore {
   readonly #options: ObjectStoreOptions;
   #objects = new ObjectSet();
-  #collected = new ObjectSet();
+  #collectedObjects = new ObjectSet();
   #deletedInRefill: Set<ObjectKey> | undefined;
 
   constructor(options: ObjectStoreOptions = {}) {
@@ -94,21 +94,21 @@ export class ObjectStore {
   }
 
   beginSet(): void {
-    this.#collected = new ObjectSet();
+    this.#collectedObjects = new ObjectSet();
   }
 
   /** @returns size of the collected set */
   collect(object: KubernetesObject): number {
     const key = keyOf(object);
-    if (this.#options.keeps?.(key) !== false) this.#put(this.#collected, key, object);
-    return this.#collected.size;
+    if (this.#options.keeps?.(key) !== false) this.#put(this.#collectedObjects, key, object);
+    return this.#collectedObjects.size;
   }
 
   /** Activates the collected set. Its objects may be older, if the server was restored from a backup. */
   replace(): ObjectChange[] {
     const previousSet = this.#objects;
-    this.#objects = this.#collected;
-    this.#collected = new ObjectSet();
+    this.#objects = this.#collectedObjects;
+    this.#collectedObjects = new ObjectSet();
     for (const [namespace, bytes] of previousSet.bytes) this.#options.shares?.add(namespace, -bytes);
     for (const [namespace, bytes] of this.#objects.bytes) this.#options.shares?.add(namespace, bytes);
     const changes: ObjectChange[] = [];
@@ -119,7 +119,7 @@ export class ObjectStore {
   }
 
   clear(): ObjectChange[] {
-    this.#collected = new ObjectSet();
+    this.#collectedObjects = new ObjectSet();
     return this.replace();
   }
 

@@ -17,7 +17,7 @@ export class Refills {
   readonly #kinds: Iterable<RefilledKind>;
   /** Namespaces that are being listed, or were listed recently. */
   readonly #recentlyListed = new Map<RefilledKind, Set<string>>();
-  readonly #requested = new Map<RefilledKind, Set<string>>();
+  readonly #requestedNamespaces = new Map<RefilledKind, Set<string>>();
   #isRunning = false;
 
   constructor(kinds: Iterable<RefilledKind>) {
@@ -29,7 +29,7 @@ export class Refills {
   }
 
   request(kind: RefilledKind, namespace: string): void {
-    this.#requested.set(kind, (this.#requested.get(kind) ?? new Set()).add(namespace));
+    this.#requestedNamespaces.set(kind, (this.#requestedNamespaces.get(kind) ?? new Set()).add(namespace));
     this.check();
   }
 
@@ -41,7 +41,7 @@ export class Refills {
 
   #next(): [RefilledKind, string] | undefined {
     for (const kind of this.#kinds) {
-      const requested = this.#requested.get(kind);
+      const requested = this.#requestedNamespaces.get(kind);
       // Called after each change, and usually there is nothing to do.
       if (requested === undefined && kind.store.refused.size === 0) continue;
       const mayList = (namespace: string): boolean => this.#recentlyListed.get(kind)?.has(namespace) !== true;
@@ -61,14 +61,14 @@ export class Refills {
     };
     setTimeout(end, minRefillIntervalMs).unref();
     const addObject = kind.store.beginRefill(namespace);
-    const isRequested = this.#requested.get(kind)?.delete(namespace) === true;
+    const isRequested = this.#requestedNamespaces.get(kind)?.delete(namespace) === true;
     try {
       await kind.list(namespace, (object) => {
         const changes = addObject(object);
         if (changes.length > 0) kind.notifyReaders(changes);
       });
     } catch {
-      if (isRequested) this.#requested.get(kind)!.add(namespace);
+      if (isRequested) this.#requestedNamespaces.get(kind)!.add(namespace);
       // The list is retried after the interval. The failure is not logged, because the informers of the same server report it.
     }
   }

@@ -28,14 +28,14 @@ export class RefusedObjectLog {
   /** @param reason verb phrase, such as "is too large: …" */
   report(kind: string, key: ObjectKey, reason: string): void {
     const namespaceKey = `${kind} ${key.slice(0, key.indexOf('/'))}`;
-    const last = this.#lastWarnings.get(namespaceKey);
-    if (last !== undefined && this.#now() - last.at < minIntervalMs) {
-      last.suppressed++;
+    const lastWarning = this.#lastWarnings.get(namespaceKey);
+    if (lastWarning !== undefined && this.#now() - lastWarning.at < minIntervalMs) {
+      lastWarning.suppressed++;
       return;
     }
     if (this.#lastWarnings.size >= maxRemembered) this.#lastWarnings.clear();
     this.#lastWarnings.set(namespaceKey, { at: this.#now(), suppressed: 0 });
-    const similar = last?.suppressed ?? 0;
+    const similar = lastWarning?.suppressed ?? 0;
     this.#warn({ kind, object: key, reason, ...(similar > 0 && { similar }) });
   }
 }

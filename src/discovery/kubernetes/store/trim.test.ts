@@ -2,7 +2,7 @@ import { type Either, isRight } from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
 import { kinds } from '../../../model/kinds/index.ts';
 import { resourceOf } from '../api-resource.ts';
-import { digestOf, SharedTexts, trimmed } from './trim.ts';
+import { digestOf, SharedTexts, trimObject } from './trim.ts';
 
 const pod = {
   kind: 'Pod',
@@ -67,7 +67,7 @@ const withPorts = (value: unknown): unknown =>
 
 describe('trimming an object', () => {
   it('keeps the fields of a Pod that are used', () => {
-    const trimmedPod = trimmed(pod, resourceOf('Pod'), new SharedTexts());
+    const trimmedPod = trimObject(pod, resourceOf('Pod'), new SharedTexts());
     expect(decoded('Pod', trimmedPod)).toEqual(withPorts(decoded('Pod', pod)));
     expect(trimmedPod).toEqual({
       apiVersion: 'v1',
@@ -91,7 +91,7 @@ describe('trimming an object', () => {
 
   it('keeps of init containers only those that run continuously', () => {
     const wait = { name: 'wait', ports: [{ name: 'http', containerPort: 1 }] };
-    const trimmedObject = trimmed(
+    const trimmedObject = trimObject(
       { ...pod, spec: { containers: [], initContainers: [wait] } },
       resourceOf('Pod'),
       new SharedTexts(),
@@ -104,7 +104,7 @@ describe('trimming an object', () => {
       metadata: { name: 'n1', labels: { zone: 'a' } },
       status: { addresses: [{ type: 'InternalIP', address: '10.0.0.1' }], images: [{}] },
     };
-    const trimmedNode = trimmed(node, resourceOf('Node'), new SharedTexts());
+    const trimmedNode = trimObject(node, resourceOf('Node'), new SharedTexts());
     expect(decoded('Node', trimmedNode)).toEqual(decoded('Node', node));
     expect(JSON.stringify(trimmedNode)).not.toContain('images');
   });
@@ -137,24 +137,24 @@ describe('trimming an object', () => {
       ],
     };
     for (const [kind, object] of [['Service', service] as const, ['EndpointSlice', slice] as const]) {
-      const trimmedObject = trimmed(object, resourceOf(kind), new SharedTexts());
+      const trimmedObject = trimObject(object, resourceOf(kind), new SharedTexts());
       expect(decoded(kind, trimmedObject)).toEqual(decoded(kind, object));
       expect(JSON.stringify(trimmedObject).length).toBeLessThan(700);
     }
-    expect(trimmed(service, resourceOf('Service'), new SharedTexts()).metadata.annotations).toEqual({
+    expect(trimObject(service, resourceOf('Service'), new SharedTexts()).metadata.annotations).toEqual({
       'networking.istio.io/exportTo': '.',
     });
   });
 
   it("keeps only digests of a selected ConfigMap's values, whatever their size", () => {
     const object = { metadata: { name: 'a' }, data: { 'root-cert.pem': 'x'.repeat(1_000_000), other: 'y' } };
-    const { data } = trimmed(object, resourceOf('ConfigMap'), new SharedTexts(), { digestsData: true });
+    const { data } = trimObject(object, resourceOf('ConfigMap'), new SharedTexts(), { digestsData: true });
     expect(data).toEqual({ 'root-cert.pem': digestOf('x'.repeat(1_000_000)) });
     expect(digestOf('a')).toBe('sha256:ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb');
   });
 
   it('keeps all metadata of an object that is selected by name, except managed fields', () => {
-    const { metadata } = trimmed(pod, resourceOf('Pod'), new SharedTexts(), { keepsData: true });
+    const { metadata } = trimObject(pod, resourceOf('Pod'), new SharedTexts(), { keepsData: true });
     const { managedFields: _, ...otherMetadata } = pod.metadata;
     expect(metadata).toEqual(otherMetadata);
   });
@@ -163,7 +163,7 @@ describe('trimming an object', () => {
     const metadata = { name: 'a' };
     const data = { 'tls.crt': 'Yw==', 'tls.key': 'aw==', 'ca.crt': 'YQ==', password: 'c2VjcmV0', mesh: 'bQ==' };
     const secret = { metadata, type: 'kubernetes.io/tls', data, immutable: true };
-    expect(trimmed(secret, resourceOf('Secret'), new SharedTexts())).toEqual({
+    expect(trimObject(secret, resourceOf('Secret'), new SharedTexts())).toEqual({
       ...{ apiVersion: 'v1', kind: 'Secret', metadata, type: 'kubernetes.io/tls' },
       data: { 'tls.crt': 'Yw==', 'tls.key': 'aw==', 'ca.crt': 'YQ==' },
     });
@@ -172,20 +172,20 @@ describe('trimming an object', () => {
       data: { mesh: 'a: b', meshNetworks: 'c', other: 'd'.repeat(1_000) },
       binaryData: null,
     };
-    expect(trimmed(settings, resourceOf('ConfigMap'), new SharedTexts())).toEqual({
+    expect(trimObject(settings, resourceOf('ConfigMap'), new SharedTexts())).toEqual({
       ...{ apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { mesh: 'a: b', meshNetworks: 'c' } },
     });
   });
 
   it('keeps all fields of other kinds, including the kind Pod of another group', () => {
     const object = { metadata: { name: 'a' }, spec: { hosts: ['a'] }, status: { x: 1 } };
-    expect(trimmed(object, resourceOf('VirtualService'), new SharedTexts())).toEqual({
+    expect(trimObject(object, resourceOf('VirtualService'), new SharedTexts())).toEqual({
       ...object,
       apiVersion: 'networking.istio.io/v1',
       kind: 'VirtualService',
     });
     const other = { group: 'example.com', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true };
-    expect(trimmed(object, other, new SharedTexts())).toMatchObject({ spec: { hosts: ['a'] } });
+    expect(trimObject(object, other, new SharedTexts())).toMatchObject({ spec: { hosts: ['a'] } });
   });
 
   it.each([
@@ -195,14 +195,14 @@ describe('trimming an object', () => {
     [{}],
   ])('does not throw for %j', (body) => {
     const labels = ['no', 'labels'] as unknown as Record<string, string>;
-    expect(trimmed({ metadata: { name: 'a', labels }, ...body }, resourceOf('Pod'), new SharedTexts()).kind).toBe(
+    expect(trimObject({ metadata: { name: 'a', labels }, ...body }, resourceOf('Pod'), new SharedTexts()).kind).toBe(
       'Pod',
     );
   });
 
   it('keeps labels whose names are properties of all JavaScript objects', () => {
     const metadata = JSON.parse('{"name": "a", "labels": {"__proto__": "x", "constructor": "y"}}');
-    const { labels = {} } = trimmed({ metadata }, resourceOf('Service'), new SharedTexts()).metadata;
+    const { labels = {} } = trimObject({ metadata }, resourceOf('Service'), new SharedTexts()).metadata;
     expect(Object.entries(labels)).toEqual([
       ['__proto__', 'x'],
       ['constructor', 'y'],
@@ -212,7 +212,7 @@ describe('trimming an object', () => {
   it('shares the labels and ports of similar pods', () => {
     const sharedTexts = new SharedTexts();
     const copy = (name: string) =>
-      trimmed({ ...structuredClone(pod), metadata: { ...pod.metadata, name } }, resourceOf('Pod'), sharedTexts);
+      trimObject({ ...structuredClone(pod), metadata: { ...pod.metadata, name } }, resourceOf('Pod'), sharedTexts);
     const [one, other] = [copy('a'), copy('b')];
     expect(one.metadata.labels).toBe(other.metadata.labels);
     expect((one.spec as { containers: unknown }).containers).toBe((other.spec as { containers: unknown }).containers);

@@ -93,7 +93,7 @@ export class SharedTexts {
  * @param object of the resource's kind
  * @param selection with `metadataOnly`, only metadata is kept, even if the server sends more
  */
-export function trimmed(
+export function trimObject(
   object: Fields & { readonly metadata: ObjectMeta },
   resource: ApiResource,
   sharedTexts: SharedTexts,

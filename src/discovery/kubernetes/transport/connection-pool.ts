@@ -6,7 +6,7 @@ import type { ClientHttp2Stream, OutgoingHttpHeaders } from 'node:http2';
 import type { ClusterAccess, TlsMaterial } from '../access/cluster-access.ts';
 import { ApiError, statusOf } from '../api-failure.ts';
 import { type ExchangeLimits, exchange, type ResponseReader } from './exchange.ts';
-import { aborted, Http2Connection, rejectOnAbort } from './http2-connection.ts';
+import { abortedError, Http2Connection, rejectOnAbort } from './http2-connection.ts';
 
 /** Sufficient for any mesh. The limit protects a server that allows one stream per connection from hundreds of connections. */
 const maxConnections = 8;
@@ -24,7 +24,7 @@ export class ConnectionPool {
   readonly #access: ClusterAccess;
   readonly #connectLimitMs: number;
   #connections: Http2Connection[] = [];
-  #opening: { readonly done: Promise<void>; readonly cancel: AbortController } | undefined;
+  #pendingConnection: { readonly done: Promise<void>; readonly cancel: AbortController } | undefined;
 
   constructor(access: ClusterAccess, connectLimitMs: number) {
     this.#access = access;
@@ -62,7 +62,7 @@ export class ConnectionPool {
     signal: AbortSignal,
   ): Promise<{ readonly connection: Http2Connection; readonly stream: ClientHttp2Stream }> {
     for (;;) {
-      if (signal.aborted) throw aborted();
+      if (signal.aborted) throw abortedError();
       this.#connections = this.#connections.filter((connection) => !connection.isDestroyed);
       const connection = this.#connections.find(({ hasFreeStream }) => hasFreeStream);
       if (connection !== undefined) {
@@ -95,8 +95,8 @@ export class ConnectionPool {
   }
 
   closeAll(): void {
-    this.#opening?.cancel.abort();
-    this.#opening = undefined;
+    this.#pendingConnection?.cancel.abort();
+    this.#pendingConnection = undefined;
     const connections = this.#connections;
     this.#connections = [];
     for (const connection of connections) connection.close();
@@ -115,17 +115,17 @@ export class ConnectionPool {
 
   /** Opens one connection at a time, so that fifty starting informers share it. */
   #openConnection(): Promise<void> {
-    if (this.#opening === undefined) {
+    if (this.#pendingConnection === undefined) {
       const cancel = new AbortController();
       const openingDone = this.#connect(cancel.signal);
       const opening = { done: openingDone, cancel };
-      this.#opening = opening;
+      this.#pendingConnection = opening;
       const forget = (): void => {
-        if (this.#opening === opening) this.#opening = undefined;
+        if (this.#pendingConnection === opening) this.#pendingConnection = undefined;
       };
       openingDone.then(forget, forget);
     }
-    return this.#opening.done;
+    return this.#pendingConnection.done;
   }
 
   async #connect(signal: AbortSignal): Promise<void> {
@@ -134,7 +134,7 @@ export class ConnectionPool {
     // `closeAll` cannot close connections that open later.
     if (signal.aborted) {
       connection.close();
-      throw aborted();
+      throw abortedError();
     }
     this.#connections.push(connection);
   }

@@ -2,9 +2,9 @@
 import { type ClientHttp2Stream, constants, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from 'node:http2';
 import { messageOf } from '../../../runtime/errors.ts';
 import { msOfTurn, nextFreeTurn } from '../../../runtime/turns.ts';
-import { ApiError, failureOfStatus, invalid, type Status } from '../api-failure.ts';
+import { ApiError, failureOfStatus, invalidResponse, type Status } from '../api-failure.ts';
 import { isRecord } from '../store/trim.ts';
-import { aborted } from './http2-connection.ts';
+import { abortedError } from './http2-connection.ts';
 
 export type ResponseHeaders = IncomingHttpHeaders & IncomingHttpStatusHeader;
 
@@ -59,11 +59,11 @@ export function exchange(
     const fail = (error: unknown): void => {
       if (!markSettled()) return;
       cancel();
-      reject(error instanceof ApiError ? error : invalid(`invalid response: ${messageOf(error)}`));
+      reject(error instanceof ApiError ? error : invalidResponse(`invalid response: ${messageOf(error)}`));
     };
     const failTimeout = (problem: string, ms: number): void =>
       fail(new ApiError({ kind: 'timeout', message: `${problem} within ${ms} ms` }));
-    const onAbort = (): void => fail(aborted());
+    const onAbort = (): void => fail(abortedError());
     const startTimer = (ms: number, callback: () => void): NodeJS.Timeout => {
       const timer = setTimeout(callback, ms);
       timers.add(timer);
@@ -112,15 +112,18 @@ export function exchange(
       hasResponded = true;
       const code = headers[':status'] ?? 0;
       if (code >= 300 && code < 400)
-        return fail(invalid(`unexpected redirect (HTTP status ${code}); redirects of an API server are not followed`));
+        return fail(
+          invalidResponse(`unexpected redirect (HTTP status ${code}); redirects of an API server are not followed`),
+        );
       if (code < 200 || code >= 300) {
         errorBody = { headers, chunks: [], bytes: 0 };
         return;
       }
       const type = headers['content-type'] ?? '';
       if (!/^application\/json(;|$)/.test(type))
-        fail(invalid(`response has content type ${quoteText(type)}, expected application/json`));
-      if (headers['content-encoding'] !== undefined) fail(invalid('response is compressed, which was not requested'));
+        fail(invalidResponse(`response has content type ${quoteText(type)}, expected application/json`));
+      if (headers['content-encoding'] !== undefined)
+        fail(invalidResponse('response is compressed, which was not requested'));
       if (!isSettled) reader.headers?.(headers);
     });
     stream.on('data', (chunk: Buffer) => {

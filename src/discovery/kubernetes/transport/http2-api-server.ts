@@ -1,7 +1,7 @@
 /** Port to an API server over HTTP/2. Lists and watches use other connections than requests. */
 import type { OutgoingHttpHeaders } from 'node:http2';
 import type { ClusterAccess } from '../access/cluster-access.ts';
-import { ApiError, invalid, statusOf } from '../api-failure.ts';
+import { ApiError, invalidResponse, statusOf } from '../api-failure.ts';
 import { type ApiResource, apiVersionOf, pathOf } from '../api-resource.ts';
 import type {
   ApiRequest,
@@ -16,10 +16,10 @@ import type {
   WatchOptions,
 } from '../api-server.ts';
 import { excessOf, withExcess } from '../store/object-scan.ts';
-import { isRecord, SharedTexts, trimmed } from '../store/trim.ts';
+import { isRecord, SharedTexts, trimObject } from '../store/trim.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import type { ResponseReader } from './exchange.ts';
-import { aborted, rejectOnAbort } from './http2-connection.ts';
+import { abortedError, rejectOnAbort } from './http2-connection.ts';
 import { JsonLines, maxObjectBytes, parsedJson } from './json-lines.ts';
 import { ListItems } from './list-items.ts';
 
@@ -79,7 +79,7 @@ export class Http2ApiServer implements ApiServer {
     const items: KubernetesObject[] = [];
     const collectItem = onItem ?? ((object) => void items.push(object));
     const reader = new ListItems((item) => {
-      if (!hasMetadata(item)) throw invalid('an object in the list has no metadata');
+      if (!hasMetadata(item)) throw invalidResponse('an object in the list has no metadata');
       collectItem(this.#trimObject(item, resource, options));
     });
     const query = {
@@ -94,7 +94,8 @@ export class Http2ApiServer implements ApiServer {
     const list = reader.end();
     const metadata = isRecord(list) && isRecord(list.metadata) ? list.metadata : {};
     const { resourceVersion, continue: next } = metadata;
-    if (typeof resourceVersion !== 'string' || resourceVersion === '') throw invalid('the list has no resourceVersion');
+    if (typeof resourceVersion !== 'string' || resourceVersion === '')
+      throw invalidResponse('the list has no resourceVersion');
     return { items, resourceVersion, ...(typeof next === 'string' && next !== '' && { continue: next }) };
   }
 
@@ -141,7 +142,7 @@ export class Http2ApiServer implements ApiServer {
   }
 
   async ping(signal: AbortSignal): Promise<number> {
-    return await this.#watches.ping(this.#limits.pingMs, this.#untilClosed(signal));
+    return await this.#watches.ping(this.#limits.pingMs, this.#withCloseSignal(signal));
   }
 
   reconnect(): void {
@@ -152,14 +153,14 @@ export class Http2ApiServer implements ApiServer {
     const { method, body, permit, timeoutMs = this.#limits.responseMs } = request;
     const bytes = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
     const timeLimit = AbortSignal.timeout(timeoutMs);
-    const endSignal = this.#untilClosed(signal, timeLimit);
+    const endSignal = this.#withCloseSignal(signal, timeLimit);
     const chunks: Buffer[] = [];
     let length = 0;
     const reader: ResponseReader = {
       isMidway: false,
       data(chunk) {
         length += chunk.length;
-        if (length > maxObjectBytes) throw invalid(`response exceeds ${maxObjectBytes} bytes`);
+        if (length > maxObjectBytes) throw invalidResponse(`response exceeds ${maxObjectBytes} bytes`);
         chunks.push(Buffer.from(chunk));
       },
     };
@@ -191,7 +192,7 @@ export class Http2ApiServer implements ApiServer {
       throw this.#handleUnauthorized(error);
     }
     const response = parsedJson(Buffer.concat(chunks).toString('utf8'), 'response');
-    if (!isRecord(response)) throw invalid('response must be a JSON object');
+    if (!isRecord(response)) throw invalidResponse('response must be a JSON object');
     return {
       ...response,
       metadata: isRecord(response.metadata) ? response.metadata : {},
@@ -211,7 +212,7 @@ export class Http2ApiServer implements ApiServer {
     totalMs: number,
     ...signals: readonly AbortSignal[]
   ): Promise<void> {
-    const endSignal = this.#untilClosed(...signals);
+    const endSignal = this.#withCloseSignal(...signals);
     const { responseMs, idleMs } = this.#limits;
     try {
       const identity = await rejectOnAbort(this.#access.headers(endSignal), endSignal);
@@ -228,8 +229,8 @@ export class Http2ApiServer implements ApiServer {
   }
 
   /** Uses a single `AbortSignal.any`, because Node keeps nested signals in memory as long as their sources. */
-  #untilClosed(...signals: readonly AbortSignal[]): AbortSignal {
-    if (this.#closeController.signal.aborted) throw aborted();
+  #withCloseSignal(...signals: readonly AbortSignal[]): AbortSignal {
+    if (this.#closeController.signal.aborted) throw abortedError();
     return AbortSignal.any([...signals, this.#closeController.signal]);
   }
 
@@ -246,20 +247,21 @@ export class Http2ApiServer implements ApiServer {
     selection: Selection,
   ): KubernetesObject {
     const excessText = excessOf(object);
-    if (excessText === undefined) return trimmed(object, resource, this.#sharedTexts, selection);
+    if (excessText === undefined) return trimObject(object, resource, this.#sharedTexts, selection);
     const { metadata } = object;
     return withExcess({ apiVersion: apiVersionOf(resource), kind: resource.kind, metadata }, excessText);
   }
 
   #eventOf(watchLine: unknown, resource: ApiResource, selection: Selection): WatchEvent | undefined {
-    if (!isRecord(watchLine) || !isRecord(watchLine.object)) throw invalid('a line of the watch is not a watch event');
+    if (!isRecord(watchLine) || !isRecord(watchLine.object))
+      throw invalidResponse('a line of the watch is not a watch event');
     const { type, object } = watchLine;
     switch (type) {
       case 'ERROR':
         return { type, object };
       case 'BOOKMARK': {
         const bookmark = { metadata: { name: '', ...(isRecord(object.metadata) && object.metadata) } };
-        if (!hasMetadata(bookmark)) throw invalid('a watch bookmark has no resourceVersion');
+        if (!hasMetadata(bookmark)) throw invalidResponse('a watch bookmark has no resourceVersion');
         return { type, object: bookmark };
       }
       case 'ADDED':
@@ -268,7 +270,7 @@ export class Http2ApiServer implements ApiServer {
         const isExpectedKind =
           object.kind === resource.kind || (selection.metadataOnly === true && object.kind === 'PartialObjectMetadata');
         if (!isExpectedKind) return undefined;
-        if (!hasMetadata(object)) throw invalid('an object in the watch has no metadata');
+        if (!hasMetadata(object)) throw invalidResponse('an object in the watch has no metadata');
         return { type, object: this.#trimObject(object, resource, selection) };
       }
       default:

@@ -13,7 +13,7 @@ import {
 } from 'node:http2';
 import { messageOf } from '../../../runtime/errors.ts';
 import type { TlsMaterial } from '../access/cluster-access.ts';
-import { ApiError, invalid } from '../api-failure.ts';
+import { ApiError, invalidResponse } from '../api-failure.ts';
 
 /** Flow control windows of stream and connection: received bytes that are not read yet. */
 const streamWindowBytes = 1024 * 1024;
@@ -49,7 +49,7 @@ export class Http2Connection {
         () => fail(new ApiError({ kind: 'timeout', message: `${server.host}: no connection within ${limitMs} ms` })),
         limitMs,
       );
-      const onAbort = (): void => fail(aborted());
+      const onAbort = (): void => fail(abortedError());
       const onError = (error: Error): void =>
         fail(new ApiError({ kind: 'unreachable', message: `${server.host}: ${messageOf(error)}` }, { cause: error }));
       const onClose = (): void => onError(new Error('the connection was closed'));
@@ -67,7 +67,7 @@ export class Http2Connection {
         // The session does not report TLS alerts after the handshake, such as for a missing client certificate in TLS
         // 1.3.
         socket.once('error', onError);
-        if (session.alpnProtocol !== 'h2') fail(invalid(`${server.host} does not support HTTP/2 (ALPN h2)`));
+        if (session.alpnProtocol !== 'h2') fail(invalidResponse(`${server.host} does not support HTTP/2 (ALPN h2)`));
       });
       // SETTINGS contain the stream limit.
       session.once('remoteSettings', () => {
@@ -140,7 +140,7 @@ export class Http2Connection {
         markSettled();
         reject(error);
       };
-      const onAbort = (): void => fail(aborted());
+      const onAbort = (): void => fail(abortedError());
       const timer = setTimeout(
         () => fail(new ApiError({ kind: 'timeout', message: `no response to an HTTP/2 PING within ${limitMs} ms` })),
         limitMs,
@@ -181,7 +181,7 @@ function connectSession(server: URL, tls: TlsMaterial): ClientHttp2Session {
   }
 }
 
-export function aborted(): ApiError {
+export function abortedError(): ApiError {
   return new ApiError({ kind: 'aborted', message: 'request cancelled' });
 }
 
@@ -192,7 +192,7 @@ export function aborted(): ApiError {
  */
 export function rejectOnAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(aborted());
+    const onAbort = (): void => reject(abortedError());
     signal.addEventListener('abort', onAbort, { once: true });
     if (signal.aborted) onAbort();
     work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));

@@ -1,5 +1,5 @@
-import { ApiError, failureOfStatus, invalid } from '../api-failure.ts';
-import { type ObjectScan, scanned } from '../store/object-scan.ts';
+import { ApiError, failureOfStatus, invalidResponse } from '../api-failure.ts';
+import { advanceScan, type ObjectScan } from '../store/object-scan.ts';
 
 /**
  * A Kubernetes object has at most 3 MiB (the server's limit of a request), and JSON can encode a byte as six (Go does so for `<`). With a lower
@@ -35,19 +35,19 @@ export class JsonLines {
   push(chunk: Buffer): void {
     let start = 0;
     for (let end = chunk.indexOf(newline); end >= 0; end = chunk.indexOf(newline, start)) {
-      this.#addPart(chunk.subarray(start, end));
+      this.#addLineChunk(chunk.subarray(start, end));
       start = end + 1;
       this.#endLine();
     }
     // Copied, because HTTP/2 chunks have been overwritten after their event (Node 24.21).
-    if (start < chunk.length) this.#addPart(Buffer.from(chunk.subarray(start)));
+    if (start < chunk.length) this.#addLineChunk(Buffer.from(chunk.subarray(start)));
   }
 
-  #addPart(lineChunk: Buffer): void {
+  #addLineChunk(lineChunk: Buffer): void {
     this.#bytes += lineChunk.length;
-    if (this.#bytes > this.#maxBytes) throw invalid(`a line of the watch exceeds ${this.#maxBytes} bytes`);
+    if (this.#bytes > this.#maxBytes) throw invalidResponse(`a line of the watch exceeds ${this.#maxBytes} bytes`);
     this.#lineChunks.push(lineChunk);
-    this.#scan = scanned(this.#scan, lineChunk, this.#lineChunks, this.#bytes, 1);
+    this.#scan = advanceScan(this.#scan, lineChunk, this.#lineChunks, this.#bytes, 1);
   }
 
   #endLine(): void {
@@ -76,7 +76,7 @@ export function parsedJson(text: string, subject: string, shape?: () => string):
   try {
     return JSON.parse(text);
   } catch {
-    throw invalid(`${subject} is not valid JSON${shape === undefined ? '' : ` (${shape()})`}`);
+    throw invalidResponse(`${subject} is not valid JSON${shape === undefined ? '' : ` (${shape()})`}`);
   }
 }
 

@@ -2,8 +2,8 @@
  * Parses a list object by object while it arrives. Parsing the 69 MB of 10,000 pods together would block the event loop for 0.7 s and take 250 MB.
  * The text outside the items (`kind`, `metadata`) is parsed at the end.
  */
-import { invalid } from '../api-failure.ts';
-import { type ObjectScan, scanned } from '../store/object-scan.ts';
+import { invalidResponse } from '../api-failure.ts';
+import { advanceScan, type ObjectScan } from '../store/object-scan.ts';
 import { maxObjectBytes, parsedJson } from './json-lines.ts';
 
 /** Text outside the items: a few hundred bytes and a continue token. */
@@ -92,14 +92,14 @@ export class ListItems {
   #keepFrame(bytesPart: Buffer): void {
     this.#frame += bytesPart.toString('latin1');
     if (this.#frame.length > maxFrameBytes)
-      throw invalid(`the list has more than ${maxFrameBytes} bytes besides its items`);
+      throw invalidResponse(`the list has more than ${maxFrameBytes} bytes besides its items`);
   }
 
   #keepItem(bytesPart: Buffer): void {
     this.#bytes += bytesPart.length;
-    if (this.#bytes > this.#maxBytes) throw invalid(`an object in the list exceeds ${this.#maxBytes} bytes`);
+    if (this.#bytes > this.#maxBytes) throw invalidResponse(`an object in the list exceeds ${this.#maxBytes} bytes`);
     this.#itemParts.push(bytesPart);
-    this.#scan = scanned(this.#scan, bytesPart, this.#itemParts, this.#bytes, 0);
+    this.#scan = advanceScan(this.#scan, bytesPart, this.#itemParts, this.#bytes, 0);
   }
 
   #endItem(): void {

@@ -117,7 +117,7 @@ const sections: readonly (readonly [string, Section])[] = [
           dynamicActiveSecrets: resources.map(({ name, packed }) => ({
             name,
             versionInfo,
-            secret: withoutKeys(packed),
+            secret: redactKeys(packed),
             ...(lastUpdated && { lastUpdated }),
           })),
         }),
@@ -190,7 +190,7 @@ function resourcesOf(typeUrl: string, node: MeshNode, names: readonly string[]):
 const redacted = { specifier: { case: 'inlineString', value: '[redacted]' } } as const;
 
 /** Removes private keys, passwords, ticket keys and generic secrets, but no certificates. */
-export function withoutKeys(packedMessage: Any): Any {
+export function redactKeys(packedMessage: Any): Any {
   const secret = anyUnpack(packedMessage, SecretSchema);
   if (secret === undefined) return create(AnySchema, { typeUrl: packedMessage.typeUrl });
   const { name, type } = secret;

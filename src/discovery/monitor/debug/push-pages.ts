@@ -15,13 +15,13 @@ export const pushPages: readonly DebugPage[] = [
     respond: ({ state }) => {
       const { context, configs, settings } = state;
       const policies = [...configs.byKey.values()].filter(({ kind }) => kind === 'AuthorizationPolicy');
-      const resolved = context?.networkGateways.all ?? [];
-      const resolvedNetworks = new Set(resolved.map(({ network }) => network));
+      const resolvedGateways = context?.networkGateways.all ?? [];
+      const resolvedNetworks = new Set(resolvedGateways.map(({ network }) => network));
       return okReply({
         version: context?.version ?? '',
         services: context?.services.length ?? 0,
         AuthorizationPolicies: policies.map((policy) => asKubernetesObject(policy, state.mesh.rootNamespace)),
-        NetworkGateways: resolved,
+        NetworkGateways: resolvedGateways,
         // Gateways of the mesh networks whose addresses are unknown.
         UnresolvedGateways: Object.entries(settings.networks.networks).flatMap(([network, { gateways }]) =>
           resolvedNetworks.has(network) ? [] : gateways.map((gateway) => ({ network, ...gateway })),

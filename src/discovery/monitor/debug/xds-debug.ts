@@ -80,7 +80,7 @@ export class XdsDebug {
     return handler(names, permissionOfNamespace(this.#options.access, namespace)).then((respond) =>
       'error' in respond
         ? { code: 'INVALID_ARGUMENT', reason: withCode(respond.error, 'DEBUG_REQUEST_INVALID') }
-        : this.#framed(respond.resources),
+        : this.#encodeResources(respond.resources),
     );
   }
 
@@ -148,7 +148,7 @@ export class XdsDebug {
       : { error: String(respond.body).trimEnd() };
   }
 
-  #framed(resources: readonly DebugResource[]): OneShotResponse {
+  #encodeResources(resources: readonly DebugResource[]): OneShotResponse {
     const { sources } = this.#options;
     return {
       version: sources.state.context?.version ?? '',

@@ -2,7 +2,7 @@
 import { type Config, configKeyText } from '../../../model/config/config.ts';
 import type { Problem } from '../../../model/config/problem.ts';
 import { type WarningCode, warningTable } from '../../../runtime/errors.ts';
-import type { ObjectPlace } from '../../references/config-warning.ts';
+import type { ObjectLocation } from '../../references/config-warning.ts';
 import { findConfigWarnings } from '../../references/find-config-warnings.ts';
 import { ObjectsOfControlPlane } from '../../references/known-objects.ts';
 import type { FindDiagnostics } from './find-diagnostics.ts';
@@ -59,7 +59,7 @@ function noteProblem({ code, key, field = '', message }: Problem, note: Paramete
   note(`${object} ${code} ${field}`, `${field}: ${message}`, { ...{ objects: [object], field }, ...tableCode });
 }
 
-function placeOf({ config, field }: ObjectPlace): { readonly object: string; readonly field?: string } {
+function placeOf({ config, field }: ObjectLocation): { readonly object: string; readonly field?: string } {
   return { object: keyOf(config), ...(field !== undefined && { field }) };
 }
 

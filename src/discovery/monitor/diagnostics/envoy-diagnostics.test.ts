@@ -23,13 +23,13 @@ spec:
       patch: { operation: INSERT_FIRST, value: *code }
 `);
 
-interface Given {
+interface TestProxy {
   readonly ip: string;
   readonly envoy?: EnvoyBuild;
   readonly metadata?: Readonly<Record<string, unknown>>;
 }
 
-function diagnosticsFor(...nodes: readonly Given[]) {
+function diagnosticsFor(...nodes: readonly TestProxy[]) {
   const proxies = nodes.map((node) => {
     const proxy = givenProxy({ namespace: 'shop', ...node });
     return { proxy, shape: shapeOf(proxy, context), context };

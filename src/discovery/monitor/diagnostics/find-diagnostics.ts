@@ -5,7 +5,7 @@ import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import type { Limitation } from '../../../networking/grpc/limitation.ts';
 import type { WarningCode } from '../../../runtime/errors.ts';
-import type { CredentialReading } from '../../push/mesh-resources.ts';
+import type { CredentialState } from '../../push/mesh-resources.ts';
 
 export interface ServedProxy {
   readonly proxy: Proxy;
@@ -14,7 +14,7 @@ export interface ServedProxy {
   /** Configured features that gRPC does not support, for proxyless clients. */
   readonly grpcLimitations?: readonly Limitation[];
   /** `undefined` if the credential is as in the push context. */
-  credentialReading?(name: string): CredentialReading | undefined;
+  credentialReading?(name: string): CredentialState | undefined;
 }
 
 export interface FinderInput {

@@ -67,7 +67,7 @@ export class MeshDiagnostics {
   #scan: Iterator<void, MeshFindings> | undefined;
   readonly #slices = new Slices(() => this.#runSlice());
   #endedPromise = Promise.withResolvers<void>();
-  /** Error of the last scan, which {@link settled} throws. */
+  /** Error of the last scan, which {@link waitUntilSettled} throws. */
   #failure: { readonly error: unknown } | undefined;
 
   constructor(sources: DiagnosticsSources) {
@@ -81,7 +81,7 @@ export class MeshDiagnostics {
       return;
     }
     if (this.#phase.at === 'looking') this.#phase = { at: 'looking', again: true };
-    else this.#makeDue(coalesceMs);
+    else this.#scheduleScan(coalesceMs);
   }
 
   /**
@@ -113,14 +113,14 @@ export class MeshDiagnostics {
     return this.#startedScans > scan || (this.#startedScans === scan && this.#phase.at !== 'looking');
   }
 
-  #makeDue(delayMs: number): void {
+  #scheduleScan(delayMs: number): void {
     const timer = setTimeout(() => this.#startScan(), Math.max(delayMs, this.#nextStartAt - performance.now())).unref();
     this.#phase = { at: 'due', timer, inMs: delayMs };
   }
 
   #advanceTimer(timer: NodeJS.Timeout, delayMs: number): void {
     clearTimeout(timer);
-    this.#makeDue(delayMs);
+    this.#scheduleScan(delayMs);
   }
 
   #startScan(): void {
@@ -158,8 +158,8 @@ export class MeshDiagnostics {
     this.#phase = { at: 'rest' };
     this.#endedPromise.resolve();
     this.#endedPromise = Promise.withResolvers<void>();
-    if (shouldRepeat) this.#makeDue(coalesceMs);
-    else if (this.#dependsOnReplicas) this.#makeDue(replicasMs);
+    if (shouldRepeat) this.#scheduleScan(coalesceMs);
+    else if (this.#dependsOnReplicas) this.#scheduleScan(replicasMs);
   }
 }
 

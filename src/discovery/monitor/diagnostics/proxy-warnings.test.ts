@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { type GivenPlane, givenPlane } from '../../../../test/fixtures/given-plane.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import { clusterType, listenerType, routeType } from '../../../networking/index.ts';
-import { atOnce } from '../../../runtime/turns.ts';
-import type { CredentialReading } from '../../push/mesh-resources.ts';
+import { runToEnd } from '../../../runtime/turns.ts';
+import type { CredentialState } from '../../push/mesh-resources.ts';
 import type { ServedProxy } from './find-diagnostics.ts';
 import { diagnosticsOf } from './push-status.ts';
 import { objectWarnings } from './status-warnings.ts';
@@ -46,7 +46,7 @@ function connectedPlane(yaml: string): GivenPlane {
 }
 
 /** Connected proxies for which credentials have this state. */
-function proxiesReading(plane: GivenPlane, credentialState: CredentialReading): ServedProxy[] {
+function proxiesReading(plane: GivenPlane, credentialState: CredentialState): ServedProxy[] {
   return [...plane.resources.nodes].map(({ proxy, shape, context }) => ({
     ...{ proxy, shape, context },
     credentialReading: () => credentialState,
@@ -56,7 +56,9 @@ function proxiesReading(plane: GivenPlane, credentialState: CredentialReading): 
 /** Status texts, as if all objects were in a cluster. */
 function statusTexts(plane: GivenPlane, proxies: Iterable<ServedProxy>, isOnlyReplica = true): string[] {
   const objectsByKey = { get: (key: string) => ({ kind: key.slice(0, key.indexOf('/')), generation: 1 }) } as never;
-  const warnings = atOnce(objectWarnings(diagnosticsOf(plane.state, proxies), { byKey: objectsByKey }, isOnlyReplica));
+  const warnings = runToEnd(
+    objectWarnings(diagnosticsOf(plane.state, proxies), { byKey: objectsByKey }, isOnlyReplica),
+  );
   return [...warnings].map(([key, { reason, text }]) => `${key} ${reason}: ${text}`);
 }
 

@@ -9,7 +9,7 @@ import { patchSetOf, patchStatus, wasTried } from '../../../networking/index.ts'
 import type { PatchSet } from '../../../networking/patches/patch-set.ts';
 import { parseCredentialName } from '../../../networking/secrets/credential-name.ts';
 import type { ConfigWarning } from '../../references/config-warning.ts';
-import { absentCredentialText, credentialPlace } from '../../references/gateways/credentials.ts';
+import { absentCredentialText, locateCredential } from '../../references/gateways/credentials.ts';
 import {
   hasOtherDelivery,
   otherTypeText,
@@ -43,7 +43,7 @@ function* absentCredentials({ configs, proxies }: ProxySources): Generator<Proxy
     if (unserved?.cause !== 'absent') continue;
     const credentialName = parseCredentialName(unserved.name, unserved.namespace)!;
     for (const { gateway, index, field, mayKnow } of unserved.users) {
-      const credentialLocation = credentialPlace(gateway, index, field, configs);
+      const credentialLocation = locateCredential(gateway, index, field, configs);
       if (credentialLocation === undefined) continue;
       yield {
         ...{ code: 'CREDENTIAL_NOT_FOUND', ...credentialLocation },
@@ -145,7 +145,7 @@ const maxTexts = 5;
 
 /** Fields that connected proxyless clients ignore or apply differently. gRPC itself does not report them. */
 function* ignoredByGrpc({ configs, proxies }: ProxySources): Generator<ProxyWarning | undefined> {
-  const limitationsByField = new Map<string, { readonly place: ConfigPlace; readonly texts: Set<string> }>();
+  const limitationsByField = new Map<string, { readonly place: WarnedField; readonly texts: Set<string> }>();
   const objects = new Map<KindName, ReadonlyMap<string, Config>>();
   for (const { grpcLimitations = [] } of proxies) {
     yield undefined;
@@ -170,7 +170,7 @@ function* ignoredByGrpc({ configs, proxies }: ProxySources): Generator<ProxyWarn
   }
 }
 
-type ConfigPlace = Pick<ProxyWarning, 'config' | 'field'>;
+type WarnedField = Pick<ProxyWarning, 'config' | 'field'>;
 
 function objectOf(
   kind: KindName,

@@ -6,7 +6,7 @@ import { crossNamespaceReach } from '../../../model/isolation/cross-namespace-re
 import { closedKinds } from '../../../model/kinds/closed.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import { isUnspecified } from '../../../runtime/addresses/unspecified-address.ts';
-import { atOnce, type Steps, Turns } from '../../../runtime/turns.ts';
+import { runToEnd, type Steps, Turns } from '../../../runtime/turns.ts';
 import { selectKeySources } from '../../jwks/key-sources.ts';
 import type { MeshState } from '../../push/contexts/mesh-state.ts';
 import { addressConflicts, conflictText } from '../../references/routes/address-conflicts.ts';
@@ -176,7 +176,7 @@ type DiagnosedState = Pick<MeshState, 'context' | 'configs' | 'unreadable'> &
 
 /** Empty before the first push context. */
 export function diagnosticsOf(state: DiagnosedState, proxies: Iterable<ServedProxy>): PushStatus {
-  return atOnce(diagnosticSteps(state, proxies));
+  return runToEnd(diagnosticSteps(state, proxies));
 }
 
 /** Like {@link diagnosticsOf}, with pauses for other tasks. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { atOnce } from '../../../runtime/turns.ts';
+import { runToEnd } from '../../../runtime/turns.ts';
 import { objectWarnings } from './status-warnings.ts';
 
 it.each([
@@ -11,6 +11,6 @@ it.each([
     get: (requestedKey: string) => (requestedKey === key ? { kind, generation: 3 } : undefined),
   } as never;
   const status = { [metric]: { subject: { message: 'because', objects: [key, 'Gateway/edge/unknown'] } } };
-  const warnings = atOnce(objectWarnings(status, { byKey: objectsByKey }));
+  const warnings = runToEnd(objectWarnings(status, { byKey: objectsByKey }));
   expect([...warnings]).toEqual([[key, { reason, generation: 3, text: expect.stringContaining('because') }]]);
 });

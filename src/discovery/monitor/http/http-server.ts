@@ -48,7 +48,7 @@ export class HttpServers {
   /** Connections that are idle or have a running request, but no stream. */
   readonly #sockets = new Set<Socket>();
   /** Set while closing. Resolves when the last connection is closed. */
-  #closing: { promise: Promise<void>; resolve: () => void } | undefined;
+  #pendingClose: { promise: Promise<void>; resolve: () => void } | undefined;
 
   constructor(handler: HttpHandler, options: HttpServersOptions = {}) {
     this.#handler = handler;
@@ -74,11 +74,11 @@ export class HttpServers {
 
   /** Resolves when running requests are finished. */
   async close(): Promise<void> {
-    this.#closing ??= Promise.withResolvers<void>();
+    this.#pendingClose ??= Promise.withResolvers<void>();
     for (const listener of this.#listeners.splice(0)) listener.close();
     for (const server of this.#http) server.closeIdleConnections();
-    if (this.#sockets.size === 0) this.#closing.resolve();
-    await this.#closing.promise;
+    if (this.#sockets.size === 0) this.#pendingClose.resolve();
+    await this.#pendingClose.promise;
   }
 
   cut(): void {
@@ -111,7 +111,7 @@ export class HttpServers {
 
   #release(socket: Socket): void {
     this.#sockets.delete(socket);
-    if (this.#sockets.size === 0) this.#closing?.resolve();
+    if (this.#sockets.size === 0) this.#pendingClose?.resolve();
   }
 
   async #respond(request: IncomingMessage, response: ServerResponse, url: URL): Promise<void> {
@@ -138,7 +138,7 @@ export class HttpServers {
         ? [body, reply.contentType ?? 'text/plain; charset=utf-8']
         : [`${jsonText(body, url.searchParams.has('pretty'))}\n`, 'application/json'];
     // A keep-alive connection would keep the port open.
-    if (this.#closing !== undefined) response.setHeader('connection', 'close');
+    if (this.#pendingClose !== undefined) response.setHeader('connection', 'close');
     const text = visibleText(raw);
     const length = Buffer.byteLength(text);
     response.writeHead(status, { ...reply.headers, 'content-type': type, 'content-length': length });

@@ -33,13 +33,13 @@ function register(
 }
 
 /** The key is the value of one label, or of two joined by a space. */
-export function labelNamesOf(first: string, secondLabel?: string): KeyLabels {
-  if (secondLabel === undefined) return { names: [first], of: (key) => ({ [first]: key }) };
+export function labelNamesOf(firstLabel: string, secondLabel?: string): KeyLabels {
+  if (secondLabel === undefined) return { names: [firstLabel], of: (key) => ({ [firstLabel]: key }) };
   return {
-    names: [first, secondLabel],
+    names: [firstLabel, secondLabel],
     of: (key) => {
       const spaceIndex = key.indexOf(' ');
-      return { [first]: key.slice(0, spaceIndex), [secondLabel]: key.slice(spaceIndex + 1) };
+      return { [firstLabel]: key.slice(0, spaceIndex), [secondLabel]: key.slice(spaceIndex + 1) };
     },
   };
 }

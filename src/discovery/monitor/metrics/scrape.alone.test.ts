@@ -1,7 +1,7 @@
 /** The cost of a scrape is independent of the mesh size. Operations are counted, not timed. */
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { GivenWorld, givenObject } from '../../../../test/fixtures/given-world.ts';
-import { countedWhile, countedWork, growthOfWork, sumOf } from '../../../../test/harness/counted-work.ts';
+import { countedWork, countWork, growthOfWork, sumOf } from '../../../../test/harness/counted-work.ts';
 import type { Config } from '../../../model/config/config.ts';
 import { listenerType } from '../../../networking/index.ts';
 import { diagnosticSteps, diagnosticsOf } from '../diagnostics/push-status.ts';
@@ -90,7 +90,7 @@ describe('a scrape', () => {
       expect(body).toContain(`pilot_sds_certificate_errors_total ${size}`);
       expect(body).toContain(`pilot_xds{version="1.30.0"} ${size + 1}`);
       expect(body).toContain(`provider_lookup_cluster_failures{type="authz"} ${size}`);
-      costs.push(sumOf(await countedWhile(() => metrics.text())));
+      costs.push(sumOf(await countWork(() => metrics.text())));
     }
     expect(costs[1]! / costs[0]!).toBeLessThan(1.2);
   });

@@ -33,14 +33,14 @@ export class XdsMetrics implements AdsObserver {
   readonly #queueTime: HistogramByKey;
   readonly #convergence: HistogramByKey;
   readonly #startedCounter: CounterByKey;
-  readonly #handled: CounterByKey;
+  readonly #handledCounter: CounterByKey;
   readonly #messagesSent: CounterByKey;
   readonly #messagesReceived: CounterByKey;
   readonly #refusedCounter: CounterByKey;
-  readonly #heldOff: CounterByKey;
+  readonly #heldOffCounter: CounterByKey;
   readonly #refusedStreams: CounterByKey;
   #admission: AdmissionView = { streams: 0, connections: 0, slots: initialSlots };
-  readonly #abandoned: CounterByKey;
+  readonly #abandonedCounter: CounterByKey;
   readonly #evictedCounter: CounterByKey;
   #waitingCount = 0;
   /** Number of clusters by the reason why proxies keep them. */
@@ -78,7 +78,7 @@ export class XdsMetrics implements AdsObserver {
       'Connections to the xDS ports that were rejected, or closed because of a limit',
       'reason',
     );
-    this.#heldOff = unlabelled(
+    this.#heldOffCounter = unlabelled(
       'pilot_xds_held_off_total',
       'Times that an address was throttled for too many connections or streams without a node',
     );
@@ -102,7 +102,7 @@ export class XdsMetrics implements AdsObserver {
       registers: [registry],
       collect: () => slots.set(this.#admission.slots),
     });
-    this.#abandoned = unlabelled(
+    this.#abandonedCounter = unlabelled(
       'pilot_xds_abandoned_clusters_total',
       'Clusters that a proxy did not warm in time; listeners and routes that waited for them were sent',
     );
@@ -153,7 +153,7 @@ export class XdsMetrics implements AdsObserver {
     const grpc = (name: string, help: string, ...otherLabels: string[]): CounterByKey =>
       new CounterByKey(registry, { name, help }, methodLabels(otherLabels));
     this.#startedCounter = grpc('grpc_server_started_total', 'gRPC streams opened');
-    this.#handled = grpc('grpc_server_handled_total', 'gRPC streams ended, by status code', 'grpc_code');
+    this.#handledCounter = grpc('grpc_server_handled_total', 'gRPC streams ended, by status code', 'grpc_code');
     this.#messagesSent = grpc('grpc_server_msg_sent_total', 'Messages sent on gRPC streams');
     this.#messagesReceived = grpc('grpc_server_msg_received_total', 'Messages received on gRPC streams');
     const largest: Gauge = new Gauge({
@@ -185,7 +185,7 @@ export class XdsMetrics implements AdsObserver {
   }
 
   addressHeldOff(): void {
-    this.#heldOff.add('');
+    this.#heldOffCounter.add('');
   }
 
   admissionMeasured(view: AdmissionView): void {
@@ -201,7 +201,7 @@ export class XdsMetrics implements AdsObserver {
   }
 
   clustersAbandoned(clusters: number): void {
-    this.#abandoned.add('', clusters);
+    this.#abandonedCounter.add('', clusters);
   }
 
   clustersRetained(reason: string, change: number): void {
@@ -282,7 +282,7 @@ export class XdsMetrics implements AdsObserver {
 
   /** @param code gRPC status name */
   streamClosed(method: string, code: string): void {
-    this.#handled.add(`${method} ${code}`);
+    this.#handledCounter.add(`${method} ${code}`);
   }
 
   requestReceived(method: string, bytes: number): void {

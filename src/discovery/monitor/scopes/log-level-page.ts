@@ -124,7 +124,7 @@ function describeScope({ levels }: Logger, name: string, description: string): o
 /** Returns valid settings, or the reason why they are rejected. */
 function settingsIn(body: string | undefined): Partial<ScopeSettings> | string {
   if (body === undefined) return `the body is incomplete or has more than ${maxBodyBytes} bytes`;
-  const object = parsed(body);
+  const object = parseJson(body);
   if (!isObject(object)) return 'the body must be a JSON object such as {"output_level": "debug"}';
   const settings: Partial<ScopeSettings> = {};
   for (const [name, key] of [
@@ -146,7 +146,7 @@ function settingsIn(body: string | undefined): Partial<ScopeSettings> | string {
     : 'the body has none of output_level, stack_trace_level and log_callers';
 }
 
-function parsed(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -382,13 +382,13 @@ export class EncodedCache {
     if (runningBuild !== undefined) return runningBuild;
     const { base } = set;
     const shapeKey = this.#sets.key(typeUrl, shape, undefined);
-    const since = base === undefined ? undefined : this.#history.since(set.baseOf, context);
+    const changesSinceBase = base === undefined ? undefined : this.#history.since(set.baseOf, context);
     const affected =
       // If the history does not reach back to the base, any name may be affected.
-      since === undefined || since.forced
+      changesSinceBase === undefined || changesSinceBase.forced
         ? nameList.names
         : affectedNames(
-            since.changed,
+            changesSinceBase.changed,
             nameList,
             { typeUrl, nodeType: shape.type, visibilityChanged: set.visibilityChanged },
             generator,

@@ -31,11 +31,11 @@ export class NameList {
   }
 
   #lowerBound(subject: string, positions: Uint32Array, subjectOf: (name: string) => string): number {
-    let [lowIndex, high] = [0, positions.length];
-    while (lowIndex < high) {
-      const middle = (lowIndex + high) >>> 1;
+    let [lowIndex, highIndex] = [0, positions.length];
+    while (lowIndex < highIndex) {
+      const middle = (lowIndex + highIndex) >>> 1;
       if (subjectOf(this.names[positions[middle]!]!) < subject) lowIndex = middle + 1;
-      else high = middle;
+      else highIndex = middle;
     }
     return lowIndex;
   }
@@ -78,19 +78,19 @@ export interface ModelledList {
 
 /** Finds a recent similar list (the model). Resources are built for the model and shared by similar lists. */
 export class ModelLists {
-  readonly #modelled = new WeakMap<NameList, ModelledList>();
+  readonly #modelledLists = new WeakMap<NameList, ModelledList>();
   /** Models, most recent first. Lists keep their models in memory. */
   #models: readonly WeakRef<NameList>[] = [];
 
   /** Returns the list itself if there is no similar list. */
   modelFor(list: NameList): ModelledList {
-    const cachedModel = this.#modelled.get(list);
+    const cachedModel = this.#modelledLists.get(list);
     if (cachedModel !== undefined) return cachedModel;
     const models = this.#models.map((model) => model.deref()).filter((model) => model !== undefined);
     const modelled = findSimilar(list, models) ?? { model: list, added: [], missing: [] };
     const otherModels = models.filter((model) => model !== modelled.model);
     this.#models = [modelled.model, ...otherModels].slice(0, maxModels).map((model) => new WeakRef(model));
-    this.#modelled.set(list, modelled);
+    this.#modelledLists.set(list, modelled);
     return modelled;
   }
 }

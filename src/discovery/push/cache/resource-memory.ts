@@ -75,7 +75,7 @@ export class ResourceMemory implements Memory {
 
   #bytes = 0;
   readonly #blocks = new Map<PartBlock, SharedBytes>();
-  #unmeasured: Entry[] = [];
+  #unmeasuredEntries: Entry[] = [];
   #recentlyDropped = new Set<number>();
   #previouslyDropped = new Set<number>();
   #reportedRemade = 0;
@@ -152,24 +152,24 @@ export class ResourceMemory implements Memory {
     this.#dependants.clear();
     this.#recentlyDropped.clear();
     this.#previouslyDropped.clear();
-    this.#unmeasured = [];
+    this.#unmeasuredEntries = [];
     this.#blocks.clear();
     this.#bytes = 0;
   }
 
   #measure(): void {
-    for (const entry of this.#unmeasured) {
+    for (const entry of this.#unmeasuredEntries) {
       if (entry.bytes < 0) continue;
       entry.bytes = entryBytes + 8 * entry.inputs.length + bytesIn(entry.value);
       entry.blocks = blocksIn(entry.value);
       this.#bytes += entry.bytes;
-      for (const block of entry.blocks) this.#hold(block);
+      for (const block of entry.blocks) this.#holdBlock(block);
     }
-    this.#unmeasured = [];
+    this.#unmeasuredEntries = [];
     while (this.#bytes > (this.#options.maxBytes ?? Number.POSITIVE_INFINITY)) this.#evict();
   }
 
-  #hold(block: PartBlock): void {
+  #holdBlock(block: PartBlock): void {
     const sharedBlock = this.#blocks.get(block);
     if (sharedBlock !== undefined) {
       sharedBlock.holders++;
@@ -200,14 +200,14 @@ export class ResourceMemory implements Memory {
     const { id } = entry;
     this.#entries.set(id, entry);
     this.#queue.add(entry);
-    this.#unmeasured.push(entry);
+    this.#unmeasuredEntries.push(entry);
     for (const key of entry.dependsOn) {
       const ids = this.#dependants.get(key);
       if (ids === undefined) this.#dependants.set(key, new Set([id]));
       else ids.add(id);
     }
     // The entry may be evicted after this.
-    if (this.#unmeasured.length >= maxUnmeasured) this.#measure();
+    if (this.#unmeasuredEntries.length >= maxUnmeasured) this.#measure();
     while (this.#entries.size > this.#options.maxEntries) this.#evict();
   }
 

@@ -17,7 +17,7 @@ import {
   type ServiceRegistry,
   serviceKinds,
 } from '../../../model/services/service-registry.ts';
-import { atOnce, OneByOne, type Steps, Turns } from '../../../runtime/turns.ts';
+import { runToEnd, SerialQueue, type Steps, Turns } from '../../../runtime/turns.ts';
 import type { SettingsFiles } from '../../config/files/settings-files.ts';
 import { ConfigSnapshot } from '../../config/snapshots/config-snapshot.ts';
 import type { FollowedObjects } from '../../registry/followed-objects.ts';
@@ -98,7 +98,7 @@ export class MeshState {
     | { readonly of: ConfigSet; readonly pods: unknown; readonly nodes: unknown; readonly set: ConfigSet }
     | undefined;
   /** Serializes builds, because their input must not change. */
-  readonly #builds = new OneByOne();
+  readonly #builds = new SerialQueue();
   readonly #computations = new ServiceComputations();
   #hasApplied = false;
   #context: PushContext | undefined;
@@ -185,7 +185,7 @@ export class MeshState {
    * @returns changes since the last call
    */
   computeServices(changes?: readonly ChangedConfigObject[], registries?: readonly string[]): ServicesReading {
-    return atOnce(this.#computeServicesInSteps(changes, registries));
+    return runToEnd(this.#computeServicesInSteps(changes, registries));
   }
 
   /**
@@ -243,7 +243,7 @@ export class MeshState {
    * proxies would not receive the change.
    */
   publishContext(order: ContextOrder): PushContext {
-    return atOnce(this.#publishContextInSteps(order));
+    return runToEnd(this.#publishContextInSteps(order));
   }
 
   /** Like {@link publishContext}, but in steps, after services reflect all earlier changes. */

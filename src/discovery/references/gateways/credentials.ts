@@ -19,7 +19,7 @@ import {
   type ConfigCheck,
   type ConfigWarning,
   isWritten,
-  type ObjectPlace,
+  type ObjectLocation,
 } from '../config-warning.ts';
 
 export const checkCredentials: ConfigCheck = function* (sources) {
@@ -31,7 +31,7 @@ export const checkCredentials: ConfigCheck = function* (sources) {
       for (const { resource, field } of tls === undefined ? [] : serverCredentials(tls)) {
         const credentialName = parseCredentialName(resource, config.namespace);
         if (credentialName === undefined) continue;
-        const credentialField = credentialPlace(config, index, field, configs);
+        const credentialField = locateCredential(config, index, field, configs);
         if (credentialField !== undefined)
           yield warningOf(credentialField, credentialName, isCertain(resource, credentialField.config), names, sources);
       }
@@ -76,12 +76,12 @@ function* clientCredentials({
  *
  * @param field of the TLS settings
  */
-export function credentialPlace(
+export function locateCredential(
   config: Config<Gateway>,
   index: number,
   field: string,
   configs: Pick<ConfigSet, 'KubernetesGateway' | 'Ingress'>,
-): Required<ObjectPlace> | undefined {
+): Required<ObjectLocation> | undefined {
   const origin = config.partOrigins?.[`servers[${index}]`]?.[0];
   const isFromIngress = config.generatedFrom === 'Ingress';
   const objects: readonly Config[] = isFromIngress ? configs.Ingress : configs.KubernetesGateway;

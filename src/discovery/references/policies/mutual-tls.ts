@@ -143,14 +143,14 @@ function* hostsWithin(
 const none: ReadonlySet<string> = new Set();
 
 /** TLS settings of a rule, and the ports and workloads to which they apply. */
-interface TlsPlace {
+interface TlsScope {
   readonly mode: TlsMode;
   readonly field: string;
   readonly labels: Labels;
   hasPort(servicePort: number): boolean;
 }
 
-function tlsPlaces({ trafficPolicy, subsets = [] }: DestinationRule): readonly TlsPlace[] {
+function tlsPlaces({ trafficPolicy, subsets = [] }: DestinationRule): readonly TlsScope[] {
   return [
     ...placesOfPolicy(trafficPolicy, 'spec.trafficPolicy', {}),
     ...subsets.flatMap((subset, index) =>
@@ -160,7 +160,7 @@ function tlsPlaces({ trafficPolicy, subsets = [] }: DestinationRule): readonly T
 }
 
 /** A port level replaces the settings of its policy, even without `tls`. The first level for a port applies. */
-function placesOfPolicy(policy: TrafficPolicy | undefined, path: string, labels: Labels): TlsPlace[] {
+function placesOfPolicy(policy: TrafficPolicy | undefined, path: string, labels: Labels): TlsScope[] {
   const { tls, portLevelSettings: levels = [] } = policy ?? {};
   const first = new Map<number, number>();
   for (const [index, { port }] of levels.entries()) if (!first.has(port.number)) first.set(port.number, index);

@@ -14,7 +14,7 @@ import {
   type ConfigCheck,
   type ConfigWarning,
   isWritten,
-  type ObjectPlace,
+  type ObjectLocation,
 } from '../config-warning.ts';
 import { objectOfService } from '../known-objects.ts';
 
@@ -26,7 +26,7 @@ interface RoutedPort {
   readonly lists: readonly RouteList[];
   /** Text such as `server https of Gateway edge/front (PASSTHROUGH)`. */
   readonly text: string;
-  readonly place: ObjectPlace | undefined;
+  readonly place: ObjectLocation | undefined;
 }
 
 const maxPorts = 3;
@@ -130,7 +130,7 @@ function servicePorts(
 function serviceObject(
   service: Parameters<typeof objectOfService>[0],
   configs: Pick<ConfigSet, 'Service' | 'ServiceEntry'>,
-): ObjectPlace | undefined {
+): ObjectLocation | undefined {
   const config = objectOfService(service, configs);
   return config && { config, field: 'spec.ports' };
 }

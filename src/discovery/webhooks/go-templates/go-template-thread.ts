@@ -121,7 +121,7 @@ export class GoTemplateThread implements GoTemplateRenderer {
 
   async #startWorker(): Promise<Worker> {
     const { startMs } = this.#limits;
-    this.#module ??= this.#compiled();
+    this.#module ??= this.#compileModule();
     const module = await this.#module.catch((error: unknown) => {
       this.#module = undefined;
       throw new Error(`cannot be executed: ${this.#file}: ${messageOf(error)}`);
@@ -137,7 +137,7 @@ export class GoTemplateThread implements GoTemplateRenderer {
     return worker;
   }
 
-  async #compiled(): Promise<WebAssembly.Module> {
+  async #compileModule(): Promise<WebAssembly.Module> {
     return compile(withMemoryLimit(await readFile(this.#file), this.#limits.maxMebibytes));
   }
 

@@ -45,7 +45,7 @@ export class FetchedKeys implements IssuerKeys {
   #keys: JWTVerifyGetKey | undefined;
   #fetchedAt = Number.NEGATIVE_INFINITY;
   #requestedAt = Number.NEGATIVE_INFINITY;
-  #fetching: Promise<void> | undefined;
+  #pendingFetch: Promise<void> | undefined;
   #failure = '';
 
   constructor(options: FetchedKeysOptions) {
@@ -68,13 +68,13 @@ export class FetchedKeys implements IssuerKeys {
   }
 
   #fetchIfDue(): Promise<void> {
-    if (this.#fetching === undefined && this.#now() - this.#requestedAt >= minFetchIntervalMs) {
+    if (this.#pendingFetch === undefined && this.#now() - this.#requestedAt >= minFetchIntervalMs) {
       this.#requestedAt = this.#now();
-      this.#fetching = this.#fetch().finally(() => {
-        this.#fetching = undefined;
+      this.#pendingFetch = this.#fetch().finally(() => {
+        this.#pendingFetch = undefined;
       });
     }
-    return this.#fetching ?? Promise.resolve();
+    return this.#pendingFetch ?? Promise.resolve();
   }
 
   async #fetch(): Promise<void> {

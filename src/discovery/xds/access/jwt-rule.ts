@@ -7,7 +7,7 @@ import { FetchedKeys, type IssuerKeys, localKeys } from './issuer-keys.ts';
 
 /** @throws ChartpilotError FLAG_INVALID, because without the rule all clients would be rejected */
 export function parseJwtRule(text: string): TokenRule {
-  const rule = parsed(text);
+  const rule = parseObject(text);
   const { issuer, audiences } = rule;
   if (typeof issuer !== 'string' || issuer === '') throw invalidRule('"issuer" must be a non-empty string');
   if (
@@ -48,7 +48,7 @@ function isHttp(value: unknown): value is string {
   return typeof value === 'string' && /^https?:\/\//.test(value) && URL.canParse(value);
 }
 
-function parsed(text: string): Record<string, unknown> {
+function parseObject(text: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(text);
     if (isObject(value)) return value;

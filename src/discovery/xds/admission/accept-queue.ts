@@ -96,11 +96,11 @@ export class AcceptQueue<C extends WaitingConnection> {
   }
 
   #wake(): void {
-    this.#timer ??= setTimeout(() => this.#takeTurn(), this.#limits.spacingMs);
+    this.#timer ??= setTimeout(() => this.#acceptOnePerAddress(), this.#limits.spacingMs);
   }
 
   /** Accepts one connection of each address. */
-  #takeTurn(): void {
+  #acceptOnePerAddress(): void {
     this.#timer = undefined;
     const isTurnOfSlow = ++this.#turnCount % this.#limits.slowFactor === 0;
     for (const [group, [first]] of [...this.#queues]) {

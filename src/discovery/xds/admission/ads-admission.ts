@@ -115,12 +115,12 @@ class FairAdmission implements Admission {
   readonly #readAhead = new Set<WaitingStream>();
   readonly #nextWithPriority = new Map<string, WaitingStream>();
   /** Time until which each node has no priority. */
-  readonly #priorityUntil = new Map<string, number>();
+  readonly #noPriorityUntil = new Map<string, number>();
   /** Admitted streams, by address and by connection. */
   readonly #unidentifiedByAddress = new Map<string, number>();
   readonly #unidentifiedByPeer = new Map<string, number>();
   /** Time of the first attempt of each rejected connection, until one of its streams is admitted. */
-  readonly #rejectedSince = new Map<string, number>();
+  readonly #firstRejectedAt = new Map<string, number>();
   #nextStartMs = 0;
   #turnCount = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -156,7 +156,7 @@ class FairAdmission implements Admission {
     const isFirst = peerRound === 0 && !this.#unidentifiedByPeer.has(peer);
     const maxOfAddress = maxUnidentifiedOfAddress + (isFirst && isKnownGroup ? reservedForReconnects : 0);
     const maxOfAll = maxWaiting + (isKnownGroup ? reservedForKnownNodes : 0);
-    const since = peerRound === 0 ? (this.#rejectedSince.get(peer) ?? time) : time;
+    const since = peerRound === 0 ? (this.#firstRejectedAt.get(peer) ?? time) : time;
     const stream: WaitingStream = {
       group,
       peer,
@@ -231,10 +231,11 @@ class FairAdmission implements Admission {
 
   #assignPriority(): void {
     const time = this.#now();
-    for (const [nodeKey, expiresAt] of this.#priorityUntil) if (expiresAt <= time) this.#priorityUntil.delete(nodeKey);
+    for (const [nodeKey, expiresAt] of this.#noPriorityUntil)
+      if (expiresAt <= time) this.#noPriorityUntil.delete(nodeKey);
     for (const [nodeKey, stream] of this.#nextWithPriority) {
-      if (this.#priorityUntil.has(nodeKey)) continue;
-      this.#priorityUntil.set(nodeKey, Number.POSITIVE_INFINITY);
+      if (this.#noPriorityUntil.has(nodeKey)) continue;
+      this.#noPriorityUntil.set(nodeKey, Number.POSITIVE_INFINITY);
       this.#nextWithPriority.delete(nodeKey);
       dequeue(stream);
       stream.queue = this.#nodeQueue;
@@ -260,10 +261,10 @@ class FairAdmission implements Admission {
             (waitingStream) => !this.#readAhead.has(waitingStream) && !this.#isNextWithPriority(waitingStream),
           );
     if (queue.length * this.#spacingMs < maxWaitForRateMs) return true;
-    const last = queue.at(-1)!;
-    if (!precedes(stream, last)) return false;
-    this.#remove(last);
-    this.#reject(last);
+    const lastStream = queue.at(-1)!;
+    if (!precedes(stream, lastStream)) return false;
+    this.#remove(lastStream);
+    this.#reject(lastStream);
     return true;
   }
 
@@ -271,8 +272,8 @@ class FairAdmission implements Admission {
     const { peer, round, since } = stream;
     stream.isDone = true;
     if (round === 0) {
-      this.#rejectedSince.set(peer, since);
-      dropOldest(this.#rejectedSince, maxRejected);
+      this.#firstRejectedAt.set(peer, since);
+      dropOldest(this.#firstRejectedAt, maxRejected);
     }
     stream.refuse();
   }
@@ -284,7 +285,7 @@ class FairAdmission implements Admission {
     dequeue(stream);
     this.#readAhead.delete(stream);
     if (this.#isNextWithPriority(stream)) this.#nextWithPriority.delete(nodeKeyOf(stream));
-    if (stream.queue === this.#nodeQueue) this.#priorityUntil.delete(nodeKeyOf(stream));
+    if (stream.queue === this.#nodeQueue) this.#noPriorityUntil.delete(nodeKeyOf(stream));
   }
 
   #start(
@@ -292,7 +293,7 @@ class FairAdmission implements Admission {
     startMs = Math.max(this.#nextStartMs, this.#now()),
   ): void {
     this.#nextStartMs = startMs + this.#spacingMs;
-    this.#rejectedSince.delete(peer);
+    this.#firstRejectedAt.delete(peer);
     const admission = this.#admit(group, peer);
     this.#options.onBegun?.();
     try {
@@ -351,7 +352,7 @@ class FairAdmission implements Admission {
       if (stream === undefined) break;
       this.#remove(stream);
       moveAddressToEnd(stream);
-      if (stream.queue === this.#nodeQueue) this.#priorityUntil.set(nodeKeyOf(stream), time + priorityIntervalMs);
+      if (stream.queue === this.#nodeQueue) this.#noPriorityUntil.set(nodeKeyOf(stream), time + priorityIntervalMs);
       this.#start(stream, this.#spacingMs > 0 ? this.#nextStartMs : time);
     }
     this.#rejectLate(time);

@@ -2,14 +2,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { test as base, beforeAll, expect } from 'vitest';
-import { type GiveServer, giveServers, subscribed } from '../../../../test/fixtures/given-server.ts';
+import { type GiveServer, giveServers, openSubscribedStream } from '../../../../test/fixtures/given-server.ts';
 import {
   flags,
   frame,
-  indexed,
+  indexedField,
+  indexedHeader,
   literal,
   RawHttp2,
-  remembered,
   requestHeaders,
   uint32,
 } from '../../../../test/harness/raw-http2.ts';
@@ -38,7 +38,7 @@ const learnt = frame(
   'headers',
   flags.endHeaders,
   1,
-  Buffer.concat([requestHeaders(), remembered('x-long', longValue)]),
+  Buffer.concat([requestHeaders(), indexedField('x-long', longValue)]),
 );
 const setting = (id: number, value: number): Buffer => Buffer.concat([Buffer.from([0, id]), uint32(value)]);
 
@@ -90,8 +90,8 @@ const floods: readonly [string, Flood][] = [
   ['headers without end', { first: unended, next: () => times(500, frame('continuation', 0, 1, literal('a', 'b'))) }],
   ['empty continuation frames', { first: unended, next: () => times(500, frame('continuation', 0, 1)) }],
   ['headers of twelve thousand bytes', { next: opening(...Array.from({ length: 3 }, () => literal('x', longValue))) }],
-  ['headers of 64 KiB, of a byte each', { first: learnt, next: opening(times(16, indexed(62))) }],
-  ['headers of 15 MB, of a byte each', { first: learnt, next: opening(times(4_000, indexed(62))) }],
+  ['headers of 64 KiB, of a byte each', { first: learnt, next: opening(times(16, indexedHeader(62))) }],
+  ['headers of 15 MB, of a byte each', { first: learnt, next: opening(times(4_000, indexedHeader(62))) }],
   [
     'streams without a method',
     { next: (n) => frame('headers', flags.endHeaders, 2 * n + 1, requestHeaders('/no/such')) },
@@ -140,7 +140,7 @@ test.for(floods)(
     const { port, client } = await start({ limits: { addressPace } });
     const rssBefore = process.memoryUsage.rss();
     const attack = isThrottled(port, flood);
-    expect(await msWithoutQueueing([process.pid], () => subscribed(client()))).toBeLessThan(2_000);
+    expect(await msWithoutQueueing([process.pid], () => openSubscribedStream(client()))).toBeLessThan(2_000);
     expect(await attack).toBe(true);
     expect(process.memoryUsage.rss() - rssBefore).toBeLessThan(200_000_000);
   },

@@ -128,10 +128,10 @@ export class KnownNodes {
         break;
       }
     }
-    if (proven.size > this.#limits.maxProven) this.#dropOne(proven);
+    if (proven.size > this.#limits.maxProven) this.#evictNode(proven);
   }
 
-  #dropOne(nodes: Map<string, NodeRecord>): void {
+  #evictNode(nodes: Map<string, NodeRecord>): void {
     let skipped = 0;
     for (const [key, record] of nodes) {
       nodes.delete(key);
@@ -149,7 +149,7 @@ export class KnownNodes {
     for (const nodes of this.#addresses.values()) if (sizeOf(nodes) > (largest ? sizeOf(largest) : 0)) largest = nodes;
     if (largest === undefined) return;
     for (let remainingDrops = Math.ceil(sizeOf(largest) / lossDivisor); remainingDrops > 0; remainingDrops--) {
-      this.#dropOne(largest.unproven.size > 0 ? largest.unproven : largest.proven);
+      this.#evictNode(largest.unproven.size > 0 ? largest.unproven : largest.proven);
     }
   }
 }

@@ -5,7 +5,12 @@ import { ServerCredentials } from '@grpc/grpc-js';
 import { test as base, expect, onTestFinished, vi } from 'vitest';
 import { clusterType } from '../../../../machines/discovery/xds/ads-types.ts';
 import { createAuthority } from '../../../../test/certs/authority.ts';
-import { type GiveServer, givenNode, giveServers, subscribed } from '../../../../test/fixtures/given-server.ts';
+import {
+  type GiveServer,
+  givenNode,
+  giveServers,
+  openSubscribedStream,
+} from '../../../../test/fixtures/given-server.ts';
 import { eventuallyHolds } from '../../../../test/harness/eventually.ts';
 import {
   adsPath,
@@ -78,7 +83,7 @@ test.for<[string, Flood]>([
   async ([, flood], { start }) => {
     const { refused, lines, throttled, options } = witness();
     const { port, client, server, source } = await start(options);
-    const neighbourStream = await subscribed(client());
+    const neighbourStream = await openSubscribedStream(client());
     const acceptedFlags: boolean[] = [];
     for (let i = 0; i < 40; i++) acceptedFlags.push((await floodConnection(port, flood)).wasTaken);
     expect(acceptedFlags[0]).toBe(true);
@@ -90,7 +95,7 @@ test.for<[string, Flood]>([
     source.set(clusterType, 'b');
     server.push(source.change(clusterType));
     expect((await neighbourStream.next()).resources).toHaveLength(2);
-    await subscribed(client());
+    await openSubscribedStream(client());
   },
 );
 
@@ -118,7 +123,7 @@ test('The xDS server keeps the streams of nodes at a throttled address, and acce
 }) => {
   const { throttled, options } = witness();
   const { port, client, server, source } = await start(options);
-  const neighbourStream = await subscribed(client());
+  const neighbourStream = await openSubscribedStream(client());
   await eventuallyHolds(() => expect(server.connections()[0]?.watches[0]?.nonceAcked).not.toBe(''));
   let isOver = false;
   const attack = Promise.all(
@@ -132,7 +137,7 @@ test('The xDS server keeps the streams of nodes at a throttled address, and acce
     server.push(source.change(clusterType));
     await neighbourStream.next();
     // Server, attackers and nodes run in this process.
-    expect(await msWithoutQueueing([process.pid], () => subscribed(client()))).toBeLessThan(1_000);
+    expect(await msWithoutQueueing([process.pid], () => openSubscribedStream(client()))).toBeLessThan(1_000);
   }
   isOver = true;
   await attack;
@@ -142,7 +147,7 @@ test('The xDS server serves a known node in time during 45 unused streams per se
   start,
 }) => {
   const { port, client, server } = await start({ limits: { streamsPerSecond: 25 } });
-  await subscribed(client());
+  await openSubscribedStream(client());
   await eventuallyHolds(() => expect(server.connections()[0]?.watches[0]?.nonceAcked).not.toBe(''));
   let isOver = false;
   const useless = async (): Promise<void> => {
@@ -159,11 +164,11 @@ test('The xDS server serves a known node in time during 45 unused streams per se
   })();
   await sleep(2_000);
   for (let i = 0; i < 8; i++) {
-    expect(await msWithoutQueueing([process.pid], () => subscribed(client()))).toBeLessThan(2_000);
+    expect(await msWithoutQueueing([process.pid], () => openSubscribedStream(client()))).toBeLessThan(2_000);
   }
   isOver = true;
   await attack;
-  const all = (): Promise<unknown> => Promise.all(Array.from({ length: 20 }, () => subscribed(client())));
+  const all = (): Promise<unknown> => Promise.all(Array.from({ length: 20 }, () => openSubscribedStream(client())));
   expect(await msWithoutQueueing([process.pid], all)).toBeLessThan(2_000);
 });
 

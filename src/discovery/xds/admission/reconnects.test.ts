@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { clusterType } from '../../../../machines/discovery/xds/ads-types.ts';
 import { AdsTestClient } from '../../../../test/ads-client.ts';
 import { createAuthority } from '../../../../test/certs/authority.ts';
-import { subscribed } from '../../../../test/fixtures/given-server.ts';
+import { openSubscribedStream } from '../../../../test/fixtures/given-server.ts';
 import { eventually } from '../../../../test/harness/eventually.ts';
 import { ScriptedSource } from '../../../../test/simulation/scripted-source.ts';
 import { silentLogger } from '../../../runtime/output/log.ts';
@@ -51,7 +51,7 @@ test('The xDS server admits all clients while another address leaves its handsha
         const tlsCredentials = credentials.createSsl(root);
         const client = new AdsTestClient(port, tlsCredentials);
         testClients.push(client);
-        return subscribed(client);
+        return openSubscribedStream(client);
       }),
     );
     expect(streams).toHaveLength(clients);

@@ -63,18 +63,18 @@ export const firstStreams = 100;
 export class StreamAllowance {
   readonly #session: PacedSession;
   readonly #maxStreams: number;
-  #allowed: number;
+  #allowedStreams: number;
 
   constructor(session: PacedSession, maxStreams: number) {
     this.#session = session;
     this.#maxStreams = maxStreams;
-    this.#allowed = Math.min(firstStreams, maxStreams);
+    this.#allowedStreams = Math.min(firstStreams, maxStreams);
   }
 
   /** @param nodes identified nodes of this session */
   grow(nodes: number): void {
-    if (nodes * 2 <= this.#allowed || this.#allowed >= this.#maxStreams) return;
-    this.#allowed = Math.min(this.#allowed * 2, this.#maxStreams);
-    if (!isEnded(this.#session)) this.#session.settings?.({ maxConcurrentStreams: this.#allowed });
+    if (nodes * 2 <= this.#allowedStreams || this.#allowedStreams >= this.#maxStreams) return;
+    this.#allowedStreams = Math.min(this.#allowedStreams * 2, this.#maxStreams);
+    if (!isEnded(this.#session)) this.#session.settings?.({ maxConcurrentStreams: this.#allowedStreams });
   }
 }

@@ -34,22 +34,22 @@ export function joinSmallPieces(decoder: Decoder): void {
 /** Joins the last pieces while they have similar lengths, as in a binary counter: each byte is copied O(log n) times. */
 function joinLast(buffers: Buffer[]): void {
   while (buffers.length > 1) {
-    const [previousBuffer, last] = [buffers.at(-2)!, buffers.at(-1)!];
-    if (previousBuffer.length > last.length || previousBuffer.length > maxFrameBytes) return;
-    const joinedBuffer = Buffer.allocUnsafeSlow(previousBuffer.length + last.length);
+    const [previousBuffer, lastBuffer] = [buffers.at(-2)!, buffers.at(-1)!];
+    if (previousBuffer.length > lastBuffer.length || previousBuffer.length > maxFrameBytes) return;
+    const joinedBuffer = Buffer.allocUnsafeSlow(previousBuffer.length + lastBuffer.length);
     joinedBuffer.set(previousBuffer);
-    joinedBuffer.set(last, previousBuffer.length);
+    joinedBuffer.set(lastBuffer, previousBuffer.length);
     buffers.splice(-2, 2, joinedBuffer);
   }
 }
 
 function decoderOf(call: unknown): Decoder | undefined {
-  let inner = call;
+  let innerCall = call;
   for (let i = 0; i < maxInterceptors; i++) {
-    const decoder = field(inner, 'decoder');
+    const decoder = field(innerCall, 'decoder');
     if (typeof field(decoder, 'write') === 'function' && Array.isArray(field(decoder, 'readPartialMessage')))
       return decoder as Decoder;
-    inner = field(inner, 'nextCall');
+    innerCall = field(innerCall, 'nextCall');
   }
   return undefined;
 }

@@ -7,7 +7,12 @@ import { ServerCredentials, status } from '@grpc/grpc-js';
 import { test as base, expect, onTestFinished, vi } from 'vitest';
 import { clusterType, endpointType } from '../../../../machines/discovery/xds/ads-types.ts';
 import { createAuthority } from '../../../../test/certs/authority.ts';
-import { type GiveServer, givenNode, giveServers, subscribed } from '../../../../test/fixtures/given-server.ts';
+import {
+  type GiveServer,
+  givenNode,
+  giveServers,
+  openSubscribedStream,
+} from '../../../../test/fixtures/given-server.ts';
 import { eventuallyHolds } from '../../../../test/harness/eventually.ts';
 import { standingClock } from '../../../../test/harness/standing-clock.ts';
 
@@ -88,7 +93,7 @@ test('The xDS server keeps a connection with an identified node', async ({ start
   const clock = standingClock();
   const { port, client, source, server } = await start({ limits: { unidentified } });
   const silentConnection = await openReading(port);
-  const stream = await subscribed(client());
+  const stream = await openSubscribedStream(client());
   clock.pass(10 * unidentified.silentMs);
   expect(await isClosed(silentConnection)).toBe(true);
   const [type] = source.types.keys();
@@ -106,7 +111,7 @@ test('The xDS server limits unidentified connections of one address, and accepts
   const openSockets = (): Socket[] => floodSockets.filter(({ destroyed }) => !destroyed);
   await eventuallyHolds(() => expect(openSockets().length).toBeLessThanOrEqual(20));
   expect(openSockets()).toHaveLength(20);
-  await subscribed(client());
+  await openSubscribedStream(client());
 });
 
 test('The xDS server does not count time in its admission queue as silence of the client', async ({ start }) => {
@@ -191,7 +196,7 @@ test('The xDS server serves a client during 2,000 silent streams from another ad
   for (let i = 0; i < 2_000; i++) silentStream(session).once('response', count);
   // One stream is admitted immediately, and as many wait as can be admitted within a second.
   await holds(() => expect([letIn, refusedCount]).toEqual([1, 1_974]));
-  const servedStream = subscribed(client());
+  const servedStream = openSubscribedStream(client());
   await holds(() => expect(arrivedCount).toBe(2_001));
   for (let turn = 1; turn <= 2; turn++) {
     clock.pass(1_000 / 25);
@@ -229,5 +234,5 @@ test.for<[string, (session: ClientHttp2Session) => void]>([
   expect([constants.NGHTTP2_ENHANCE_YOUR_CALM, constants.NGHTTP2_INTERNAL_ERROR]).toContain(
     await Promise.race([code, sleep(30_000, -1)]),
   );
-  await subscribed(client());
+  await openSubscribedStream(client());
 });

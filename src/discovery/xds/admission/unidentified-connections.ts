@@ -73,7 +73,7 @@ export interface UnidentifiedOptions {
   /** Concurrent streams of a connection with identified nodes. */
   readonly maxStreams: number;
   readonly setUp: ConnectionSetUp;
-  readonly refused: (why: ConnectionRefusal) => void;
+  readonly reportRefusal: (why: ConnectionRefusal) => void;
   readonly onThrottled: (group: string, forMs: number) => void;
 }
 
@@ -104,13 +104,13 @@ export class UnidentifiedConnections {
   /** Connections before their set-up, except those of throttled addresses. */
   readonly queue: ConnectionQueue;
   /** Connections by `host:port`, which is the peer of their streams. */
-  readonly #tracked = new Map<string, TrackedConnection>();
+  readonly #trackedConnections = new Map<string, TrackedConnection>();
   #timer: NodeJS.Timeout | undefined;
-  #emptied: PromiseWithResolvers<void> | undefined;
+  #emptyWaiter: PromiseWithResolvers<void> | undefined;
 
   constructor(options: UnidentifiedOptions) {
     this.#options = options;
-    const { limits, known, setUp, refused } = options;
+    const { limits, known, setUp, reportRefusal: refused } = options;
     this.queue = new ConnectionQueue(
       {
         ...{
@@ -133,7 +133,7 @@ export class UnidentifiedConnections {
   admit(socket: Socket, onAdmitted: (isSuspect: boolean) => void): void {
     // Socket errors are ignored here, because `close` follows.
     socket.on('error', () => socket.destroy());
-    const { pace, known, refused } = this.#options;
+    const { pace, known, reportRefusal: refused } = this.#options;
     const group = addressGroup(socket.remoteAddress);
     if (!pace.isThrottled(group)) {
       this.#enqueue(socket, group, () => {
@@ -152,19 +152,19 @@ export class UnidentifiedConnections {
   }
 
   sessionBegan(session: PacedSession, peer: string): void {
-    const connection = this.#tracked.get(peer);
+    const connection = this.#trackedConnections.get(peer);
     if (connection === undefined) return;
     connection.session = session;
     connection.allowance = new StreamAllowance(session, this.#options.maxStreams);
     limitFrames(session, undefined, () => {
-      this.#options.refused('too busy');
+      this.#options.reportRefusal('too busy');
       this.#acceptQueue.slowDown(connection.group);
       this.#chargeAddress(connection.group, busySessionCost);
     });
   }
 
   streamBegan(peer: string): void {
-    const connection = this.#tracked.get(peer);
+    const connection = this.#trackedConnections.get(peer);
     if (connection === undefined) return;
     this.queue.setUpCompleted(connection.socket);
     connection.wasted++;
@@ -178,7 +178,7 @@ export class UnidentifiedConnections {
    * @returns a function that ends the exclusion; idempotent
    */
   beginWait(peer: string): () => void {
-    const connection = this.#tracked.get(peer);
+    const connection = this.#trackedConnections.get(peer);
     if (connection === undefined) return () => {};
     if (connection.waitingStreams++ === 0) connection.waitingSince = performance.now();
     let isWaiting = true;
@@ -191,7 +191,7 @@ export class UnidentifiedConnections {
 
   /** Refunds a stream that the server rejected for its own reasons. */
   refundStream(peer: string): void {
-    const connection = this.#tracked.get(peer);
+    const connection = this.#trackedConnections.get(peer);
     if (connection === undefined) return;
     connection.wasted = Math.max(0, connection.wasted - 1);
     this.#options.pace.refund(connection.group, 1);
@@ -199,7 +199,7 @@ export class UnidentifiedConnections {
 
   /** Call when the node of a stream is identified. */
   identified(peer: string): void {
-    const connection = this.#tracked.get(peer);
+    const connection = this.#trackedConnections.get(peer);
     if (connection === undefined) return;
     this.refundStream(peer);
     this.#options.pace.refund(connection.group, connection.charged);
@@ -212,7 +212,7 @@ export class UnidentifiedConnections {
 
   /** Call when a stream with an identified node ends. */
   streamEnded(peer: string): void {
-    const connection = this.#tracked.get(peer);
+    const connection = this.#trackedConnections.get(peer);
     if (connection === undefined || --connection.streams > 0) return;
     connection.since = performance.now();
     connection.bytes = connection.socket.bytesRead;
@@ -229,30 +229,31 @@ export class UnidentifiedConnections {
   whenEmpty(): Promise<void> {
     this.#acceptQueue.clear();
     this.queue.clear();
-    for (const { socket, wasIdentified, session } of this.#tracked.values()) {
+    for (const { socket, wasIdentified, session } of this.#trackedConnections.values()) {
       if (wasIdentified) continue;
       if (session === undefined) socket.destroy();
       else setTimeout(() => socket.destroy(), statusLingerMs).unref();
     }
-    this.#emptied ??= Promise.withResolvers<void>();
-    if (this.#tracked.size === 0) this.#emptied.resolve();
-    return this.#emptied.promise;
+    this.#emptyWaiter ??= Promise.withResolvers<void>();
+    if (this.#trackedConnections.size === 0) this.#emptyWaiter.resolve();
+    return this.#emptyWaiter.promise;
   }
 
   destroyAll(): void {
     this.#stop();
     this.#acceptQueue.clear();
     this.queue.clear();
-    for (const { socket } of this.#tracked.values()) socket.destroy();
+    for (const { socket } of this.#trackedConnections.values()) socket.destroy();
   }
 
   /** Closes connections that exceed the limits of a throttled address. */
   closeBusy(group: string): void {
-    for (const connection of this.#tracked.values()) if (connection.group === group) this.#closeIfBusy(connection);
+    for (const connection of this.#trackedConnections.values())
+      if (connection.group === group) this.#closeIfBusy(connection);
   }
 
   #enqueue(socket: Socket, group: string, onTurn: () => void): void {
-    const { bounds, limits, refused } = this.#options;
+    const { bounds, limits, reportRefusal: refused } = this.#options;
     // If the limit is reached, `bounds` closes another connection or rejects this one.
     if (bounds.size + this.queue.size >= limits.maxConnections) onTurn();
     else if (!this.queue.add(group, socket, onTurn)) refused('too many connections');
@@ -260,7 +261,7 @@ export class UnidentifiedConnections {
 
   #track(socket: Socket, group: string): boolean {
     if (!this.#options.bounds.admit(socket, socket.remoteAddress)) {
-      this.#options.refused('too many connections');
+      this.#options.reportRefusal('too many connections');
       return false;
     }
     const peer = `${socket.remoteAddress}:${socket.remotePort}`;
@@ -269,7 +270,7 @@ export class UnidentifiedConnections {
       ...{ socket, group, streams: 0, wasIdentified: false, since, bytes: 0, waitingStreams: 0, waitingSince: 0 },
       ...{ charged: 0, chargedBytes: 0, session: undefined, allowance: undefined, wasted: 0 },
     };
-    this.#tracked.set(peer, connection);
+    this.#trackedConnections.set(peer, connection);
     socket.once('close', () => this.#forget(peer, connection));
     this.#timer ??= setInterval(() => this.#sweep(), Math.min(sweepMs, this.#options.limits.silentMs / 4)).unref();
     this.#charge(connection, connectionCosts[this.#options.isSecure ? 'tls' : 'plaintext']);
@@ -301,7 +302,7 @@ export class UnidentifiedConnections {
     if (!this.#options.pace.isThrottled(connection.group)) return;
     connection.wasted = 0;
     connection.charged = 0;
-    this.#options.refused('too busy');
+    this.#options.reportRefusal('too busy');
     this.#acceptQueue.slowDown(connection.group);
     if (connection.session === undefined) connection.socket.destroy();
     else closeBusySession(connection.session);
@@ -309,10 +310,10 @@ export class UnidentifiedConnections {
 
   #forget(peer: string, connection: TrackedConnection): void {
     this.#chargeForBytes(connection);
-    if (this.#tracked.get(peer) === connection) this.#tracked.delete(peer);
-    if (this.#tracked.size > 0) return;
+    if (this.#trackedConnections.get(peer) === connection) this.#trackedConnections.delete(peer);
+    if (this.#trackedConnections.size > 0) return;
     this.#stop();
-    this.#emptied?.resolve();
+    this.#emptyWaiter?.resolve();
   }
 
   #stop(): void {
@@ -323,7 +324,7 @@ export class UnidentifiedConnections {
   #sweep(): void {
     const { silentMs, maxSilentBytes } = this.#options.limits;
     const latest = performance.now() - silentMs;
-    for (const connection of this.#tracked.values()) {
+    for (const connection of this.#trackedConnections.values()) {
       connection.wasted = Math.floor(connection.wasted * wasteDecay);
       const { socket, streams, since, bytes, waitingStreams } = connection;
       if (streams > 0) continue;

@@ -47,7 +47,7 @@ export class RequestReader {
     } as Mutable<SotwRequest>;
     let node: Uint8Array | undefined;
     let version: Uint8Array | undefined;
-    const names = this.#gathered();
+    const names = this.#createGatheredNames();
     // Repeated names may be omitted from the bytes.
     names.run = omittedFrom(bytes);
     const exceedsNames = !readWithin(bytes, (field, reader, start) => {
@@ -88,7 +88,7 @@ export class RequestReader {
       rejection: null,
     };
     const clientVersions = new Map<string, string>();
-    const namesByField = { subscribe: this.#gathered(), unsubscribe: this.#gathered() };
+    const namesByField = { subscribe: this.#createGatheredNames(), unsubscribe: this.#createGatheredNames() };
     let node: Uint8Array | undefined;
     const exceedsNames = !readWithin(bytes, (field, reader, start) => {
       if (field === nodeOf.delta) node = reader.bytes();
@@ -121,7 +121,7 @@ export class RequestReader {
     return this.#lists.read(bytes, start, this.#maxNames);
   }
 
-  #gathered(): GatheredNames {
+  #createGatheredNames(): GatheredNames {
     return new GatheredNames(this.#lists, this.#maxNames);
   }
 }

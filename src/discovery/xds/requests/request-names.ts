@@ -6,7 +6,7 @@ import { hash } from 'node:crypto';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
 import { noNames } from '../../../../machines/discovery/xds/name-lists.ts';
 import { WeakValues } from '../../../model/collections/weak-values.ts';
-import { keptConcat } from '../responses/wire.ts';
+import { concatChunks } from '../responses/wire.ts';
 import { keepRecentlyUsed } from './recently-used.ts';
 
 /** A list and the repeated field from which it was parsed. */
@@ -56,7 +56,7 @@ export class RequestNameLists {
     let cachedRun = this.#namesByBytes.get(key);
     if (cachedRun === undefined) {
       // Copies the bytes, because a view would keep the whole message in memory.
-      cachedRun = { bytes: keptConcat([fields]), names: this.shared(this.#decode(fields)) };
+      cachedRun = { bytes: concatChunks([fields]), names: this.shared(this.#decode(fields)) };
       this.#namesByBytes.set(key, cachedRun);
     }
     return cachedRun;

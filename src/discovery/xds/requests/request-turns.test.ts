@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { eventually } from '../../../../test/harness/eventually.ts';
 import { uncaughtErrors } from '../../../../test/harness/uncaught-errors.ts';
-import { faultOwner, onBehalfOf } from '../../../runtime/fences/fault-owner.ts';
+import { faultOwner, runAsOwner } from '../../../runtime/fences/fault-owner.ts';
 import { RequestTurns } from './request-turns.ts';
 
 /** Too large to run immediately. */
@@ -36,8 +36,8 @@ describe('RequestTurns after an error in a task', () => {
     const turns = new RequestTurns();
     const failedNames: string[] = [];
     const owners: (string | undefined)[] = [];
-    onBehalfOf(owner('first', failedNames), () => turns.run(() => void owners.push(faultOwner()?.name), largeBytes));
-    onBehalfOf(owner('second', failedNames), () =>
+    runAsOwner(owner('first', failedNames), () => turns.run(() => void owners.push(faultOwner()?.name), largeBytes));
+    runAsOwner(owner('second', failedNames), () =>
       turns.begin(() => {
         owners.push(faultOwner()?.name);
         throw new Error('a bug');

@@ -33,7 +33,7 @@ export class RequestTurns implements WorkTurns {
   readonly #slices = new Slices(() => this.#runSlice());
   /** Time of the first request in this iteration of the event loop. */
   #turnStartedAt: number | undefined;
-  #endOfTurn: NodeJS.Immediate | undefined;
+  #turnEndImmediate: NodeJS.Immediate | undefined;
 
   run(work: () => void, bytes: number, next?: () => void): void {
     if (bytes <= largeBytes && this.#isIdle && this.#hasTime()) {
@@ -55,7 +55,7 @@ export class RequestTurns implements WorkTurns {
 
   stop(): void {
     this.#slices.stop();
-    if (this.#endOfTurn !== undefined) clearImmediate(this.#endOfTurn);
+    if (this.#turnEndImmediate !== undefined) clearImmediate(this.#turnEndImmediate);
     this.#waitingWork = [];
     this.#next = [];
   }
@@ -72,7 +72,7 @@ export class RequestTurns implements WorkTurns {
     const now = performance.now();
     if (this.#turnStartedAt === undefined) {
       this.#turnStartedAt = now;
-      this.#endOfTurn = setImmediate(() => {
+      this.#turnEndImmediate = setImmediate(() => {
         this.#turnStartedAt = undefined;
       });
     }
@@ -114,7 +114,7 @@ function doAndRest(work: () => void, next: (() => void) | undefined): void {
 }
 
 /** Runs everything immediately, for tests. */
-export const atOnce: WorkTurns = {
+export const immediateTurns: WorkTurns = {
   run: (work, _, next) => {
     work();
     next?.();

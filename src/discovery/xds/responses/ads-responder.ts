@@ -20,12 +20,12 @@ import type { RemovalTimes } from '../rollout/draining-listeners.ts';
 import type { RolloutEvent } from '../rollout/rollout-events.ts';
 import { type GatedStream, RolloutGate } from '../rollout/rollout-gate.ts';
 import { isClientDisconnected } from '../stream/ads-transport.ts';
-import { shortened } from '../stream/client-text.ts';
+import { shortenText } from '../stream/client-text.ts';
 import type { StreamContext } from '../stream/stream-context.ts';
 import { countSocketBytes } from '../turns/slices.ts';
 import { bytesIn, countOf, encodeHead, type ResponseHead, type ResponseResources } from './ads-response.ts';
 import { type ResponseSelection, SentResources } from './ads-sent.ts';
-import { withoutMissing } from './missing-secrets.ts';
+import { omitMissing } from './missing-secrets.ts';
 import type { AdsResponderOptions, KnownClient } from './responder-options.ts';
 
 /** A response waits while more bytes than this of earlier ones are unsent. */
@@ -158,7 +158,7 @@ export class AdsResponder implements GatedStream {
 
   send(orders: readonly ResponseOrder[]): void {
     for (const order of orders) this.#orders.push(this.#prepareOrder(order));
-    this.#sendDue();
+    this.#sendDueResponses();
   }
 
   stop(): void {
@@ -171,7 +171,7 @@ export class AdsResponder implements GatedStream {
   }
 
   /** Sends responses until too many bytes are unsent. */
-  #sendDue(): void {
+  #sendDueResponses(): void {
     while (this.#orders.length > 0 && this.#unflushedBytes <= maxUnflushedBytes) {
       const { order, set } = this.#orders[0]!;
       if (set === 'building') break;
@@ -234,7 +234,7 @@ export class AdsResponder implements GatedStream {
       if (this.#client === undefined) return false;
       waitingOrder.set = buildSlice();
       if (waitingOrder.set === 'building') return true;
-      this.#options.runGuarded(() => this.#sendDue());
+      this.#options.runGuarded(() => this.#sendDueResponses());
       return false;
     });
     return waitingOrder;
@@ -270,7 +270,7 @@ export class AdsResponder implements GatedStream {
       this.#respondFrom(order, set);
       return;
     }
-    const availableOrder = withoutMissing(order, set, this.sentOf(typeUrl));
+    const availableOrder = omitMissing(order, set, this.sentOf(typeUrl));
     if (availableOrder === undefined) this.#skip(typeUrl, 'unchanged');
     else this.#respondFrom(availableOrder, set);
   }
@@ -319,7 +319,7 @@ export class AdsResponder implements GatedStream {
     const { typeUrl } = order;
     if (result === undefined || result === 'failed') this.#skip(typeUrl, result ?? 'not served');
     else if ('code' in result) {
-      this.#options.onReport({ type: 'request.denied', code: result.code, reason: shortened(result.reason) });
+      this.#options.onReport({ type: 'request.denied', code: result.code, reason: shortenText(result.reason) });
     } else {
       const { version, resources } = result;
       this.#respond(order, version, { resources, removed: [], changed: 'all', added: [] });
@@ -346,7 +346,7 @@ export class AdsResponder implements GatedStream {
     const { observer, logger } = this.#context;
     const node = this.#client?.node.id ?? '';
     observer.sourceFailed?.(typeUrl, node, error);
-    logger.error('resources.failed', { node: shortened(node), typeUrl, reason: shortened(messageOf(error)) });
+    logger.error('resources.failed', { node: shortenText(node), typeUrl, reason: shortenText(messageOf(error)) });
     return 'failed';
   }
 
@@ -357,7 +357,7 @@ export class AdsResponder implements GatedStream {
     if (!this.#wasRefusedSecrets) {
       this.#wasRefusedSecrets = true;
       const { peer } = this.#options;
-      const node = shortened(this.#client.node.id);
+      const node = shortenText(this.#client.node.id);
       this.#context.logger.warn('secrets.withheld', { node, peer });
     }
     return true;
@@ -386,7 +386,7 @@ export class AdsResponder implements GatedStream {
   #write(head: ResponseHead, resources: ResponseResources): number {
     const { transport, delta, onBroken } = this.#options;
     const { observer, bodies } = this.#context;
-    const frameParts = { head: encodeHead(head), shared: bodies.framesOf(resources, delta) };
+    const frameParts = { head: encodeHead(head), trailingChunks: bodies.framesOf(resources, delta) };
     // Counted first, because a write may be flushed before it returns.
     const length = bytesIn(frameParts);
     this.#unflushedBytes += length;
@@ -401,7 +401,7 @@ export class AdsResponder implements GatedStream {
         return;
       }
       observer.responseFlushed?.(head.typeUrl, performance.now() - startedAt);
-      if (this.#orders.length > 0) this.#options.runGuarded(() => this.#sendDue());
+      if (this.#orders.length > 0) this.#options.runGuarded(() => this.#sendDueResponses());
     });
     return length;
   }

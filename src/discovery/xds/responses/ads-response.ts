@@ -1,7 +1,7 @@
 /** Assembles discovery responses from encoded resources. */
 import { keepRecentlyUsed } from '../requests/recently-used.ts';
 import type { EncodedResource } from '../resource-source.ts';
-import { encodedLength, keptBuffer, keptConcat, WireWriter } from './wire.ts';
+import { allocateBuffer, concatChunks, encodedLength, WireWriter } from './wire.ts';
 
 export interface ResponseHead {
   readonly typeUrl: string;
@@ -17,7 +17,7 @@ export interface ResponseParts {
   /** Version, type, nonce and removed names. */
   readonly head: Uint8Array;
   /** Frames of the resources in order, shared with other responses. */
-  readonly shared: readonly Uint8Array[];
+  readonly trailingChunks: readonly Uint8Array[];
 }
 
 export type ResponseResources = ReadonlyMap<string, EncodedResource> | readonly EncodedResource[];
@@ -52,7 +52,7 @@ export interface ControlPlaneFields {
 export function encodeControlPlane(identifier: string): ControlPlaneFields {
   const encodeField = (number: number): Uint8Array => {
     const content = encodedLength(1, identifier);
-    const writer = new WireWriter(keptBuffer(encodedLength(number, content)));
+    const writer = new WireWriter(allocateBuffer(encodedLength(number, content)));
     writer.header(number, content);
     writer.text(1, identifier);
     return writer.finish();
@@ -64,7 +64,7 @@ function textLength(number: number, text: string): number {
   return text === '' ? 0 : encodedLength(number, text);
 }
 
-export function bytesIn({ head, shared }: ResponseParts): number {
+export function bytesIn({ head, trailingChunks: shared }: ResponseParts): number {
   let length = head.length;
   for (const frame of shared) length += frame.length;
   return length;
@@ -78,7 +78,7 @@ const maxSendsInPieces = 16;
 /** Maximum size of responses that are cached joined in addition to their pieces. */
 const maxWholeBytes = 16 * 1024 * 1024;
 
-type Sent = ResponseResources | EncodedResource;
+type FrameSource = ResponseResources | EncodedResource;
 
 /**
  * Caches joined frames of resources that are sent together, so that a push of the same resources to many streams joins them once. Keys are the
@@ -90,11 +90,11 @@ export class SharedBodies {
     delta: keepRecentlyUsed<ResponseResources, Body>(maxKeptBytes / 2, bytesOf),
   };
   readonly #wholeMessages = {
-    sotw: keepRecentlyUsed<Sent, readonly [Uint8Array]>(maxWholeBytes / 2, ([message]) => message.length),
-    delta: keepRecentlyUsed<Sent, readonly [Uint8Array]>(maxWholeBytes / 2, ([message]) => message.length),
+    sotw: keepRecentlyUsed<FrameSource, readonly [Uint8Array]>(maxWholeBytes / 2, ([message]) => message.length),
+    delta: keepRecentlyUsed<FrameSource, readonly [Uint8Array]>(maxWholeBytes / 2, ([message]) => message.length),
   };
   /** Number of sends in pieces so far. */
-  readonly #sendings = { sotw: new WeakMap<Sent, number>(), delta: new WeakMap<Sent, number>() };
+  readonly #sendings = { sotw: new WeakMap<FrameSource, number>(), delta: new WeakMap<FrameSource, number>() };
 
   /** Frames in as few pieces as is efficient. */
   framesOf(resources: ResponseResources, delta: boolean): readonly Uint8Array[] {
@@ -116,7 +116,11 @@ export class SharedBodies {
   }
 
   /** Joins often-sent pieces. Rarely sent ones stay shared with other bodies. */
-  #joinedMessage(sentResources: Sent, delta: boolean, inPieces: () => readonly Uint8Array[]): readonly Uint8Array[] {
+  #joinedMessage(
+    sentResources: FrameSource,
+    delta: boolean,
+    inPieces: () => readonly Uint8Array[],
+  ): readonly Uint8Array[] {
     const protocol = delta ? 'delta' : 'sotw';
     const cachedMessages = this.#wholeMessages[protocol];
     const cachedMessage = cachedMessages.get(sentResources);
@@ -131,7 +135,7 @@ export class SharedBodies {
     }
     // If an entry was evicted, joining again is worthwhile only after the same number of sends.
     sendings.delete(sentResources);
-    const joinedMessage = [keptConcat(chunks)] as const;
+    const joinedMessage = [concatChunks(chunks)] as const;
     cachedMessages.set(sentResources, joinedMessage);
     return joinedMessage;
   }
@@ -153,7 +157,7 @@ function joinFrames(frames: readonly Uint8Array[]): Body {
   let smallFrames: Uint8Array[] = [];
   const join = (): void => {
     if (smallFrames.length === 0) return;
-    const joinedChunk = keptConcat(smallFrames);
+    const joinedChunk = concatChunks(smallFrames);
     copied += joinedChunk.length;
     chunks.push(joinedChunk);
     smallFrames = [];

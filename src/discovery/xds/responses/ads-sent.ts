@@ -29,7 +29,7 @@ export interface ResponseSelection {
 
 type Names = readonly string[] | 'all';
 
-interface Sent {
+interface SentState {
   readonly resources: ResourceMap;
   /** Names that must be sent again. */
   readonly forgotten: Names;
@@ -38,7 +38,7 @@ interface Sent {
 interface Outcome {
   /** `undefined` if there is nothing to send. */
   readonly selection: ResponseSelection | undefined;
-  readonly sent: Sent;
+  readonly sent: SentState;
 }
 
 /** An outcome and its inputs, without the two maps. */
@@ -62,9 +62,9 @@ const noResources: ResourceMap = new Map();
 
 export class SentResources {
   readonly #delta: boolean;
-  #sentState: Sent = { resources: noResources, forgotten: noNames };
+  #sentState: SentState = { resources: noResources, forgotten: noNames };
   /** Keeps the outcome in memory for other streams. */
-  #last: Outcome | undefined;
+  #lastOutcome: Outcome | undefined;
 
   constructor(delta: boolean) {
     this.#delta = delta;
@@ -116,12 +116,12 @@ export class SentResources {
    * A subscription always gets a response, even if none of its resources exist: an empty list, or in delta the removed names.
    */
   take(order: ResponseOrder, set: ResourceSet): ResponseSelection | undefined {
-    this.#last =
+    this.#lastOutcome =
       order.has === undefined
         ? outcomeOf(this.#sentState, order, set.resources, this.#delta)
         : resumeClient(this.#sentState, order, order.has, set.resources);
-    this.#sentState = this.#last.sent;
-    return this.#last.selection;
+    this.#sentState = this.#lastOutcome.sent;
+    return this.#lastOutcome.selection;
   }
 }
 
@@ -139,7 +139,7 @@ function joinNames(names: Names, otherNames: Names): Names {
  * resources share one collection.
  */
 function resumeClient(
-  { forgotten }: Sent,
+  { forgotten }: SentState,
   order: ResponseOrder,
   clientResources: KnownResources,
   next: ResourceMap,
@@ -188,7 +188,12 @@ interface Step {
 const maxOutcomes = 16;
 const steps = new WeakMap<ResourceMap, WeakMap<ResourceMap, Step>>();
 
-function outcomeOf({ resources, forgotten }: Sent, order: ResponseOrder, next: ResourceMap, delta: boolean): Outcome {
+function outcomeOf(
+  { resources, forgotten }: SentState,
+  order: ResponseOrder,
+  next: ResourceMap,
+  delta: boolean,
+): Outcome {
   const { difference, outcomes } = stepOf(resources, next);
   for (const outcomeRef of outcomes) {
     const cachedOutcome = outcomeRef.deref();
@@ -281,7 +286,7 @@ function overlayNames(resources: ResourceMap): readonly string[] {
 // ---- selection
 
 function computeOutcome(
-  previous: Sent,
+  previous: SentState,
   order: ResponseOrder,
   next: ResourceMap,
   difference: ResourceDifference,
@@ -304,7 +309,7 @@ function takeAll(order: ResponseOrder, next: ResourceMap, difference: ResourceDi
 }
 
 function selectFullState(
-  previous: Sent,
+  previous: SentState,
   order: ResponseOrder,
   next: ResourceMap,
   difference: ResourceDifference,
@@ -318,7 +323,7 @@ function selectFullState(
 }
 
 function takeSome(
-  previous: Sent,
+  previous: SentState,
   order: ResponseOrder,
   next: ResourceMap,
   difference: ResourceDifference,
@@ -348,7 +353,12 @@ function takeSome(
 }
 
 /** Records a response to some names. Other resources of the client are unchanged. */
-function withSome(previous: Sent, names: readonly string[], next: ResourceMap, difference: ResourceDifference): Sent {
+function withSome(
+  previous: SentState,
+  names: readonly string[],
+  next: ResourceMap,
+  difference: ResourceDifference,
+): SentState {
   const requestedNames = new Set(names);
   const { forgotten } = previous;
   const stillForgotten =

@@ -4,7 +4,7 @@ import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
 import { wireForm } from '../../../networking/messages/wire-form.ts';
 import type { EncodedResource } from '../resource-source.ts';
-import { encodedLength, keptBuffer, WireWriter } from './wire.ts';
+import { allocateBuffer, encodedLength, WireWriter } from './wire.ts';
 
 const typeUrlPrefix = 'type.googleapis.com/';
 /** Sufficient to distinguish all contents of a name. */
@@ -48,7 +48,7 @@ export function encodeValue(
   // both protocols.
   const sotwLength = encodedLength(2, anyLength);
   const resourceLength = encodedLength(3, name) + encodedLength(1, version) + sotwLength;
-  const writer = new WireWriter(keptBuffer(encodedLength(2, resourceLength) - (valueLength - value.length)));
+  const writer = new WireWriter(allocateBuffer(encodedLength(2, resourceLength) - (valueLength - value.length)));
   writer.header(2, resourceLength);
   writer.text(3, name);
   writer.text(1, version);

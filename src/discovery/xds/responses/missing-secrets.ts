@@ -8,7 +8,7 @@ import type { SentResources } from './ads-sent.ts';
  *
  * @param sentResources resources of the client
  */
-export function withoutMissing(
+export function omitMissing(
   order: ResponseOrder,
   { resources }: ResourceSet,
   sentResources: SentResources,

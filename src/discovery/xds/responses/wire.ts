@@ -20,12 +20,12 @@ export function encodedLength(field: number, content: string | Uint8Array | numb
 }
 
 /** Creates a buffer for bytes that stay in memory. By default, small buffers are slices of 64 KiB blocks, which they keep in memory too. */
-export function keptBuffer(length: number): Buffer {
+export function allocateBuffer(length: number): Buffer {
   return Buffer.allocUnsafeSlow(length);
 }
 
-export function keptConcat(chunks: readonly Uint8Array[]): Buffer {
-  const joinedBuffer = keptBuffer(chunks.reduce((sum, { length }) => sum + length, 0));
+export function concatChunks(chunks: readonly Uint8Array[]): Buffer {
+  const joinedBuffer = allocateBuffer(chunks.reduce((sum, { length }) => sum + length, 0));
   let position = 0;
   for (const chunk of chunks) {
     joinedBuffer.set(chunk, position);
@@ -38,7 +38,7 @@ export class WireWriter {
   readonly #buffer: Buffer;
   #position = 0;
 
-  /** @param buffer of the final length; see {@link keptBuffer} */
+  /** @param buffer of the final length; see {@link allocateBuffer} */
   constructor(buffer: Buffer) {
     this.#buffer = buffer;
   }

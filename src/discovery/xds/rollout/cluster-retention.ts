@@ -10,7 +10,7 @@ import {
 import { isSubscribed } from '../../../../machines/discovery/xds/ads-watch.ts';
 import {
   type ClusterUse,
-  evictedBetween,
+  namesEvictedBetween,
   removableClusters,
   withoutRemovable,
 } from '../../../../machines/discovery/xds/cluster-removal.ts';
@@ -54,7 +54,7 @@ const unionOf = memoizeByPair((previous: ResourceMap, current: ResourceMap) =>
 
 export class ClusterRetention {
   readonly #stream: RetainingStream;
-  readonly #draining: DrainingListeners;
+  readonly #drainingListeners: DrainingListeners;
   /**
    * Whether the client has listeners and routes of a previous stream and has acknowledged none on this one. `undefined` until it requests or
    * acknowledges clusters, because while a cluster warms, it requests listeners and routes first.
@@ -67,7 +67,7 @@ export class ClusterRetention {
 
   constructor(stream: RetainingStream) {
     this.#stream = stream;
-    this.#draining = new DrainingListeners(stream);
+    this.#drainingListeners = new DrainingListeners(stream);
   }
 
   /** @param isHeldCluster whether a delayed resource names a cluster */
@@ -80,12 +80,12 @@ export class ClusterRetention {
     const sentResources = this.#stream.sentOf(order.typeUrl);
     const isReturning = order.has !== undefined || order.returning !== undefined;
     if (isReturning) this.#hasPreviousStream ??= true;
-    const last = isReturning ? this.#lastStream() : undefined;
-    const departedClusters = order.returning === undefined ? undefined : last?.clusters;
+    const previousStream = isReturning ? this.#lastStream() : undefined;
+    const departedClusters = order.returning === undefined ? undefined : previousStream?.clusters;
     const previous = departedClusters ?? sentResources.resources;
     const unconfigured = differenceOf(previous, set.resources).removed;
     const removedNames =
-      departedClusters === undefined ? unconfigured : unconfigured.filter(this.#usedOnLastStream(last!));
+      departedClusters === undefined ? unconfigured : unconfigured.filter(this.#usedOnLastStream(previousStream!));
     // Clusters of a previous stream, known by name only.
     const brought = isReturning ? order.requested.filter((name) => !set.resources.has(name)) : [];
     if (removedNames.length + brought.length + rollout.retained.length === 0) {
@@ -119,7 +119,7 @@ export class ClusterRetention {
       rollout: retainedResponse,
       order: isUnchanged ? order : { ...order, requested: requestedNames },
       set: { version: set.version, resources },
-      evicted: evictedBetween(rollout, next),
+      evicted: namesEvictedBetween(rollout, next),
     };
   }
 
@@ -255,23 +255,23 @@ export class ClusterRetention {
   }
 
   returning(): void {
-    this.#draining.returning();
+    this.#drainingListeners.returning();
   }
 
   /** Call before a listener, route or extension response is built. */
   replacing(typeUrl: string, next: ResourceMap): void {
-    this.#draining.replacing(typeUrl, next);
+    this.#drainingListeners.replacing(typeUrl, next);
   }
 
   /** Whether a listener fetches the route configuration, including listeners that the client may still use. */
   drainingFetches(routeConfiguration: string): boolean {
-    return this.#draining.fetches(routeConfiguration);
+    return this.#drainingListeners.fetches(routeConfiguration);
   }
 
   proven(typeUrl: string): void {
     this.#hasPreviousStream = false;
     this.#departedResources = undefined;
-    if (this.#unacknowledged().every((pendingType) => pendingType === typeUrl)) this.#draining.begun();
+    if (this.#unacknowledgedNames().every((pendingType) => pendingType === typeUrl)) this.#drainingListeners.begun();
   }
 
   /**
@@ -356,13 +356,13 @@ export class ClusterRetention {
         this.#hasPreviousStream === true ||
         isHeldCluster(cluster) ||
         naming().some((resource) => references.names(resource, cluster)),
-      drains: this.#draining.naming(),
-      unacknowledged: this.#unacknowledged(),
-      drainSteps: this.#draining.steps,
+      drains: this.#drainingListeners.naming(),
+      unacknowledged: this.#unacknowledgedNames(),
+      drainSteps: this.#drainingListeners.steps,
     };
   }
 
-  #unacknowledged(): readonly string[] {
+  #unacknowledgedNames(): readonly string[] {
     return namingTypes.filter((typeUrl) => {
       const watch = this.#stream.watchOf(typeUrl);
       if (watch === undefined || !isSubscribed(watch)) return false;

@@ -10,7 +10,7 @@ import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts
 import type { Steps } from '../../../runtime/turns.ts';
 import type { EncodedResource, ResourceReferences, ResourceSet } from '../resource-source.ts';
 import type { SentResources } from '../responses/ads-sent.ts';
-import { type PreparedResponse, withoutHeld } from './held-order.ts';
+import { type PreparedResponse, withClientVersions } from './held-order.ts';
 
 type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
@@ -77,7 +77,7 @@ export class DepartedConfigurations {
         isReturning || sentResources.has(name) || retainedNames.has(name) || this.#isFromFormerListener(typeUrl, name),
     );
     this.#keepNames(typeUrl, names);
-    return names.length === 0 ? { order, set } : withoutHeld(order, set, new Set(names), sentResources);
+    return names.length === 0 ? { order, set } : withClientVersions(order, set, new Set(names), sentResources);
   }
 
   /**

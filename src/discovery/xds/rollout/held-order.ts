@@ -10,7 +10,11 @@ export interface PreparedResponse {
 }
 
 /** Ordered resources that the client does not have in this version. */
-export function ofOrder(order: ResponseOrder, names: readonly string[], { resources }: ResourceSet): readonly string[] {
+export function outdatedNames(
+  order: ResponseOrder,
+  names: readonly string[],
+  { resources }: ResourceSet,
+): readonly string[] {
   const { all, changed, has } = order;
   const requestedNames = all || changed ? undefined : new Set(order.requested);
   const versions = new Map(has?.names.map((name, index) => [name, has.versions[index]]));
@@ -33,7 +37,7 @@ function isNothingToSend(
 }
 
 /** Replaces delayed resources by those of the client. `undefined` if nothing remains to send. */
-export function withoutHeld(
+export function withClientVersions(
   order: ResponseOrder,
   set: ResourceSet,
   heldNames: ReadonlySet<string>,

@@ -13,7 +13,7 @@ import type { RolloutRules } from '../../../../machines/discovery/xds/rollout-ru
 import type { EncodedResource, ResourceReferences, ResourceSet } from '../resource-source.ts';
 import type { SentResources } from '../responses/ads-sent.ts';
 import { LayeredResources } from '../responses/layered-resources.ts';
-import { ofOrder, type PreparedResponse, withoutHeld } from './held-order.ts';
+import { outdatedNames, type PreparedResponse, withClientVersions } from './held-order.ts';
 import type { RolloutEvent } from './rollout-events.ts';
 import type { RolloutRecord } from './rollout-record.ts';
 
@@ -56,7 +56,7 @@ export class HeldResources {
   }
 
   skip(order: ResponseOrder): void {
-    this.#hold(order, [], noNames, new Set());
+    this.#holdResources(order, [], noNames, new Set());
     if (!this.#record.current.held.some(({ typeUrl }) => typeUrl === order.typeUrl)) this.drop(order.typeUrl);
   }
 
@@ -77,9 +77,9 @@ export class HeldResources {
     if (blocking.size === 0 && candidates === undefined) return { order: originalOrder, set };
     const order = this.#withHeldNames(originalOrder);
     const sentResources = this.#stream.sentOf(typeUrl);
-    const changedNames = ofOrder(order, sentResources.differenceTo(set.resources).changed, set);
+    const changedNames = outdatedNames(order, sentResources.differenceTo(set.resources).changed, set);
     const heldResources = changedNames.flatMap((name): HeldResource[] => {
-      const clusters = this.#blocking(set.resources.get(name)!, blocking);
+      const clusters = this.#blockingNamesOf(set.resources.get(name)!, blocking);
       return clusters.length === 0 ? [] : [{ typeUrl, name, clusters }];
     });
     const isUnsent = new Set(unsent);
@@ -90,13 +90,13 @@ export class HeldResources {
       const newHeldNames = new Set(heldResources.map(({ name }) => name));
       const olderNames = new Set(this.#heldNames(typeUrl).filter((name) => newHeldNames.has(name)));
       const newer = heldResources.filter(({ name }) => !olderNames.has(name));
-      this.#hold(order, newer, unsent, olderNames);
-      return withoutHeld(order, set, new Set(heldResources.map(({ name }) => name)), sentResources);
+      this.#holdResources(order, newer, unsent, olderNames);
+      return withClientVersions(order, set, new Set(heldResources.map(({ name }) => name)), sentResources);
     }
     this.#setCandidates(typeUrl, heldResources.length === 0 ? undefined : { set, isOutdated: false });
-    this.#hold(order, heldResources, unsent, new Set());
+    this.#holdResources(order, heldResources, unsent, new Set());
     if (heldResources.length === 0) return { order, set };
-    return withoutHeld(order, set, new Set(heldResources.map(({ name }) => name)), sentResources);
+    return withClientVersions(order, set, new Set(heldResources.map(({ name }) => name)), sentResources);
   }
 
   #heldNames(typeUrl: string): readonly string[] {
@@ -110,12 +110,12 @@ export class HeldResources {
     return requestedNames.size === order.requested.length ? order : { ...order, requested: [...requestedNames] };
   }
 
-  #blocking(resource: EncodedResource, blocking: ReadonlySet<string>): readonly string[] {
+  #blockingNamesOf(resource: EncodedResource, blocking: ReadonlySet<string>): readonly string[] {
     const blockingNames = this.#stream.references.namesAmong(resource, blocking);
     return blocking.has(anyCluster) ? [anyCluster, ...blockingNames] : blockingNames;
   }
 
-  #hold(
+  #holdResources(
     order: ResponseOrder,
     heldResources: readonly HeldResource[],
     unsent: readonly string[],

@@ -7,8 +7,8 @@ import { clusterType, endpointType, listenerType } from '../../../../machines/di
 import { isSubscribed } from '../../../../machines/discovery/xds/ads-watch.ts';
 import {
   expiringClusters,
-  givenUpBetween,
   isSearching,
+  namesGivenUpBetween,
   type VersionOf,
 } from '../../../../machines/discovery/xds/cluster-limit.ts';
 import { areRemovalsDue } from '../../../../machines/discovery/xds/cluster-removal.ts';
@@ -32,9 +32,9 @@ import type { PreparedResponse } from './held-order.ts';
 import { HeldResources, type HoldingStream } from './held-resources.ts';
 import type { RolloutEvent } from './rollout-events.ts';
 import { type RecordedStream, RolloutRecord } from './rollout-record.ts';
-import { clusterWaits, heldOf, keptOf, type RolloutWait } from './rollout-waits.ts';
+import { clusterWaits, heldOf, type RolloutWait, retentionWaitsOf } from './rollout-waits.ts';
 import {
-  clustersSent,
+  buildClustersSent,
   readingClusters,
   readingNames,
   stepsOfFetch,
@@ -71,7 +71,7 @@ export class RolloutGate {
   #isWarming = false;
   #clustersVersion = '';
   /** Updated clusters of the current CDS response that the client may warm indefinitely. */
-  #updated: readonly string[] = noNames;
+  #updatedNames: readonly string[] = noNames;
   /** Steps of the limit until more clusters that may block the ACK are given up. 0 means at the limit. */
   #searchSteps = 0;
   #evictedCount = 0;
@@ -100,7 +100,7 @@ export class RolloutGate {
 
   waits(typeUrl: string): readonly RolloutWait[] {
     if (typeUrl !== clusterType)
-      return [...heldOf(this.rollout, typeUrl), ...keptOf(this.#departedConfigurations.of(typeUrl))];
+      return [...heldOf(this.rollout, typeUrl), ...retentionWaitsOf(this.#departedConfigurations.of(typeUrl))];
     if (isIdle(this.rollout)) return [];
     const { delayMs } = this.#stream.removal;
     const naming = this.#retention.naming((cluster) => this.#heldResources.names(cluster));
@@ -158,8 +158,8 @@ export class RolloutGate {
 
   /** Call before the outcome of the response is reported. */
   sent(order: ResponseOrder, version: string, selection: ResponseSelection, nonce: string): void {
-    if (order.typeUrl === endpointType) this.#assignmentsSent(selection);
-    if (order.typeUrl === clusterType) this.#clustersSent(order, version, selection, nonce);
+    if (order.typeUrl === endpointType) this.#recordAssignmentsSent(selection);
+    if (order.typeUrl === clusterType) this.#recordClustersSent(order, version, selection, nonce);
   }
 
   /** @param watch the subscription before the request */
@@ -252,7 +252,7 @@ export class RolloutGate {
     const versionOf = (name: string): string | undefined => set.resources.get(name)?.version;
     this.#record.update(this.#stream.rules.withConfiguration(retainedResponse.rollout, versionOf));
     // A new version may correct the reason why these clusters were unusable.
-    const reconfigured = givenUpBetween(this.#record.current, retainedResponse.rollout).filter((name) =>
+    const reconfigured = namesGivenUpBetween(this.#record.current, retainedResponse.rollout).filter((name) =>
       set.resources.has(name),
     );
     if (isSearching(this.#record.current)) this.#giveUpSuspects(order, set.resources, versionOf);
@@ -262,7 +262,7 @@ export class RolloutGate {
       this.#record.current.givenUp.length === 0
         ? retainedResponse.set
         : withFetchLimits(references, this.#record.current, retainedResponse.set, previous);
-    this.#updated =
+    this.#updatedNames =
       this.#clustersVersion === ''
         ? noNames
         : [...updatesThatFetch(references)(previous, next.resources), ...reconfigured];
@@ -332,10 +332,10 @@ export class RolloutGate {
     const sentResources = this.#stream.sentOf(clusterType);
     const next = names.length === 0 ? current : rules.withClustersRemoved(current, names);
     const isAnyRemoved = requestedNames.some((name) => sentResources.has(name) && !configuredClusters.has(name));
-    const last = isAnyRemoved ? rules.withUnknownRemoved(next) : next;
-    if (last === current) return;
+    const finalRollout = isAnyRemoved ? rules.withUnknownRemoved(next) : next;
+    if (finalRollout === current) return;
     const previous = current.held;
-    this.#record.update(last);
+    this.#record.update(finalRollout);
     this.#prepareDropped(previous);
   }
 
@@ -360,12 +360,19 @@ export class RolloutGate {
     this.#record.update(this.#stream.rules.withClustersSent(this.#record.current, response));
   }
 
-  #clustersSent(order: ResponseOrder, version: string, selection: ResponseSelection, nonce: string): void {
+  #recordClustersSent(order: ResponseOrder, version: string, selection: ResponseSelection, nonce: string): void {
     const isFirst = this.#clustersVersion === '';
     this.#clustersVersion = version;
     if (this.#subscription !== 'all') return;
-    const sentResponse = { order, selection, nonce, isFirst, updated: this.#updated, searchSteps: this.#searchSteps };
-    const response = clustersSent(this.#stream, this.#record.current, sentResponse);
+    const sentResponse = {
+      order,
+      selection,
+      nonce,
+      isFirst,
+      updated: this.#updatedNames,
+      searchSteps: this.#searchSteps,
+    };
+    const response = buildClustersSent(this.#stream, this.#record.current, sentResponse);
     const { rules } = this.#stream;
     // Resources that wait for clusters that no response contains are outdated, so they are prepared again.
     const addedNames = new Set(response.added.map(({ name }) => name));
@@ -380,7 +387,7 @@ export class RolloutGate {
     if (droppedResources.length > 0) this.#prepareDropped(droppedResources);
   }
 
-  #assignmentsSent({ changed }: ResponseSelection): void {
+  #recordAssignmentsSent({ changed }: ResponseSelection): void {
     if (this.#record.current.newClusters.length === 0) return;
     const sentResources = this.#stream.sentOf(endpointType);
     const contained = changed === 'all' ? undefined : new Set(changed);

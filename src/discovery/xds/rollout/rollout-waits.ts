@@ -56,7 +56,7 @@ export function heldOf({ held }: Rollout, requestedType: string): readonly HeldW
     .map(({ name, clusters }): HeldWait => ({ kind: 'held', name, clusters }));
 }
 
-export function keptOf(names: readonly string[]): readonly KeptConfigurationWait[] {
+export function retentionWaitsOf(names: readonly string[]): readonly KeptConfigurationWait[] {
   return names.map((name) => ({ kind: 'kept', name, state: 'subscribed' }));
 }
 

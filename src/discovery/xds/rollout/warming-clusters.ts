@@ -58,7 +58,7 @@ export interface SentResponse {
   readonly searchSteps: number;
 }
 
-export function clustersSent(
+export function buildClustersSent(
   stream: WarmingStream,
   rollout: Rollout,
   { order, selection, nonce, isFirst, updated, searchSteps }: SentResponse,

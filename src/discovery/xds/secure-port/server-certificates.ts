@@ -33,9 +33,9 @@ export function readServerCertificate(files: ServerCertificateFiles, now: Date):
     chain: read('--tlsCertFile', files.certificateFile, resolvePath),
     key: read('--tlsKeyFile', files.keyFile, resolvePath),
   }));
-  parsed('--caCertFile', files.caFile, () => new X509Certificate(ca));
-  const certificate = parsed('--tlsCertFile', files.certificateFile, () => new X509Certificate(chain));
-  const privateKey = parsed('--tlsKeyFile', files.keyFile, () => createPrivateKey(key));
+  parsePem('--caCertFile', files.caFile, () => new X509Certificate(ca));
+  const certificate = parsePem('--tlsCertFile', files.certificateFile, () => new X509Certificate(chain));
+  const privateKey = parsePem('--tlsKeyFile', files.keyFile, () => createPrivateKey(key));
   if (!certificate.checkPrivateKey(privateKey)) {
     throw invalidFile('--tlsKeyFile', files.keyFile, `does not match the certificate in ${files.certificateFile}`);
   }
@@ -63,8 +63,8 @@ function pathProblem(
   { ca, chain }: Pick<PemServerCertificate, 'ca' | 'chain'>,
   validAt: Date,
 ) {
-  const roots = parsed('--caCertFile', files.caFile, () => readCertificates(ca.toString()));
-  const [certificate, ...intermediates] = parsed('--tlsCertFile', files.certificateFile, () =>
+  const roots = parsePem('--caCertFile', files.caFile, () => readCertificates(ca.toString()));
+  const [certificate, ...intermediates] = parsePem('--tlsCertFile', files.certificateFile, () =>
     readCertificates(chain.toString()),
   );
   const pathResult = findPath({ certificate: certificate!, intermediates, roots, at: validAt });
@@ -203,7 +203,7 @@ function read(flag: string, file: string, resolvePath: (path: string) => string)
   }
 }
 
-function parsed<T>(flag: string, file: string, parse: () => T): T {
+function parsePem<T>(flag: string, file: string, parse: () => T): T {
   try {
     return parse();
   } catch (error) {

@@ -52,8 +52,8 @@ class Client {
   #processedCount = 0;
   /** Subscribed EDS names, and those with an assignment. */
   readonly #subscribedNames = new Set<string>();
-  readonly #assigned = new Set<string>();
-  #unacknowledged: Received[] = [];
+  readonly #assignedNames = new Set<string>();
+  #unacknowledgedResponses: Received[] = [];
 
   constructor(client: AdsTestClient, delta: boolean) {
     this.#delta = delta;
@@ -115,7 +115,7 @@ class Client {
 
   #respond(response: Received): void {
     if (response.typeUrl === CDS) {
-      this.#unacknowledged.push(response);
+      this.#unacknowledgedResponses.push(response);
       const clusters = response.resources.map((value) => fromBinary(ClusterSchema, value));
       const endpointNames = clusters
         .filter(({ clusterDiscoveryType: { value } }) => value === Cluster_DiscoveryType.EDS)
@@ -126,14 +126,14 @@ class Client {
     } else {
       if (response.typeUrl === EDS) {
         for (const value of response.resources) {
-          this.#assigned.add(fromBinary(ClusterLoadAssignmentSchema, value).clusterName);
+          this.#assignedNames.add(fromBinary(ClusterLoadAssignmentSchema, value).clusterName);
         }
       }
       this.#acknowledge(response);
     }
     // Envoy acknowledges clusters when none is warming.
-    if (![...this.#subscribedNames].every((name) => this.#assigned.has(name))) return;
-    for (const unacknowledged of this.#unacknowledged.splice(0)) this.#acknowledge(unacknowledged);
+    if (![...this.#subscribedNames].every((name) => this.#assignedNames.has(name))) return;
+    for (const unacknowledged of this.#unacknowledgedResponses.splice(0)) this.#acknowledge(unacknowledged);
   }
 
   #subscribeEndpoints(addedNames: readonly string[]): void {
@@ -153,7 +153,7 @@ class Client {
   }
 }
 
-type Begun = Awaited<ReturnType<typeof startClient>>;
+type StartedClient = Awaited<ReturnType<typeof startClient>>;
 
 async function startClient(delta: boolean, resolution: 'STATIC' | 'DNS' = 'STATIC') {
   const files = { 'entry.yaml': entry(resolution), 'routes.yaml': routesTo('s0') };
@@ -174,7 +174,11 @@ async function startClient(delta: boolean, resolution: 'STATIC' | 'DNS' = 'STATI
  * Returns the minimum over several changes. On a busy machine, a response may need more than one pause, but it never arrives before the required
  * request.
  */
-async function tripsOfChanges(changes: number, { plane, client, quietMs }: Begun, textOf: (index: number) => string) {
+async function tripsOfChanges(
+  changes: number,
+  { plane, client, quietMs }: StartedClient,
+  textOf: (index: number) => string,
+) {
   const trips: number[] = [];
   for (let index = 1; index <= changes; index++) {
     plane.write('routes.yaml', textOf(index));

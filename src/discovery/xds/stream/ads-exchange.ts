@@ -4,8 +4,8 @@ import {
   type ExchangeEvent,
   type ExchangeRules,
   newExchange,
-  routineAfter,
-  routineBefore,
+  routineEventAfter,
+  routineEventBefore,
   stepOf,
 } from '../../../../machines/discovery/xds/ads-exchange.ts';
 import type {
@@ -62,14 +62,14 @@ export class AdsExchange {
   #step(event: ExchangeEvent): void {
     if (this.#isStopped) return;
     const { rules, report, send, routine } = this.#options;
-    const message = routine === undefined ? undefined : routineBefore(event);
+    const message = routine === undefined ? undefined : routineEventBefore(event);
     if (message?.type === 'connection.push') routine?.pushed(message);
     else if (message !== undefined) routine?.reported(message);
     const previous = this.#exchange;
     const step = stepOf(previous, event, rules());
     this.#exchange = step.exchange;
     for (const stepReport of step.reports) report(stepReport);
-    if (routine !== undefined) for (const stepReport of routineAfter(previous, step)) routine.reported(stepReport);
+    if (routine !== undefined) for (const stepReport of routineEventAfter(previous, step)) routine.reported(stepReport);
     // A report may have ended the stream.
     if (step.orders.length > 0 && !this.#isStopped) send(step.orders);
   }

@@ -4,7 +4,7 @@ import { connect } from 'node:http2';
 import { createConnection } from 'node:net';
 import { test as base, expect, vi } from 'vitest';
 import { clusterType, listenerType } from '../../../../machines/discovery/xds/ads-types.ts';
-import { type GiveServer, giveServers, subscribed } from '../../../../test/fixtures/given-server.ts';
+import { type GiveServer, giveServers, openSubscribedStream } from '../../../../test/fixtures/given-server.ts';
 import { eventuallyHolds } from '../../../../test/harness/eventually.ts';
 import { msWithoutQueueing } from '../../../../test/harness/without-queueing.ts';
 import { channelOptions } from '../ads-limits.ts';
@@ -54,7 +54,7 @@ test('the xDS server sends GOAWAY on an old connection and closes it after the g
   // GOAWAY may be late, but the connection is closed on time.
   expect(lived - events[0]!).toBeGreaterThan(400);
   expect(lived).toBeLessThan(400 * 1.1 + 1_000 + 20_000);
-  const next = await subscribed(world.client());
+  const next = await openSubscribedStream(world.client());
   expect(next.responses[0]!.resources).toHaveLength(1);
 });
 
@@ -83,7 +83,7 @@ test('the xDS server keeps the connection of a client that pings frequently', as
 test('the xDS server serves many streams on one connection', async ({ start }) => {
   const world = await start();
   const client = world.client();
-  const streams = await Promise.all(Array.from({ length: 300 }, () => subscribed(client)));
+  const streams = await Promise.all(Array.from({ length: 300 }, () => openSubscribedStream(client)));
   world.source.set(clusterType, 'b');
   world.server.push(world.source.change(clusterType));
   for (const stream of streams) expect((await stream.next()).resources).toHaveLength(2);
@@ -91,9 +91,9 @@ test('the xDS server serves many streams on one connection', async ({ start }) =
 
 test('a drain of the xDS server ends 200 idle streams together, regardless of its time budget', async ({ start }) => {
   const world = await start();
-  const streams: Awaited<ReturnType<typeof subscribed>>[] = [];
+  const streams: Awaited<ReturnType<typeof openSubscribedStream>>[] = [];
   while (streams.length < 200) {
-    streams.push(...(await Promise.all(Array.from({ length: 20 }, () => subscribed(world.client())))));
+    streams.push(...(await Promise.all(Array.from({ length: 20 }, () => openSubscribedStream(world.client())))));
   }
   await eventuallyHolds(() =>
     expect(world.server.connections().filter(({ watches }) => watches[0]?.nonceAcked === '')).toEqual([]),
@@ -112,7 +112,7 @@ test('the xDS server reports the start and end of accepted clients only', async 
   const unidentified = world.client().sotw();
   unidentified.send({ typeUrl: clusterType });
   await unidentified.ended;
-  const stream = await subscribed(world.client());
+  const stream = await openSubscribedStream(world.client());
   expect(events).toEqual(['joined 2']);
   stream.cancel();
   await eventuallyHolds(() => expect(events).toEqual(['joined 2', 'left 2']));
@@ -120,7 +120,7 @@ test('the xDS server reports the start and end of accepted clients only', async 
 
 test('the xDS server serves connections by number, and skips closed ones', async ({ start }) => {
   const world = await start();
-  const [one, other] = [await subscribed(world.client()), await subscribed(world.client())];
+  const [one, other] = [await openSubscribedStream(world.client()), await openSubscribedStream(world.client())];
   await eventuallyHolds(() =>
     expect(world.server.connections().every(({ watches }) => watches[0]!.nonceAcked !== '')).toBe(true),
   );

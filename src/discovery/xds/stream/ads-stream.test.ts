@@ -7,14 +7,17 @@ import { DiscoveryRequestSchema } from '../../../gen/envoy/service/discovery/v3/
 import { silentLogger } from '../../../runtime/output/log.ts';
 import type { RequestIntake } from '../requests/request-intake.ts';
 import { RequestNameLists } from '../requests/request-names.ts';
-import { atOnce } from '../requests/request-turns.ts';
+import { immediateTurns } from '../requests/request-turns.ts';
 import { SharedBodies } from '../responses/ads-response.ts';
 import { AdsStream } from './ads-stream.ts';
 import type { AdsCall } from './ads-transport.ts';
 import { StreamShares } from './stream-shares.ts';
 
 /** A stream of which the test controls both ends. */
-function openStream({ departures: closingTurns = atOnce, stream: http2 = undefined as EventEmitter | undefined } = {}) {
+function openStream({
+  departures: closingTurns = immediateTurns,
+  stream: http2 = undefined as EventEmitter | undefined,
+} = {}) {
   const source = new ScriptedSource();
   const openedNodes: string[] = [];
   const openSource = source.open.bind(source);
@@ -53,7 +56,7 @@ function openStream({ departures: closingTurns = atOnce, stream: http2 = undefin
       shares: new StreamShares(1_000, () => {}),
       bodies: new SharedBodies(),
       lists: new RequestNameLists(),
-      turns: atOnce,
+      turns: immediateTurns,
       closingTurns,
       rules: { resendsEndpoints: true, acceptsLateNames: true, maxNames: 10, maxNameChars: 100 },
       reportsRoutine: false,
@@ -95,7 +98,7 @@ test('AdsStream closes a cancelled stream from the queue even if the HTTP/2 stre
     ...{ session: {}, writable: true, writableFinished: false, destroyed: false },
     ...{ write: () => true, cork() {}, uncork() {}, respond() {}, close() {} },
   });
-  const closingTurns = { ...atOnce, run: (task: () => void) => void pendingCloses.push(task) };
+  const closingTurns = { ...immediateTurns, run: (task: () => void) => void pendingCloses.push(task) };
   const { call, reportTypes, introduce } = openStream({ departures: closingTurns, stream: http2 });
   introduce();
   call.emit('cancelled');

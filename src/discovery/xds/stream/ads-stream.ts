@@ -1,13 +1,17 @@
 /** Effects of the chart `ads-connection`: a gRPC stream and the resources of its node. */
 
-import type { End } from '../../../../machines/discovery/xds/ads-connection-context.ts';
-import { type ExchangeRules, isOfExchange, tooManyNames } from '../../../../machines/discovery/xds/ads-exchange.ts';
+import type { StreamEnd } from '../../../../machines/discovery/xds/ads-connection-context.ts';
+import {
+  type ExchangeRules,
+  isExchangeRequest,
+  tooManyNames,
+} from '../../../../machines/discovery/xds/ads-exchange.ts';
 import type { AdsRequest, AdsStreamReport, StreamOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { healthType, proxyConfigType } from '../../../../machines/discovery/xds/ads-types.ts';
 import { isSubscribed, type Watches } from '../../../../machines/discovery/xds/ads-watch.ts';
 import { isProxyless } from '../../../model/node/parse-node.ts';
 import { messageOf, withCode } from '../../../runtime/errors.ts';
-import { type FaultOwner, onBehalfOf } from '../../../runtime/fences/fault-owner.ts';
+import { type FaultOwner, runAsOwner } from '../../../runtime/fences/fault-owner.ts';
 import { ownValue } from '../../../runtime/json-object.ts';
 import { authenticate } from '../access/authenticator.ts';
 import { authorize } from '../access/authorization.ts';
@@ -19,7 +23,7 @@ import type { NodeIdentity, ResourceChange, ResourceSource, StreamRejection } fr
 import { AdsResponder } from '../responses/ads-responder.ts';
 import { AdsExchange } from './ads-exchange.ts';
 import { type AdsCall, type AdsTransport, peerOf, replaceDecoder, transportOf } from './ads-transport.ts';
-import { shortened } from './client-text.ts';
+import { shortenText } from './client-text.ts';
 import {
   type IncomingStream,
   plaintext,
@@ -87,7 +91,7 @@ export class AdsStream {
       context,
       onReport: (report) => this.#reportOutcome(report),
       runGuarded: (task) => this.#runGuarded(task),
-      onCongestionChange: (isCongested) => this.#congested(isCongested),
+      onCongestionChange: (isCongested) => this.#setCongested(isCongested),
       onBroken: (error) => this.#fail(error),
       onRolloutEvent: (event) => this.#exchange.take(event),
       watchOf: (typeUrl) => ownValue(this.watches, typeUrl),
@@ -182,7 +186,7 @@ export class AdsStream {
   }
 
   /** @param failure status if the chart has failed */
-  dispose(failure?: End): void {
+  dispose(failure?: StreamEnd): void {
     const life = this.#life;
     if (life.is === 'disposed') return;
     const code = codeOf(life);
@@ -241,7 +245,7 @@ export class AdsStream {
     const { identity } = introduced;
     const unverified = this.#context.secretsOnPlaintext && !this.#security.isSecure;
     const verifiedIdentity = unverified ? { ...identity, secretsUnverified: true as const } : identity;
-    const authorized = this.#authorized(verifiedIdentity, identities);
+    const authorized = this.#authorizeNode(verifiedIdentity, identities);
     if (authorized === undefined) return false;
     const exhausted = this.#context.shares.rejectionOf(this, identities);
     if (exhausted !== undefined) {
@@ -252,7 +256,7 @@ export class AdsStream {
     if ('error' in openedSource) {
       const { error, code } = openedSource;
       if (code === undefined)
-        this.#report({ type: 'node.invalid', reason: withCode(shortened(error), 'NODE_INVALID') });
+        this.#report({ type: 'node.invalid', reason: withCode(shortenText(error), 'NODE_INVALID') });
       else this.reject({ code, reason: error });
       return false;
     }
@@ -268,7 +272,7 @@ export class AdsStream {
   }
 
   reject({ code, reason }: StreamRejection): void {
-    const text = shortened(reason);
+    const text = shortenText(reason);
     this.#log.rejected(code, text);
     this.#report({ type: 'workload.rejected', code, reason: text });
   }
@@ -280,13 +284,13 @@ export class AdsStream {
   }
 
   /** The node with its verified identity; `undefined` if the client may not use this node. */
-  #authorized(node: NodeIdentity, identities: readonly string[]): NodeIdentity | undefined {
+  #authorizeNode(node: NodeIdentity, identities: readonly string[]): NodeIdentity | undefined {
     if (!this.#security.checksIdentity) return node;
     const result = authorize(node, identities);
     if ('identity' in result) {
       return result.identity === undefined ? node : { ...node, verifiedIdentity: result.identity };
     }
-    const reason = shortened(result.reason);
+    const reason = shortenText(result.reason);
     this.#log.forbidden(node.id, reason);
     this.#report({ type: 'node.forbidden', reason });
     return undefined;
@@ -312,7 +316,7 @@ export class AdsStream {
     try {
       read = this.kind.delta ? this.#reader.delta(bytes) : this.#reader.sotw(bytes);
     } catch (error) {
-      this.#report({ type: 'request.invalid', reason: shortened(messageOf(error)) });
+      this.#report({ type: 'request.invalid', reason: shortenText(messageOf(error)) });
       return;
     }
     const { request } = read;
@@ -330,7 +334,7 @@ export class AdsStream {
 
   #processRequest(request: AdsRequest): void {
     this.#log.requested(request);
-    if (!isOfExchange(request, this.kind.onlyType)) {
+    if (!isExchangeRequest(request, this.kind.onlyType)) {
       if (request.typeUrl === healthType) this.#processHealth(request);
       this.#report({ type: 'request.received', request });
       return;
@@ -358,7 +362,7 @@ export class AdsStream {
 
   /** Ignored until the client is accepted. */
   #processHealth({ rejection }: AdsRequest): void {
-    clientOf(this.#life)?.resources.healthReported?.(rejection === null ? undefined : shortened(rejection));
+    clientOf(this.#life)?.resources.healthReported?.(rejection === null ? undefined : shortenText(rejection));
   }
 
   /** An agent reports the state of its certificate on its own subscription. Envoys repeat their whole node, which is not parsed again. */
@@ -386,9 +390,9 @@ export class AdsStream {
 
   #typesToPush({ resources }: ServedClient, change: ResourceChange): string[] {
     const { watches } = this;
-    const watched = Object.keys(watches).filter((typeUrl) => isSubscribed(watches[typeUrl]!));
+    const watchedTypes = Object.keys(watches).filter((typeUrl) => isSubscribed(watches[typeUrl]!));
     try {
-      return [...resources.typesToPush(change, watched)];
+      return [...resources.typesToPush(change, watchedTypes)];
     } catch (error) {
       this.#log.sourceFailed(error);
       return [];
@@ -396,7 +400,7 @@ export class AdsStream {
   }
 
   /** Pauses reading requests while the response buffer is full. */
-  #congested(isCongested: boolean): void {
+  #setCongested(isCongested: boolean): void {
     if (isCongested) this.#intake.hold();
     this.#exchange.take({ type: isCongested ? 'stream.congested' : 'stream.resumed' });
     if (!isCongested) this.#intake.release();
@@ -432,7 +436,7 @@ export class AdsStream {
 
   #runGuarded(task: () => void): void {
     try {
-      onBehalfOf(this.#owner, task);
+      runAsOwner(this.#owner, task);
     } catch (error) {
       this.#log.failed(error);
       this.#fail(error);

@@ -113,8 +113,8 @@ describe.each([
     expect(transport.way).toBe(method);
     const flushed = vi.fn();
     const expected = sizes.map(([head, sharedLengths], i) => {
-      const chunks = { head: bytes(head, i), shared: sharedLengths.map((length) => bytes(length, 100 + i)) };
-      const wholeResponse = Buffer.concat([chunks.head, ...chunks.shared]);
+      const chunks = { head: bytes(head, i), trailingChunks: sharedLengths.map((length) => bytes(length, 100 + i)) };
+      const wholeResponse = Buffer.concat([chunks.head, ...chunks.trailingChunks]);
       expect(transport.send(chunks, flushed)).toBe(wholeResponse.length);
       return wholeResponse;
     });
@@ -131,7 +131,7 @@ describe.each([
     const { call, client, received } = await world.open(port);
     const callEnded = new Promise((resolve) => client.on('status', resolve));
     const transport = transportFor(call);
-    transport.send({ head: bytes(10, 1), shared: [bytes(100_000, 2)] }, () => {});
+    transport.send({ head: bytes(10, 1), trailingChunks: [bytes(100_000, 2)] }, () => {});
     transport.end(code, details);
     expect(await callEnded).toMatchObject({ code: status[code], ...(code !== 'OK' && { details }) });
     expect(received.map(({ length }) => length)).toEqual([100_010]);
@@ -142,12 +142,12 @@ describe.each([
     const transport = transportFor(call);
     client.pause();
     const flushed = vi.fn();
-    transport.send({ head: bytes(10, 1), shared: [bytes(10_000_000, 2)] }, flushed);
+    transport.send({ head: bytes(10, 1), trailingChunks: [bytes(10_000_000, 2)] }, flushed);
     const cancelled = new Promise((resolve) => call.on('cancelled', resolve));
     client.cancel();
     await cancelled;
     if (method === 'copies') return;
-    transport.send({ head: bytes(10, 1), shared: [] }, flushed);
+    transport.send({ head: bytes(10, 1), trailingChunks: [] }, flushed);
     await eventuallyHolds(() => expect(flushed).toHaveBeenCalledTimes(2));
     for (const [error] of flushed.mock.calls) expect(isClientDisconnected(error), String(error)).toBe(true);
   });
@@ -165,7 +165,7 @@ describe('the transport with shared frames', () => {
     client.pause();
     const sharedChunks = [bytes(4_000_000, 1)];
     const bytesBefore = process.memoryUsage().arrayBuffers;
-    for (let i = 0; i < 50; i++) transport.send({ head: bytes(10, 1), shared: sharedChunks }, () => {});
+    for (let i = 0; i < 50; i++) transport.send({ head: bytes(10, 1), trailingChunks: sharedChunks }, () => {});
     expect(process.memoryUsage().arrayBuffers - bytesBefore).toBeLessThan(20_000_000);
     client.cancel();
   });
@@ -178,7 +178,7 @@ describe('the transport with shared frames', () => {
     const { stream } = (call as unknown as { call: { stream: Writable } }).call;
     const write = vi.spyOn(stream, '_write');
     transport.send(
-      { head: bytes(10, 1), shared: [...Array<Buffer>(100).fill(bytes(90, 2)), bytes(991_000, 3)] },
+      { head: bytes(10, 1), trailingChunks: [...Array<Buffer>(100).fill(bytes(90, 2)), bytes(991_000, 3)] },
       () => {},
     );
     await eventuallyHolds(() => expect(received.map(({ length }) => length)).toEqual([1_000_010]));

@@ -44,7 +44,7 @@ export function transportOf(call: AdsCall): AdsTransport {
 export function copyingTransport(call: AdsCall): AdsTransport {
   return {
     way: 'copies',
-    send({ head, shared }, flushed) {
+    send({ head, trailingChunks: shared }, flushed) {
       const message = Buffer.concat([head, ...shared]);
       call.write(message, flushed);
       return message.length;
@@ -80,7 +80,7 @@ function sharingTransport(call: AdsCall, stream: Http2Stream): AdsTransport {
   return {
     way: 'shared frames',
     send(responseParts, flushed) {
-      const { head, shared } = responseParts;
+      const { head, trailingChunks: shared } = responseParts;
       const length = bytesIn(responseParts);
       if (!isBegun) {
         isBegun = true;
@@ -206,11 +206,11 @@ export function replaceDecoder(
   call: AdsCall,
   wrap: (grpcDecoder: MessageDecoder, isAtRest: () => boolean) => MessageDecoder,
 ): void {
-  const inner = callWithStream(call);
-  const grpcDecoder = field(inner, 'decoder');
+  const streamCall = callWithStream(call);
+  const grpcDecoder = field(streamCall, 'decoder');
   if (typeof field(grpcDecoder, 'write') !== 'function' || field(grpcDecoder, 'readState') !== idleDecoderState) return;
   const decoder = grpcDecoder as MessageDecoder;
-  Object.assign(inner!, { decoder: wrap(decoder, () => field(decoder, 'readState') === idleDecoderState) });
+  Object.assign(streamCall!, { decoder: wrap(decoder, () => field(decoder, 'readState') === idleDecoderState) });
 }
 
 /** `NO_DATA` of grpc-js' stream decoder. */

@@ -4,6 +4,6 @@ import { copiedText } from '../../../runtime/copied-text.ts';
 const maxClientTextLength = 512;
 
 /** Truncates a long text and adds its length. */
-export function shortened(text: string, maxLength = maxClientTextLength): string {
+export function shortenText(text: string, maxLength = maxClientTextLength): string {
   return text.length <= maxLength ? text : `${copiedText(text.slice(0, maxLength))}… (${text.length} characters)`;
 }

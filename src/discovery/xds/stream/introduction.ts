@@ -4,7 +4,7 @@ import { messageOf } from '../../../runtime/errors.ts';
 import { maxNodeBytes, maxNodeIdLength } from '../ads-limits.ts';
 import { readNode } from '../requests/ads-request.ts';
 import type { NodeIdentity } from '../resource-source.ts';
-import { shortened } from './client-text.ts';
+import { shortenText } from './client-text.ts';
 
 export type Introduction =
   | { readonly identity: NodeIdentity }
@@ -24,7 +24,7 @@ export function introductionOf(node: Uint8Array | undefined): Introduction {
   if (identity === undefined || identity.id === '') return { report: { type: 'node.missing' } };
   if (identity.id.length > maxNodeIdLength || identity.cluster.length > maxNodeIdLength) {
     return {
-      refusal: `node id and cluster must have at most ${maxNodeIdLength} characters, got id ${shortened(identity.id, 80)}`,
+      refusal: `node id and cluster must have at most ${maxNodeIdLength} characters, got id ${shortenText(identity.id, 80)}`,
     };
   }
   return { identity };

@@ -71,7 +71,7 @@ class RawStream {
   }
 }
 
-interface End {
+interface StatusCase {
   readonly expected: string;
   readonly options?: Partial<AdsServerOptions>;
   readonly observer?: AdsObserver;
@@ -112,7 +112,7 @@ const failingRecorder: Recorder = {
 const oversized = Buffer.from([0, 0x7f, 0xff, 0xff, 0xff]);
 const damagedGzip = Buffer.from([1, 0, 0, 0, 1, 0]);
 
-const streamEnds: Record<string, End> = {
+const streamEnds: Record<string, StatusCase> = {
   'a half-close': { expected: 'OK', act: (stream) => stream.halfClose() },
   'the loss of its connection': { expected: 'CANCELLED', act: (stream) => stream.loseConnection() },
   'a disconnect command': {

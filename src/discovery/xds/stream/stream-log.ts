@@ -8,7 +8,7 @@ import type {
 import { maxRetainedClusters } from '../../../../machines/discovery/xds/cluster-removal.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
-import { shortened } from './client-text.ts';
+import { shortenText } from './client-text.ts';
 import { RepeatedLines } from './repeated-lines.ts';
 import type { StreamContext } from './stream-context.ts';
 
@@ -40,20 +40,20 @@ export class StreamLog {
     const names = (request.protocol === 'sotw' ? request.names : request.subscribe).length;
     const unsubscribed = request.protocol === 'delta' ? request.unsubscribe.length : 0;
     logger.debug('request.received', {
-      ...{ node: shortened(this.#node()), typeUrl: shortened(typeUrl), nonce: shortened(nonce), names },
+      ...{ node: shortenText(this.#node()), typeUrl: shortenText(typeUrl), nonce: shortenText(nonce), names },
       ...(unsubscribed > 0 && { unsubscribed }),
-      ...(rejection !== null && { rejection: shortened(rejection) }),
+      ...(rejection !== null && { rejection: shortenText(rejection) }),
     });
   }
 
   outcome(report: AdsStreamReport): void {
-    if (report.type === 'response.sent' || report.type === 'response.skipped') this.#responded(report);
+    if (report.type === 'response.sent' || report.type === 'response.skipped') this.#logResponse(report);
     else this.#rollout(report);
   }
 
-  #responded({ type, sentAt: _, ...fields }: (ResponseSent | ResponseSkipped) & { sentAt?: number }): void {
+  #logResponse({ type, sentAt: _, ...fields }: (ResponseSent | ResponseSkipped) & { sentAt?: number }): void {
     const logger = this.#logger;
-    if (logger.enabled('debug')) logger.debug(type, { node: shortened(this.#node()), ...fields });
+    if (logger.enabled('debug')) logger.debug(type, { node: shortenText(this.#node()), ...fields });
   }
 
   unauthenticated(reason: string): void {
@@ -69,26 +69,26 @@ export class StreamLog {
   }
 
   forbidden(node: string, reason: string): void {
-    this.#logger.warn('node.forbidden', { node: shortened(node), peer: this.#peer, reason });
+    this.#logger.warn('node.forbidden', { node: shortenText(node), peer: this.#peer, reason });
   }
 
   unreadableNode(error: unknown): void {
-    this.#logger.debug('node.unreadable', { peer: this.#peer, reason: shortened(messageOf(error)) });
+    this.#logger.debug('node.unreadable', { peer: this.#peer, reason: shortenText(messageOf(error)) });
   }
 
   #rollout(report: AdsStreamReport): void {
     const { observer } = this.#context;
     if (report.type === 'clusters.abandoned') {
       observer.clustersAbandoned?.(report.clusters.length);
-      const node = shortened(this.#node());
+      const node = shortenText(this.#node());
       this.#repeatedLines.warn('abandoned', 'clusters.abandoned', {
         node,
-        clusters: shortened(report.clusters.join(', ')),
+        clusters: shortenText(report.clusters.join(', ')),
       });
     } else if (report.type === 'clusters.evicted') {
       observer.clustersEvicted?.(report.clusters.length);
       this.#repeatedLines.warn('evicted', 'clusters.evicted', {
-        node: shortened(this.#node()),
+        node: shortenText(this.#node()),
         maxClusters: maxRetainedClusters,
         removed: report.clusters.length,
       });
@@ -98,10 +98,10 @@ export class StreamLog {
   judged(typeUrl: string, result: string, reason: string): void {
     const { observer } = this.#context;
     const node = this.#node();
-    const fields = { node: shortened(node), typeUrl };
+    const fields = { node: shortenText(node), typeUrl };
     if (result === 'rejection') {
       observer.responseRejected?.(typeUrl, node, reason);
-      const facts = { ...fields, peer: this.#peer, reason: shortened(reason) };
+      const facts = { ...fields, peer: this.#peer, reason: shortenText(reason) };
       this.#repeatedLines.warn(`rejection ${typeUrl}`, 'request.judged.rejection', facts);
     } else if (result === 'stale') {
       observer.nonceExpired?.(typeUrl, node);
@@ -116,7 +116,7 @@ export class StreamLog {
   sourceFailed(error: unknown): void {
     const node = this.#node();
     this.#context.observer.sourceFailed?.('', node, error);
-    this.#logger.error('resources.failed', { node: shortened(node), reason: shortened(messageOf(error)) });
+    this.#logger.error('resources.failed', { node: shortenText(node), reason: shortenText(messageOf(error)) });
   }
 
   failed(error: unknown): void {

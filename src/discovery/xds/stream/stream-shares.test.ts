@@ -1,9 +1,14 @@
 import { status } from '@grpc/grpc-js';
 import { test as base, describe, expect, it } from 'vitest';
 import { clusterType } from '../../../../machines/discovery/xds/ads-types.ts';
-import { type GiveServer, givenNode, giveServers, subscribed } from '../../../../test/fixtures/given-server.ts';
+import {
+  type GiveServer,
+  givenNode,
+  giveServers,
+  openSubscribedStream,
+} from '../../../../test/fixtures/given-server.ts';
 import { eventually } from '../../../../test/harness/eventually.ts';
-import { maxServedStreamsWithin, type ServedStream, StreamShares } from './stream-shares.ts';
+import { maxServedStreamsForHeap, type ServedStream, StreamShares } from './stream-shares.ts';
 
 const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => giveServers(use) });
 
@@ -38,7 +43,7 @@ describe('streams above the limit', () => {
   });
 
   it('are limited by default to half of the heap', () => {
-    expect(maxServedStreamsWithin(512 * 1024 * 1024)).toBe(8_192);
+    expect(maxServedStreamsForHeap(512 * 1024 * 1024)).toBe(8_192);
   });
 });
 
@@ -46,7 +51,7 @@ test('a stream above the limit is rejected with the reason, and served after ano
   start,
 }) => {
   const { client } = await start({ limits: { maxServedStreams: 2 } });
-  const [first] = [await subscribed(client()), await subscribed(client())];
+  const [first] = [await openSubscribedStream(client()), await openSubscribedStream(client())];
   const rejectedStream = client().sotw();
   rejectedStream.send({ node: givenNode, typeUrl: clusterType });
   expect(await rejectedStream.ended).toMatchObject({

@@ -19,7 +19,7 @@ export interface ServedStream {
 const bytesOfStream = 32 * 1024;
 
 /** Number of streams that use half of the heap. */
-export function maxServedStreamsWithin(heapBytes = getHeapStatistics().heap_size_limit): number {
+export function maxServedStreamsForHeap(heapBytes = getHeapStatistics().heap_size_limit): number {
   return Math.max(1, Math.floor(heapBytes / 2 / bytesOfStream));
 }
 
@@ -38,7 +38,7 @@ export class StreamShares {
   /** `undefined` if a stream with these identities can be served. */
   rejectionOf({ peer }: Pick<ServedStream, 'peer'>, identities: readonly string[]): StreamRejection | undefined {
     const key = keyOf(peer, identities);
-    return this.#streams.accepts(key) ? undefined : this.#exhausted(key);
+    return this.#streams.accepts(key) ? undefined : this.#exhaustedRejection(key);
   }
 
   /** Adds a stream, which may end another one. */
@@ -60,7 +60,7 @@ export class StreamShares {
     this.#streams.remove(stream);
   }
 
-  #exhausted([namespace = '', account = '']: ShareKey): StreamRejection {
+  #exhaustedRejection([namespace = '', account = '']: ShareKey): StreamRejection {
     const holderText = namespace === '' ? `address ${account} (clients without an identity)` : `namespace ${namespace}`;
     const count = this.#streams.sizeOf(namespace === '' ? [namespace, account] : [namespace]);
     const text = `${this.#streams.size} of at most ${this.#maxStreams} xDS streams are open at this replica, and ${holderText} has its fair share of ${count}`;

@@ -1,7 +1,12 @@
 /** An uncaught error in later work of a stream (a timer, a promise) ends only this stream. */
 import { test as base, expect } from 'vitest';
 import { clusterType } from '../../../../machines/discovery/xds/ads-types.ts';
-import { type GiveServer, givenNode, giveServers, subscribed } from '../../../../test/fixtures/given-server.ts';
+import {
+  type GiveServer,
+  givenNode,
+  giveServers,
+  openSubscribedStream,
+} from '../../../../test/fixtures/given-server.ts';
 import { uncaughtErrors } from '../../../../test/harness/uncaught-errors.ts';
 
 const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => giveServers(use) });
@@ -12,7 +17,7 @@ test.for<[string, () => void]>([
 ])('an uncaught error in a %s ends the stream that caused it', async ([, throwLater], { start }) => {
   const caughtErrors = uncaughtErrors();
   const { source, client } = await start();
-  const other = await subscribed(client());
+  const other = await openSubscribedStream(client());
   const { open } = source;
   source.open = (node) => {
     const openedSource = open.call(source, node);
@@ -31,7 +36,7 @@ test.for<[string, () => void]>([
   source.open = open;
   other.send({ typeUrl: clusterType, resourceNames: ['a'], responseNonce: other.responses[0]!.nonce });
   await other.next();
-  await subscribed(client());
+  await openSubscribedStream(client());
 });
 
 function fail(): never {

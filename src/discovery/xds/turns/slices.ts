@@ -29,7 +29,7 @@ export function isTurnFull(): boolean {
 /** Runs work for many clients in slices of the event loop. */
 export class Slices {
   readonly #runSlice: () => boolean;
-  #scheduled: NodeJS.Immediate | undefined;
+  #scheduledSlice: NodeJS.Immediate | undefined;
 
   /** @param runSlice runs some work, possibly none, and returns whether there is more. Errors are reported as uncaught, and other work continues. */
   constructor(runSlice: () => boolean) {
@@ -38,26 +38,27 @@ export class Slices {
 
   /** Starts asynchronously, unless it is running. */
   begin(): void {
-    this.#scheduled ??= setImmediate(() => this.#slice());
+    this.#scheduledSlice ??= setImmediate(() => this.#slice());
   }
 
   stop(): void {
-    if (this.#scheduled !== undefined) clearImmediate(this.#scheduled);
-    this.#scheduled = undefined;
+    if (this.#scheduledSlice !== undefined) clearImmediate(this.#scheduledSlice);
+    this.#scheduledSlice = undefined;
   }
 
   #slice(): void {
-    const scheduled = this.#scheduled;
+    const scheduled = this.#scheduledSlice;
     const deadline = performance.now() + sliceMs;
     let hasMore = true;
     try {
       do hasMore = this.#runSlice();
-      while (hasMore && this.#scheduled === scheduled && performance.now() < deadline && !isTurnFull());
+      while (hasMore && this.#scheduledSlice === scheduled && performance.now() < deadline && !isTurnFull());
     } catch (error) {
       // Continues in a later iteration, so that repeated errors do not block other tasks.
       letEscape(error);
     }
     // The slice may have stopped the work.
-    if (this.#scheduled === scheduled) this.#scheduled = hasMore ? setImmediate(() => this.#slice()) : undefined;
+    if (this.#scheduledSlice === scheduled)
+      this.#scheduledSlice = hasMore ? setImmediate(() => this.#slice()) : undefined;
   }
 }

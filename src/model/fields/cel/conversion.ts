@@ -6,9 +6,9 @@ import { tokensOf } from './tokens.ts';
  * @returns the expression itself if it is not a single conversion
  */
 export function withoutStringConversion(expression: string): string {
-  const [, inner] = /^\s*string\s*\(([\s\S]*)\)\s*$/.exec(expression) ?? [];
-  if (inner === undefined) return expression;
-  const tokens = tokensOf(inner);
+  const [, innerExpression] = /^\s*string\s*\(([\s\S]*)\)\s*$/.exec(expression) ?? [];
+  if (innerExpression === undefined) return expression;
+  const tokens = tokensOf(innerExpression);
   if (typeof tokens === 'string') return expression;
   // In `string(a) + string(b)`, the first parenthesis closes before the end, so it is not a single conversion.
   let depth = 0;
@@ -17,5 +17,5 @@ export function withoutStringConversion(expression: string): string {
     if ('([{'.includes(text)) depth++;
     if (')]}'.includes(text) && --depth < 0) return expression;
   }
-  return inner.trim();
+  return innerExpression.trim();
 }

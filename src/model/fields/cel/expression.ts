@@ -69,7 +69,7 @@ class Reader {
 
   parseComplete(): void {
     this.#expression();
-    if (this.#next !== undefined) this.#unexpected();
+    if (this.#next !== undefined) this.#throwUnexpected();
   }
 
   get #next(): CelToken | undefined {
@@ -88,10 +88,10 @@ class Reader {
   }
 
   #expectText(text: string): void {
-    if (!this.#took(text)) this.#unexpected(`expected ${text}`);
+    if (!this.#took(text)) this.#throwUnexpected(`expected ${text}`);
   }
 
-  #unexpected(position = ''): never {
+  #throwUnexpected(position = ''): never {
     const unexpectedText =
       this.#next === undefined ? 'unexpected end' : `unexpected ${JSON.stringify(this.#next.text)}`;
     throw new CelError(position === '' ? unexpectedText : `${unexpectedText}, ${position}`);
@@ -154,7 +154,7 @@ class Reader {
 
   #primary(): Shape {
     const token = this.#next;
-    if (token === undefined) this.#unexpected();
+    if (token === undefined) this.#throwUnexpected();
     const negative = this.#isNextSign('-') && this.#tokens[this.#tokenIndex + 1]?.kind === 'literal';
     if (negative) this.#tokenIndex++;
     if (this.#next?.kind === 'literal') {
@@ -177,7 +177,7 @@ class Reader {
   /** @param isField accepts reserved words, which are valid field names */
   #name(isField = false): string {
     const token = this.#next;
-    if (token?.kind !== 'name' || token.text === 'in') this.#unexpected('expected a name');
+    if (token?.kind !== 'name' || token.text === 'in') this.#throwUnexpected('expected a name');
     if (!isField && reserved.has(token.text)) throw new CelError(`${token.text} is a reserved word`);
     this.#tokenIndex++;
     return token.text;
@@ -186,7 +186,7 @@ class Reader {
   #items(end: ')' | ']'): Shape {
     while (!this.#took(end)) {
       this.#expression();
-      if (!this.#took(',') && !this.#isNextSign(end)) this.#unexpected(`expected ${end}`);
+      if (!this.#took(',') && !this.#isNextSign(end)) this.#throwUnexpected(`expected ${end}`);
     }
     return 'other';
   }
@@ -196,7 +196,7 @@ class Reader {
       this.#expression();
       this.#expectText(':');
       this.#expression();
-      if (!this.#took(',') && !this.#isNextSign('}')) this.#unexpected('expected }');
+      if (!this.#took(',') && !this.#isNextSign('}')) this.#throwUnexpected('expected }');
     }
     return 'other';
   }

@@ -361,7 +361,7 @@ function clientTlsErrors(tls: T.ClientTlsSettings, path: string): FieldError[] {
     errors.push(
       ...violation.errorsAt(
         fieldPath(path, 'insecureSkipVerify'),
-        inVain.length > 0 ? violation.excluded(`together with ${violation.listed(inVain)}`) : undefined,
+        inVain.length > 0 ? violation.excluded(`together with ${violation.listText(inVain)}`) : undefined,
       ),
     );
   }

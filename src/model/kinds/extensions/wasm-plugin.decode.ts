@@ -140,7 +140,7 @@ function urlViolation(url: string): violation.FieldViolation | undefined {
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(url)?.[1];
   if (scheme === undefined) return URL.canParse(`oci://${url}`) ? undefined : violation.mustBe('a URL', url);
   if (!schemes.includes(scheme))
-    return violation.mustBe(`a URL with the scheme ${violation.listed(schemes, 'or')}`, url);
+    return violation.mustBe(`a URL with the scheme ${violation.listText(schemes, 'or')}`, url);
   if (!URL.canParse(url)) return violation.mustBe('a URL', url);
   return scheme.toLowerCase() === 'file' ? pathViolation(new URL(url).pathname) : undefined;
 }

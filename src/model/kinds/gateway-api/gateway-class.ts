@@ -1,6 +1,6 @@
 /** Selects the control plane that implements Gateways of the class (`gateway.networking.k8s.io` GatewayClass). */
 
-import { anything, type Decoder, optional, refine, required, struct, text } from '../../fields/decode.ts';
+import { anyValue, type Decoder, optional, refine, required, struct, text } from '../../fields/decode.ts';
 import { withoutEffect } from '../../fields/effect.ts';
 import * as violation from '../../fields/violation.ts';
 
@@ -22,6 +22,6 @@ export const gatewayClass: Decoder<GatewayClass> = struct<GatewayClass>({
       ),
     ),
   ),
-  parametersRef: withoutEffect(optional(anything), 'this control plane does not deploy gateways'),
+  parametersRef: withoutEffect(optional(anyValue), 'this control plane does not deploy gateways'),
   description: optional(text),
 });

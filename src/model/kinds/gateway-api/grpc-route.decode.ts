@@ -1,7 +1,7 @@
 /** Decodes a GRPCRoute, validated as in the API's CRD, to an HTTPRoute: a gRPC call is a POST to `/service/method` (gRPC over HTTP/2, "Path"). */
 
 import {
-  anything,
+  anyValue,
   type Decoder,
   type FieldError,
   mapped,
@@ -141,7 +141,7 @@ const rule: Decoder<HttpRouteRule> = struct<Omit<HttpRouteRule, 'timeouts' | 're
   ...restrictions({ matches: withDefault(listOf(match, 0, 64), [everyRequest]) }),
   filters: withDefault(forGrpc(grpcRouteFilters), []),
   backendRefs: withDefault(listOf(backendRef, 0, 16), []),
-  sessionPersistence: withoutEffect(optional(anything), 'use a DestinationRule with consistentHash'),
+  sessionPersistence: withoutEffect(optional(anyValue), 'use a DestinationRule with consistentHash'),
 });
 
 export const grpcRouteObject: Decoder<RouteObject> = refine(

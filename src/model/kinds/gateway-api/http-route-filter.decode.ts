@@ -1,5 +1,5 @@
 import {
-  anything,
+  anyValue,
   count,
   type Decoder,
   type FieldDecoders,
@@ -187,9 +187,9 @@ const filterFields: FieldDecoders<HttpRouteFilter> = {
   requestRedirect: optional(requestRedirect),
   requestMirror: optional(requestMirror),
   urlRewrite: optional(urlRewrite),
-  extensionRef: withoutEffect(optional(anything), notSupported),
-  cors: withoutEffect(optional(anything), notSupported),
-  externalAuth: withoutEffect(optional(anything), notSupported),
+  extensionRef: withoutEffect(optional(anyValue), notSupported),
+  cors: withoutEffect(optional(anyValue), notSupported),
+  externalAuth: withoutEffect(optional(anyValue), notSupported),
 };
 
 function filterOf(fields: FieldDecoders<HttpRouteFilter>): Decoder<HttpRouteFilter> {

@@ -1,5 +1,5 @@
 import {
-  anything,
+  anyValue,
   type Decoder,
   type FieldError,
   optional,
@@ -39,8 +39,8 @@ const rule: Decoder<HttpRouteRule> = refine(
         backendRequestMs: optional(duration, 'backendRequest'),
       }),
     ),
-    retry: withoutEffect(optional(anything), 'use a VirtualService or the mesh configuration for retries'),
-    sessionPersistence: withoutEffect(optional(anything), 'use a DestinationRule with consistentHash'),
+    retry: withoutEffect(optional(anyValue), 'use a VirtualService or the mesh configuration for retries'),
+    sessionPersistence: withoutEffect(optional(anyValue), 'use a DestinationRule with consistentHash'),
   }),
   (rule, path) => [...redirectErrors(rule, path), ...prefixErrors(rule, path), ...timeoutErrors(rule, path)],
 );

@@ -1,5 +1,5 @@
 import {
-  anything,
+  anyValue,
   type Decoder,
   dictionary,
   type FieldError,
@@ -44,7 +44,7 @@ const tls: Decoder<ListenerTls> = refine(
     certificateRefs: withDefault(listOf(secretReference, 0, 64), []),
     ...restrictions({
       options: withDefault(dictionary(text), {}),
-      frontendValidation: withoutEffectWhere(optional(anything), notChecked, () => true),
+      frontendValidation: withoutEffectWhere(optional(anyValue), notChecked, () => true),
     }),
   }),
   ({ mode, certificateRefs, options }, path) =>
@@ -135,10 +135,10 @@ export const kubernetesGateway: Decoder<KubernetesGateway> = refine(
     gatewayClassName: required(objectName),
     listeners: required(listOf(listener, 1, 64)),
     addresses: withDefault(listOf(address, 0, 16), []),
-    infrastructure: optional(anything),
-    allowedListeners: withoutEffect(optional(anything), 'ListenerSets are not supported'),
-    tls: withoutEffectWhere(optional(anything), clientValidationText, () => true),
-    defaultScope: withoutEffect(optional(anything), 'default Gateways are not supported'),
+    infrastructure: optional(anyValue),
+    allowedListeners: withoutEffect(optional(anyValue), 'ListenerSets are not supported'),
+    tls: withoutEffectWhere(optional(anyValue), clientValidationText, () => true),
+    defaultScope: withoutEffect(optional(anyValue), 'default Gateways are not supported'),
   }),
   ({ listeners, addresses }, path) => [
     ...repetitions(

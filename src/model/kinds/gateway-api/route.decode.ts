@@ -1,7 +1,7 @@
 /** Decodes the common fields of all route kinds. */
 
 import {
-  anything,
+  anyValue,
   type FieldError,
   optional,
   port,
@@ -27,7 +27,7 @@ const parentReference = struct<ParentReference>({
 export const routeFields = {
   parentRefs: withDefault(listOf(parentReference, 0, 32), []),
   ...restrictions({ hostnames: withDefault(listOf(hostname, 0, 16), []) }),
-  useDefaultGateways: withoutEffect(optional(anything), 'default Gateways are not supported'),
+  useDefaultGateways: withoutEffect(optional(anyValue), 'default Gateways are not supported'),
 };
 
 const maxMatches = 128;

@@ -122,7 +122,7 @@ function certificateErrors(tls: ServerTlsSettings, path: string): FieldError[] {
     return violation.errorsAt(
       path,
       setFields.length > 0
-        ? violation.conflict(`must not have ${violation.listed(setFields)} with mode ISTIO_MUTUAL`)
+        ? violation.conflict(`must not have ${violation.listText(setFields)} with mode ISTIO_MUTUAL`)
         : undefined,
     );
   }
@@ -168,7 +168,7 @@ function versionErrors(tls: ServerTlsSettings, path: string): FieldError[] {
 }
 
 /** TLS 1.2 cipher suites that Envoy's BoringSSL supports. */
-export const knownCipherSuites: ReadonlySet<string> = new Set([
+export const supportedCipherSuites: ReadonlySet<string> = new Set([
   'ECDHE-ECDSA-AES128-GCM-SHA256',
   'ECDHE-RSA-AES128-GCM-SHA256',
   'ECDHE-ECDSA-AES256-GCM-SHA384',
@@ -242,7 +242,7 @@ export function serverTlsWarnings(tls: ServerTlsSettings, path: string): FieldEr
     ...suites.flatMap((suite, index) => {
       return violation.errorsAt(
         pathAt(index),
-        knownCipherSuites.has(suite) ? undefined : violation.ineffective(`${suite} is not a known cipher suite`),
+        supportedCipherSuites.has(suite) ? undefined : violation.ineffective(`${suite} is not a known cipher suite`),
       );
     }),
     ...repetitions(suites, (suite) => suite, pathAt, 'cipher suite'),

@@ -1,7 +1,7 @@
 /** Kubernetes' Ingress and IngressClass, translated to Istio's kinds. */
 
 import {
-  anything,
+  anyValue,
   type Decoder,
   type FieldError,
   fieldPath,
@@ -62,7 +62,7 @@ export interface IngressClass {
 }
 
 const backend = partialStruct<IngressBackend>({
-  resource: withoutEffect(optional(anything), 'only Services are backends'),
+  resource: withoutEffect(optional(anyValue), 'only Services are backends'),
   service: optional(
     partialStruct<NonNullable<IngressBackend['service']>>({
       name: required(name),

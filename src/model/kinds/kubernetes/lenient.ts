@@ -2,7 +2,7 @@
  * Decodes Kubernetes' own objects. Ignores unknown fields, because most are irrelevant to the mesh and newer clusters have more, but reports names
  * that are similar to a known one as misspelled.
  */
-import { anything, type Decoded, type Decoder, type FieldDecoders, fail, struct } from '../../fields/decode.ts';
+import { anyValue, type Decoded, type Decoder, type FieldDecoders, fail, struct } from '../../fields/decode.ts';
 import { describedAs, descriptionOf } from '../../fields/description.ts';
 import * as violation from '../../fields/violation.ts';
 
@@ -26,5 +26,5 @@ export const intOrText: Decoder<number | string> = describedAs(
     }
     return fail(path, violation.mustBe('a port number from 0 to 65535 or a port name', value));
   },
-  { type: 'narrowed', of: anything, by: {} },
+  { type: 'narrowed', of: anyValue, by: {} },
 );

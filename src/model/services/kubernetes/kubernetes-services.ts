@@ -2,7 +2,7 @@
  * Services and endpoints of one Kubernetes cluster, updated incrementally. No I/O: objects come from a directory
  * of files or a live cluster.
  */
-import { atOnce, type Steps } from '../../../runtime/turns.ts';
+import { runToEnd, type Steps } from '../../../runtime/turns.ts';
 import type { Config } from '../../config/config.ts';
 import type { EndpointSlice } from '../../kinds/kubernetes/endpoint-slice.ts';
 import type { Endpoints } from '../../kinds/kubernetes/endpoints.ts';
@@ -14,12 +14,12 @@ import { LabelIndex, SelectorIndex } from '../label-match.ts';
 import { addressIn } from '../namespaced-address.ts';
 import { gatewaysOfService, type NetworkGateway } from '../network-gateways.ts';
 import { AddressBook } from '../proxy-lookup.ts';
-import { type ConfigObjectChange, keptServices, type RegistryDelta, type ServiceDelta } from '../registry-delta.ts';
-import { keptEndpoints, sameLabels } from '../same-endpoint.ts';
+import { type ConfigObjectChange, type RegistryDelta, reuseServices, type ServiceDelta } from '../registry-delta.ts';
+import { reuseEndpoints, sameLabels } from '../same-endpoint.ts';
 import type { Endpoint, Service } from '../service.ts';
 import { mayExport } from '../visibility.ts';
 import {
-  byWorkloadAge,
+  compareWorkloadAge,
   type EndpointTemplate,
   endpointOf,
   portNamed,
@@ -161,7 +161,7 @@ export class KubernetesServices {
    * @param workloads added, removed or changed WorkloadEntries
    */
   apply(changes: readonly ConfigObjectChange<Config>[], workloads: readonly WorkloadEvent[] = []): KubernetesDelta {
-    return atOnce(this.applying(changes, workloads));
+    return runToEnd(this.applying(changes, workloads));
   }
 
   /** {@link apply} in steps, between which look-ups may mix previous and new states. */
@@ -300,7 +300,7 @@ export class KubernetesServices {
     const isUnchanged = config === previous.config && !usesNodes;
     const services = isUnchanged
       ? previous.services
-      : keptServices([convertService(config, this.#options, () => this.#pods.nodes)], previous.services);
+      : reuseServices([convertService(config, this.#options, () => this.#pods.nodes)], previous.services);
     const service = services[0]!;
     const selects = hasSelector(config);
     const isName = service.resolution === 'Alias';
@@ -323,8 +323,8 @@ export class KubernetesServices {
       },
     });
     const selectedWorkloads = selects && !config.isWithoutEndpoints ? this.#selectedWorkloads(config) : [];
-    const endpoints = keptEndpoints([...endpointsOfSlices.endpoints, ...selectedWorkloads], previous.endpoints);
-    const foreignEndpoints = selects ? keptEndpoints(selectedWorkloads, previous.foreign) : endpoints;
+    const endpoints = reuseEndpoints([...endpointsOfSlices.endpoints, ...selectedWorkloads], previous.endpoints);
+    const foreignEndpoints = selects ? reuseEndpoints(selectedWorkloads, previous.foreign) : endpoints;
     const item = { hostname: service.hostname, ports: spec.spec.ports };
     const selectingItem = isUnchanged
       ? previous.selecting
@@ -347,7 +347,7 @@ export class KubernetesServices {
 
   #selectedWorkloads({ namespace, spec: { spec } }: Config<KubernetesService>): Endpoint[] {
     const selectedWorkloads = this.#workloads.get(namespace)?.selectedBy(spec.selector!) ?? [];
-    return selectedWorkloads.toSorted(byWorkloadAge).flatMap((workload) =>
+    return selectedWorkloads.toSorted(compareWorkloadAge).flatMap((workload) =>
       spec.ports.flatMap((port) => {
         const number = portNamed(workload, port.name) ?? targetPortOf(port, workload);
         return number === undefined ? [] : [endpointOf(workload, port.name, number)];

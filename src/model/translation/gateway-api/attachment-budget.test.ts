@@ -1,7 +1,7 @@
 /** Tests many valid routes of one tenant, and sizes of real meshes that the limit must not affect. */
 import { describe, expect, it } from 'vitest';
 import { document, service, setOf } from '../../../../test/fixtures/given-objects.ts';
-import { atOnce } from '../../../runtime/turns.ts';
+import { runToEnd } from '../../../runtime/turns.ts';
 import type { Config } from '../../config/config.ts';
 import { maxAttachedMatches } from '../../kinds/object-limits.ts';
 import type { RouteDestination, VirtualService } from '../../kinds/virtual-service/virtual-service.ts';
@@ -61,7 +61,7 @@ const translate = (yaml: string) => {
 };
 
 const acceptedOf = (yaml: string, key: string) => {
-  const { HTTPRoute } = atOnce(computingGatewayApiStatus(setOf(yaml), 'cluster.local'));
+  const { HTTPRoute } = runToEnd(computingGatewayApiStatus(setOf(yaml), 'cluster.local'));
   return HTTPRoute.get(key)!.parents.map(({ conditions }) => conditions.find(({ type }) => type === 'Accepted'));
 };
 
@@ -101,7 +101,7 @@ describe('routes from one namespace at a Gateway with many listeners', () => {
     expect(acceptedOf(yaml, 'mallory/r16')).toEqual([
       { type: 'Accepted', status: 'False', reason: 'LimitExceeded', message },
     ]);
-    const { KubernetesGateway } = atOnce(computingGatewayApiStatus(setOf(yaml), 'cluster.local'));
+    const { KubernetesGateway } = runToEnd(computingGatewayApiStatus(setOf(yaml), 'cluster.local'));
     expect(KubernetesGateway.get('shop/front')!.listeners[0]!.attachedRoutes).toBe(16);
   });
 
@@ -168,7 +168,7 @@ describe('routes from one namespace at a Gateway with many listeners', () => {
     const bothParents = `${toFront}, {name: other, namespace: shop}`;
     const yaml = gateway(16) + other + cart + largeRoutes(9, { parents: bothParents }).join('');
     expect(translate(yaml).beyondLimit).toBe(1);
-    const { HTTPRoute } = atOnce(
+    const { HTTPRoute } = runToEnd(
       computingGatewayApiStatus(setOf(yaml), 'cluster.local', ({ name }) => name === 'other'),
     );
     expect(HTTPRoute.get('mallory/r08')!.parents).toMatchObject([

@@ -72,7 +72,7 @@ export class RoutesBeyondLimit {
   }
 
   attachmentOf(route: Config<RouteObject>, parentNamespace: string | undefined): Attachment {
-    return this.#of(route, parentNamespace)?.attachment ?? 'attached';
+    return this.#limitedRouteOf(route, parentNamespace)?.attachment ?? 'attached';
   }
 
   /**
@@ -80,7 +80,7 @@ export class RoutesBeyondLimit {
    * @returns `undefined` if it is attached
    */
   messageFor(route: Config<RouteObject>, parentNamespace: string | undefined): string | undefined {
-    const limitedRoute = this.#of(route, parentNamespace);
+    const limitedRoute = this.#limitedRouteOf(route, parentNamespace);
     if (limitedRoute === undefined) return undefined;
     const parents = parentNamespace === undefined ? 'Services' : `Gateways of namespace ${parentNamespace}`;
     const effect =
@@ -94,7 +94,7 @@ export class RoutesBeyondLimit {
     );
   }
 
-  #of(route: Config<RouteObject>, parentNamespace: string | undefined): Limited | undefined {
+  #limitedRouteOf(route: Config<RouteObject>, parentNamespace: string | undefined): Limited | undefined {
     return this.#limitedRoutes.get(shareOf(route, parentNamespace))?.get(route);
   }
 }

@@ -167,11 +167,11 @@ function attachToGateway(
   if (attachments.length > 0) return attachments;
   const refusal = (reason: ParentRefusal['reason'], message: string): ParentRefusal => ({ reason, message });
   if (namedByRoute.listeners.length === 0) {
-    const requested = [sectionName, port !== undefined && `port ${port}`].filter(Boolean).join(' of ');
+    const requestedText = [sectionName, port !== undefined && `port ${port}`].filter(Boolean).join(' of ');
     const isNamed = (candidate: Listener): boolean =>
       (sectionName ?? candidate.name) === candidate.name && (port ?? candidate.port) === candidate.port;
     const reason = gateway.written.some(isNamed) ? 'NotAllowedByListeners' : 'NoMatchingParent';
-    const listenerText = requested === '' ? 'listener' : `listener ${requested}`;
+    const listenerText = requestedText === '' ? 'listener' : `listener ${requestedText}`;
     return refusal(reason, `Gateway ${namespace}/${name} has no valid ${listenerText}`);
   }
   const parentText = `no matching listener of Gateway ${namespace}/${name}`;

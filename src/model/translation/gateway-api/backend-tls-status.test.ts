@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createAuthority } from '../../../../test/certs/authority.ts';
 import { document, service, setOf } from '../../../../test/fixtures/given-objects.ts';
-import { atOnce } from '../../../runtime/turns.ts';
+import { runToEnd } from '../../../runtime/turns.ts';
 import { computingGatewayApiStatus } from './gateway-api-status.ts';
 
 const gateway = (name: string): string =>
@@ -22,7 +22,7 @@ const system = 'wellKnownCACertificates: System';
 const ref = (kind: string, name = 'ca'): string => `{group: "", kind: ${kind}, name: ${name}}`;
 
 function statusOf(yaml: string, name = 'tls'): string[] {
-  const { BackendTLSPolicy: statuses } = atOnce(
+  const { BackendTLSPolicy: statuses } = runToEnd(
     computingGatewayApiStatus(setOf(yaml, { isLenient: true }), 'cluster.local'),
   );
   return statuses.get(`shop/${name}`)!.parents.map(({ parentRef, conditions }) => {

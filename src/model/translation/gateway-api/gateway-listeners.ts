@@ -143,16 +143,20 @@ function serverOf({ server, listener, hostname, refusal }: KnownListener): Serve
 }
 
 /** Whether requests for a host go to another listener of the port, which has a narrower hostname. */
-export function isServedByNarrower(host: string, listenerEntry: KnownListener, all: readonly KnownListener[]): boolean {
-  for (const hostname of coveringKeys(host, hostnamesOnPortOf(listenerEntry, all))) {
+export function isServedByNarrower(
+  host: string,
+  listenerEntry: KnownListener,
+  allListeners: readonly KnownListener[],
+): boolean {
+  for (const hostname of coveringKeys(host, hostnamesOnPortOf(listenerEntry, allListeners))) {
     if (hostname !== listenerEntry.hostname && isHostWithin(hostname, listenerEntry.hostname)) return true;
   }
   return false;
 }
 
 /** Whether another listener has a wider hostname, so that requests without a matching route would go to it. */
-export function isWithinWider(listenerEntry: KnownListener, all: readonly KnownListener[]): boolean {
-  for (const hostname of coveringKeys(listenerEntry.hostname, hostnamesOnPortOf(listenerEntry, all))) {
+export function isWithinWider(listenerEntry: KnownListener, allListeners: readonly KnownListener[]): boolean {
+  for (const hostname of coveringKeys(listenerEntry.hostname, hostnamesOnPortOf(listenerEntry, allListeners))) {
     if (hostname !== listenerEntry.hostname) return true;
   }
   return false;

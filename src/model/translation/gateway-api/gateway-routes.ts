@@ -7,8 +7,8 @@ import type { ListenerAttachment } from './attachments.ts';
 import { dependsOnHost, routesForHost } from './default-port.ts';
 import { isWithinWider, type KnownListener } from './gateway-listeners.ts';
 import { generatedObject as madeObject, nameAtListener } from './generated-object.ts';
-import { closedPlace, dependsOnEntrance, type PlacedRoute, routeNameOf, routesOf } from './http-route-rules.ts';
-import { byPrecedence, matchesEverything } from './precedence.ts';
+import { closePlacedRoute, dependsOnEntrance, type PlacedRoute, routeNameOf, routesOf } from './http-route-rules.ts';
+import { comparePrecedence, matchesEverything } from './precedence.ts';
 import type { TranslationContext } from './translation-context.ts';
 
 export function* gatewayVirtualServices(
@@ -24,7 +24,7 @@ export function* gatewayVirtualServices(
     const cachedRoutes = sharedRoutes.get(route);
     if (cachedRoutes !== undefined) return cachedRoutes;
     const translatedRoutes = routesOf(route, entranceOf(listener), context);
-    const placedRoutes = isClosed ? translatedRoutes.map(closedPlace) : translatedRoutes;
+    const placedRoutes = isClosed ? translatedRoutes.map(closePlacedRoute) : translatedRoutes;
     if (isClosed || !dependsOnEntrance(route)) sharedRoutes.set(route, placedRoutes);
     return placedRoutes;
   };
@@ -47,7 +47,7 @@ export function* gatewayVirtualServices(
     }
     const needsOwnHost = (route: Config<RouteObject>): boolean => placedByRoute.get(route)!.some(dependsOnHost);
     for (const [hosts, routesOfHosts] of groups(routesByHost, needsOwnHost)) {
-      const matches = routesOfHosts.flatMap((route) => placedByRoute.get(route)!).sort(byPrecedence);
+      const matches = routesOfHosts.flatMap((route) => placedByRoute.get(route)!).sort(comparePrecedence);
       reportUnreached(matches, routesOfHosts, context);
       const firstRoutes = matches.flatMap((match) => routesForHost(match, hosts[0]!));
       virtualServices.push(virtualService(listener, hosts, routesOfHosts, firstRoutes));

@@ -238,10 +238,10 @@ interface Addresses {
 
 function addressesOf(gateway: Config<KubernetesGateway>, { translation, services }: GatewayStatusContext): Addresses {
   const { namespace, name } = gateway;
-  const requested = gateway.spec.addresses.filter(({ type }) => type === 'Hostname').map(({ value }) => value);
+  const requestedHostnames = gateway.spec.addresses.filter(({ type }) => type === 'Hostname').map(({ value }) => value);
   const gatewayServices: Config<KubernetesService>[] = [];
-  if (requested.length === 0) gatewayServices.push(...(services.get(`${namespace}/${name}`) ?? []));
-  for (const value of requested) {
+  if (requestedHostnames.length === 0) gatewayServices.push(...(services.get(`${namespace}/${name}`) ?? []));
+  for (const value of requestedHostnames) {
     const [serviceName = '', serviceNamespace = namespace] = isShortName(value) ? [value] : value.split('.');
     const service = translation.service(serviceNamespace, serviceName);
     if (service === undefined || (!isShortName(value) && value !== translation.hostOf(serviceNamespace, serviceName)))

@@ -1,7 +1,7 @@
 /** Tests that a careless or hostile route owner cannot affect other routes or the permissions of Gateways. */
 import { describe, expect, it } from 'vitest';
 import { document, service, setOf, translated } from '../../../../test/fixtures/given-objects.ts';
-import { atOnce } from '../../../runtime/turns.ts';
+import { runToEnd } from '../../../runtime/turns.ts';
 import { computingGatewayApiStatus } from './gateway-api-status.ts';
 
 const allNamespaces = 'allowedRoutes: {namespaces: {from: All}}';
@@ -149,7 +149,7 @@ it('a listener that selects namespaces without a selector permits no routes', ()
 
 describe('the status of listeners that share a port', () => {
   const conditionsOf = (listeners: string): Record<string, string[]> => {
-    const { KubernetesGateway } = atOnce(computingGatewayApiStatus(setOf(gateway(listeners)), 'cluster.local'));
+    const { KubernetesGateway } = runToEnd(computingGatewayApiStatus(setOf(gateway(listeners)), 'cluster.local'));
     return Object.fromEntries(
       KubernetesGateway.get('shop/front')!.listeners.map(({ name, conditions }) => [
         name,
@@ -205,7 +205,7 @@ describe('an inactive listener with TLS', () => {
     });
     // The route does not have the name a.b.test at either listener.
     expect(translated(yaml).virtualServices.flatMap(({ spec }) => spec.hosts)).toEqual(['x.b.test']);
-    const { parents } = atOnce(computingGatewayApiStatus(setOf(yaml), 'cluster.local')).HTTPRoute.get('shop/r')!;
+    const { parents } = runToEnd(computingGatewayApiStatus(setOf(yaml), 'cluster.local')).HTTPRoute.get('shop/r')!;
     expect(parents[0]!.conditions[0]).toMatchObject({ type: 'Accepted', status: 'True' });
   });
 

@@ -81,7 +81,7 @@ export function routesOf(route: Config<RouteObject>, entrance: Entrance, context
   });
 }
 
-export function closedPlace(placedRoute: PlacedRoute): PlacedRoute {
+export function closePlacedRoute(placedRoute: PlacedRoute): PlacedRoute {
   return { ...placedRoute, http: closedRoute(placedRoute.http) };
 }
 

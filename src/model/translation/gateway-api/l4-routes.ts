@@ -8,7 +8,7 @@ import { destinationOf, noDestination } from './backends.ts';
 import type { KnownListener } from './gateway-listeners.ts';
 import { hostsOrigin, parentsText } from './gateway-routes.ts';
 import { generatedNameMark, generatedObject, nameAtListener } from './generated-object.ts';
-import { byClients, type ClientsRoutes } from './service-routes.ts';
+import { type ClientsRoutes, groupByClients } from './service-routes.ts';
 import type { TranslationContext } from './translation-context.ts';
 
 export function* l4VirtualServices(
@@ -30,7 +30,7 @@ export function* l4VirtualServices(
     }
     yield;
   }
-  for (const clients of byClients(toServices)) {
+  for (const clients of groupByClients(toServices)) {
     all.push(virtualServiceOfService(clients, context));
     yield;
   }

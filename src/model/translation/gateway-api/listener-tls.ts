@@ -1,7 +1,7 @@
 /** Translates TLS settings of the Gateway API's listeners to Istio's servers, including Istio's TLS options. */
 import type { Config } from '../../config/config.ts';
 import type { ServerTlsSettings } from '../../kinds/gateway/gateway.ts';
-import { knownCipherSuites } from '../../kinds/gateway/server-tls.decode.ts';
+import { supportedCipherSuites } from '../../kinds/gateway/server-tls.decode.ts';
 import type { KubernetesGateway, Listener, ListenerTls } from '../../kinds/gateway-api/kubernetes-gateway.ts';
 import type { TranslationContext, TranslationWarning } from './translation-context.ts';
 
@@ -104,8 +104,8 @@ function cipherSuitesOf({ options }: ListenerTls): CipherSuites | Refused {
   const option = options[cipherSuitesOption];
   if (option === undefined) return { unknownSuites: [] };
   const suiteNames = option.split(',').map((suite) => suite.trim());
-  const cipherSuites = suiteNames.filter((suite) => knownCipherSuites.has(suite));
-  const unknownSuites = suiteNames.filter((suite) => !knownCipherSuites.has(suite));
+  const cipherSuites = suiteNames.filter((suite) => supportedCipherSuites.has(suite));
+  const unknownSuites = suiteNames.filter((suite) => !supportedCipherSuites.has(suite));
   // An empty list would mean the defaults.
   if (cipherSuites.length === 0) {
     return refuse(

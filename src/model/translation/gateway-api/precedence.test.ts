@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { HttpRouteMatch } from '../../kinds/gateway-api/http-route.ts';
-import { byPrecedence, type RankedMatch } from './precedence.ts';
+import { comparePrecedence, type RankedMatch } from './precedence.ts';
 
 interface Written {
   readonly exact?: string;
@@ -51,7 +51,7 @@ describe('matches of the same request', () => {
     ['the earlier rule of a route comes first', { rule: 1, index: 9 }, { rule: 2 }],
     ['the earlier match of a rule comes first', { index: 1 }, { index: 2 }],
   ])('%s', (_, first, second) => {
-    expect(byPrecedence(rankedMatch(first), rankedMatch(second))).toBeLessThan(0);
-    expect(byPrecedence(rankedMatch(second), rankedMatch(first))).toBeGreaterThan(0);
+    expect(comparePrecedence(rankedMatch(first), rankedMatch(second))).toBeLessThan(0);
+    expect(comparePrecedence(rankedMatch(second), rankedMatch(first))).toBeGreaterThan(0);
   });
 });

@@ -15,7 +15,7 @@ export interface RankedMatch {
  * most headers, most query parameters, oldest route, route name, position in the route. The API does not define the rank of regular expressions;
  * Istio also ranks them last.
  */
-export function byPrecedence(a: RankedMatch, b: RankedMatch): number {
+export function comparePrecedence(a: RankedMatch, b: RankedMatch): number {
   return (
     rankOf(b.match) - rankOf(a.match) ||
     pathOf(b.match).length - pathOf(a.match).length ||

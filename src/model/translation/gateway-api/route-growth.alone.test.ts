@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { document, service, setOf } from '../../../../test/fixtures/given-objects.ts';
 import { countedWork, growthOfWork } from '../../../../test/harness/counted-work.ts';
-import { atOnce } from '../../../runtime/turns.ts';
+import { runToEnd } from '../../../runtime/turns.ts';
 import { computingGatewayApiStatus } from './gateway-api-status.ts';
 import { translateGatewayApi } from './translate.ts';
 
@@ -45,7 +45,7 @@ it.each<[string, string, (index: number) => string]>([
       const objects = setOf(gateway(listeners) + service('cart') + list(size, build));
       return countedWork(() => {
         translateGatewayApi(objects, 'cluster.local');
-        atOnce(computingGatewayApiStatus(objects, 'cluster.local'));
+        runToEnd(computingGatewayApiStatus(objects, 'cluster.local'));
       });
     },
     smallCount,

@@ -10,8 +10,8 @@ import { exportAnnotation } from '../../services/kubernetes/convert-service.ts';
 import type { ServiceAttachment } from './attachments.ts';
 import { hostsOrigin, httpOrigins, parentsText } from './gateway-routes.ts';
 import { generatedNameMark, generatedObject } from './generated-object.ts';
-import { closedPlace, type PlacedRoute, routesOf } from './http-route-rules.ts';
-import { byPrecedence } from './precedence.ts';
+import { closePlacedRoute, type PlacedRoute, routesOf } from './http-route-rules.ts';
+import { comparePrecedence } from './precedence.ts';
 import type { TranslationContext } from './translation-context.ts';
 
 export function* serviceVirtualServices(
@@ -19,7 +19,7 @@ export function* serviceVirtualServices(
   context: TranslationContext,
 ): Steps<Config<VirtualService>[]> {
   const all: Config<VirtualService>[] = [];
-  for (const clients of byClients(attachments)) {
+  for (const clients of groupByClients(attachments)) {
     all.push(virtualService(clients, context));
     yield;
   }
@@ -34,7 +34,7 @@ export interface ClientsRoutes {
   readonly attachments: readonly ServiceAttachment[];
 }
 
-export function* byClients(attachments: readonly ServiceAttachment[]): Generator<ClientsRoutes> {
+export function* groupByClients(attachments: readonly ServiceAttachment[]): Generator<ClientsRoutes> {
   for (const [service, serviceAttachments] of Map.groupBy(attachments, ({ service }) => service)) {
     const attachmentsByNamespace = Map.groupBy(serviceAttachments, ({ route }) => route.namespace);
     for (const [namespace, namespaceAttachments] of attachmentsByNamespace) {
@@ -53,11 +53,11 @@ function virtualService(
   const matches = attachments
     .flatMap(({ route, port, isClosed }) =>
       placedByRoute.get(route)!.map((placedRoute) => {
-        const routeForAllPorts = isClosed ? closedPlace(placedRoute) : placedRoute;
+        const routeForAllPorts = isClosed ? closePlacedRoute(placedRoute) : placedRoute;
         return port === undefined ? routeForAllPorts : routeForPort(routeForAllPorts, port);
       }),
     )
-    .sort(byPrecedence);
+    .sort(comparePrecedence);
   const defaultRoutes = otherPorts(service, attachments, context);
   const { kind, name } = service;
   const serviceOrigin: Origin = { key: { kind, namespace: service.namespace, name } };

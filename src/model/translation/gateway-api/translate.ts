@@ -1,4 +1,4 @@
-import { atOnce, type Steps } from '../../../runtime/turns.ts';
+import { runToEnd, type Steps } from '../../../runtime/turns.ts';
 import type { Config } from '../../config/config.ts';
 import type { Problem } from '../../config/problem.ts';
 import { keepingIdentity } from '../translated-objects.ts';
@@ -51,7 +51,7 @@ export function translateGatewayApi(
   domain: string,
   previous?: GatewayApiTranslation,
 ): GatewayApiTranslation {
-  return atOnce(translatingGatewayApi(sources, domain, previous));
+  return runToEnd(translatingGatewayApi(sources, domain, previous));
 }
 
 export function* translatingGatewayApi(

@@ -88,10 +88,12 @@ export function tokenError(
   return isSigned ? undefined : 'not signed by a key of the provider';
 }
 
-function isForAudience(tokenAudience: unknown, allowed: readonly string[]): boolean {
-  if (allowed.length === 0) return true;
+function isForAudience(tokenAudience: unknown, allowedAudiences: readonly string[]): boolean {
+  if (allowedAudiences.length === 0) return true;
   const audiences = Array.isArray(tokenAudience) ? tokenAudience : tokenAudience === undefined ? [] : [tokenAudience];
-  return audiences.some((audience) => allowed.some((other) => bareAudience(String(audience)) === bareAudience(other)));
+  return audiences.some((audience) =>
+    allowedAudiences.some((other) => bareAudience(String(audience)) === bareAudience(other)),
+  );
 }
 
 /** Removes scheme and trailing slash, which Envoy ignores in audiences. */

@@ -84,7 +84,7 @@ class Verifier {
       case 'requiresAny':
         return this.#verifyAny(required.value.requirements);
       case 'requiresAll':
-        return this.#all(required.value.requirements);
+        return this.#verifyAll(required.value.requirements);
       case 'allowMissing':
         return this.#orMissing(Object.values(this.#providers));
       case 'allowMissingOrFailed':
@@ -120,7 +120,7 @@ class Verifier {
     return tokenError(token, provider, this.#options);
   }
 
-  #all(requirements: readonly JwtRequirement[]): Verification {
+  #verifyAll(requirements: readonly JwtRequirement[]): Verification {
     const verified: VerifiedToken[] = [];
     for (const requirement of requirements) {
       const result = this.verify(requirement);

@@ -16,10 +16,10 @@ export function perRouteConfig<Desc extends DescMessage>(
 ): MessageShape<Desc> | undefined {
   const packedConfig = configs.find((config) => Object.hasOwn(config, filter))?.[filter];
   if (packedConfig === undefined) return undefined;
-  const inner = anyIs(packedConfig, FilterConfigSchema)
+  const innerConfig = anyIs(packedConfig, FilterConfigSchema)
     ? anyUnpack(packedConfig, FilterConfigSchema)?.config
     : packedConfig;
-  return inner && (anyUnpack(inner, schema) as MessageShape<Desc> | undefined);
+  return innerConfig && (anyUnpack(innerConfig, schema) as MessageShape<Desc> | undefined);
 }
 
 /** Whether the filter is disabled: a route's configuration overrides the filter's default. */

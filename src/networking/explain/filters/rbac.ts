@@ -18,7 +18,7 @@ export function throughHttpRbac(
   storeShadowResult(httpRbacName, shadowRules, shadowRulesStatPrefix, subject);
   const denied = rules && deniedBy(rules, subject);
   if (denied === undefined) return undefined;
-  return { outcome: { kind: 'denied', status: 403, details: detailsOf(denied.policy), why: denied.why } };
+  return { outcome: { kind: 'denied', status: 403, details: detailsOf(denied.policy), why: denied.denialReason } };
 }
 
 export function throughNetworkRbac(
@@ -28,14 +28,17 @@ export function throughNetworkRbac(
   if (matcher) throw new UndecidedError('the policies are a matcher tree');
   storeShadowResult(networkRbacName, shadowRules, shadowRulesStatPrefix, subject);
   const denied = rules && deniedBy(rules, subject);
-  return denied && { outcome: { kind: 'closed', why: denied.why } };
+  return denied && { outcome: { kind: 'closed', why: denied.denialReason } };
 }
 
-function deniedBy(rules: Rules, subject: Subject): { readonly policy: string; readonly why: string } | undefined {
+function deniedBy(
+  rules: Rules,
+  subject: Subject,
+): { readonly policy: string; readonly denialReason: string } | undefined {
   const { isAllowed, policy } = decideRules(rules, subject);
   if (isAllowed) return undefined;
   const reason = policy === undefined ? 'no AuthorizationPolicy allows it' : `policy ${policy} denies it`;
-  return { policy: policy ?? 'none', why: reason };
+  return { policy: policy ?? 'none', denialReason: reason };
 }
 
 /** Replaces white space, which would end the access log field. */

@@ -9,7 +9,7 @@ import type { EgressListenerScope, SidecarScope } from '../../../model/push-cont
 import { type Port, type Service, serviceKey } from '../../../model/services/service.ts';
 import { isAlias } from '../../../model/services/service-alias.ts';
 import { isUnspecified } from '../../../runtime/addresses/unspecified-address.ts';
-import { atOnce } from '../../../runtime/turns.ts';
+import { runToEnd } from '../../../runtime/turns.ts';
 import { serviceOrigin, sidecarOrigin } from '../../inputs/message-origin.ts';
 import { isUnixSocket, loopbackAddress, unixSocketPath, wildcardAddress } from '../../messages/address.ts';
 import { aliasesOf, resolveAlias } from '../../traffic/alias.ts';
@@ -43,7 +43,7 @@ interface OutboundInput {
 }
 
 export function planOutbound(shape: ProxyShape, push: PushContext): OutboundPlan {
-  return atOnce(planningOutbound(shape, push));
+  return runToEnd(planningOutbound(shape, push));
 }
 
 /** Like {@link planOutbound}, but yields regularly. */

@@ -106,15 +106,15 @@ export function* assignDomainsInSteps(
   let hasCatchAll = false;
   let isConflictFree = true;
   const claim = (host: CachedVirtualHost): VirtualHostPart | undefined => {
-    const requested = host.domains.all;
-    const freeDomains = requested.every((domain) => !takenDomains.has(domain))
-      ? requested
-      : requested.filter((domain) => !takenDomains.has(domain));
-    isConflictFree &&= freeDomains === requested;
+    const requestedDomains = host.domains.all;
+    const freeDomains = requestedDomains.every((domain) => !takenDomains.has(domain))
+      ? requestedDomains
+      : requestedDomains.filter((domain) => !takenDomains.has(domain));
+    isConflictFree &&= freeDomains === requestedDomains;
     if (freeDomains.length === 0) return undefined;
     for (const domain of freeDomains) takenDomains.add(domain);
     hasCatchAll ||= freeDomains.includes('*');
-    return freeDomains === requested ? host.part : withDomains(host, freeDomains);
+    return freeDomains === requestedDomains ? host.part : withDomains(host, freeDomains);
   };
   const claimedParts: (VirtualHostPart | undefined)[] = [];
   for (const [hostIndex, host] of hosts.entries()) {

@@ -11,7 +11,7 @@ import type { PushContext } from '../../../model/push-context/push-context.ts';
 import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
 import type { Service } from '../../../model/services/service.ts';
 import { isAlias } from '../../../model/services/service-alias.ts';
-import { atOnce } from '../../../runtime/turns.ts';
+import { runToEnd } from '../../../runtime/turns.ts';
 import type { Encodable, PartToEncode } from '../../messages/resource.ts';
 import { aliasesOf } from '../../traffic/alias.ts';
 import { type ChangedHosts, changedSince, isUnchanged } from './changed-hosts.ts';
@@ -157,7 +157,7 @@ function buildPlan(previous: RoutePlan | undefined, context: PlanContext, otherM
 }
 
 function withDomains(planned: PlannedHosts, previous: RoutePlan | undefined, context: PlanContext): RoutePlan {
-  return atOnce(withDomainsInSteps(planned, previous, context));
+  return runToEnd(withDomainsInSteps(planned, previous, context));
 }
 
 function* withDomainsInSteps(
@@ -185,7 +185,7 @@ function buildHosts(
   context: PlanContext,
   otherModel: PlanModel | undefined,
 ): PlannedHosts {
-  return atOnce(buildHostsInSteps(previous, context, otherModel));
+  return runToEnd(buildHostsInSteps(previous, context, otherModel));
 }
 
 /** Number of virtual hosts of another client that are checked between two yields. */

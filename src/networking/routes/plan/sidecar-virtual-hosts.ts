@@ -169,13 +169,13 @@ function buildRoutes(spec: VirtualHostSpec, { shape, push, memory, reach }: Plan
   const inputs: unknown[] = [...services, ...aliasServices, aliasService, virtualService, push.mesh];
   const hosts = virtualService === undefined ? [hostname] : destinationsOf(virtualService);
   const destinationHosts = new Set(hosts);
-  const resolved: HostResolution[] = [];
+  const hostResolutions: HostResolution[] = [];
   let destinationRulesText = '';
   for (const host of hosts) {
     const { chain } = resolveAlias(host, reach);
     const [first] = chain;
     if (chain.length <= 1) {
-      resolved.push({ host, service: first, rule: first && reach.destinationRuleFor(first) });
+      hostResolutions.push({ host, service: first, rule: first && reach.destinationRuleFor(first) });
     }
     // Each step of the alias chain, with its DestinationRule.
     for (const chainedService of chain) {
@@ -189,7 +189,7 @@ function buildRoutes(spec: VirtualHostSpec, { shape, push, memory, reach }: Plan
   }
   const hostText = `${group?.text ?? hostname} ${aliasServices.map((aliasOfGroup) => aliasOfGroup.hostname).join()} ${aliasService?.hostname ?? ''}`;
   const client = clientTextOf(virtualService, shape);
-  const resolutions = resolved.length === hosts.length ? resolved : undefined;
+  const resolutions = hostResolutions.length === hosts.length ? hostResolutions : undefined;
   const key = `${hostText} ${port} ${listenerPort} ${ruleText(virtualService)} ${client}${destinationRulesText}`;
   return memory.recall('RDS', key, inputs, (): CachedRoutes => {
     const namedAliases = aliasService === undefined ? aliasServices : [aliasService];

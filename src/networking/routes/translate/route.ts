@@ -10,7 +10,7 @@ import type {
 import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
 import type { Port, Service } from '../../../model/services/service.ts';
 import { peerHeader } from '../../../model/standard-metrics/peer-claim.ts';
-import { atOnce } from '../../../runtime/turns.ts';
+import { runToEnd } from '../../../runtime/turns.ts';
 import { httpRouteOrigins, serviceOrigin, withOrigins } from '../../inputs/message-origin.ts';
 import type { Init } from '../../messages/init.ts';
 import { istioMetadata } from '../../messages/metadata.ts';
@@ -42,7 +42,7 @@ export function virtualServiceRoutes(
   virtualService: ResolvedVirtualService,
   contexts: readonly RouteContext[],
 ): WithDependencies<Route[]> {
-  return atOnce(buildingVirtualServiceRoutes(virtualService, contexts));
+  return runToEnd(buildingVirtualServiceRoutes(virtualService, contexts));
 }
 
 /** Like {@link virtualServiceRoutes}, but yields, because a VirtualService may have thousands of routes. */

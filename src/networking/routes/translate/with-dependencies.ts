@@ -6,6 +6,6 @@ export interface WithDependencies<Value> {
   readonly dependsOn: readonly ConfigKey[];
 }
 
-export function combineDependencies<Value>(all: readonly WithDependencies<Value>[]): WithDependencies<Value[]> {
-  return { value: all.map(({ value }) => value), dependsOn: all.flatMap(({ dependsOn }) => dependsOn) };
+export function combineDependencies<Value>(items: readonly WithDependencies<Value>[]): WithDependencies<Value[]> {
+  return { value: items.map(({ value }) => value), dependsOn: items.flatMap(({ dependsOn }) => dependsOn) };
 }

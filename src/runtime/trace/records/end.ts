@@ -7,21 +7,21 @@ export class EndRecords {
   /** Final snapshots that were recorded. Not actors, because an explorer may revive an actor. */
   readonly #endedActors = new WeakSet<object>();
   /** Root actors that are processing an event: a failure during that time causes no further inspection event. */
-  readonly #processing = new Set<AnyActorRef>();
+  readonly #processingRoots = new Set<AnyActorRef>();
 
   begin(ref: AnyActorRef): void {
-    this.#processing.add(ref);
+    this.#processingRoots.add(ref);
   }
 
   recordFailures(recording: RecorderContext): void {
-    for (const ref of this.#processing) {
+    for (const ref of this.#processingRoots) {
       const snapshot = ref.getSnapshot();
       if (snapshot.status === 'error') this.record(recording, ref, snapshot);
     }
   }
 
   record({ actors, record, data }: RecorderContext, ref: AnyActorRef, snapshot: object): void {
-    if (ref._parent === undefined) this.#processing.delete(ref);
+    if (ref._parent === undefined) this.#processingRoots.delete(ref);
     const { status, output, error } = snapshot as { status?: string; output?: unknown; error?: unknown };
     if (status === undefined || status === 'active' || this.#endedActors.has(snapshot)) return;
     this.#endedActors.add(snapshot);

@@ -61,7 +61,7 @@ export interface Invariant {
   whenIdle?(observed: Observed): string | undefined;
 }
 
-export const named = (process: SimulatedProcess): string => `epoch ${process.label}`;
+export const nameOf = (process: SimulatedProcess): string => `epoch ${process.label}`;
 export const listOf = (processes: readonly SimulatedProcess[]): string =>
   processes.length === 0
     ? 'none'

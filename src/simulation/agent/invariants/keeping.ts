@@ -1,6 +1,6 @@
 /** Which Envoys may be terminated, when, and how. */
 import { mayBeHeldBack, type SimulatedProcess } from '../simulated-process.ts';
-import { type Invariant, listOf, named, type Observed } from './invariant.ts';
+import { type Invariant, listOf, nameOf, type Observed } from './invariant.ts';
 
 /** A draining parent is processing requests, and a child whose parent exits early will abort (fact 4). */
 export const noSignalToDrainingParent: Invariant = {
@@ -10,7 +10,7 @@ export const noSignalToDrainingParent: Invariant = {
     // A child that was killed between two probes may have been live.
     if (!process.supersededSeen) return undefined;
     if (observation.stopDeadlinePassed || observation.isOverdue(process)) return undefined;
-    return `${signal} to ${named(process)}, which drains`;
+    return `${signal} to ${nameOf(process)}, which drains`;
   },
 };
 
@@ -25,7 +25,9 @@ export const noSignalToNeededParent: Invariant = {
       ({ epoch, baseId, live, exitRequested: sentAway }) =>
         baseId === process.baseId && epoch === process.epoch + 1 && !live && !sentAway,
     );
-    return child === undefined ? undefined : `${signal} to ${named(process)}, whose child ${named(child)} is starting`;
+    return child === undefined
+      ? undefined
+      : `${signal} to ${nameOf(process)}, whose child ${nameOf(child)} is starting`;
   },
 };
 
@@ -33,7 +35,7 @@ export const noSignalToNeededParent: Invariant = {
 export const startingIsKilled: Invariant = {
   name: 'never SIGTERM to an epoch that is not live',
   signalling(process, signal) {
-    return signal === 'SIGTERM' && !process.live ? `SIGTERM to ${named(process)}, which is not live` : undefined;
+    return signal === 'SIGTERM' && !process.live ? `SIGTERM to ${nameOf(process)}, which is not live` : undefined;
   },
 };
 
@@ -44,7 +46,7 @@ export const noSigkillToLive: Invariant = {
     if (signal !== 'SIGKILL' || stopOrdered || process.exitRequested) return undefined;
     if (process.seen || mayBeHeldBack(process)) return undefined;
     if (!host.isServing(process) || !host.hasAdmin(process) || !host.isResponsive(process)) return undefined;
-    return host.isOrphaned(process) ? undefined : `SIGKILL to ${named(process)}, which serves and was not probed`;
+    return host.isOrphaned(process) ? undefined : `SIGKILL to ${nameOf(process)}, which serves and was not probed`;
   },
 };
 
@@ -61,7 +63,7 @@ export const replacedFinishesRequests: Invariant = {
     if (host.isKilled(process)) return undefined;
     return isOverdue(process)
       ? undefined
-      : `${signal} to ${named(process)}, which was replaced and lets requests finish`;
+      : `${signal} to ${nameOf(process)}, which was replaced and lets requests finish`;
   },
 };
 
@@ -73,10 +75,10 @@ export const servingIsKept: Invariant = {
   name: 'never a serving epoch given up for one that is not live',
   signalling(process, signal, observation) {
     if (signal === 'SIGUSR1') return undefined;
-    return unjustifiedAction(`${signal} to ${named(process)}`, process, observation);
+    return unjustifiedAction(`${signal} to ${nameOf(process)}`, process, observation);
   },
   draining(process, observation) {
-    return unjustifiedAction(`a drain order to ${named(process)}`, process, observation);
+    return unjustifiedAction(`a drain order to ${nameOf(process)}`, process, observation);
   },
 };
 
@@ -101,6 +103,6 @@ export const orphanIsReplaced: Invariant = {
     if (signal !== 'SIGABRT' || !process.seen || process.exitRequested || process.successorTried) return undefined;
     // There might be no agent to replace it.
     if (stopOrdered || restartsInFull === true || agentEnds) return undefined;
-    return `${named(process)} aborted, and no replacement was started`;
+    return `${nameOf(process)} aborted, and no replacement was started`;
   },
 };

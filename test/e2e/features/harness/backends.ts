@@ -6,7 +6,7 @@ import { type AddressInfo, createServer as createTcpServer, type Server, type So
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
 
 /** A request as received by an application. */
-export interface Seen {
+export interface ReceivedRequest {
   /** Name of the backend that responded. */
   readonly backend: string;
   readonly method: string;
@@ -15,7 +15,7 @@ export interface Seen {
   readonly body: string;
 }
 
-export type Respond = (seen: Seen, response: ServerResponse) => void | Promise<void>;
+export type Respond = (seen: ReceivedRequest, response: ServerResponse) => void | Promise<void>;
 
 export interface HttpBackendOptions {
   /** Replaces the default response, a 200 with the received request as JSON. `respond` can change it later. */
@@ -33,7 +33,7 @@ export class HttpBackend {
   readonly name: string;
   readonly address: string;
   /** All requests so far, in order of arrival. */
-  readonly seen: Seen[] = [];
+  readonly seen: ReceivedRequest[] = [];
   respond: Respond;
   readonly #server: Server;
 

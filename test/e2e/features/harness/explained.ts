@@ -32,7 +32,7 @@ export class Explained {
   readonly #options: ExplainedOptions;
   readonly #disagreements: string[] = [];
   #pending: Pending[] = [];
-  #compared = 0;
+  #comparedCount = 0;
   /** Length of the log that was already compared: later connections may reuse a port. */
   #readOffset = 0;
 
@@ -51,7 +51,7 @@ export class Explained {
 
   /** Number of requests for which both results were compared. */
   get compared(): number {
-    return this.#compared;
+    return this.#comparedCount;
   }
 
   /** Compares all requests since the last call. The current configuration must be the one that applied to them. */
@@ -72,7 +72,7 @@ export class Explained {
       const line = logEntries.get(connectionOf(one));
       const explanation = explain(configuration, questionAbout(one));
       const differences = line === undefined ? ['Envoy logged nothing'] : differencesOf(explanation, line);
-      this.#compared++;
+      this.#comparedCount++;
       for (const difference of differences) this.#disagreements.push(`${describe(one)}: ${difference}`);
     }
   }

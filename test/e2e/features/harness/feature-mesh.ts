@@ -57,8 +57,8 @@ export class FeatureMesh {
   readonly authority: CertificateAuthority = createAuthority();
   readonly #options: FeatureMeshOptions;
   readonly #envoys = new Map<string, FeatureEnvoy>();
-  readonly #delaying: DelayingProxy[] = [];
-  readonly #closing: (() => Promise<void> | void)[] = [];
+  readonly #delayingProxies: DelayingProxy[] = [];
+  readonly #cleanups: (() => Promise<void> | void)[] = [];
   readonly #configDir = join(this.root, 'config');
   readonly #meshFile = join(this.root, 'mesh.yaml');
   readonly #accessLog = join(this.root, 'access.log');
@@ -172,7 +172,7 @@ export class FeatureMesh {
 
   /** Closes the connections between the control plane and all proxies with a latency; they reconnect. */
   disconnect(): void {
-    for (const proxy of this.#delaying) proxy.disconnect();
+    for (const proxy of this.#delayingProxies) proxy.disconnect();
   }
 
   /** `host:port` of the control plane's pages. */
@@ -233,7 +233,7 @@ export class FeatureMesh {
       const programOptions = {
         root: this.root,
         ip: `127.0.0.${index + 11}`,
-        xdsPort: await this.#delayed(xds, settings),
+        xdsPort: await this.#delayedPort(xds, settings),
         adminPort: admin[index]!,
         args: this.#options.envoyArgs,
       };
@@ -249,11 +249,11 @@ export class FeatureMesh {
     await this.apply('');
   }
 
-  async #delayed(xdsPort: number, { roundTripMs = 0 }: ProxySettings): Promise<number> {
+  async #delayedPort(xdsPort: number, { roundTripMs = 0 }: ProxySettings): Promise<number> {
     if (roundTripMs === 0) return xdsPort;
     const proxy = await DelayingProxy.start({ to: xdsPort, roundTripMs });
-    this.#delaying.push(proxy);
-    this.#closing.push(() => proxy.close());
+    this.#delayingProxies.push(proxy);
+    this.#cleanups.push(() => proxy.close());
     return proxy.port;
   }
 
@@ -267,7 +267,7 @@ export class FeatureMesh {
       env: { ...process.env, PILOT_DEBOUNCE_AFTER: '10ms', ...this.#options.env },
       cwd: this.root,
     });
-    this.#closing.push(async () => void (await this.#pilot.stop({ signal: 'SIGKILL' })));
+    this.#cleanups.push(async () => void (await this.#pilot.stop({ signal: 'SIGKILL' })));
   }
 
   async #startSecrets(): Promise<WorkloadSecrets | undefined> {
@@ -278,7 +278,7 @@ export class FeatureMesh {
     }
     if (identities.size === 0) return undefined;
     const secrets = await startWorkloadSecrets(this.authority, identities);
-    this.#closing.push(() => secrets.close());
+    this.#cleanups.push(() => secrets.close());
     return secrets;
   }
 
@@ -364,7 +364,7 @@ export class FeatureMesh {
 
   async #end(): Promise<void> {
     for (const envoy of this.#envoys.values()) await envoy.stop();
-    for (const close of this.#closing.splice(0)) await close();
+    for (const close of this.#cleanups.splice(0)) await close();
     await this.reset();
     rmSync(this.root, { recursive: true, force: true });
   }

@@ -1,7 +1,7 @@
 /** Gateway API objects, and the Services behind them. */
 import { stringify } from 'yaml';
 import { type HttpBackend, TcpBackend } from './backends.ts';
-import { all } from './gateway-objects.ts';
+import { joinDocuments } from './gateway-objects.ts';
 import { object } from './objects.ts';
 
 const apiVersion = 'gateway.networking.k8s.io/v1';
@@ -53,7 +53,7 @@ export function serviceOf(
   const portName = backend instanceof TcpBackend ? 'tcp' : 'http';
   const ports = [{ name: portName, port, targetPort: backend.port }];
   const labels = { 'kubernetes.io/service-name': name };
-  return all(
+  return joinDocuments(
     stringify({ apiVersion: 'v1', kind: 'Service', metadata: { name, namespace }, spec: { ports } }),
     stringify({
       apiVersion: 'discovery.k8s.io/v1',

@@ -9,7 +9,7 @@ import type { ReceivedData } from './requests.ts';
 export const frontAddress = '10.99.0.1';
 
 /** Joins YAML documents. */
-export const all = (...documents: string[]): string => documents.join('\n---\n');
+export const joinDocuments = (...documents: string[]): string => documents.join('\n---\n');
 
 /** A TLS Secret of namespace shop. */
 export function secret(name: string, { certificate, privateKey }: IssuedCertificate, extraData: object = {}): string {
@@ -19,9 +19,9 @@ export function secret(name: string, { certificate, privateKey }: IssuedCertific
 }
 
 /** Routes all requests for a host at these gateways to a backend, with its own service. */
-export function routed(host: string, backend: HttpBackend, gateways: readonly string[]): string {
+export function routedHost(host: string, backend: HttpBackend, gateways: readonly string[]): string {
   const service = `${backend.name}.backends.test`;
-  return all(
+  return joinDocuments(
     serviceEntry(service, { port: backend.port, backends: [backend] }),
     virtualService(host, { gateways, http: [{ route: [{ destination: { host: service } }] }] }),
   );

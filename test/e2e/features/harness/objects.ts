@@ -1,7 +1,7 @@
 /** Objects that feature tests need but do not test. */
 import { stringify } from 'yaml';
 
-interface Place {
+interface HostPort {
   readonly address: string;
   readonly port: number;
 }
@@ -12,7 +12,7 @@ export interface ServiceEntryOptions {
   readonly protocol?: string;
   /** Default `shop`. */
   readonly namespace?: string;
-  readonly backends?: readonly (Place & { readonly labels?: Readonly<Record<string, string>> })[];
+  readonly backends?: readonly (HostPort & { readonly labels?: Readonly<Record<string, string>> })[];
   /** Whether endpoints have their backend's name as the label `version` (default true). */
   readonly versions?: boolean;
   /** Added to the spec. */

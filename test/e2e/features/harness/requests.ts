@@ -6,7 +6,7 @@ import { connect as connectTcp, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import { isSystemError } from '../../../../src/runtime/errors.ts';
-import type { Seen } from './backends.ts';
+import type { ReceivedRequest } from './backends.ts';
 
 /** TLS of a client; without `ca` any certificate is accepted. */
 export interface ClientTls extends Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'ALPNProtocols' | 'maxVersion'> {
@@ -40,7 +40,7 @@ export interface BackendResponse {
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
   /** The request as received by the backend. Throws if the response is not from a backend. */
-  readonly seen: Seen;
+  readonly seen: ReceivedRequest;
   readonly durationMs: number;
   /** Port of the client, which identifies the connection in Envoy's log. */
   readonly localPort: number;
@@ -118,10 +118,10 @@ function responseOf(
   return {
     ...response,
     durationMs: performance.now() - begunAt,
-    get seen(): Seen {
+    get seen(): ReceivedRequest {
       if (!response.body.startsWith('{"backend"'))
         throw new Error(`${response.status} of no backend: ${response.body}`);
-      return JSON.parse(response.body) as Seen;
+      return JSON.parse(response.body) as ReceivedRequest;
     },
   };
 }
