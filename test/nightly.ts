@@ -12,7 +12,7 @@ import { finished } from 'node:stream/promises';
 import { parseArgs } from 'node:util';
 import { packageRoot } from '../src/runtime/package-root.ts';
 
-interface NightlyPart {
+interface Part {
   readonly name: string;
   readonly command: string;
   /** Arguments for a run of about a minute, which checks that the part works. */
@@ -26,7 +26,7 @@ const closingLine = /^\d+ passed, \d+ failed/;
 const calibration = 'vitest run --project e2e test/e2e/calibration.test.ts';
 const explore = 'node src/cli/chartpilot.ts explore';
 
-const parts: readonly NightlyPart[] = [
+const parts: readonly Part[] = [
   { name: 'tests', command: 'npm test', short: 'npm run test:quick', resultPattern: closingLine },
   { name: 'calibration', command: calibration, short: calibration, resultPattern: closingLine },
   { name: 'calibration-again', command: calibration, short: calibration, resultPattern: closingLine },
@@ -158,10 +158,10 @@ interface Outcome {
 const usage = `usage: npm run test:nightly -- [--only PART,…] [--short]\nparts: ${parts.map(({ name }) => name).join(', ')}`;
 const logs = join(packageRoot(), 'coverage', 'nightly');
 
-async function run({ name, resultPattern: pattern, ...part }: NightlyPart, isShort: boolean): Promise<Outcome> {
+async function run({ name, resultPattern: pattern, ...part }: Part, isShort: boolean): Promise<Outcome> {
   const command = isShort ? part.short : part.command;
   console.log(`\n== ${name}: ${command}`);
-  const startedAt = performance.now();
+  const begun = performance.now();
   const log = createWriteStream(join(logs, `${name}.log`));
   const child = spawn(`${command} 2>&1`, {
     cwd: packageRoot(),
@@ -169,16 +169,16 @@ async function run({ name, resultPattern: pattern, ...part }: NightlyPart, isSho
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, CHARTPILOT_TESTS: isShort ? 'quick' : 'full', NO_COLOR: '1' },
   });
-  const closeEvent = once(child, 'close');
+  const ended = once(child, 'close');
   let gave = '';
   for await (const line of createInterface({ input: child.stdout })) {
     log.write(`${line}\n`);
     if (pattern.test(line.trim())) gave = line.trim();
   }
-  const [code] = (await closeEvent) as [number | null];
+  const [code] = (await ended) as [number | null];
   log.end();
   await finished(log);
-  const outcome = { name, command, code, minutes: (performance.now() - startedAt) / 60_000, gave };
+  const outcome = { name, command, code, minutes: (performance.now() - begun) / 60_000, gave };
   console.log(row(outcome));
   return outcome;
 }
@@ -193,15 +193,15 @@ const { values } = parseArgs({
     help: { type: 'boolean', default: false },
   },
 });
-const selectedParts = values.only?.split(',');
-const unknownParts = selectedParts?.filter((name) => !parts.some((part) => part.name === name)) ?? [];
-if (values.help || unknownParts.length > 0) {
-  console.error(unknownParts.length > 0 ? `no such part: ${unknownParts.join(', ')}\n${usage}` : usage);
+const only = values.only?.split(',');
+const unknown = only?.filter((name) => !parts.some((part) => part.name === name)) ?? [];
+if (values.help || unknown.length > 0) {
+  console.error(unknown.length > 0 ? `no such part: ${unknown.join(', ')}\n${usage}` : usage);
   process.exit(values.help ? 0 : 2);
 }
 mkdirSync(logs, { recursive: true });
 const outcomes: Outcome[] = [];
-for (const part of parts) if (selectedParts?.includes(part.name) ?? true) outcomes.push(await run(part, values.short));
+for (const part of parts) if (only?.includes(part.name) ?? true) outcomes.push(await run(part, values.short));
 console.log(`\n| part | command | | took | gave |\n|---|---|---|---|---|\n${outcomes.map(row).join('\n')}`);
 console.log(`the whole of each: ${logs}`);
 process.exit(outcomes.every(({ code }) => code === 0) ? 0 : 1);

@@ -37,9 +37,9 @@ const { values } = parseArgs({
 });
 
 const numbers = (flag: string, text: string): number[] =>
-  text.split(',').map((item) => {
-    const number = Number(item);
-    if (!Number.isInteger(number) || number < 1) throw new Error(`--${flag}: must be integers >= 1, got ${item}`);
+  text.split(',').map((each) => {
+    const number = Number(each);
+    if (!Number.isInteger(number) || number < 1) throw new Error(`--${flag}: must be integers >= 1, got ${each}`);
     return number;
   });
 

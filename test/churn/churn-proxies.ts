@@ -18,7 +18,7 @@ import {
   removedInUse,
   seconds,
 } from './churn-proxy.ts';
-import { clusterContent, givenUpBetween, limitedClusters } from './fetch-limits.ts';
+import { clusterContent, clustersGivenUp, limitedClusters } from './fetch-limits.ts';
 import { differences } from './final-checks.ts';
 import { namedClusters } from './named-clusters.ts';
 import { type DueEffect, lateMs, type Oracle } from './oracle.ts';
@@ -91,8 +91,8 @@ export class ChurnProxies {
     this.#port = port;
     this.#now = now;
     this.#oracle = oracle;
-    const wideCount = Math.round(count * wideShare);
-    const edge = wideCount + Math.ceil(count * edgeShare);
+    const wide = Math.round(count * wideShare);
+    const edge = wide + Math.ceil(count * edgeShare);
     const namespaceOf = (number: number): string =>
       number < wide ? wideNamespace : number < edge ? edgeNamespace : namespaces[(number - edge) % namespaces.length]!;
     this.all = Array.from({ length: count }, (_, number) => this.#proxy(number, namespaceOf(number)));
@@ -103,7 +103,7 @@ export class ChurnProxies {
   }
 
   openAll(): void {
-    for (const proxy of this.all) this.#openProxy(proxy);
+    for (const proxy of this.all) this.#open(proxy);
   }
 
   /** Whether all proxies are connected and no response arrived during this time. */
@@ -114,11 +114,11 @@ export class ChurnProxies {
     );
   }
 
-  /** Checks that routes to new clusters followed. @param includesRecent whether no message is in flight any more */
-  checkRoutes(includesRecent = false): void {
+  /** Checks that routes to new clusters followed. @param ofAll whether no message is in flight any more */
+  checkRoutes(ofAll = false): void {
     for (const { name, unrouted } of this.all) {
-      const clusters = unrouted.takeLate(includesRecent ? Number.POSITIVE_INFINITY : this.#now() - lateMs);
-      if (clusters.length > 0) this.#counts.missed.push(`${name} was not sent routes to ${listFew(clusters)}`);
+      const clusters = unrouted.takeLate(ofAll ? Number.POSITIVE_INFINITY : this.#now() - lateMs);
+      if (clusters.length > 0) this.#counts.missed.push(`${name} was not sent routes to ${few(clusters)}`);
     }
   }
 
@@ -171,7 +171,7 @@ export class ChurnProxies {
     proxy.quietSinceMs = Number.POSITIVE_INFINITY;
     proxy.unrouted.clear();
     proxy.sidecar.close();
-    this.#schedule(ms, () => this.#openProxy(proxy));
+    this.#after(ms, () => this.#open(proxy));
   }
 
   stall(proxy: ChurnProxy, ms: number): void {
@@ -196,28 +196,27 @@ export class ChurnProxies {
 
   /** Returns one proxy per namespace and protocol. */
   samples(): ChurnProxy[] {
-    const seenGroups = new Set<string>();
+    const seen = new Set<string>();
     return this.all.filter(({ namespace, protocol }) => {
       const group = `${namespace} ${protocol}`;
-      return !seenGroups.has(group) && seenGroups.add(group);
+      return !seen.has(group) && seen.add(group);
     });
   }
 
   /** Connects a new proxy with the same node and compares the resources of both. @returns differences */
   async compareWithFresh(proxy: ChurnProxy, timeoutMs: number): Promise<string[]> {
-    const freshProxy = this.#proxy(proxy.number, proxy.namespace, proxy.protocol);
+    const fresh = this.#proxy(proxy.number, proxy.namespace, proxy.protocol);
     const deadline = this.#now() + timeoutMs;
     this.#open(fresh);
     while (!fresh.sidecar.isFull && this.#now() < deadline) await sleep(5);
     const found = fresh.sidecar.isFull
       ? differences(holdingsOf(proxy.sidecar), holdingsOf(fresh.sidecar), (cluster) => mayKeep(proxy, cluster))
       : [`a fresh proxy has not everything after ${timeoutMs} ms`];
-    const limitedNames = limitedClusters(freshProxy.sidecar.resources('CDS'));
-    if (limitedNames.length > 0)
-      foundDifferences.push(`a fresh proxy is sent ${listFew(limitedNames)} with a time limit`);
-    freshProxy.disturbance = 'away';
-    freshProxy.sidecar.close();
-    return foundDifferences.map((line) => `${proxy.name}: ${line}`);
+    const limited = limitedClusters(fresh.sidecar.resources('CDS'));
+    if (limited.length > 0) found.push(`a fresh proxy is sent ${few(limited)} with a time limit`);
+    fresh.disturbance = 'away';
+    fresh.sidecar.close();
+    return found.map((line) => `${proxy.name}: ${line}`);
   }
 
   /** Compares each of these proxies with a fresh one, some at a time. @returns differences */
@@ -302,7 +301,7 @@ export class ChurnProxies {
     return proxy;
   }
 
-  #openProxy(proxy: ChurnProxy): void {
+  #open(proxy: ChurnProxy): void {
     proxy.disturbance = 'none';
     proxy.quietSinceMs = Number.POSITIVE_INFINITY;
     recordTrouble(proxy, 'it came', this.#now());
@@ -313,23 +312,23 @@ export class ChurnProxies {
   #note(proxy: ChurnProxy, response: ReceivedResponse): void {
     const { kind, batch, rejected, isChanged, previousResources } = response;
     // A fetch timeout does not change the configuration of the cluster.
-    const givenUpNames = new Set(
+    const givenUp = new Set(
       kind === 'CDS' ? clustersGivenUp(previousResources, proxy.sidecar.resources(kind), response.changedNames) : [],
     );
-    const newNames =
-      givenUpNames.size === 0 ? response.changedNames : response.changedNames.filter((name) => !givenUpNames.has(name));
-    this.#counts.givenUp += givenUpNames.size;
+    const news =
+      givenUp.size === 0 ? response.changedNames : response.changedNames.filter((name) => !givenUp.has(name));
+    this.#counts.givenUp += givenUp.size;
     const now = this.#now();
-    const unordered = [...this.#recordNamedClusters(proxy, response), ...removedInUse(proxy, kind, newNames)];
+    const unordered = [...this.#recordNamedClusters(proxy, response), ...removedInUse(proxy, kind, news)];
     // A gateway has clusters that no route names.
     if (kind === 'CDS' && proxy.namespace !== edgeNamespace && now >= proxy.quietSinceMs)
-      this.#noteUnrouted(proxy, newNames);
+      this.#noteUnrouted(proxy, news);
     if (kind === 'RDS') for (const clusters of proxy.named.values()) proxy.unrouted.routed(clusters);
     if (rejected) proxy.unrouted.clear();
     proxy.lastResponseMs = now;
     this.#counts.responses++;
     if (!isChanged) this.#counts.redundant++;
-    for (const name of newNames) proxy.lastNewContentAtMs.set(`${kind} ${name}`, now);
+    for (const name of news) proxy.lastNewContentAtMs.set(`${kind} ${name}`, now);
     if (kind === 'CDS') {
       proxy.clustersToWarm = now - proxy.clustersAtMs < lateMs ? proxy.clustersToWarm + 1 : 1;
       proxy.clustersAtMs = now;
@@ -352,7 +351,7 @@ export class ChurnProxies {
     for (const line of unordered) this.#report('unordered', proxy, line);
     if (!isChanged) {
       if (isWarming) return;
-      this.#report('unexplained', proxy, `${kind} that it had: ${listFew([...batch.keys()])}`);
+      this.#report('unexplained', proxy, `${kind} that it had: ${few([...batch.keys()])}`);
       return;
     }
     // Clusters that were kept because of rejected routes or a reconnect are removed long after the change.
@@ -364,8 +363,8 @@ export class ChurnProxies {
   #explain(proxy: ChurnProxy, kind: Kind, news: readonly string[], atMs: number): void {
     const { unexplained, late } = this.#oracle.explain(proxy.namespace, kind, news, atMs);
     if (unexplained.length > 0)
-      this.#report('unexplained', proxy, `${kind} that no change explains: ${listFew(unexplained)}`);
-    if (late.length > 0) this.#report('late', proxy, `${kind} long after the change: ${listFew(late)}`);
+      this.#report('unexplained', proxy, `${kind} that no change explains: ${few(unexplained)}`);
+    if (late.length > 0) this.#report('late', proxy, `${kind} long after the change: ${few(late)}`);
   }
 
   /** Records the clusters that routes name. @returns errors */
@@ -375,33 +374,29 @@ export class ChurnProxies {
       else if (proxy.rejecting.delete(kind)) proxy.acceptedMs = this.#now();
     }
     if (kind !== 'RDS') return [];
-    const clustersByRoute = namedClusters(batch, resources, proxy.protocol === 'delta');
-    for (const [name, clusters] of clustersByRoute) proxy.named.set(name, clusters);
+    const named = namedClusters(batch, resources, proxy.protocol === 'delta');
+    for (const [name, clusters] of named) proxy.named.set(name, clusters);
     // A gateway's routes may name a removed service.
     if (proxy.namespace === edgeNamespace) return [];
-    const heldClusters = proxy.sidecar.resources('CDS');
+    const has = proxy.sidecar.resources('CDS');
     // These proxies acknowledge clusters before they request endpoints, so routes may precede endpoints.
-    const missingClusters = [...clustersByRoute.values()].flatMap((clusters) =>
-      [...clusters].filter((cluster) => !heldClusters.has(cluster)),
-    );
-    return missingClusters.length === 0
-      ? []
-      : [`routes before the clusters that they name: ${listFew(missingClusters)}`];
+    const missing = [...named.values()].flatMap((clusters) => [...clusters].filter((cluster) => !has.has(cluster)));
+    return missing.length === 0 ? [] : [`routes before the clusters that they name: ${few(missing)}`];
   }
 
-  #noteUnrouted(proxy: ChurnProxy, newNames: readonly string[]): void {
-    const heldClusters = proxy.sidecar.resources('CDS');
-    for (const name of newNames) {
+  #noteUnrouted(proxy: ChurnProxy, news: readonly string[]): void {
+    const has = proxy.sidecar.resources('CDS');
+    for (const name of news) {
       if (!name.startsWith('outbound|')) continue;
-      if (!heldClusters.has(name)) proxy.unrouted.removed(name);
+      if (!has.has(name)) proxy.unrouted.removed(name);
       else if (!isNamed(proxy, name)) proxy.unrouted.added(name, this.#now());
     }
   }
 
-  #report(counter: 'unexplained' | 'late' | 'unordered', proxy: ChurnProxy, sentText: string): void {
+  #report(counter: 'unexplained' | 'late' | 'unordered', proxy: ChurnProxy, sent: string): void {
     const { name, lastDisturbance } = proxy;
     const ago = seconds(this.#now() - lastDisturbance.atMs);
-    this.#counts[counter].push(`${name} was sent ${sentText}; ${lastDisturbance.event} ${ago} before`);
+    this.#counts[counter].push(`${name} was sent ${sent}; ${lastDisturbance.event} ${ago} before`);
   }
 
   #onStreamLost(proxy: ChurnProxy, reason: string): void {
@@ -411,10 +406,10 @@ export class ChurnProxies {
     proxy.disturbance = 'away';
     proxy.unrouted.clear();
     proxy.quietSinceMs = Number.POSITIVE_INFINITY;
-    this.#schedule(200, () => this.#openProxy(proxy));
+    this.#after(200, () => this.#open(proxy));
   }
 
-  #schedule(ms: number, task: () => void): void {
+  #after(ms: number, task: () => void): void {
     const timer = setTimeout(() => {
       this.#timers.delete(timer);
       task();

@@ -45,7 +45,7 @@ must have the resources of a new proxy before and after each restart.
 Exit code 1 after a failure, with the proxies and resources; the trace is saved.
 `;
 
-/** The default debounce, but with a lower maximum. Otherwise, continuous changes would be pushed only every ten seconds. */
+/** The default debounce, but with a lower maximum: continuous changes would be pushed only every ten seconds. */
 const debounce = '100ms';
 const maxDebounce = '500ms';
 /** Disturbances per second: each proxy has time for the removal of clusters, which a reconnect delays. */
@@ -63,8 +63,9 @@ const samplesOfLife = 6;
 const collectionShare = 0.05;
 const progressEveryMs = 30_000;
 /**
- * Maximum delay of the removal of an unrouted cluster after its change. The cluster is kept while the new listener may warm and the old one drains,
- * rounded up to steps of the removal delay. Four further steps cover a step in progress, requests in flight, another response, and a busy machine.
+ * Maximum delay of the removal of an unrouted cluster after its change: steps of the removal delay while the new
+ * listener may warm and the old one drains, plus one each for a step in progress, for requests in flight, for another
+ * response, and for a busy machine.
  */
 const removalLagMs = (removalDelayMs: number): number =>
   (Math.ceil((drainMs + maxListenerWarmingMs) / removalDelayMs) + 4) * removalDelayMs;
@@ -363,10 +364,10 @@ class ChurnRun {
     if (!this.#isDisturbing) return;
     const proxy = all[Math.floor(this.#random() * all.length)]!;
     if (proxy.disturbance !== 'none' || !proxy.sidecar.isFull) return;
-    const choice = this.#random();
+    const which = this.#random();
     const ms = 500 + this.#random() * 5_000;
-    if (choice < 0.4) this.#proxies.leave(proxy, ms);
-    else if (choice < 0.7) this.#proxies.stall(proxy, ms);
+    if (which < 0.4) this.#proxies.leave(proxy, ms);
+    else if (which < 0.7) this.#proxies.stall(proxy, ms);
     else this.#proxies.reject(proxy);
   }
 
@@ -443,12 +444,12 @@ async function main(): Promise<number> {
   }
   const { minutes, services, proxies, changes, seed } = settings;
   print(`churn: ${minutes} min, ${services} services, ${proxies} proxies, ${changes} changes a second, seed ${seed}`);
-  const churnProblems: string[] = [];
+  const wrong: string[] = [];
   const errors = await runWithPrograms(async (programs) => {
-    churnProblems.push(...(await churn(programs, settings)));
-    if (churnProblems.length > 0) throw new Error(`churn: FAILED, seed ${seed}`);
+    wrong.push(...(await churn(programs, settings)));
+    if (wrong.length > 0) throw new Error(`churn: FAILED, seed ${seed}`);
   });
-  for (const line of [...churnProblems, ...errors]) print(line);
+  for (const line of [...wrong, ...errors]) print(line);
   if (errors.length > 0) return 1;
   print(`churn: ok, seed ${seed}`);
   return 0;

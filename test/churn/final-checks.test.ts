@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { differences, growthOverLives, growthProblems, hostDifferences, type ResourceSample } from './final-checks.ts';
 
 test('differences between two proxies name the type and the resource', () => {
-  const holdings = {
+  const has = {
     CDS: new Map([
       ['a', '1'],
       ['b', '1'],
@@ -18,7 +18,7 @@ test('differences between two proxies name the type and the resource', () => {
     ]),
     RDS: new Map<string, string>(),
   };
-  expect(differences(holdings, should)).toEqual([
+  expect(differences(has, should)).toEqual([
     'CDS new is missing',
     'CDS old should be removed',
     'CDS b is not the latest',
@@ -27,7 +27,7 @@ test('differences between two proxies name the type and the resource', () => {
 });
 
 test('a proxy can keep an unconfigured cluster and its endpoints while a route names it, but no other resource', () => {
-  const holdings = {
+  const has = {
     CDS: new Map([
       ['outbound|80||named', '1'],
       ['outbound|80||unnamed', '1'],
@@ -37,18 +37,18 @@ test('a proxy can keep an unconfigured cluster and its endpoints while a route n
   };
   const none = new Map<string, string>();
   const mayKeep = (cluster: string): boolean => cluster === 'outbound|80||named';
-  expect(differences(holdings, { CDS: none, EDS: none, RDS: none }, mayKeep)).toEqual([
+  expect(differences(has, { CDS: none, EDS: none, RDS: none }, mayKeep)).toEqual([
     'CDS outbound|80||unnamed should be removed',
     'RDS outbound|80||named should be removed',
   ]);
   // The configured version must be the latest one, whether a route names it or not.
   const newer = new Map([['outbound|80||named', '2']]);
-  expect(differences({ CDS: new Map(holdings.EDS) }, { CDS: newer }, mayKeep)).toEqual([
+  expect(differences({ CDS: new Map(has.EDS) }, { CDS: newer }, mayKeep)).toEqual([
     'CDS outbound|80||named is not the latest',
   ]);
   expect(differences({ CDS: none }, { CDS: newer }, mayKeep)).toEqual(['CDS outbound|80||named is missing']);
-  expect(hostDifferences(holdings.CDS.keys(), [], mayKeep)).toEqual(['it should not see unnamed']);
-  expect(hostDifferences(holdings.CDS.keys(), ['named', 'unnamed', 'lost'], mayKeep)).toEqual(['it should see lost']);
+  expect(hostDifferences(has.CDS.keys(), [], mayKeep)).toEqual(['it should not see unnamed']);
+  expect(hostDifferences(has.CDS.keys(), ['named', 'unnamed', 'lost'], mayKeep)).toEqual(['it should see lost']);
 });
 
 describe('growth of memory', () => {

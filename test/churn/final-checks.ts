@@ -10,24 +10,20 @@ export type Holdings = Readonly<Record<string, ReadonlyMap<string, string>>>;
  * @param mayKeep whether the first proxy may have a cluster, with its endpoints, that the other one lacks
  */
 export function differences(
-  actual: Holdings,
+  has: Holdings,
   should: Holdings,
   mayKeep: (cluster: string) => boolean = () => false,
 ): string[] {
   return Object.keys(should).flatMap((kind) => {
-    const [actualDigests, expectedDigests] = [actual[kind] ?? new Map<string, string>(), should[kind]!];
-    const missingNames = [...expectedDigests.keys()].filter((name) => !actualDigests.has(name));
-    const isClusterKind = kind === 'CDS' || kind === 'EDS';
-    const stale = [...actualDigests.keys()].filter(
-      (name) => !expectedDigests.has(name) && !(isClusterKind && mayKeep(name)),
-    );
-    const outdated = [...expectedDigests].filter(
-      ([name, digest]) => actualDigests.has(name) && actualDigests.get(name) !== digest,
-    );
+    const [mine, theirs] = [has[kind] ?? new Map<string, string>(), should[kind]!];
+    const missing = [...theirs.keys()].filter((name) => !mine.has(name));
+    const isOfCluster = kind === 'CDS' || kind === 'EDS';
+    const stale = [...mine.keys()].filter((name) => !theirs.has(name) && !(isOfCluster && mayKeep(name)));
+    const old = [...theirs].filter(([name, digest]) => mine.has(name) && mine.get(name) !== digest);
     return [
-      ...missingNames.map((name) => `${kind} ${name} is missing`),
+      ...missing.map((name) => `${kind} ${name} is missing`),
       ...stale.map((name) => `${kind} ${name} should be removed`),
-      ...outdated.map(([name]) => `${kind} ${name} is not the latest`),
+      ...old.map(([name]) => `${kind} ${name} is not the latest`),
     ];
   });
 }
@@ -43,14 +39,14 @@ export function hostDifferences(
   mayKeep: (cluster: string) => boolean = () => false,
 ): string[] {
   const names = [...clusters];
-  const hostsOf = (clusterNames: readonly string[]): Set<string> =>
-    new Set(clusterNames.flatMap((name) => /^outbound\|\d+\|[^|]*\|(.+)$/.exec(name)?.[1] ?? []));
-  const heldHosts = hostsOf(names);
-  const shownHosts = hostsOf(names.filter((name) => !mayKeep(name)));
+  const hostsOf = (some: readonly string[]): Set<string> =>
+    new Set(some.flatMap((name) => /^outbound\|\d+\|[^|]*\|(.+)$/.exec(name)?.[1] ?? []));
+  const has = hostsOf(names);
+  const shown = hostsOf(names.filter((name) => !mayKeep(name)));
   const should = new Set(hosts);
   return [
-    ...[...should].filter((host) => !heldHosts.has(host)).map((host) => `it should see ${host}`),
-    ...[...shownHosts].filter((host) => !should.has(host)).map((host) => `it should not see ${host}`),
+    ...[...should].filter((host) => !has.has(host)).map((host) => `it should see ${host}`),
+    ...[...shown].filter((host) => !should.has(host)).map((host) => `it should not see ${host}`),
   ];
 }
 
@@ -92,9 +88,9 @@ export const growthRule =
 /** @returns one sentence for each figure that grew */
 export function growthProblems(samples: readonly ResourceSample[], lastedMs: number): string[] {
   if (lastedMs < minCheckedMs) return [];
-  const earlySamples = samples.filter(({ atMs }) => atMs >= 60_000 && atMs < 120_000);
-  const lateSamples = samples.filter(({ atMs }) => atMs >= lastedMs * 0.75);
-  if (earlySamples.length === 0 || lateSamples.length === 0)
+  const early = samples.filter(({ atMs }) => atMs >= 60_000 && atMs < 120_000);
+  const late = samples.filter(({ atMs }) => atMs >= lastedMs * 0.75);
+  if (early.length === 0 || late.length === 0)
     return ['memory was not sampled in the second minute and in the last quarter'];
   return grown(early, late, '');
 }

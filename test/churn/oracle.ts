@@ -36,7 +36,7 @@ export interface ResponseExplanation {
 
 /** Host in a cluster name; `undefined` if the name does not refer to one service. */
 const hostIn = (name: string): string | undefined => /^outbound\|\d+\|[^|]*\|(.+)$/.exec(name)?.[1];
-const manyHostsKey = '';
+const ofMany = '';
 
 export class Oracle {
   /** A removal this long after its change is late. */
@@ -50,12 +50,13 @@ export class Oracle {
     this.#lateRemovalMs = lateMs + removalLagMs;
   }
 
+  /** Records a change. */
   changed(affected: Affected, atMs: number): void {
-    const key = affected.host ?? manyHostsKey;
-    const recentChanges = (this.#changes.get(key) ?? []).filter((other) => atMs - other.atMs < 4 * this.#lateRemovalMs);
-    this.#changes.set(key, [...recentChanges, { atMs, affected }]);
+    const key = affected.host ?? ofMany;
+    const known = (this.#changes.get(key) ?? []).filter((other) => atMs - other.atMs < 4 * this.#lateRemovalMs);
+    this.#changes.set(key, [...known, { atMs, affected }]);
     const { effect } = affected;
-    if (effect !== undefined) this.#dueChanges.push({ atMs, affected, effect });
+    if (effect !== undefined) this.#due.push({ atMs, affected, effect });
   }
 
   /** Whether delayed removals may arrive after the proxy accepted routes. @param acceptedMs time of the acceptance */
@@ -64,16 +65,16 @@ export class Oracle {
   }
 
   /** Finds the changes that explain a response to a proxy of the namespace. */
-  explain(namespace: string, kind: Kind, newNames: readonly string[], nowMs: number): ResponseExplanation {
+  explain(namespace: string, kind: Kind, news: readonly string[], nowMs: number): ResponseExplanation {
     const unexplained: string[] = [];
-    const lateNames: string[] = [];
+    const late: string[] = [];
     const limitMs = kindsWithLag.has(kind) ? this.#lateRemovalMs : lateMs;
-    for (const name of newNames) {
+    for (const name of news) {
       const atMs = this.#lastOf(namespace, kind, hostIn(name));
       if (atMs === undefined) unexplained.push(name);
-      else if (nowMs - atMs > limitMs) lateNames.push(name);
+      else if (nowMs - atMs > limitMs) late.push(name);
     }
-    return { unexplained, late: lateNames };
+    return { unexplained, late };
   }
 
   /**
@@ -96,8 +97,8 @@ export class Oracle {
   #certain(changes: readonly ChangeWithEffect[]): DueEffect[] {
     return changes.flatMap((change) => {
       const { atMs, affected, effect } = change;
-      if (this.#nearTo(change, affected.host ?? manyHostsKey).length > 0) return [];
-      const uncertain = new Set(this.#nearTo(change, manyHostsKey).flatMap((other) => [...other.affected.namespaces]));
+      if (this.#nearTo(change, affected.host ?? ofMany).length > 0) return [];
+      const uncertain = new Set(this.#nearTo(change, ofMany).flatMap((other) => [...other.affected.namespaces]));
       const namespaces = new Set([...affected.namespaces].filter((namespace) => !uncertain.has(namespace)));
       return [{ sinceMs: atMs, ...effect, namespaces }];
     });
@@ -124,7 +125,7 @@ export class Oracle {
     const changes =
       host === undefined
         ? [...this.#changes.values()].flat()
-        : [...(this.#changes.get(host) ?? []), ...(this.#changes.get(manyHostsKey) ?? [])];
+        : [...(this.#changes.get(host) ?? []), ...(this.#changes.get(ofMany) ?? [])];
     const times = changes
       .filter(({ affected }) => affected.namespaces.has(namespace) && affected.kinds.has(kind))
       .map(({ atMs }) => atMs);

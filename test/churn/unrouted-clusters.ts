@@ -29,8 +29,8 @@ export class UnroutedClusters {
 
   /** Removes and returns the clusters that have waited since this time or longer. */
   takeLate(sinceMs: number): string[] {
-    const lateClusters = [...this.#sinceMs].filter(([, addedMs]) => addedMs <= sinceMs).map(([cluster]) => cluster);
-    for (const cluster of lateClusters) this.#sinceMs.delete(cluster);
-    return lateClusters;
+    const late = [...this.#sinceMs].filter(([, addedMs]) => addedMs <= sinceMs).map(([cluster]) => cluster);
+    for (const cluster of late) this.#sinceMs.delete(cluster);
+    return late;
   }
 }

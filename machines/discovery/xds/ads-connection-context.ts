@@ -24,50 +24,50 @@ export interface AdsConnectionContext extends AdsConnectionInput {
   node: string;
   /** Subscriptions of the client, recorded only at trace level `full`. No decision depends on them. */
   watches: Watches;
-  end: StreamEnd;
+  end: EndStatus;
   drainMs: number;
 }
 
 /** Status of a stream that the server ends. `cut`: ends it immediately, without pending data, so the client does not receive the status. */
-export type StreamEnd = { code: EndCode; reason: string; cut?: true };
+export type EndStatus = { code: EndCode; reason: string; cut?: true };
 
-export const unauthenticatedEnd: StreamEnd = {
+export const unauthenticatedEnd: EndStatus = {
   code: 'UNAUTHENTICATED',
   reason: 'authentication failed [CLIENT_UNAUTHENTICATED]',
 };
-export const shuttingDownEnd: StreamEnd = {
+export const shuttingDownEnd: EndStatus = {
   code: 'UNAVAILABLE',
   reason: 'the server is shutting down [SERVER_SHUTTING_DOWN]',
 };
-export const notReadingEnd: StreamEnd = {
+export const notReadingEnd: EndStatus = {
   code: 'RESOURCE_EXHAUSTED',
   reason: 'the client does not read responses [STREAM_TIMEOUT]',
   cut: true,
 };
-export const internalErrorEnd: StreamEnd = { code: 'UNAVAILABLE', reason: 'internal error [INTERNAL_ERROR]' };
+export const internalErrorEnd: EndStatus = { code: 'UNAVAILABLE', reason: 'internal error [INTERNAL_ERROR]' };
 /** For a stream that the client has half-closed. */
-export const unfinishedEnd: StreamEnd = {
+export const unfinishedEnd: EndStatus = {
   code: 'UNAVAILABLE',
   reason: 'a response was not complete in time [STREAM_TIMEOUT]',
 };
-export const nodeTimeoutEnd: StreamEnd = {
+export const nodeTimeoutEnd: EndStatus = {
   code: 'UNAVAILABLE',
   reason: 'the client sent no request with a node in time [STREAM_TIMEOUT]',
 };
-export const missingNodeEnd: StreamEnd = {
+export const missingNodeEnd: EndStatus = {
   code: 'INVALID_ARGUMENT',
   reason: 'missing node information: the first request must have a node with an id [NODE_INVALID]',
 };
-export const missingTypeEnd: StreamEnd = {
+export const missingTypeEnd: EndStatus = {
   code: 'INVALID_ARGUMENT',
   reason: 'missing type_url: a request on an aggregated stream must have one [XDS_REQUEST_INVALID]',
 };
 
-export function unreadableRequestEnd(reason: string): StreamEnd {
+export function unreadableRequestEnd(reason: string): EndStatus {
   return { code: 'INVALID_ARGUMENT', reason: `invalid discovery request: ${reason} [XDS_REQUEST_INVALID]` };
 }
 
-export function otherTypeEnd(onlyType: string | null, typeUrl: string): StreamEnd {
+export function otherTypeEnd(onlyType: string | null, typeUrl: string): EndStatus {
   return {
     code: 'INVALID_ARGUMENT',
     reason: `type_url must be ${onlyType} for this service, got ${typeUrl} [XDS_REQUEST_INVALID]`,

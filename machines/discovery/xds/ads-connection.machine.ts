@@ -3,13 +3,13 @@ import { callbackEffect } from '../../effect.ts';
 import {
   type AdsConnectionContext,
   type AdsConnectionInput,
+  type EndStatus,
   internalErrorEnd,
   missingNodeEnd,
   missingTypeEnd,
   nodeTimeoutEnd,
   notReadingEnd,
   otherTypeEnd,
-  type StreamEnd,
   shuttingDownEnd,
   unauthenticatedEnd,
   unfinishedEnd,
@@ -69,7 +69,7 @@ const onRejection = {
   target: 'closing',
   actions: {
     type: 'recordEnd',
-    params: ({ event }: { event: RequestDenied | WorkloadRejected }): StreamEnd => ({
+    params: ({ event }: { event: RequestDenied | WorkloadRejected }): EndStatus => ({
       code: event.code,
       reason: event.reason,
     }),
@@ -82,7 +82,7 @@ const onViolation = {
     target: 'closing',
     actions: {
       type: 'recordEnd',
-      params: ({ event }: { event: SubscriptionLimitExceeded }): StreamEnd => ({
+      params: ({ event }: { event: SubscriptionLimitExceeded }): EndStatus => ({
         code: 'RESOURCE_EXHAUSTED',
         reason: event.reason,
       }),
@@ -138,7 +138,7 @@ export const adsConnectionMachine = setup({
   actions: {
     recordPeer: assign({ identities: (_, params: { identities: readonly string[] }) => params.identities }),
     recordNode: assign({ node: (_, params: { node: string }) => params.node }),
-    recordEnd: assign({ end: (_, params: StreamEnd) => params }),
+    recordEnd: assign({ end: (_, params: EndStatus) => params }),
     recordDrainTime: assign({ drainMs: (_, params: { withinMs: number }) => params.withinMs }),
     recordWatch: assign({
       watches: ({ context }, { typeUrl, watch }: { typeUrl: string; watch: Watch }) => ({

@@ -71,10 +71,10 @@ export async function measureConnectionMemory(
   for (let change = 0; change < changes; change++) {
     await crowd.acknowledge(server, change % 2 === 0 ? 'endpoint' : 'route', nextMark());
   }
-  const rssSamples: number[] = [];
+  const served: number[] = [];
   for (let sample = 0; sample < samples; sample++) {
     await sleep(sampleEveryMs);
-    rssSamples.push(memoryOf(server.pid).rssMib);
+    served.push(memoryOf(server.pid).rssMib);
   }
   const { peakMib } = memoryOf(server.pid);
   const inspector = await Inspector.attach(inspectorPort!);
@@ -85,12 +85,12 @@ export async function measureConnectionMemory(
   await crowd.end();
   await sleep(releaseMs);
   const disconnectedMib = memoryOf(server.pid).rssMib;
-  const idleMemory = await collectedMemory(server.pid, inspector);
+  const rest = await collectedMemory(server.pid, inspector);
   inspector.close();
   await server.stop();
   const mib = (bytes: number): number => bytes / 1024 ** 2;
   return {
-    servedMib: medianOf(rssSamples),
+    servedMib: medianOf(served),
     peakMib,
     heapMib: mib(usedSize),
     buffersMib: mib(backingStorageSize),

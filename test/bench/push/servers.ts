@@ -152,6 +152,7 @@ export async function saveResources(programs: Programs, services: number, start:
   return folder;
 }
 
+/** Waits until the port accepts connections. */
 export async function waitForPort({ port, hopeless }: PushServer): Promise<void> {
   await eventually(
     `a server listens on port ${port}`,

@@ -1,6 +1,6 @@
 /** Effects of the chart `ads-connection`: a gRPC stream and the resources of its node. */
 
-import type { StreamEnd } from '../../../../machines/discovery/xds/ads-connection-context.ts';
+import type { EndStatus } from '../../../../machines/discovery/xds/ads-connection-context.ts';
 import {
   type ExchangeRules,
   isExchangeRequest,
@@ -186,7 +186,7 @@ export class AdsStream {
   }
 
   /** @param failure status if the chart has failed */
-  dispose(failure?: StreamEnd): void {
+  dispose(failure?: EndStatus): void {
     const life = this.#life;
     if (life.is === 'disposed') return;
     const code = codeOf(life);
