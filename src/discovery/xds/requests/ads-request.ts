@@ -12,6 +12,7 @@ import { envoyBuildOf } from '../../../model/node/envoy-build.ts';
 import { maxNodeIdLength } from '../ads-limits.ts';
 import type { NodeIdentity } from '../resource-source.ts';
 import { omittedFrom } from './known-runs.ts';
+import { beginningOf, maxTextBytes, readFields, utf8 } from './message-fields.ts';
 import { isRun, type RequestNameLists, TooManyNames, type WireNames } from './request-names.ts';
 
 export interface ReadRequest {
@@ -98,7 +99,8 @@ export class RequestReader {
           this.#lists.read(bytes, start, this.#maxNames),
         );
       else if (field === 5) {
-        readVersions(reader.bytes(), clientVersions);
+        const { name, version } = this.#lists.known.entry(reader.bytes());
+        clientVersions.set(name, version);
         if (clientVersions.size > this.#maxNames) throw new TooManyNames();
       } else if (field === 6) request.nonce = beginningOf(reader.bytes(), maxTextBytes.nonce);
       else if (field === 7) request.rejection = readStatusMessage(reader.bytes());
@@ -109,8 +111,8 @@ export class RequestReader {
     request.subscribe = namesByField.subscribe.all();
     request.unsubscribe = namesByField.unsubscribe.all();
     if (clientVersions.size > 0) {
-      request.known = this.#lists.shared([...clientVersions.keys()]);
-      request.knownVersions = request.known.map((name) => clientVersions.get(name)!);
+      const { names, versions } = this.#lists.known.list(clientVersions);
+      Object.assign(request, { known: names, knownVersions: versions });
     }
     return { request, node, exceedsNames };
   }
@@ -159,16 +161,6 @@ class GatheredNames {
     if (this.run === undefined) return noNames;
     return this.isOneRun ? this.run.names : this.#lists.shared([...this.run.names, ...this.#separateNames]);
   }
-}
-
-/** Maximum stored bytes of texts that are only compared or shown. Types that are served and nonces that were issued are shorter. */
-const maxTextBytes = { typeUrl: 256, nonce: 256, version: 256, rejection: 2_048 } as const;
-
-const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
-
-/** Copies, because a substring keeps the complete text in memory. */
-function beginningOf(bytes: Uint8Array, maxBytes: number): string {
-  return utf8.decode(bytes.length <= maxBytes ? bytes : bytes.subarray(0, maxBytes));
 }
 
 type Mutable<Of> = { -readonly [Key in keyof Of]: Of[Key] };
@@ -233,17 +225,6 @@ function firstField(bytes: Uint8Array, fieldNumber: number): Uint8Array | undefi
   return undefined;
 }
 
-/** Calls `take` with each field and the field's start. `take` reads the field and returns true, or leaves it unread. */
-function readFields(bytes: Uint8Array, onField: (field: number, reader: BinaryReader, start: number) => boolean): void {
-  const reader = new BinaryReader(bytes);
-  while (reader.pos < reader.len) {
-    const start = reader.pos;
-    const [field, wireType] = reader.tag();
-    // All relevant fields are length-delimited (wire type 2).
-    if (wireType !== 2 || !onField(field, reader, start)) reader.skip(wireType, field);
-  }
-}
-
 /** @returns false if there are too many names */
 function readWithin(...[bytes, onField]: Parameters<typeof readFields>): boolean {
   try {
@@ -253,19 +234,6 @@ function readWithin(...[bytes, onField]: Parameters<typeof readFields>): boolean
     if (error instanceof TooManyNames) return false;
     throw error;
   }
-}
-
-/** Reads an entry of `initial_resource_versions`. */
-function readVersions(bytes: Uint8Array, clientVersions: Map<string, string>): void {
-  let name = '';
-  let version = '';
-  readFields(bytes, (field, reader) => {
-    if (field === 1) name = reader.string();
-    else if (field === 2) version = beginningOf(reader.bytes(), maxTextBytes.version);
-    else return false;
-    return true;
-  });
-  clientVersions.set(name, version);
 }
 
 function readString(bytes: Uint8Array, fieldNumber: number, maxBytes: number): string {

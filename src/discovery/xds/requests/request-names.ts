@@ -7,6 +7,7 @@ import { BinaryReader } from '@bufbuild/protobuf/wire';
 import { noNames } from '../../../../machines/discovery/xds/name-lists.ts';
 import { WeakValues } from '../../../model/collections/weak-values.ts';
 import { concatChunks } from '../responses/wire.ts';
+import { KnownResourceLists } from './known-resources.ts';
 import { keepRecentlyUsed } from './recently-used.ts';
 
 /** A list and the repeated field from which it was parsed. */
@@ -39,6 +40,7 @@ export class RequestNameLists {
   readonly #sharedLists = new WeakValues<readonly string[]>();
   /** Interned, because thousands of lists contain the same names. */
   readonly #names = new Map<string, string>();
+  readonly known = new KnownResourceLists((names) => this.shared(names));
 
   /** Reads consecutive fields that start here. Throws if they do not end within the bytes or if there are more than `maxNames`. */
   read(bytes: Uint8Array, start: number, maxNames: number): WireNames {

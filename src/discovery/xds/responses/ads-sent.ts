@@ -8,7 +8,7 @@
 import type { ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { isByName } from '../../../../machines/discovery/xds/ads-types.ts';
 import type { KnownResources } from '../../../../machines/discovery/xds/watch-record.ts';
-import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
+import { memoizeByObject, memoizeByPair } from '../../../model/collections/memoize-by-object.ts';
 import { WeakValues } from '../../../model/collections/weak-values.ts';
 import type { EncodedResource, ResourceSet } from '../resource-source.ts';
 import { versionOf } from './encoding.ts';
@@ -135,8 +135,7 @@ function joinNames(names: Names, otherNames: Names): Names {
 
 /**
  * Selects the resources that a returning client needs, compared with those of its previous stream, possibly to another server: a version identifies
- * the same content on all servers. Computed separately for each client, because caching its list is not worthwhile. Clients that need the same
- * resources share one collection.
+ * the same content on all servers. Clients that need the same resources share one collection.
  */
 function resumeClient(
   { forgotten }: SentState,
@@ -144,22 +143,38 @@ function resumeClient(
   clientResources: KnownResources,
   next: ResourceMap,
 ): Outcome {
-  const versions = new Map(clientResources.names.map((name, i) => [name, clientResources.versions[i]]));
-  if (forgotten === 'all') versions.clear();
-  else for (const name of forgotten) versions.delete(name);
-  const outdatedResources: EncodedResource[] = [];
-  for (const resource of next.values()) {
-    if (versions.get(resource.name) !== resource.version) outdatedResources.push(resource);
-  }
+  const versions = versionsByName(clientResources.names, clientResources.versions);
+  const outdatedResources = forgotten.length === 0 ? outdated(versions, next) : outdatedOf(versions, next, forgotten);
   const isAll = outdatedResources.length === next.size;
-  const removedNames = new Set(absentNames(order.names === '*' ? order.requested : order.names, next));
   const selection: ResponseSelection = {
     resources: isAll ? next : sharedPart(next, outdatedResources),
-    removed: [...removedNames].sort(),
+    removed: sortedAbsentNames(order.names === '*' ? order.requested : order.names, next),
     changed: isAll ? 'all' : outdatedResources.map(({ name }) => name),
     added: outdatedResources.map(({ name }) => name),
   };
   return { selection, sent: { resources: next, forgotten: noNames } };
+}
+
+// Clients that report the same resources share the lists.
+const versionsByName = memoizeByPair(
+  (names: readonly string[], versions: readonly string[]): ReadonlyMap<string, string> =>
+    new Map(names.map((name, i) => [name, versions[i]!])),
+);
+const outdated = memoizeByPair((versions: ReadonlyMap<string, string>, next: ResourceMap) =>
+  outdatedOf(versions, next, noNames),
+);
+const sortedAbsentNames = memoizeByPair((names: readonly string[], resources: ResourceMap): readonly string[] =>
+  [...new Set(absentNames(names, resources))].sort(),
+);
+
+function outdatedOf(
+  versions: ReadonlyMap<string, string>,
+  next: ResourceMap,
+  forgotten: Names,
+): readonly EncodedResource[] {
+  if (forgotten === 'all') return [...next.values()];
+  const forgottenNames = new Set(forgotten);
+  return [...next.values()].filter(({ name, version }) => versions.get(name) !== version || forgottenNames.has(name));
 }
 
 const partsOf = memoizeByObject((_: ResourceMap) => new WeakValues<readonly EncodedResource[]>());

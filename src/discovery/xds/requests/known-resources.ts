@@ -1,0 +1,75 @@
+/**
+ * Interns the resources that clients report from an earlier stream (`initial_resource_versions`). After a restart of the server, all clients report
+ * almost the same ones, in any order, so equal entries are parsed once, and equal lists are one object.
+ */
+import type { KnownResources } from '../../../../machines/discovery/xds/watch-record.ts';
+import { beginningOf, maxTextBytes, readFields } from './message-fields.ts';
+
+/** An entry of `initial_resource_versions`. */
+export interface KnownResource {
+  readonly name: string;
+  readonly version: string;
+}
+
+/** At the limit, all are dropped. */
+const maxEntries = 50_000;
+const maxEntryBytes = 512;
+/** Lists with which a request is compared, and the length of those that are kept. */
+const maxRecent = 16;
+const maxRecentNames = 20_000;
+
+/** Shared by all streams of a server. */
+export class KnownResourceLists {
+  readonly #shareNames: (names: readonly string[]) => readonly string[];
+  readonly #byBytes = new Map<string, KnownResource>();
+  /** Newest first. */
+  #recent: readonly KnownResources[] = [];
+
+  /** @param shareNames returns the same list for the same names in any order */
+  constructor(shareNames: (names: readonly string[]) => readonly string[]) {
+    this.#shareNames = shareNames;
+  }
+
+  /** Throws if the bytes are not an entry. */
+  entry(bytes: Uint8Array): KnownResource {
+    if (bytes.length > maxEntryBytes) return parse(bytes);
+    const key = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1');
+    const cachedEntry = this.#byBytes.get(key);
+    if (cachedEntry !== undefined) return cachedEntry;
+    const entry = parse(bytes);
+    if (this.#byBytes.size >= maxEntries) this.#byBytes.clear();
+    this.#byBytes.set(key, entry);
+    return entry;
+  }
+
+  /** @param versions by name */
+  list(versions: ReadonlyMap<string, string>): KnownResources {
+    const similar = this.#recent.find(
+      ({ names }) => names.length === versions.size && names.every((name) => versions.has(name)),
+    );
+    const names = similar?.names ?? this.#shareNames([...versions.keys()]);
+    const ordered = names.map((name) => versions.get(name)!);
+    const same = this.#recent.find((recent) => recent.names === names && isEqual(recent.versions, ordered));
+    const list = same ?? { names, versions: ordered };
+    if (names.length <= maxRecentNames && list !== this.#recent[0]) {
+      this.#recent = [list, ...this.#recent.filter((recent) => recent !== list)].slice(0, maxRecent);
+    }
+    return list;
+  }
+}
+
+function parse(bytes: Uint8Array): KnownResource {
+  let name = '';
+  let version = '';
+  readFields(bytes, (field, reader) => {
+    if (field === 1) name = reader.string();
+    else if (field === 2) version = beginningOf(reader.bytes(), maxTextBytes.version);
+    else return false;
+    return true;
+  });
+  return { name, version };
+}
+
+function isEqual(one: readonly string[], other: readonly string[]): boolean {
+  return one.every((text, i) => text === other[i]);
+}
