@@ -22,12 +22,12 @@ const request = (typeUrl: string, nonce = '', names: string[] = []): ExchangeEve
   type: 'request.received',
   request: { protocol: 'sotw', typeUrl, nonce, names, rejection: null },
 });
-const responseSent = (typeUrl: string, nonce: string): ExchangeEvent => ({
+const responseSent = (typeUrl: string, nonce: string, resources = 1): ExchangeEvent => ({
   type: 'response.sent',
   typeUrl,
   nonce,
   version: nonce,
-  resources: 1,
+  resources,
   removed: 0,
   sentAt: 1,
 });
@@ -59,6 +59,12 @@ describe('the exchange chart', () => {
       [],
       ['changes.released'],
     ]);
+  });
+
+  test('receives no event for a client that returns with current clusters, because it warms none', () => {
+    const requests = [request(clusterType), request(endpointType, '', ['a']), responseSent(endpointType, '1')];
+    expect(reportsOf(...requests, responseSent(clusterType, '2', 0)).flat()).toEqual([]);
+    expect(reportsOf(...requests, responseSent(clusterType, '2')).flat()).toEqual(['changes.held']);
   });
 
   test('receives another event for held-back changes after the client reads again', () => {

@@ -374,6 +374,8 @@ function watchesAfterOutcome(watches: Watches, outcome: ResponseSent | ResponseS
   const next = { ...watches, [typeUrl]: withResponse(watch, outcome) };
   const endpoints = next[endpointType];
   if (typeUrl !== clusterType || !rules.resendsEndpoints || endpoints === undefined) return next;
+  // A client that returns with current clusters warms none.
+  if (outcome.resources === 0) return next;
   return { ...next, [endpointType]: withNewClusters(endpoints) };
 }
 

@@ -11,46 +11,48 @@ const clusters = 1_000;
 /** Reading a cluster takes about ten microseconds. */
 const maxReadInOneStep = 64;
 
-it('RolloutGate reads the new clusters of a response in small steps', () => {
+it('RolloutGate reads the new clusters of a response in small steps, once for all clients', () => {
   const resources = new Map<string, EncodedResource>();
   for (let index = 0; index < clusters; index++) {
     const name = `outbound|80||s${index}.test`;
     resources.set(name, encodeValue(clusterType, Buffer.from(name), name));
   }
   let read = 0;
-  const gate = new RolloutGate({
-    takesUnrequested: true,
-    isCongested: false,
-    isHalfClosed: false,
-    isDelta: true,
-    limitMs: 5_000,
-    references: {
-      names: () => false,
-      namesAmong: () => [],
-      fetchesEndpoints: () => true,
-      isEmptyAssignment: () => false,
-      secretsOf: () => new Set(),
-      routeConfigurationsOf: () => new Set(),
-      hasHosts: () => true,
-      withFetchLimit: (cluster) => cluster,
-      usabilityOf: ({ name }) => {
-        read++;
-        return { after: 'assignment', assignment: name, secrets: new Set() };
+  const sent = new SentResources(true);
+  const newGate = (): RolloutGate =>
+    new RolloutGate({
+      takesUnrequested: true,
+      isCongested: false,
+      isHalfClosed: false,
+      isDelta: true,
+      limitMs: 5_000,
+      references: {
+        names: () => false,
+        namesAmong: () => [],
+        fetchesEndpoints: () => true,
+        isEmptyAssignment: () => false,
+        secretsOf: () => new Set(),
+        routeConfigurationsOf: () => new Set(),
+        hasHosts: () => true,
+        withFetchLimit: (cluster) => cluster,
+        usabilityOf: ({ name }) => {
+          read++;
+          return { after: 'assignment', assignment: name, secrets: new Set() };
+        },
       },
-    },
-    removal: { delayMs: 1_000, drainMs: 1_000 },
-    rules: rolloutRules,
-    sentOf: () => new SentResources(true),
-    watchOf: () => undefined,
-    departedResources: () => undefined,
-    now: () => 0,
-    generated: () => undefined,
-    *generating() {},
-    onReport: () => {},
-    observer: {},
-    sharedNames: (names: readonly string[]) => names,
-    takeRolloutEvent: () => {},
-  });
+      removal: { delayMs: 1_000, drainMs: 1_000 },
+      rules: rolloutRules,
+      sentOf: () => sent,
+      watchOf: () => undefined,
+      departedResources: () => undefined,
+      now: () => 0,
+      generated: () => undefined,
+      *generating() {},
+      onReport: () => {},
+      observer: {},
+      sharedNames: (names: readonly string[]) => names,
+      takeRolloutEvent: () => {},
+    });
   const order: ResponseOrder = {
     typeUrl: clusterType,
     names: '*',
@@ -60,7 +62,11 @@ it('RolloutGate reads the new clusters of a response in small steps', () => {
     has: { names: [], versions: [] },
   };
   const steps: number[] = [];
-  for (const _ of gate.reading(order, { version: '1', resources })) steps.push(read - steps.reduce((a, b) => a + b, 0));
+  for (const _ of newGate().reading(order, { version: '1', resources }))
+    steps.push(read - steps.reduce((a, b) => a + b, 0));
   expect(read).toBe(clusters);
   expect(Math.max(...steps)).toBeLessThanOrEqual(maxReadInOneStep);
+  // In steps, the response would wait for other work, and the stream would be congested until then.
+  expect([...newGate().reading(order, { version: '1', resources })]).toEqual([]);
+  expect(read).toBe(clusters);
 });

@@ -99,6 +99,7 @@ function addedClusters(
   names: readonly string[],
 ): SentCluster[] {
   if (order.returning !== undefined) return [{ name: anyCluster, needs: 'acknowledgement', assignment: '' }];
+  if (names.length === 0) return [];
   const clientNames = new Set(order.has?.names);
   return asSent(
     stream,
@@ -151,6 +152,7 @@ function resumedClusters(
   sentResources: SentResources,
   names: readonly string[],
 ): readonly string[] {
+  if (names.length === 0) return [];
   const clientNames = new Set(order.has?.names);
   const updated = names.filter((name) => clientNames.has(name));
   if (updated.length === 0) return [];
@@ -263,15 +265,21 @@ export function withFetchLimits(
 
 const clustersPerStep = 32;
 
+const readUsability = memoizeByPair((_clusters: ResourceMap, _names: readonly string[]) => ({ isDone: false }));
+
 function* readingUsability(
   references: ResourceReferences,
   clusters: ResourceMap,
   names: readonly string[],
 ): Steps<void> {
+  // Without steps, the response to a client with the same clusters as others is sent at once.
+  const usabilitySteps = readUsability(clusters, names);
+  if (usabilitySteps.isDone) return;
   for (const [index, name] of names.entries()) {
     references.usabilityOf(clusters.get(name)!);
     if (index % clustersPerStep === clustersPerStep - 1) yield;
   }
+  usabilitySteps.isDone = true;
 }
 
 const readUpdates = memoizeByPair((_previous: ResourceMap, _after: ResourceMap) => ({ isDone: false }));
