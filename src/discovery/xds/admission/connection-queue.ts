@@ -5,7 +5,7 @@
  *
  * A connection waits for a slot only after its first bytes: a TLS ClientHello, or the preface of HTTP/2. One that stays silent or waits too long is
  * closed. In plaintext, a returning client immediately sends up to 64 KiB of subscriptions. While much of this is buffered, the data of further
- * connections stays in the kernel.
+ * connections stays in the kernel, including connections whose first bytes were awaited.
  */
 import type { Socket } from 'node:net';
 import { letEscape } from '../../../runtime/fences/uncaught.ts';
@@ -16,8 +16,7 @@ export interface ConnectionQueueOptions {
   readonly maxPerAddress: number;
   readonly maxTotal: number;
   /**
-   * Maximum first bytes of all waiting connections. Above half of it (three quarters for addresses with known nodes), no more connections are read.
-   * Clients that send late can exceed the limit, and are closed.
+   * Maximum first bytes of all waiting connections. Above half of it (three quarters for addresses with known nodes), no connection is read.
    */
   readonly maxTotalBytes: number;
   /** Maximum wait for the first bytes, and maximum wait in total. */
@@ -36,7 +35,14 @@ interface Entry {
   bytes: number;
   readonly socket: Socket;
   readonly begin: () => void;
+  readonly kind: AddressKind;
+  /** While its first bytes are awaited. */
+  reading: Slot | undefined;
+  /** Whether it was read before. */
+  wasRead: boolean;
 }
+
+type AddressKind = 'known' | 'unknown';
 
 /** Connections by address, in the order in which addresses are served. */
 type TurnOrder = Map<string, Entry[]>;
@@ -55,7 +61,7 @@ export class ConnectionQueue {
   readonly #knownGroupTurns: TurnOrder = new Map();
   readonly #unknownTurns: TurnOrder = new Map();
   /** Connections that are not read yet, oldest first. */
-  readonly #unreadEntries = { known: new Set<Entry>(), unknown: new Set<Entry>() };
+  readonly #unreadEntries: Record<AddressKind, Set<Entry>> = { known: new Set(), unknown: new Set() };
   readonly #readingSlots: Slots;
   /** Connections that are read and have sent nothing, by address, oldest first. */
   readonly #silentEntries = new Map<string, Set<Entry>>();
@@ -116,9 +122,8 @@ export class ConnectionQueue {
     const onClose = (): void => this.#remove(entry);
     const onTimeout = (): void => this.#expire(entry);
     const entry: Entry = {
-      group,
-      bytes: 0,
-      socket,
+      ...{ group, bytes: 0, socket, reading: undefined, wasRead: false },
+      kind: this.#options.isKnown(group) ? 'known' : 'unknown',
       begin: () => {
         socket.off('close', onClose);
         socket.setTimeout(0, onTimeout);
@@ -130,7 +135,7 @@ export class ConnectionQueue {
     this.#counts.set(group, (this.#counts.get(group) ?? 0) + 1);
     socket.once('close', onClose);
     socket.setTimeout(maxWaitMs, onTimeout);
-    this.#unreadEntries[this.#options.isKnown(group) ? 'known' : 'unknown'].add(entry);
+    this.#unreadEntries[entry.kind].add(entry);
     this.#readNext();
     return true;
   }
@@ -176,7 +181,7 @@ export class ConnectionQueue {
   #readNext(): void {
     for (const kind of ['known', 'unknown'] as const) {
       for (const entry of this.#unreadEntries[kind]) {
-        if (this.#bytes >= this.#options.maxTotalBytes * readShares[kind]) break;
+        if (this.#hasEnough(kind)) break;
         const waitMs = this.#readingSlots.freeInMs;
         if (waitMs > 0) {
           this.#readTimer ??= setTimeout(() => {
@@ -193,10 +198,14 @@ export class ConnectionQueue {
 
   #awaitFirstBytes(entry: Entry): void {
     const { group, socket } = entry;
-    const slot = this.#readingSlots.take();
-    socket.once('close', () => slot.release());
-    const silentEntries = this.#silentEntries.get(group) ?? new Set();
-    this.#silentEntries.set(group, silentEntries.add(entry));
+    entry.reading = this.#readingSlots.take();
+    const silent = this.#silentEntries.get(group) ?? new Set();
+    this.#silentEntries.set(group, silent.add(entry));
+    if (entry.wasRead) {
+      setReading(socket, true);
+      return;
+    }
+    entry.wasRead = true;
     socket.on('readable', () => {
       const { readableLength } = socket;
       this.#bytes += readableLength - entry.bytes;
@@ -204,12 +213,26 @@ export class ConnectionQueue {
       // The bytes stay in the buffer for the handshake, so `end` is not emitted.
       const isTooLong = readableLength > maxFirstBytes || this.#bytes > this.#options.maxTotalBytes;
       if (hasEnded(socket) || isTooLong) this.#close(entry);
-      else if (readableLength > 0 && this.#isSilent(entry)) {
+      else if (readableLength > 0 && (this.#isSilent(entry) || this.#unreadEntries[entry.kind].delete(entry))) {
         this.#removeSilent(entry);
         this.#enqueue(entry);
-        slot.release();
+        if (this.#hasEnough(entry.kind)) this.#stopReading(entry.kind);
       }
     });
+  }
+
+  #hasEnough(kind: AddressKind): boolean {
+    return this.#bytes >= this.#options.maxTotalBytes * readShares[kind];
+  }
+
+  /** Leaves the data of silent connections in the kernel. They are read again before others. */
+  #stopReading(kind: AddressKind): void {
+    const stopped = [...this.#silentEntries.values()].flatMap((entries) =>
+      [...entries].filter((entry) => entry.kind === kind && setReading(entry.socket, false)),
+    );
+    if (stopped.length === 0) return;
+    for (const entry of stopped) this.#removeSilent(entry);
+    this.#unreadEntries[kind] = new Set([...stopped, ...this.#unreadEntries[kind]]);
   }
 
   #enqueue(entry: Entry): void {
@@ -296,8 +319,10 @@ export class ConnectionQueue {
   }
 
   #removeSilent(entry: Entry): void {
-    const silentEntries = this.#silentEntries.get(entry.group);
-    if (silentEntries?.delete(entry) === true && silentEntries.size === 0) this.#silentEntries.delete(entry.group);
+    entry.reading?.release();
+    entry.reading = undefined;
+    const silent = this.#silentEntries.get(entry.group);
+    if (silent?.delete(entry) === true && silent.size === 0) this.#silentEntries.delete(entry.group);
   }
 
   #setQueued(isQueued: boolean): void {
@@ -305,6 +330,21 @@ export class ConnectionQueue {
     this.#isQueued = isQueued;
     this.#options.onChange?.(isQueued);
   }
+}
+
+/** Node has no public method for this. @returns false if its private handle was not found: the data is read */
+function setReading(socket: Socket, isReading: boolean): boolean {
+  const { _handle: handle } = socket as { _handle?: Partial<ReadHandle> | null };
+  if (handle?.readStart === undefined || handle.readStop === undefined) return false;
+  handle.reading = isReading;
+  return (isReading ? handle.readStart() : handle.readStop()) === 0;
+}
+
+interface ReadHandle {
+  reading: boolean;
+  /** @returns 0, or an error code of libuv */
+  readStart(): number;
+  readStop(): number;
 }
 
 /** Node has no public property for a FIN that was received while bytes are unread. */
