@@ -13,13 +13,15 @@ export interface SotwRequest {
   readonly node?: Buffer;
 }
 
+export type InitialVersions = ReadonlyMap<string, { readonly version: string }>;
+
 export interface DeltaRequest {
   readonly typeUrl: string;
   readonly nonce?: string;
   readonly subscribe?: readonly string[];
   readonly unsubscribe?: readonly string[];
-  /** Names and versions of resources from an earlier stream. */
-  readonly initialVersions?: Iterable<readonly [string, string]>;
+  /** Resources from an earlier stream. */
+  readonly initialVersions?: InitialVersions;
   readonly error?: string;
   readonly node?: Buffer;
 }
@@ -28,6 +30,7 @@ const none = Buffer.alloc(0);
 /** Field number of the names in both messages. */
 const namesField = 3;
 const encodedLists = new WeakMap<readonly string[], Buffer>();
+const encodedVersions = new WeakMap<InitialVersions, Buffer>();
 
 export function encodeSotw({ typeUrl, version, nonce, names, error, node }: SotwRequest): Buffer {
   return Buffer.concat([
@@ -41,15 +44,13 @@ export function encodeSotw({ typeUrl, version, nonce, names, error, node }: Sotw
 }
 
 export function encodeDelta(request: DeltaRequest): Buffer {
-  const { typeUrl, nonce = '', subscribe = [], unsubscribe = [], initialVersions = [], error, node } = request;
+  const { typeUrl, nonce = '', subscribe = [], unsubscribe = [], initialVersions, error, node } = request;
   return Buffer.concat([
     node === undefined ? none : bytesField(1, node),
     textField(2, typeUrl),
     encodeNames(subscribe),
     ...unsubscribe.map((name) => textField(4, name)),
-    ...[...initialVersions].map(([name, version]) =>
-      bytesField(5, Buffer.concat([textField(1, name), textField(2, version)])),
-    ),
+    initialVersions === undefined ? none : encodeVersions(initialVersions),
     textField(6, nonce),
     error === undefined ? none : bytesField(7, encodeStatus(error)),
   ]);
@@ -61,6 +62,19 @@ function encodeNames(names: readonly string[]): Buffer {
   const encodedList = encodedLists.get(names) ?? Buffer.concat(names.map((name) => textField(namesField, name)));
   encodedLists.set(names, encodedList);
   return encodedList;
+}
+
+/** Encoded once for each map: encoding takes milliseconds, and after a restart thousands of sidecars of a process reconnect at the same time. */
+function encodeVersions(versions: InitialVersions): Buffer {
+  const encoded =
+    encodedVersions.get(versions) ??
+    Buffer.concat(
+      [...versions].map(([name, { version }]) =>
+        bytesField(5, Buffer.concat([textField(1, name), textField(2, version)])),
+      ),
+    );
+  encodedVersions.set(versions, encoded);
+  return encoded;
 }
 
 /** A google.rpc.Status with INVALID_ARGUMENT, as Envoy sends it. */

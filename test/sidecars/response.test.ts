@@ -152,7 +152,7 @@ describe('requests that are encoded without a library', () => {
       nonce: 'n',
       subscribe: ['a'],
       unsubscribe: ['b'],
-      initialVersions: [['c', 'v']],
+      initialVersions: new Map([['c', { version: 'v' }]]),
       error: 'no',
     });
     expect(fromBinary(DeltaDiscoveryRequestSchema, bytes)).toMatchObject({

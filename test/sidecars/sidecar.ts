@@ -246,9 +246,8 @@ export class Sidecar {
       this.#stream?.send(encodeSotw({ typeUrl, version: watch.version, nonce: watch.nonce, ...names, ...node }));
       return;
     }
-    const heldVersions = [...watch.resources.values()].map(({ name, version }) => [name, version] as const);
     const subscribe = isWildcard(kind) ? [] : watch.names.sorted;
-    this.#stream?.send(encodeDelta({ typeUrl, subscribe, initialVersions: heldVersions, ...node }));
+    this.#stream?.send(encodeDelta({ typeUrl, subscribe, initialVersions: watch.resources, ...node }));
   }
 
   /** Requests listeners when the clusters are warm; with the routes, all resources are complete. */
