@@ -226,19 +226,20 @@ test('ConnectionQueue leaves the data of clients that send late in the kernel wh
   let isOpen = false;
   const maxTotalBytes = 60_000;
   const queue = new ConnectionQueue({ ...options, isOpen: () => isOpen, maxTotalBytes }, 10, noLimitMs);
-  const begun: Socket[] = [];
-  const late = [await connected(), await connected(), await connected()];
-  for (const [index, { socket }] of late.entries()) queue.add(`${index}`, socket, () => void begun.push(socket));
+  const startedSockets: Socket[] = [];
+  const lateClients = [await connectPair(), await connectPair(), await connectPair()];
+  for (const [index, { socket }] of lateClients.entries())
+    queue.add(`${index}`, socket, () => void startedSockets.push(socket));
   await new Promise((resolve) => setTimeout(resolve, 50));
   // Any two of them exceed the limit.
-  for (const { client } of late) client.write(Buffer.alloc(40_000));
+  for (const { client } of lateClients) client.write(Buffer.alloc(40_000));
   await eventually('the first bytes of one connection are buffered', () => queue.waiting > 0);
   await new Promise((resolve) => setTimeout(resolve, 100));
-  expect(late.map(({ socket }) => socket.destroyed)).toEqual([false, false, false]);
-  expect(late.reduce((sum, { socket }) => sum + socket.readableLength, 0)).toBeLessThan(maxTotalBytes);
+  expect(lateClients.map(({ socket }) => socket.destroyed)).toEqual([false, false, false]);
+  expect(lateClients.reduce((sum, { socket }) => sum + socket.readableLength, 0)).toBeLessThan(maxTotalBytes);
   isOpen = true;
   queue.wake();
-  await eventually('all connections begin', () => begun.length === 3);
+  await eventually('all connections begin', () => startedSockets.length === 3);
 });
 
 test('ConnectionQueue reads other connections beside many silent ones', async () => {
