@@ -41,11 +41,11 @@ ${block('endpoints')}
 echo
 ${block('client')}
 REQUEST='${block('request').trim().replaceAll("'", String.raw`'\''`)}'
-until_true '[ "$(different)" = "v1 v2 " ]'
-echo "before: $(different)"
+until_true 'backends=$(different); [ "$backends" = "v1 v2 " ]'
+echo "before: $backends"
 ${block('weights')}
-until_true '[ "$(different)" = "v2 " ]'
-echo "after: $(different)"
+until_true 'backends=$(different); [ "$backends" = "v2 " ]'
+echo "after: $backends"
 for n in 1 2; do curl -s -X PUT 127.0.0.1:8500/v1/agent/service/deregister/web-$n; done
 until_true 'curl -s 127.0.0.1:8080/ready | grep -q "held back"'
 ${block('accept')}

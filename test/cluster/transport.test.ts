@@ -170,7 +170,8 @@ describe('a watch of an API server', () => {
 
   it('continues from the version of a list, with only metadata', async () => {
     const { resourceVersion } = await cluster.admin.list(configMaps, { namespace: cluster.namespace }, neverAborted);
-    const { seen, events } = watched(cluster.admin, configMaps, { resourceVersion, metadataOnly: true });
+    const fieldSelector = 'metadata.name=applied';
+    const { seen, events } = watched(cluster.admin, configMaps, { resourceVersion, fieldSelector, metadataOnly: true });
     await cluster.apply(configMaps, { metadata: { name: 'applied' }, data: { a: '1' } });
     await cluster.apply(configMaps, { metadata: { name: 'applied' }, data: { a: '2' } });
     await eventually('both are seen', () => events.length === 2);

@@ -231,8 +231,9 @@ test.for<[string, (session: ClientHttp2Session) => void]>([
     if (++sentCount % 5 === 0) await sleep(0);
   }
   expect(await isClosed(session)).toBe(true);
-  expect([constants.NGHTTP2_ENHANCE_YOUR_CALM, constants.NGHTTP2_INTERNAL_ERROR]).toContain(
-    await Promise.race([code, sleep(30_000, -1)]),
+  // GOAWAY precedes the close, but is lost if the server's kernel resets the connection because of unread frames.
+  expect([constants.NGHTTP2_ENHANCE_YOUR_CALM, constants.NGHTTP2_INTERNAL_ERROR, 'lost']).toContain(
+    await Promise.race([code, sleep(1_000, 'lost')]),
   );
   await openSubscribedStream(client());
 });
