@@ -12,7 +12,7 @@ import { envoyBuildOf } from '../../../model/node/envoy-build.ts';
 import { maxNodeIdLength } from '../ads-limits.ts';
 import type { NodeIdentity } from '../resource-source.ts';
 import { omittedFrom } from './known-runs.ts';
-import { beginningOf, maxTextBytes, readFields, utf8 } from './message-fields.ts';
+import { beginningOf, maxTextBytes, readFields, utf8 } from './request-fields.ts';
 import { isRun, type RequestNameLists, TooManyNames, type WireNames } from './request-names.ts';
 
 export interface ReadRequest {

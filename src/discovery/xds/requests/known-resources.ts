@@ -3,7 +3,7 @@
  * almost the same ones, in any order, so equal entries are parsed once, and equal lists are one object.
  */
 import type { KnownResources } from '../../../../machines/discovery/xds/watch-record.ts';
-import { beginningOf, maxTextBytes, readFields } from './message-fields.ts';
+import { beginningOf, maxTextBytes, readFields } from './request-fields.ts';
 
 /** An entry of `initial_resource_versions`. */
 export interface KnownResource {
