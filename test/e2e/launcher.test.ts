@@ -143,7 +143,7 @@ print("decides", flush=True)
 while True: time.sleep(1)'`;
   // On a busy machine an agent may not start in time and counts as hanging; then another one starts.
   const olderProgram = 'while :; do kill -s USR2 1; sleep 1; done';
-  const program = launched([olderProgram, ...times(25, decides)], { newcomerLimit: 3 });
+  const program = launched([olderProgram, ...times(8, decides)], { newcomerLimit: 10 });
   await program.line(/the agent that gave way does not end; it is killed/);
   const launcher = await eventually('the launcher', () => firstChildOf(program.pid));
   await eventually('one agent is left', () => childrenOf(launcher).length === 1);
