@@ -59,7 +59,7 @@ describe('editing one of 1,000 services', () => {
     const { services } = registries.snapshot;
     expect(services.find(({ hostname }) => hostname === 's617.example.com')?.ports[0]?.number).toBe(81);
     expect(services.toSorted(compareServiceAge).every((one, i) => one === services[i])).toBe(true);
-    const comparisons = [...callCounts].find(([operation]) => operation.startsWith('byServiceAge '))?.[1];
+    const comparisons = [...callCounts].find(([operation]) => operation.startsWith(`${compareServiceAge.name} `))?.[1];
     expect(comparisons).toBeGreaterThan(1);
     expect(comparisons).toBeLessThan(100);
   });
