@@ -1,10 +1,10 @@
-# Read by pilot-discovery: chooses jemalloc where it is installed, as in the image.
+# Sourced by pilot-discovery: uses jemalloc if it is installed, as in the image.
 #
-# glibc's malloc keeps nearly all that connections used after they have closed: it returns only what is above the last allocation in use. jemalloc
-# returns unused pages after five seconds (docs/scaling.md). oversize_threshold: Node reads into buffers of 64 KiB and keeps one for each connection
-# with TLS; new pages from the system are resident only as far as they are written.
+# glibc's malloc returns memory only above the last allocation in use, so it keeps most memory of closed connections. jemalloc returns unused
+# pages after five seconds (docs/scaling.md). oversize_threshold: Node reads into buffers of 64 KiB and keeps one for each connection with TLS;
+# new pages of the system are resident only as far as they are written.
 #
-# allocator ROOT: exports LD_PRELOAD and MALLOC_CONF for the library below ROOT, unless LD_PRELOAD is set (also if it is empty).
+# allocator ROOT: exports LD_PRELOAD and MALLOC_CONF for the library below ROOT, unless LD_PRELOAD is set, even if it is empty.
 allocator() {
   [ -z "${LD_PRELOAD+set}" ] || return 0
   library=

@@ -1,14 +1,14 @@
-# Read by the three programs: chooses the Node that runs them. Takes $root, this package's folder; sets $node and $no_inspector.
+# Sourced by the three programs: selects Node. Reads $root, the folder of this package; sets $node and $no_inspector.
 #
-# $no_inspector: until a program has a handler for SIGUSR1, Node opens its inspector on that signal, at 127.0.0.1:9229 without a
-# password: any local user could read its memory and run code in it. At this address, which is for documentation (RFC 5737) and no
-# host has, it cannot be opened. --disable-sigusr1 is of no use: it blocks the signal for the program's own handler too.
-# Whoever asks for an inspector in NODE_OPTIONS gets it there: an argument would override the address.
+# $no_inspector: until a program handles SIGUSR1, this signal opens Node's inspector at 127.0.0.1:9229 without authentication, so any
+# local user could read its memory and run code in it. It cannot open at this address, which is reserved for documentation
+# (RFC 5737). --disable-sigusr1 would also block the signal for the handler of the program.
+# An inspector in NODE_OPTIONS is not affected: an argument would override its address.
 no_inspector=--inspect-port=192.0.2.1:9229
 case " $NODE_OPTIONS" in *' --inspect'*) no_inspector= ;; esac
-# The Node that was installed along with this package comes first: below it in a checkout or a global installation, beside
-# it where npm put it there. Its system loader must be there, too: that Node does not start on a system with another libc
-# (Alpine). Otherwise it is the Node in PATH; node-version.cjs tells people whose Node is too old.
+# Prefers the Node that was installed with this package, in its own node_modules or in those that contain it. That Node needs the
+# system loader of glibc, which systems with another libc lack (Alpine). Otherwise uses the Node in PATH; node-version.cjs rejects
+# old versions.
 use() {
   [ -z "$node" ] && [ -x "$1" ] && [ -e "$2" ] && node=$1
 }
@@ -21,7 +21,7 @@ for modules in "$root/node_modules" ${beside:+"$beside"}; do
 done
 if [ -z "$node" ]; then
   node=$(command -v node) || {
-    echo "${0##*/}: no Node is in PATH, and none was installed along with $root. Install Node 22.22 or newer." >&2
+    echo "${0##*/}: Node was not found in PATH, and was not installed with $root. Install Node 22.22 or newer." >&2
     exit 1
   }
 fi

@@ -1,20 +1,20 @@
-# Read by pilot-discovery: derives the limit of Node's heap from the memory limit of the container.
+# Sourced by pilot-discovery: derives the limit of Node's heap from the memory limit of the container.
 #
-# V8 takes half of a container's memory, and ends the program there, although the other half is free. The rest of the memory is for what
-# is not in the heap: the cache of encoded resources (PILOT_XDS_CACHE_BYTES, a quarter of the memory), buffers and code.
+# By default, V8 limits the heap to half of a container's memory and ends the program there, although the other half is free. Memory outside
+# the heap is used by the cache of encoded resources (PILOT_XDS_CACHE_BYTES, a quarter of the memory), buffers and code.
 
-# Eighths of the limit.
+# Share of the heap, in eighths of the memory limit.
 heap_eighths=5
 min_heap_mib=64
 
-# lower VALUE: bytes; what is no number, or above 18 digits as cgroup v1 writes "no limit", is none.
+# lower VALUE: lowers $limit to this number of bytes. Ignores other texts, and numbers of more than 18 digits, with which cgroup v1 means "no limit".
 lower() {
   case $1 in '' | *[!0-9]*) return ;; esac
   [ ${#1} -le 18 ] || return 0
   if [ -z "$limit" ] || [ "$1" -lt "$limit" ]; then limit=$1; fi
 }
 
-# heap_limit CGROUPS MOUNT MEMINFO: sets $heap to the flag for Node, empty where nothing limits the container, or NODE_OPTIONS say it.
+# heap_limit CGROUPS MOUNT MEMINFO: sets $heap to the flag for Node; empty if the container has no limit, or NODE_OPTIONS contains the flag.
 heap_limit() {
   heap= limit=
   case ${NODE_OPTIONS:-} in *max[-_]old[-_]space[-_]size*) return 0 ;; esac
@@ -25,7 +25,7 @@ heap_limit() {
         *,memory,*) mount=$2/memory file=memory.limit_in_bytes ;;
         *) continue ;;
       esac
-      # Each group above limits it as well. In a container the path may be the host's, which is not there; the mount is the container's.
+      # The limits of all parent groups apply. In a container, the path may be that of the host and not exist; the mount is that of the container.
       while :; do
         if [ -r "$mount$path/$file" ]; then
           read -r value <"$mount$path/$file" && lower "$value"

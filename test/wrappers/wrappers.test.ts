@@ -139,7 +139,7 @@ describe.each(programs)('wrapper that runs as %s', (program) => {
     const { code, error } = run(root, program, tools);
     expect(code).toBe(1);
     expect(error).toBe(
-      `${program}: no Node is in PATH, and none was installed along with ${root}. Install Node 22.22 or newer.`,
+      `${program}: Node was not found in PATH, and was not installed with ${root}. Install Node 22.22 or newer.`,
     );
   });
 });

@@ -22,7 +22,7 @@ describe('describeWait', () => {
     [warming({ name: '*' }), 'the proxy reconnected and has not acknowledged clusters'],
     [warming({ state: 'unsent' }), 'not sent yet: the proxy has not acknowledged'],
     [warming({ state: 'rejected' }), 'rejected by the proxy'],
-    [warming({ state: 'updating' }), 'the proxy uses the previous form'],
+    [warming({ state: 'updating' }), 'the proxy uses the previous version'],
     [warming({ needs: 'assignment' }), 'usable when its endpoints are sent'],
     [keptWait({ namedBy: { typeUrl: routeType, name: 'r' } }), 'kept while route.v3.RouteConfiguration r names it'],
     [keptWait({ namedBy: 'held resource' }), 'kept while a resource that is held back names it'],
