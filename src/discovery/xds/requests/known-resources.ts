@@ -6,7 +6,7 @@ import type { KnownResources } from '../../../../machines/discovery/xds/watch-re
 import { beginningOf, maxTextBytes, readFields } from './request-fields.ts';
 
 /** An entry of `initial_resource_versions`. */
-export interface KnownResource {
+interface KnownResource {
   readonly name: string;
   readonly version: string;
 }

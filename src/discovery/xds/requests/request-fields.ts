@@ -1,5 +1,5 @@
 /** Reads fields of encoded messages without a decoder. */
-import { BinaryReader } from '@bufbuild/protobuf/wire';
+import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
 
 /** Maximum stored bytes of texts that are only compared or shown. Types that are served and nonces that were issued are shorter. */
 export const maxTextBytes = { typeUrl: 256, nonce: 256, version: 256, rejection: 2_048 } as const;
@@ -11,16 +11,15 @@ export function beginningOf(bytes: Uint8Array, maxBytes: number): string {
   return utf8.decode(bytes.length <= maxBytes ? bytes : bytes.subarray(0, maxBytes));
 }
 
-/** Calls `take` with each field and the field's start. `take` reads the field and returns true, or leaves it unread. */
+/** Calls `onField` with each length-delimited field and its start; `onField` reads the field and returns true, or leaves it unread. */
 export function readFields(
   bytes: Uint8Array,
-  take: (field: number, reader: BinaryReader, start: number) => boolean,
+  onField: (field: number, reader: BinaryReader, start: number) => boolean,
 ): void {
   const reader = new BinaryReader(bytes);
   while (reader.pos < reader.len) {
     const start = reader.pos;
     const [field, wireType] = reader.tag();
-    // All relevant fields are length-delimited (wire type 2).
-    if (wireType !== 2 || !take(field, reader, start)) reader.skip(wireType, field);
+    if (wireType !== WireType.LengthDelimited || !onField(field, reader, start)) reader.skip(wireType, field);
   }
 }

@@ -265,28 +265,33 @@ export function withFetchLimits(
 
 const clustersPerStep = 32;
 
-const readUsability = memoizeByPair((_clusters: ResourceMap, _names: readonly string[]) => ({ isDone: false }));
+/** Returns a function that runs steps until they were completed for the pair, because their results are cached. */
+function oncePerPair<First extends object, Second extends object>() {
+  const progressOf = memoizeByPair((_first: First, _second: Second) => ({ isDone: false }));
+  return function* (first: First, second: Second, steps: Steps<void>): Steps<void> {
+    const progress = progressOf(first, second);
+    if (progress.isDone) return;
+    yield* steps;
+    progress.isDone = true;
+  };
+}
+
+/** Without steps, the response to a client with the same clusters as others is sent at once. */
+const readingUsabilityOnce = oncePerPair<ResourceMap, readonly string[]>();
+const readingUpdatesOnce = oncePerPair<ResourceMap, ResourceMap>();
 
 function* readingUsability(
   references: ResourceReferences,
   clusters: ResourceMap,
   names: readonly string[],
 ): Steps<void> {
-  // Without steps, the response to a client with the same clusters as others is sent at once.
-  const usabilitySteps = readUsability(clusters, names);
-  if (usabilitySteps.isDone) return;
   for (const [index, name] of names.entries()) {
     references.usabilityOf(clusters.get(name)!);
     if (index % clustersPerStep === clustersPerStep - 1) yield;
   }
-  usabilitySteps.isDone = true;
 }
 
-const readUpdates = memoizeByPair((_previous: ResourceMap, _after: ResourceMap) => ({ isDone: false }));
-
 function* readingUpdates({ secretsOf }: ResourceReferences, previous: ResourceMap, next: ResourceMap): Steps<void> {
-  const updateSteps = readUpdates(previous, next);
-  if (updateSteps.isDone) return;
   const { changed, added } = differenceOf(previous, next);
   const isNew = new Set(added);
   let fetchesMore = false;
@@ -297,7 +302,6 @@ function* readingUpdates({ secretsOf }: ResourceReferences, previous: ResourceMa
     if (index % clustersPerStep === clustersPerStep - 1) yield;
   }
   if (fetchesMore) yield* readingSecrets({ secretsOf }, previous);
-  updateSteps.isDone = true;
 }
 
 function* readingSecrets({ secretsOf }: Pick<ResourceReferences, 'secretsOf'>, clusters: ResourceMap): Steps<void> {
@@ -320,21 +324,25 @@ function* readingSuspects(stream: WarmingStream, rollout: Rollout, clusters: Res
 /**
  * Prepares references in steps.
  *
- * @param reading.isKnown whether the resources of the client are known
- * @param reading.isFirst whether this is the first CDS response on the stream
- * @param reading.isSearching whether the response gives up clusters
+ * @param response.isKnown whether the resources of the client are known
+ * @param response.isFirst whether this is the first CDS response on the stream
+ * @param response.isSearching whether the response gives up clusters
  */
 export function* readingClusters(
   stream: WarmingStream,
   rollout: Rollout,
   clusters: ResourceMap,
-  updateSteps: { readonly isKnown: boolean; readonly isFirst: boolean; readonly isSearching: boolean },
+  response: { readonly isKnown: boolean; readonly isFirst: boolean; readonly isSearching: boolean },
 ): Steps<void> {
   const { references } = stream;
   const sentResources = stream.sentOf(clusterType);
-  if (updateSteps.isKnown) yield* readingUsability(references, clusters, sentResources.differenceTo(clusters).added);
-  if (!updateSteps.isFirst) yield* readingUpdates(references, sentResources.resources, clusters);
-  if (updateSteps.isSearching) yield* readingSuspects(stream, rollout, clusters);
+  const previous = sentResources.resources;
+  if (response.isKnown) {
+    const { added } = sentResources.differenceTo(clusters);
+    yield* readingUsabilityOnce(clusters, added, readingUsability(references, clusters, added));
+  }
+  if (!response.isFirst) yield* readingUpdatesOnce(previous, clusters, readingUpdates(references, previous, clusters));
+  if (response.isSearching) yield* readingSuspects(stream, rollout, clusters);
 }
 
 export function* readingNames(
