@@ -43,10 +43,17 @@ const numbers = (flag: string, text: string): number[] =>
     return number;
   });
 
+function choice<Choice extends string>(flag: string, text: string, choices: readonly Choice[]): Choice {
+  const chosen = choices.find((name) => name === text);
+  if (chosen === undefined) throw new Error(`--${flag}: must be ${choices.join(' or ')}, got ${text}`);
+  return chosen;
+}
+
 if (values.help) print(usage);
 else {
-  const protocol = values.protocol === 'sotw' ? 'sotw' : 'delta';
   await exitWith(async () => {
+    const protocol = choice('protocol', values.protocol, ['delta', 'sotw']);
+    const only = values.only === undefined ? undefined : choice('only', values.only, ['plaintext', 'tls']);
     const misses: string[] = [];
     const errors = await runWithPrograms(async (programs) => {
       print(
@@ -56,7 +63,7 @@ else {
       for (const services of numbers('services', values.services)) {
         for (const streams of numbers('streams', values.streams)) {
           for (const hasTls of [false, true]) {
-            if (values.only !== undefined && values.only !== (hasTls ? 'tls' : 'plaintext')) continue;
+            if (only !== undefined && only !== (hasTls ? 'tls' : 'plaintext')) continue;
             const memory = await measureConnectionMemory(programs, {
               services,
               streams,
