@@ -245,7 +245,11 @@ test('recreates missing temporary directories, and reports each failed attempt',
   }
   process.kill(agent.envoys()[0]!, 'SIGKILL');
   const errorText = `cannot write to folder: ${runDir}: ENOTDIR`;
-  await waitUntil('a failed try is told with its folder', () => agent.output().includes(errorText), agent.output);
+  await waitUntil(
+    'the failed attempt is reported with its folder',
+    () => agent.output().includes(errorText),
+    agent.output,
+  );
   expect(agent.output()).toContain('Set --runDir to a writable directory');
   rmSync(runDir);
   await waitUntil('an Envoy is live', () => agent.ready(), agent.output);

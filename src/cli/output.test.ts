@@ -180,7 +180,7 @@ test('a program reports on another output that its log cannot be written', async
     errorOutput += String(chunk);
   });
   const times = (): number => errorOutput.match(/cannot write log to \/dev\/full: ENOSPC/g)?.length ?? 0;
-  await eventually('it is told', () => times() > 0);
+  await eventually('it is reported', () => times() > 0);
   // Log lines at the end are not repeated.
   const childClosed = once(child, 'close');
   child.kill('SIGTERM');

@@ -9,7 +9,7 @@ export interface CertificateProblem extends Omit<ErrorFields, 'code'> {
   readonly message: string;
 }
 
-/** @param path of the invalid part, such as `keyUsage` */
+/** @param fields.path of the invalid part, such as `keyUsage` */
 export function problemOf(
   code: CertificateCode,
   message: string,

@@ -211,7 +211,10 @@ it('a plugged-in authority signs with a new intermediate of its roots, but not w
       return JSON.stringify(ids) === JSON.stringify(of.map(({ id }) => id).sort());
     });
   await cluster.patch(secrets, 'cacerts', { data: dataOf(second, second) });
-  await eventually('it is told', () => linesOf(plane.lines, 'authority.failed', { reason: /another root/ }).length > 0);
+  await eventually(
+    'it is reported',
+    () => linesOf(plane.lines, 'authority.failed', { reason: /another root/ }).length > 0,
+  );
   expect(await signerOf(plane)).toBe(first.id);
   await cluster.patch(secrets, 'cacerts', { data: dataOf(first, first, second) });
   await rootsAre(first, second);

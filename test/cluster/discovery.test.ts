@@ -161,7 +161,7 @@ it('an invalid object keeps its last valid version, a new invalid restriction de
     ...{ place: 'k8s://', object: `VirtualService ${cluster.namespace}/mended` },
     reason: /spec\.http\[0\]\.timeout: /,
   });
-  await eventually('it is told', () => plane.troubles().some((line) => rejections.test(line)));
+  await eventually('it is reported', () => plane.troubles().some((line) => rejections.test(line)));
   expect(await routedTo(plane, hostOf('web'))).toContain(clusterOf('other'));
   await cluster.apply(of.policies, { metadata: { name: 'closed' }, spec: { action: 'PERMIT' } });
   const isClosed = async (): Promise<boolean> =>

@@ -87,6 +87,6 @@ it('a foreign Secret with the name of a DNS certificate stays unchanged and is r
   );
   await eventually('the other is there', async () => (await namesIn('dns.free'))?.join() === 'free.shop.svc');
   const isConflictReport = (line: string): boolean => /dns\.taken.*already exists/.test(line);
-  await eventually('it is told', () => plane.lines.some(isConflictReport));
+  await eventually('it is reported', () => plane.lines.some(isConflictReport));
   expect(await secretOf('dns.taken')).toEqual({ type: 'Opaque', texts: { password: 'mine' } });
 });

@@ -353,7 +353,7 @@ it('objects whose status is full of entries of other controllers report this onc
   await cluster.patch(routes, 'full', { status: { parents } }, 'status');
   const { warnings } = await leading(gatewayDerivation);
   await expectConditions(gateways, 'full', ['Accepted True Accepted of 1', 'Programmed True Programmed of 1']);
-  await eventually('it is told', () => warnings.length > 0);
+  await eventually('it is reported', () => warnings.length > 0);
   expect(warnings).toMatchObject([
     {
       event: 'status.writeRejected',

@@ -50,7 +50,7 @@ test('a serving Envoy keeps its certificate when the new one is rejected, and st
   await eventually('the good certificate is served', () => serves(serial));
   const previousPid = mesh.envoysOf(mesh.gateway!).at(-1)!.pid;
   putRefusedCertificate();
-  await eventually('it is told', () => mesh.gateway!.program.output().includes('(block 1: RSA 1024 bits)'));
+  await eventually('it is reported', () => mesh.gateway!.program.output().includes('(block 1: RSA 1024 bits)'));
   expect(await readiness()).toBe(200);
   expect(await serves(serial)).toBe(true);
   expect(mesh.envoysOf(mesh.gateway!).at(-1)!.pid).toBe(previousPid);

@@ -10,7 +10,7 @@ export const isQuick = size === 'quick';
 /** Whether this is `npm run test:nightly`. */
 export const isFull = size === 'full';
 
-/** @param size.quick default: the value of `short` */
+/** @param sizes.quick default: the value of `short` */
 export function sized<Size>(sizes: { readonly quick?: Size; readonly short: Size; readonly full: Size }): Size {
   if (isFull) return sizes.full;
   return isQuick ? (sizes.quick ?? sizes.short) : sizes.short;

@@ -10,7 +10,7 @@ export interface EpochInput {
   binary: string;
   /** Whether Envoy validates the bootstrap before the start (`--mode validate`). */
   validate: boolean;
-  /** Required SHA-256 of the watched files: the epoch is not started with other files. `null`: any files. */
+  /** Required SHA-256 of the watched files: the epoch is not started with other files. `null` allows any files. */
   certificates: string | null;
   parentGraceMs: number;
   healthyMs: number;

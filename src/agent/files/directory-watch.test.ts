@@ -66,7 +66,7 @@ async function watching(
     async next(change) {
       paths.length = 0;
       change();
-      await eventually('it is told', () => paths.length > 0, { everyMs: 10 });
+      await eventually('it is reported', () => paths.length > 0, { everyMs: 10 });
       // Waits until the burst of changes ends.
       await sleep(150);
       return paths[0]!;

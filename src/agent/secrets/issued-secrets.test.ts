@@ -164,7 +164,7 @@ test('gets no certificate with an invalid token, reports which credential was us
   const startedSecrets = await secrets(plane.port('ads.listening'));
   const envoy = await startedSecrets.client();
   envoy.request('default');
-  await eventually('it is told', () => startedSecrets.events('secret.unavailable').length > 1);
+  await eventually('it is reported', () => startedSecrets.events('secret.unavailable').length > 1);
   const [first, secondFailure] = startedSecrets.events('secret.unavailable');
   expect(first!.reason).toMatch(/UNAUTHENTICATED.*\(credentials: token \.\/var/);
   expect(Number(secondFailure!.pauseMs)).toBeGreaterThanOrEqual(500);
@@ -184,7 +184,7 @@ test('sends no token to an untrusted authority', async () => {
   mkdirSync('var/run/secrets/istio', { recursive: true });
   writeFileSync('trusted.pem', other.roots());
   const startedSecrets = await secrets(plane.port('ads.listening'), { CA_ROOT_CA: join(directory, 'trusted.pem') });
-  await eventually('it is told', () => startedSecrets.events('secret.unavailable').length > 0);
+  await eventually('it is reported', () => startedSecrets.events('secret.unavailable').length > 0);
   expect(startedSecrets.events('secret.unavailable')[0]!.reason).toMatch(/UNAVAILABLE/);
   expect(plane.records.filter(({ kind }) => kind === 'log')).toEqual([]);
 });

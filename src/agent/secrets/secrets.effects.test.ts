@@ -137,7 +137,7 @@ test('serves each of three versions of a switched link, never with the key of an
     expect((await envoy.next(change + 1)).chain).toBe(certificate);
   }
   volume('..4', { ...authority.issue(['a']), privateKey: authority.issue(['b']).privateKey });
-  await eventually('it is told', () => secrets.events('secret.unavailable').length > 0);
+  await eventually('it is reported', () => secrets.events('secret.unavailable').length > 0);
   expect(secrets.events('secret.unavailable')[0]).toMatchObject({
     name: 'default',
     code: 'PRIVATE_KEY_MISMATCH',
@@ -264,7 +264,7 @@ test("reports a rejection with Envoy's message, and sends nothing until the next
   const envoy = await client();
   envoy.request('default');
   envoy.reject(await envoy.next(), 'Failed to load certificate chain', 'default');
-  await eventually('it is told', () => secrets.events('sds.rejected').length > 0);
+  await eventually('it is reported', () => secrets.events('sds.rejected').length > 0);
   expect(secrets.events('sds.rejected')).toEqual([
     {
       type: 'sds.rejected',
@@ -405,7 +405,7 @@ test('replaces a stale socket, but no other kind of file', async () => {
   rmSync(socket(), { force: true });
   write('uds/socket', 'somebody needs this');
   const refusedSecrets = startSecrets(settingsWith());
-  await eventually('it is told', () => refusedSecrets.events('sds.failed').length > 0);
+  await eventually('it is reported', () => refusedSecrets.events('sds.failed').length > 0);
   expect(refusedSecrets.events('sds.failed')[0]!.reason).toContain('exists and is not a socket');
   expect(readFileSync(socket(), 'utf8')).toBe('somebody needs this');
 });
@@ -423,17 +423,17 @@ test('trusts roots of the control plane in addition to mounted roots, and report
   expect(bothRoots.roots).toContain(other.certificate);
   expect(secrets.events('trust-bundle.served')).toEqual([]);
   envoy.acknowledge(bothRoots, 'ROOTCA');
-  await eventually('it is told', () => secrets.events('trust-bundle.served').length > 0);
+  await eventually('it is reported', () => secrets.events('trust-bundle.served').length > 0);
   // The same set in another order is not sent again, but is reported immediately.
   secrets.sendRoots('two', [authority.certificate, other.certificate]);
-  await eventually('it is told', () => secrets.events('trust-bundle.served').length > 1);
+  await eventually('it is reported', () => secrets.events('trust-bundle.served').length > 1);
   expect(secrets.events('trust-bundle.served').map(({ hash }) => hash)).toEqual(['one', 'two']);
   expect(envoy.responses).toHaveLength(2);
   // No client is subscribed to roots.
   envoy.close();
   await eventually('it has left', () => secrets.events('sds.unsubscribed').length > 0);
   secrets.sendRoots('three', [other.certificate]);
-  await eventually('it is told', () => secrets.events('trust-bundle.served').length > 2);
+  await eventually('it is reported', () => secrets.events('trust-bundle.served').length > 2);
 });
 
 test('writes served secrets atomically to files that only the current user can read', async () => {

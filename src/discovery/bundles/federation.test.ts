@@ -172,7 +172,7 @@ it('the control plane starts without waiting for bundles, and rejects identities
   bundles = {};
   const plane = await startPlane();
   const logged503 = (): string[] => linesOf(plane.lines, 'trust-bundle.failed.none', { reason: /status 503/ });
-  await eventually('it is told', async () => logged503().length === 2);
+  await eventually('it is reported', async () => logged503().length === 2);
   expect(await rootsOfAgents(plane)).toEqual(['authority']);
   expect(await acceptedIdentity(plane, ownCart, addedRoot)).toBeUndefined();
   expect(await acceptedIdentity(plane, cart('old.test'), oldRoot)).toBeUndefined();

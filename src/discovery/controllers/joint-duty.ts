@@ -6,7 +6,7 @@ export class JointDuty implements Duty {
   readonly lease: string;
   readonly #duties: readonly Duty[];
 
-  /** @param duties other duties of the same Lease, without annotations */
+  /** @param otherDuties duties of the same Lease, without annotations */
   constructor(first: Duty, ...otherDuties: readonly Duty[]) {
     this.lease = first.lease;
     this.#duties = [first, ...otherDuties];

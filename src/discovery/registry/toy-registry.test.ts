@@ -225,7 +225,7 @@ test('a failed registry keeps its content, is recreated after 1 s, and continues
   expect(await next()).toEqual(['10.1.1.1']);
   catalogue.breakDown();
   await eventually(
-    'it is told',
+    'it is reported',
     () => linesOf(plane.lines, 'registry.failed', { registry: 'Toy/one', reason: /connection reset/ }).length > 0,
   );
   expect(await stream.unexpected()).toEqual([]);

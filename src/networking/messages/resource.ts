@@ -79,7 +79,7 @@ export function namedResource(
 export class ResourceOfParts extends EnvoyResource {
   readonly blocks: readonly PartBlock[];
 
-  /** @param message contains all fields except the repeated field */
+  /** @param init.message contains all fields except the repeated field */
   constructor(
     init: { name: string; schema: DescMessage; message: Message; dependsOn: DependsOn },
     blocks: readonly PartBlock[],

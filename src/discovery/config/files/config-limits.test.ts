@@ -281,7 +281,7 @@ describe('a directory tree that is too large', () => {
       { changed: (path) => void reportedPaths.add(path), failed: (error) => void failures.push(error) },
       { ...defaultConfigLimits, maxEntries },
     );
-    await eventually('it is told', () => failures.length > 0);
+    await eventually('it is reported', () => failures.length > 0);
     write('a.yaml', entry('b'));
     await eventually('the change is seen', () => reportedPaths.has(join(root, 'a.yaml')));
     stop();
@@ -311,7 +311,7 @@ describe('a single changed file', () => {
     const reportedPaths: string[] = [];
     const stop = watchDirectory(root, { changed: (path) => void reportedPaths.push(path), failed: () => {} });
     for (let i = 0; i < 2_000; i++) write(`${i}.yaml`, entry(`a${i}`));
-    await eventually('it is told', () => reportedPaths.includes(root));
+    await eventually('it is reported', () => reportedPaths.includes(root));
     stop();
     expect(reportedPaths.length).toBeLessThan(300);
   });

@@ -154,7 +154,7 @@ test('an error in a new source is reported with object and field, keeps the last
   const plane = createPlane(store);
   await plane.ready();
   store.put('toy', toyEntry().replace('resolution: STATIC', 'resolution: SOMETIMES'));
-  await eventually('it is told', () =>
+  await eventually('it is reported', () =>
     linesOf(plane.lines, 'object.rejected', { object: 'ServiceEntry shop/toy', reason: /spec\.resolution: / }).some(
       (line) => line.includes('place=toy://store'),
     ),
@@ -194,7 +194,7 @@ test('a failing source keeps its objects, and is read again when it recovers', a
   store.isBroken = true;
   store.put('toy', toyEntry(81));
   await eventually(
-    'it is told',
+    'it is reported',
     () => linesOf(plane.lines, 'source.failed', { reason: /connection reset/ }).length > 0,
   );
   expect(await clustersOf(plane)).toContain(toyCluster);

@@ -91,7 +91,7 @@ export class SharedTexts {
 
 /**
  * @param object of the resource's kind
- * @param selection with `metadataOnly`, only metadata is kept, even if the server sends more
+ * @param kept with `metadataOnly`, only metadata is kept, even if the server sends more
  */
 export function trimObject(
   object: Fields & { readonly metadata: ObjectMeta },

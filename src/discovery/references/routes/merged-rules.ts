@@ -50,7 +50,7 @@ function lostPolicy(config: Rule, policyHolder: Rule, host: string): ConfigWarni
   const field = isPortsOnly ? 'trafficPolicy.portLevelSettings' : 'trafficPolicy';
   return {
     ...{ code: 'TRAFFIC_POLICY_LOST', config, field: `spec.${field}` },
-    message: `is not applied to ${host}: of several rules of a host only the trafficPolicy of the oldest one that has any applies, of DestinationRule ${policyHolder.namespace}/${policyHolder.name}; move it there`,
+    message: `is not applied to ${host}: only the trafficPolicy of the oldest DestinationRule that has one applies to a host, here DestinationRule ${policyHolder.namespace}/${policyHolder.name}; move it there`,
     other: { config: policyHolder, field: 'spec.trafficPolicy' },
   };
 }

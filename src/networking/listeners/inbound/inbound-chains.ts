@@ -26,7 +26,7 @@ export interface InboundPort {
   readonly detectsHttp: boolean;
 }
 
-/** @param place.redirected whether the chains are part of the virtual listener, which has chains for several ports */
+/** @param portPlace.redirected whether the chains are part of the virtual listener, which has chains for several ports */
 export function inboundPort(
   target: InboundTarget,
   proxy: ProxyContext,
