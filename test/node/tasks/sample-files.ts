@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { httpbinImage } from './sample-images.ts';
+import { curlImage, httpbinImage } from './sample-images.ts';
 
 const hub = 'registry.istio.io/release';
 const istio = 'networking.istio.io/v1';
@@ -129,7 +129,7 @@ const ownManifests: Readonly<Record<string, readonly object[]>> = {
   'curl/curl.yaml': [
     ...[account('curl'), service('curl', 80)],
     deployment({
-      ...{ app: 'curl', image: 'docker.io/curlimages/curl:8.16.0', account: 'curl' },
+      ...{ app: 'curl', image: curlImage, account: 'curl' },
       command: ['/bin/sleep', 'infinity'],
     }),
   ],

@@ -24,6 +24,7 @@ const helloworld = (version: string): ImageConfiguration => ({
 });
 
 export const httpbinImage = 'docker.io/mccutchen/go-httpbin:v2.15.0';
+export const curlImage = 'docker.io/curlimages/curl:8.16.0';
 
 const images: readonly ImageConfiguration[] = [
   ...['productpage', 'details', 'ratings'].map((service) => bookinfo(service, 'v1')),
@@ -51,6 +52,6 @@ export async function stageSampleImages(folder: string): Promise<Image> {
   writeFileSync(at('programs/package.json'), '{ "type": "module" }');
   writeFileSync(at('etc/passwd'), 'root:x:0:0::/:/bin/sh\ncurl_user:x:100:101::/tmp:/bin/sh\n');
   await execa('chmod', ['777', at('tmp')]);
-  const curl = { name: 'docker.io/curlimages/curl:8.16.0', entrypoint: ['/usr/bin/curl'], user: '100:101' };
+  const curl = { name: curlImage, entrypoint: ['/usr/bin/curl'], user: '100:101' };
   return { ...curl, root, otherImages: images };
 }

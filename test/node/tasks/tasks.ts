@@ -2,6 +2,7 @@
 import type { Task } from './context.ts';
 import { egress } from './egress.ts';
 import { gatewayApiIngress, ingressGateways } from './ingress.ts';
+import { outlierDetectionTask } from './outlier-detection.ts';
 import { circuitBreaking, localityLoadBalancing } from './resilience.ts';
 import { authorization, jwt, mutualTlsMigration } from './security.ts';
 import { faultInjection, mirroring, requestRouting, requestTimeouts, trafficShifting } from './traffic.ts';
@@ -9,5 +10,5 @@ import { faultInjection, mirroring, requestRouting, requestTimeouts, trafficShif
 export const tasks: readonly Task[] = [
   ...[requestRouting, trafficShifting, faultInjection, requestTimeouts, mirroring],
   ...[ingressGateways, gatewayApiIngress, egress, mutualTlsMigration, authorization],
-  ...[localityLoadBalancing, circuitBreaking, jwt],
+  ...[localityLoadBalancing, circuitBreaking, jwt, outlierDetectionTask],
 ];
