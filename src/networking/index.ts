@@ -17,7 +17,7 @@ import { buildEndpoints, hostOfAssignment, namesByAliases } from './endpoints/bu
 import { explainEndpoints } from './endpoints/explain-endpoints.ts';
 import { hostNameEndpoints } from './endpoints/host-name-endpoints.ts';
 import { addressList } from './endpoints/omission.ts';
-import { type Memory, noMemory, type RememberedType } from './inputs/generator-memory.ts';
+import { type CachedType, type Memory, noMemory } from './inputs/generator-memory.ts';
 import { EnvoyResource, type PartToEncode } from './messages/resource.ts';
 import { buildNameTable } from './name-table/build.ts';
 import { buildBootstrapPatches } from './patches/bootstrap.ts';
@@ -47,7 +47,7 @@ import { subjectOfCredential } from './secrets/credential-name.ts';
 import { commonShapes } from './sharing/common-shape.ts';
 import { differingHosts } from './sharing/differing-hosts.ts';
 import { isMutualTlsTriedAt } from './traffic/upstream-mutual-tls.ts';
-import { type IsUntouched, untouchedClusters, untouchedEndpoints, untouchedListeners } from './untouched.ts';
+import { hasSameClusters, hasSameEndpoints, hasSameListeners, type IsUntouched } from './untouched.ts';
 
 export {
   addressList,
@@ -58,6 +58,7 @@ export {
   buildNameTable,
   buildRoutes,
   buildSecrets,
+  type CachedType,
   clusterType,
   EnvoyResource,
   endpointType,
@@ -72,7 +73,6 @@ export {
   noMemory,
   patchSetOf,
   patchStatus,
-  type RememberedType,
   routeType,
   secretType,
   wasTried,
@@ -91,7 +91,7 @@ export interface Sharing {
   /** Returns common shapes from whose lists a shape's list may be composed, most common first. */
   readonly commonShapes: (shape: ProxyShape, push: PushContext) => readonly ProxyShape[];
   /** Returns subjects whose resources differ between shape and common shape; `undefined` if there are too many. */
-  readonly differing: (shape: ProxyShape, common: ProxyShape, push: PushContext) => ReadonlySet<string> | undefined;
+  readonly findDiffering: (shape: ProxyShape, common: ProxyShape, push: PushContext) => ReadonlySet<string> | undefined;
 }
 
 /** The resources of a shape that differ from those of a common shape. `undefined` if they cannot be separated. */
@@ -101,9 +101,9 @@ type BuildDiffering = (
   push: PushContext,
   subjects: ReadonlySet<string>,
   memory?: Memory,
-) => { readonly resources: readonly EnvoyResource[]; readonly removed: readonly string[] } | undefined;
+) => { readonly resources: readonly EnvoyResource[]; readonly removedNames: readonly string[] } | undefined;
 
-interface Untouched {
+interface GeneratorBase {
   /**
    * The properties of a shape on which its list (or the precomputed part) depends. If absent, the list depends on all properties, and nothing is
    * precomputed.
@@ -126,7 +126,7 @@ interface Untouched {
 
 /** With `all`, a proxy receives all resources of the type; with `named`, it receives those that it requests. */
 export type Generator =
-  | (Untouched & {
+  | (GeneratorBase & {
       readonly scope: 'all';
       readonly build: (shape: ProxyShape, push: PushContext, memory?: Memory) => EnvoyResource[];
       /** Like {@link build}, but yields regularly. Absent if building is fast, or slow parts are precomputed. */
@@ -137,7 +137,7 @@ export type Generator =
       ) => Iterator<undefined, EnvoyResource[]>;
       readonly sharing?: Sharing & { readonly buildDiffering: BuildDiffering };
     })
-  | (Untouched & {
+  | (GeneratorBase & {
       readonly scope: 'named';
       readonly build: (
         shape: ProxyShape,
@@ -169,7 +169,7 @@ const narrowingByHost: Narrowing = {
   subjectOfKey: ({ name }) => name,
 };
 
-const sharingByHosts: Sharing = { commonShapes, differing: differingHosts };
+const sharingByHosts: Sharing = { commonShapes, findDiffering: differingHosts };
 
 /** Treats Secrets and ConfigMaps with and without the suffix `-cacert` as one subject, because any credential may refer to each. */
 const narrowingByCredential: Narrowing = {
@@ -185,7 +185,7 @@ export const generators: ReadonlyMap<string, Generator> = new Map<string, Genera
       scope: 'all',
       build: buildClusters,
       building: buildingClusters,
-      isUntouched: untouchedClusters,
+      isUntouched: hasSameClusters,
       precompute: precomputeClusters,
       projection: patchProjection,
       // The clusters of a gateway also depend on its Gateway objects.
@@ -203,11 +203,11 @@ export const generators: ReadonlyMap<string, Generator> = new Map<string, Genera
       build: buildEndpoints,
       narrowing: narrowingByHost,
       sharing: { ...sharingByHosts, alsoAbout: namesByAliases },
-      isUntouched: untouchedEndpoints,
+      isUntouched: hasSameEndpoints,
       projection: endpointProjection,
     },
   ],
-  [listenerType, { scope: 'all', build: buildListeners, building: buildingListeners, isUntouched: untouchedListeners }],
+  [listenerType, { scope: 'all', build: buildListeners, building: buildingListeners, isUntouched: hasSameListeners }],
   [
     routeType,
     {

@@ -44,17 +44,17 @@ export const routeProjection: Projection = (shape, push) => {
 function gatewayRoutesText(shape: ProxyShape, push: PushContext): string {
   const { configNamespace } = shape;
   const names = [...new Set(push.gatewaysFor(shape).map(gatewayName))];
-  const bound = names.map((name) => push.virtualServicesFor(name, configNamespace));
-  const labels = bound.map((services) => labelsIfMatched(services, shape)).find(Boolean);
-  const namespace = bound.map((services) => namespaceIfMatched(services, configNamespace)).find(Boolean);
+  const boundServices = names.map((name) => push.virtualServicesFor(name, configNamespace));
+  const labels = boundServices.map((services) => labelsIfMatched(services, shape)).find(Boolean);
+  const namespace = boundServices.map((services) => namespaceIfMatched(services, configNamespace)).find(Boolean);
   const [meshShape] = commonShapes(shape, push);
   const differingNames = meshShape && differingHosts(shape, meshShape, push);
   // Few hosts resolve in a namespace differently than in the mesh, and few of these are destinations.
   const leadsToDiffering =
     differingNames === undefined ||
-    [...differingNames].some((host) => bound.some((services) => destinationsOfAll(services).has(host)));
+    [...differingNames].some((host) => boundServices.some((services) => destinationsOfAll(services).has(host)));
   return [
-    identityText([mergeGateways(shape, push), ...bound]),
+    identityText([mergeGateways(shape, push), ...boundServices]),
     labels ?? '',
     namespace ?? '',
     leadsToDiffering ? reachText(shape, push, push.sidecarScopeFor(shape)) : '',

@@ -16,34 +16,34 @@ import { mayAffectConnections, virtualServicesOfConnections } from './listeners/
 export type IsUntouched = (
   changes: readonly ConfigKey[],
   shape: ProxyShape,
-  now: PushContext,
+  currentPush: PushContext,
   previous: PushContext,
 ) => boolean;
 
 /** A VirtualService adds clusters to a sidecar only if it extends the sidecar's scope. */
-export const untouchedClusters: IsUntouched = (changes, shape, now, previous) => {
-  if (!onlyVirtualServices(changes)) return false;
-  if (shape.type === 'router') return !now.features.onlyReferencedClusters;
-  return sameServices(now.sidecarScopeFor(shape), previous.sidecarScopeFor(shape));
+export const hasSameClusters: IsUntouched = (changes, shape, currentPush, previous) => {
+  if (!areOnlyVirtualServices(changes)) return false;
+  if (shape.type === 'router') return !currentPush.features.onlyReferencedClusters;
+  return hasSameServices(currentPush.sidecarScopeFor(shape), previous.sidecarScopeFor(shape));
 };
 
 /** VirtualServices and Sidecar objects affect endpoints only through the services in scope. */
-export const untouchedEndpoints: IsUntouched = (changes, shape, now, previous) => {
+export const hasSameEndpoints: IsUntouched = (changes, shape, currentPush, previous) => {
   if (!changes.every(({ kind }) => kind === 'VirtualService' || kind === 'Sidecar')) return false;
-  return sameItems(now.sidecarScopeFor(shape).services, previous.sidecarScopeFor(shape).services);
+  return sameItems(currentPush.sidecarScopeFor(shape).services, previous.sidecarScopeFor(shape).services);
 };
 
 /** Listeners contain no HTTP routes. Of DestinationRules, they contain only settings for TCP and TLS connections. */
-export const untouchedListeners: IsUntouched = (changes, shape, now, previous) => {
+export const hasSameListeners: IsUntouched = (changes, shape, currentPush, previous) => {
   const rules = changes.filter(({ kind }) => kind === 'DestinationRule');
-  if (!onlyVirtualServices(changes.filter((key) => !rules.includes(key)))) return false;
+  if (!areOnlyVirtualServices(changes.filter((key) => !rules.includes(key)))) return false;
   if (shape.type === 'router' && rules.length > 0) return false;
-  if (rules.some((key) => [now, previous].some((push) => mayAffectConnections(key, shape, push)))) return false;
-  if (shape.type === 'router') return sameGatewayConnections(shape, now, previous);
-  const [current, previousState] = [now.sidecarScopeFor(shape), previous.sidecarScopeFor(shape)];
+  if (rules.some((key) => [currentPush, previous].some((push) => mayAffectConnections(key, shape, push)))) return false;
+  if (shape.type === 'router') return hasSameGatewayConnections(shape, currentPush, previous);
+  const [current, previousState] = [currentPush.sidecarScopeFor(shape), previous.sidecarScopeFor(shape)];
   if (current === previousState) return true;
   return (
-    sameServices(current, previousState) &&
+    hasSameServices(current, previousState) &&
     current.outboundTrafficPolicy === previousState.outboundTrafficPolicy &&
     current.egressListeners.every((listener, index) => {
       const other = previousState.egressListeners[index]!;
@@ -59,11 +59,11 @@ export const untouchedListeners: IsUntouched = (changes, shape, now, previous) =
 };
 
 /** Ignores HTTP routes, which are not part of a gateway's listeners; these may have thousands of hosts. */
-function sameGatewayConnections(shape: ProxyShape, now: PushContext, previous: PushContext): boolean {
-  const gateways = now.gatewaysFor(shape);
+function hasSameGatewayConnections(shape: ProxyShape, currentPush: PushContext, previous: PushContext): boolean {
+  const gateways = currentPush.gatewaysFor(shape);
   if (gateways !== previous.gatewaysFor(shape)) return false;
   return gateways.every((gateway) => {
-    const [current, previousState] = [now, previous].map((push) =>
+    const [current, previousState] = [currentPush, previous].map((push) =>
       push.virtualServicesFor(gatewayName(gateway), shape.configNamespace),
     ) as [readonly ResolvedVirtualService[], readonly ResolvedVirtualService[]];
     return (
@@ -73,10 +73,10 @@ function sameGatewayConnections(shape: ProxyShape, now: PushContext, previous: P
   });
 }
 
-function onlyVirtualServices(changes: readonly ConfigKey[]): boolean {
+function areOnlyVirtualServices(changes: readonly ConfigKey[]): boolean {
   return changes.every(({ kind }) => kind === 'VirtualService');
 }
 
-function sameServices(a: SidecarScope, b: SidecarScope): boolean {
+function hasSameServices(a: SidecarScope, b: SidecarScope): boolean {
   return a.sidecar === b.sidecar && sameItems(a.services, b.services);
 }

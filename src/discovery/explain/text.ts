@@ -40,7 +40,7 @@ export function describeExplanation(explanation: Explanation, sources: ConfigOri
   };
   const steps: ExplanationStep[] = [];
   if (listener) {
-    const handOverText = listener.through && `handed over by ${listener.through.name}`;
+    const handOverText = listener.firstListener && `handed over by ${listener.firstListener.name}`;
     steps.push({
       what: 'listener',
       name: listener.listener.name,

@@ -8,21 +8,21 @@ import type { JwtRule } from '../../model/kinds/policies/request-authentication.
 import { ownValue } from '../../runtime/json-object.ts';
 import { unknownKey } from './unknown-key.ts';
 
-const texts = new WeakMap<JwtRule, string>();
+const cachedTexts = new WeakMap<JwtRule, string>();
 
 /** The rule's keys. If none is certainly usable, the result also contains {@link unknownKey}. */
 export function keySetText(rule: JwtRule): string {
-  let text = texts.get(rule);
+  let text = cachedTexts.get(rule);
   if (text === undefined) {
     const keys = keysOf(rule.jwks);
     text = JSON.stringify({ keys: keys.some(isUsableByEnvoy) ? keys : [...keys, unknownKey] });
-    texts.set(rule, text);
+    cachedTexts.set(rule, text);
   }
   return text;
 }
 
 /** The JWK members that Envoy reads. */
-const members = new Set(['kty', 'alg', 'use', 'kid', 'n', 'e', 'crv', 'x', 'y', 'k']);
+const knownMembers = new Set(['kty', 'alg', 'use', 'kid', 'n', 'e', 'crv', 'x', 'y', 'k']);
 /** Maximum length; a modulus of 16,384 bits has 2,731 characters. */
 const maxMemberLength = 8_192;
 
@@ -33,11 +33,11 @@ function keysOf(jwks: string | undefined): JsonWebKey[] {
   const { keys } = JSON.parse(jwks) as { keys: unknown[] };
   return keys.flatMap((key) => {
     if (typeof key !== 'object' || key === null) return [];
-    const read = Object.entries(key as Record<string, unknown>).filter(
+    const keyMembers = Object.entries(key as Record<string, unknown>).filter(
       (member): member is [string, string] =>
-        members.has(member[0]) && typeof member[1] === 'string' && hasNoLoneSurrogates(member[1]),
+        knownMembers.has(member[0]) && typeof member[1] === 'string' && hasNoLoneSurrogates(member[1]),
     );
-    return read.every(([, value]) => value.length <= maxMemberLength) ? [Object.fromEntries(read)] : [];
+    return keyMembers.every(([, value]) => value.length <= maxMemberLength) ? [Object.fromEntries(keyMembers)] : [];
   });
 }
 

@@ -29,16 +29,22 @@ export function requestPrincipalMatchers(principal: string): readonly (readonly 
   if (principal.startsWith('*')) {
     const end = principal.slice(1);
     // The suffix is part of the subject, or contains the complete subject and the end of the issuer.
-    return [issuedBy('*', principal), ...splits(end).map(([issuer, subject]) => issuedBy(`*${issuer}`, subject))];
+    return [
+      issuedBy('*', principal),
+      ...issuerSubjectSplits(end).map(([issuer, subject]) => issuedBy(`*${issuer}`, subject)),
+    ];
   }
   if (principal.endsWith('*')) {
     const prefix = principal.slice(0, -1);
-    return [issuedBy(principal, '*'), ...splits(prefix).map(([issuer, subject]) => issuedBy(issuer, `${subject}*`))];
+    return [
+      issuedBy(principal, '*'),
+      ...issuerSubjectSplits(prefix).map(([issuer, subject]) => issuedBy(issuer, `${subject}*`)),
+    ];
   }
-  return splits(principal).map(([issuer, subject]) => issuedBy(issuer, subject));
+  return issuerSubjectSplits(principal).map(([issuer, subject]) => issuedBy(issuer, subject));
 }
 
-function splits(text: string): [string, string][] {
+function issuerSubjectSplits(text: string): [string, string][] {
   return [...text.matchAll(/\//g)].map(({ index }) => [text.slice(0, index), text.slice(index + 1)]);
 }
 

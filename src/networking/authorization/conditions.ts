@@ -108,5 +108,5 @@ function filterMetadata(key: string): PermissionOf | undefined {
 
 /** Converts `claims[a][b]` to `a`, `b`. */
 function bracketedKeys(key: string): string[] {
-  return [...key.matchAll(/\[([^[\]]+)\]/g)].map(([, inner]) => inner!);
+  return [...key.matchAll(/\[([^[\]]+)\]/g)].map(([, claimKey]) => claimKey!);
 }

@@ -32,10 +32,10 @@ spec: { action: CUSTOM, provider: { name: ${provider} }, rules: [{}] }`;
 
 function checksOf(...yaml: string[]): { queried: string[]; refused: string[]; counted: number } {
   const { context: push, configs } = givenMesh(yaml.join('\n---\n'), { meshConfig });
-  const { checks, refused } = customChecks(proxyContext(givenShape({ namespace: 'shop' }, push), push), 'requests');
+  const { checks, rejectRules } = customChecks(proxyContext(givenShape({ namespace: 'shop' }, push), push), 'requests');
   return {
     queried: checks.map(({ cluster }) => cluster),
-    refused: Object.keys(refused?.policies ?? {}),
+    refused: Object.keys(rejectRules?.policies ?? {}),
     counted: configs.AuthorizationPolicy.filter((policy) => hasNoProvider(policy, push)).length,
   };
 }

@@ -29,7 +29,7 @@ export interface CustomChecks {
   /** Checks in the order of their oldest policies. */
   readonly checks: readonly CustomCheck[];
   /** Rejects traffic whose provider is unavailable. */
-  readonly refused?: RbacRules;
+  readonly rejectRules?: RbacRules;
 }
 
 const metadataPrefix = 'istio_ext_authz_';
@@ -37,23 +37,23 @@ const metadataPrefix = 'istio_ext_authz_';
 export function customChecks(proxy: ProxyContext, traffic: RuleTraffic): CustomChecks {
   const policies = proxy.policies.authorizationPolicies.filter(({ spec }) => spec.action === 'CUSTOM');
   const checks: CustomCheck[] = [];
-  const unresolved: Config<AuthorizationPolicy>[] = [];
+  const unresolvedPolicies: Config<AuthorizationPolicy>[] = [];
   for (const [name, group] of Map.groupBy(policies, ({ spec }) => spec.provider!)) {
     const foundProvider = findProvider(name, proxy);
-    if (foundProvider === undefined) unresolved.push(...group);
+    if (foundProvider === undefined) unresolvedPolicies.push(...group);
     // An HTTP provider cannot check TCP connections.
     else if (traffic === 'requests' || foundProvider.provider.protocol === 'grpc')
-      checks.push(check(name, group, foundProvider, proxy, traffic));
+      checks.push(buildCheck(name, group, foundProvider, proxy, traffic));
   }
   return {
     checks,
-    ...(unresolved.length > 0 && { refused: refusal(unresolved, '', proxy, traffic) }),
+    ...(unresolvedPolicies.length > 0 && { rejectRules: denyRules(unresolvedPolicies, '', proxy, traffic) }),
   };
 }
 
 type FoundProvider = Pick<CustomCheck, 'provider' | 'host' | 'cluster'>;
 
-function check(
+function buildCheck(
   name: string,
   policies: readonly Config<AuthorizationPolicy>[],
   foundProvider: FoundProvider,
@@ -63,7 +63,7 @@ function check(
   const prefix = `istio-ext-authz-${name}-`;
   return {
     ...foundProvider,
-    rules: refusal(policies, prefix, proxy, traffic),
+    rules: denyRules(policies, prefix, proxy, traffic),
     metadataPrefix,
     enabledBy: (filter) => ({
       filter,
@@ -76,7 +76,7 @@ function check(
   };
 }
 
-function refusal(
+function denyRules(
   policies: readonly Config<AuthorizationPolicy>[],
   prefix: string,
   proxy: ProxyContext,
@@ -89,7 +89,7 @@ function refusal(
 /** Returns `undefined` if the mesh does not define the provider, or the proxy cannot reach its service. */
 function findProvider(name: string, { shape, push }: ProxyContext): FoundProvider | undefined {
   const reach = reachOf(shape, push);
-  return find(name, shape.configNamespace, push, (host) => reach.serviceByHostname(host));
+  return findConfiguredProvider(name, shape.configNamespace, push, (host) => reach.serviceByHostname(host));
 }
 
 /** Whether a policy rejects all matching traffic because its provider or the provider's service does not exist. */
@@ -98,10 +98,10 @@ export function hasNoProvider(
   push: PushContext,
 ): boolean {
   if (action !== 'CUSTOM') return false;
-  return find(provider!, namespace, push, (host) => push.serviceFor(host, namespace)) === undefined;
+  return findConfiguredProvider(provider!, namespace, push, (host) => push.serviceFor(host, namespace)) === undefined;
 }
 
-function find(
+function findConfiguredProvider(
   name: string,
   clientNamespace: string,
   push: PushContext,

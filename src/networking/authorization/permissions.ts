@@ -55,10 +55,10 @@ function header(name: string, text: TextMatcher): RbacPermission {
 }
 
 const fields: readonly FieldPair<AuthorizationOperation, PermissionOf>[] = [
-  { is: 'hosts', isNot: 'notHosts', matcher: host, ofRequests: true },
-  { is: 'methods', isNot: 'notMethods', matcher: method, ofRequests: true },
-  { is: 'paths', isNot: 'notPaths', matcher: path, ofRequests: true },
-  { is: 'ports', isNot: 'notPorts', matcher: destinationPort },
+  { allowedField: 'hosts', excludedField: 'notHosts', matcher: host, needsHttp: true },
+  { allowedField: 'methods', excludedField: 'notMethods', matcher: method, needsHttp: true },
+  { allowedField: 'paths', excludedField: 'notPaths', matcher: path, needsHttp: true },
+  { allowedField: 'ports', excludedField: 'notPorts', matcher: destinationPort },
 ];
 
 /**
@@ -67,8 +67,8 @@ const fields: readonly FieldPair<AuthorizationOperation, PermissionOf>[] = [
  * @param http if `false`, HTTP fields are omitted
  */
 export function operationPermissions(operation: AuthorizationOperation, http: boolean): RbacPermission[] {
-  return applicablePairs(fields, http).flatMap(({ is, isNot, matcher }) =>
-    includedAndExcludedPermissions(operation[is], operation[isNot], matcher),
+  return applicablePairs(fields, http).flatMap(({ allowedField, excludedField, matcher }) =>
+    includedAndExcludedPermissions(operation[allowedField], operation[excludedField], matcher),
   );
 }
 

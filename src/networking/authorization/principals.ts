@@ -81,13 +81,18 @@ function authenticated(principalName: TextMatcher): RbacPrincipal {
 }
 
 const fields: readonly FieldPair<AuthorizationSource, PrincipalOf>[] = [
-  { is: 'principals', isNot: 'notPrincipals', matcher: certifiedPrincipal },
-  { is: 'requestPrincipals', isNot: 'notRequestPrincipals', matcher: tokenPrincipal, ofRequests: true },
-  { is: 'namespaces', isNot: 'notNamespaces', matcher: certifiedNamespace },
-  { is: 'serviceAccounts', isNot: 'notServiceAccounts', matcher: certifiedAccount },
-  { is: 'trustDomains', isNot: 'notTrustDomains', matcher: certifiedDomain },
-  { is: 'ipBlocks', isNot: 'notIpBlocks', matcher: peerAddress },
-  { is: 'remoteIpBlocks', isNot: 'notRemoteIpBlocks', matcher: clientAddress },
+  { allowedField: 'principals', excludedField: 'notPrincipals', matcher: certifiedPrincipal },
+  {
+    allowedField: 'requestPrincipals',
+    excludedField: 'notRequestPrincipals',
+    matcher: tokenPrincipal,
+    needsHttp: true,
+  },
+  { allowedField: 'namespaces', excludedField: 'notNamespaces', matcher: certifiedNamespace },
+  { allowedField: 'serviceAccounts', excludedField: 'notServiceAccounts', matcher: certifiedAccount },
+  { allowedField: 'trustDomains', excludedField: 'notTrustDomains', matcher: certifiedDomain },
+  { allowedField: 'ipBlocks', excludedField: 'notIpBlocks', matcher: peerAddress },
+  { allowedField: 'remoteIpBlocks', excludedField: 'notRemoteIpBlocks', matcher: clientAddress },
 ];
 
 /**
@@ -96,8 +101,8 @@ const fields: readonly FieldPair<AuthorizationSource, PrincipalOf>[] = [
  * @param http if `false`, HTTP fields are omitted
  */
 export function sourcePrincipals(source: AuthorizationSource, context: RuleContext, http: boolean): RbacPrincipal[] {
-  return applicablePairs(fields, http).flatMap(({ is, isNot, matcher }) =>
-    includedAndExcluded(source[is], source[isNot], (value) => matcher(value, context)),
+  return applicablePairs(fields, http).flatMap(({ allowedField, excludedField, matcher }) =>
+    includedAndExcluded(source[allowedField], source[excludedField], (value) => matcher(value, context)),
   );
 }
 

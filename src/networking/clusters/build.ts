@@ -97,20 +97,20 @@ function sidecarClusters(shape: ProxyShape, push: PushContext, cache: Memory): E
   const { mesh } = push;
   const { ipFamily, interceptionMode } = shape;
   const { outboundTrafficPolicy } = push.sidecarScopeFor(shape);
-  const special = (cluster: Cluster): EnvoyResource => namedResource(ClusterSchema, cluster);
-  const specials = cache.recall('CDS', `special ${ipFamily}`, [mesh], () => ({
-    blackHole: special(blackHole(mesh)),
-    passthrough: special(passthrough(mesh)),
-    dynamicDns: special(dynamicDns(shape, mesh)),
-    inboundPassthrough: special(inboundPassthrough(mesh, ipFamily)),
+  const specialResource = (cluster: Cluster): EnvoyResource => namedResource(ClusterSchema, cluster);
+  const specialClusters = cache.recall('CDS', `special ${ipFamily}`, [mesh], () => ({
+    blackHole: specialResource(blackHole(mesh)),
+    passthrough: specialResource(passthrough(mesh)),
+    dynamicDns: specialResource(dynamicDns(shape, mesh)),
+    inboundPassthrough: specialResource(inboundPassthrough(mesh, ipFamily)),
     dependsOn: [],
   }));
   return [
-    specials.blackHole,
-    specials.passthrough,
-    ...(outboundTrafficPolicy.mode === 'ALLOW_ANY_DYNAMIC_DNS' ? [specials.dynamicDns] : []),
+    specialClusters.blackHole,
+    specialClusters.passthrough,
+    ...(outboundTrafficPolicy.mode === 'ALLOW_ANY_DYNAMIC_DNS' ? [specialClusters.dynamicDns] : []),
     ...inboundClusters(shape, push),
-    ...(interceptionMode === 'NONE' ? [] : [specials.inboundPassthrough]),
+    ...(interceptionMode === 'NONE' ? [] : [specialClusters.inboundPassthrough]),
   ];
 }
 

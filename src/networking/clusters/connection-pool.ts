@@ -11,14 +11,14 @@ import type {
 } from '../../model/kinds/destinations/traffic-policy.ts';
 
 /** Connections are unlimited without a rule, because Envoy's default would be 1024. */
-const unlimited = 4294967295;
+const unlimitedCount = 4294967295;
 
 export function circuitBreakers(pool: ConnectionPoolSettings | undefined, budget?: RetryBudget): CircuitBreakers {
   const threshold = {
-    maxConnections: pool?.tcp?.maxConnections || unlimited,
-    maxPendingRequests: pool?.http?.http1MaxPendingRequests || unlimited,
-    maxRequests: pool?.http?.http2MaxRequests || unlimited,
-    maxRetries: pool?.http?.maxRetries || unlimited,
+    maxConnections: pool?.tcp?.maxConnections || unlimitedCount,
+    maxPendingRequests: pool?.http?.http1MaxPendingRequests || unlimitedCount,
+    maxRequests: pool?.http?.http2MaxRequests || unlimitedCount,
+    maxRetries: pool?.http?.maxRetries || unlimitedCount,
     retryBudget: budget && {
       budgetPercent: { value: budget.percent ?? 20 },
       minRetryConcurrency: budget.minRetryConcurrency ?? 3,

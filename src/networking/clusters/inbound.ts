@@ -108,13 +108,13 @@ function applicationFields(name: string, target: InboundTarget, shape: ProxyShap
     return { ...originalDestinationFields, cleanupInterval, upstreamBindConfig };
   }
   const address = socketAddress(forwardTo.address, forwardTo.port);
-  const local = isUnixSocket(forwardTo.address) || isLoopback(forwardTo.address);
+  const isLocal = isUnixSocket(forwardTo.address) || isLoopback(forwardTo.address);
   return {
     clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.STATIC },
     loadAssignment: {
       clusterName: name,
       endpoints: [{ lbEndpoints: [{ hostIdentifier: { case: 'endpoint', value: { address } } }] }],
     },
-    ...(!local && shape.interceptionMode !== 'NONE' && { upstreamBindConfig }),
+    ...(!isLocal && shape.interceptionMode !== 'NONE' && { upstreamBindConfig }),
   };
 }

@@ -79,12 +79,12 @@ export function commonLbConfig(
 ): NonNullable<ClusterInit['commonLbConfig']> {
   const failover = locality?.failover?.length || locality?.failoverPriority?.length;
   const failsOver = failover && outlierDetection !== undefined;
-  const weighted = locality?.distribute?.length || failsOver || locality?.distribution !== undefined;
+  const usesLocalityWeights = locality?.distribute?.length || failsOver || locality?.distribution !== undefined;
   const panics = knowsUnhealthy ? 0 : outlierDetection && (outlierDetection.minHealthPercent ?? 0);
   return {
     ...(panics !== undefined && { healthyPanicThreshold: { value: panics } }),
     ...(locality?.zoneAware
       ? { localityConfigSpecifier: { case: 'zoneAwareLbConfig', value: zoneAware(locality.zoneAware) } }
-      : weighted && { localityConfigSpecifier: { case: 'localityWeightedLbConfig', value: {} } }),
+      : usesLocalityWeights && { localityConfigSpecifier: { case: 'localityWeightedLbConfig', value: {} } }),
   };
 }

@@ -89,16 +89,16 @@ export function outboundCluster(target: OutboundTarget, shape: ClusterShape, pus
     ...(discovery === 'ORIGINAL_DST' || discovery === 'DYNAMIC_DNS' ? {} : chosenEndpoint(port, policy, push)),
     ...endpoints,
     ...connectionFields(policy, push),
-    commonLbConfig: balancing(target, policy, discovery, push),
+    commonLbConfig: balancingFields(target, policy, discovery, push),
     outlierDetection: policy.outlierDetection && outlierDetection(policy.outlierDetection),
     metadata: clusterMetadata(target),
     filters: metadataExchange(shape, push.mesh),
     ...protocolFields(target, discovery, policy, shape, push),
   });
-  const resolves = discovery === 'STRICT_DNS' || discovery === 'LOGICAL_DNS';
+  const resolvesNames = discovery === 'STRICT_DNS' || discovery === 'LOGICAL_DNS';
   const securedBy = backendTlsFor(service, port, shape, push, alias)?.origins ?? [];
   const origins = [...originsOfTarget(target), ...securedBy.map((key) => ({ key }))];
-  return withOrigins(resolves ? withDnsJitter(cluster, push.features.dnsJitterMs) : cluster, origins);
+  return withOrigins(resolvesNames ? withDnsJitter(cluster, push.features.dnsJitterMs) : cluster, origins);
 }
 
 /** Returns the cluster of an AUTO_PASSTHROUGH gateway, which forwards TLS unchanged to endpoints that accept mutual TLS. */
@@ -113,7 +113,7 @@ export function sniCluster(target: OutboundTarget, shape: ClusterShape, push: Pu
     ...chosenEndpoint(port, policy, push),
     ...edsFields(name),
     ...connectionFields(policy, push),
-    commonLbConfig: balancing(target, policy, 'EDS', push),
+    commonLbConfig: balancingFields(target, policy, 'EDS', push),
     outlierDetection: policy.outlierDetection && outlierDetection(policy.outlierDetection),
     metadata: clusterMetadata(target),
   });
@@ -136,16 +136,16 @@ function chosenEndpoint({ protocol }: Port, { loadBalancer }: EffectivePolicy, {
   );
 }
 
-function balancing(
+function balancingFields(
   { service }: OutboundTarget,
   policy: EffectivePolicy,
   discovery: ClusterDiscovery,
   push: PushContext,
 ) {
   const ordering = localityOrdering(policy, push.mesh.localityLbSetting, service);
-  const { unhealthy } = healthSelection(service, policy.outlierDetection, push.features);
+  const { sendsUnhealthyEndpoints } = healthSelection(service, policy.outlierDetection, push.features);
   // Original destinations have no known health.
-  return commonLbConfig(policy, ordering, unhealthy && discovery !== 'ORIGINAL_DST');
+  return commonLbConfig(policy, ordering, sendsUnhealthyEndpoints && discovery !== 'ORIGINAL_DST');
 }
 
 function originsOfTarget({ service, subset, rule, alias }: OutboundTarget): readonly Origin[] {

@@ -14,9 +14,9 @@ import { optionalDuration } from '../messages/protobuf-duration.ts';
 export function outlierDetection(rule: OutlierRule): OutlierDetection {
   return create(OutlierDetectionSchema, {
     consecutive5xx: rule.consecutive5xxErrors,
-    enforcingConsecutive5xx: enforcing(rule.consecutive5xxErrors),
+    enforcingConsecutive5xx: enforcingPercent(rule.consecutive5xxErrors),
     consecutiveGatewayFailure: rule.consecutiveGatewayErrors,
-    enforcingConsecutiveGatewayFailure: enforcing(rule.consecutiveGatewayErrors),
+    enforcingConsecutiveGatewayFailure: enforcingPercent(rule.consecutiveGatewayErrors),
     enforcingSuccessRate: 0,
     interval: optionalDuration(rule.intervalMs),
     baseEjectionTime: optionalDuration(rule.baseEjectionTimeMs),
@@ -24,12 +24,12 @@ export function outlierDetection(rule: OutlierRule): OutlierDetection {
     splitExternalLocalOriginErrors: rule.splitExternalLocalOriginErrors ?? false,
     ...(rule.splitExternalLocalOriginErrors && {
       consecutiveLocalOriginFailure: rule.consecutiveLocalOriginFailures,
-      enforcingConsecutiveLocalOriginFailure: enforcing(rule.consecutiveLocalOriginFailures),
+      enforcingConsecutiveLocalOriginFailure: enforcingPercent(rule.consecutiveLocalOriginFailures),
       enforcingLocalOriginSuccessRate: 0,
     }),
   });
 }
 
-function enforcing(threshold: number | undefined): number | undefined {
+function enforcingPercent(threshold: number | undefined): number | undefined {
   return threshold === undefined ? undefined : threshold > 0 ? 100 : 0;
 }

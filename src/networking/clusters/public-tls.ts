@@ -86,13 +86,15 @@ function peerValidation(settings: ClientTlsSettings, names: readonly string[], t
     return { validationContextType: { case: 'validationContext', value: { ...validation, trustedCa } } };
   }
   const credential = credentialOf(settings, target);
-  if (credential !== undefined) return checkedBy(adsSecret(rootsResourceName(credential)), validation);
+  if (credential !== undefined) return validationByRoots(adsSecret(rootsResourceName(credential)), validation);
   if (target.hasAgent) {
     const roots = settings.caCertificates || systemRoots;
     const { crl, ...otherFields } = validation;
     const revocationSecret =
       settings.caCrl && target.checksRevocationLists && revocationRootSecret(roots, settings.caCrl);
-    return revocationSecret ? checkedBy(revocationSecret, otherFields) : checkedBy(fileRootSecret(roots), validation);
+    return revocationSecret
+      ? validationByRoots(revocationSecret, otherFields)
+      : validationByRoots(fileRootSecret(roots), validation);
   }
   const trustedCa = fileSource(settings.caCertificates || systemRootsFile);
   return { validationContextType: { case: 'validationContext', value: { ...validation, trustedCa } } };
@@ -102,7 +104,7 @@ function credentialOf({ credentialName }: ClientTlsSettings, target: PublicTlsTa
   return target.mayRequestSecrets && credentialName ? credentialName : undefined;
 }
 
-function checkedBy(roots: SdsSecretConfig, defaultValidationContext: ValidationInit): CommonTlsInit {
+function validationByRoots(roots: SdsSecretConfig, defaultValidationContext: ValidationInit): CommonTlsInit {
   return {
     validationContextType: {
       case: 'combinedValidationContext',

@@ -23,8 +23,8 @@ export function sharedOutboundClusters(
   cache: Memory,
   alias?: Service,
 ): readonly EnvoyResource[] {
-  const secured = automaticMutualTlsText(service, push);
-  const key = `${serviceText(service)} ${ruleText(rule)} ${clusterShapeKey(shape, service, push)} ${secured} ${alias?.hostname ?? ''}`;
+  const mutualTlsText = automaticMutualTlsText(service, push);
+  const key = `${serviceText(service)} ${ruleText(rule)} ${clusterShapeKey(shape, service, push)} ${mutualTlsText} ${alias?.hostname ?? ''}`;
   const endpoints = endpointsAsSecured(push.endpointsOf(service.hostname, service.namespace), push);
   // Even a cluster without endpoints (EDS) contains the endpoints' identities, because mutual TLS verifies them.
   const endpointInputs = carriesEndpoints(service) ? endpoints : identitiesText(endpoints);

@@ -2,7 +2,7 @@ import type { Port, Service } from '../../model/services/service.ts';
 import { ownValue } from '../../runtime/json-object.ts';
 
 /** Separates the cluster name from the rest of the metric name, for tag extraction. */
-const delimiter = ';';
+const partDelimiter = ';';
 
 export interface StatNameParts {
   readonly service: Pick<Service, 'hostname' | 'namespace'>;
@@ -13,7 +13,7 @@ export interface StatNameParts {
 
 /** @param pattern mesh setting `outboundClusterStatName` or `inboundClusterStatName`; empty for the cluster's own name */
 export function clusterStatName(clusterName: string, pattern: string, nameParts: StatNameParts): string {
-  if (pattern === '') return clusterName + delimiter;
+  if (pattern === '') return clusterName + partDelimiter;
   const values: Readonly<Record<string, string>> = {
     SERVICE: shortName(nameParts.service),
     SERVICE_FQDN: nameParts.service.hostname,
@@ -22,7 +22,9 @@ export function clusterStatName(clusterName: string, pattern: string, nameParts:
     SERVICE_PORT_NAME: nameParts.port.name,
     SUBSET_NAME: nameParts.subset,
   };
-  return pattern.replace(/%(\w+)%/g, (placeholder, key: string) => ownValue(values, key) ?? placeholder) + delimiter;
+  return (
+    pattern.replace(/%(\w+)%/g, (placeholder, key: string) => ownValue(values, key) ?? placeholder) + partDelimiter
+  );
 }
 
 /** Returns the host without the cluster domain, such as `reviews.shop`. Hosts outside the cluster are unchanged. */

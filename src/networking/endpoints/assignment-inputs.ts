@@ -29,7 +29,7 @@ export interface AssignmentInputs {
 }
 
 interface MissingInputs {
-  readonly missing: string;
+  readonly missingText: string;
   readonly dependsOn: readonly ConfigKey[];
 }
 
@@ -39,23 +39,23 @@ export function assignmentInputs(
   reach: ProxyReach,
 ): AssignmentInputs | MissingInputs {
   const nameParts = parseAssignmentName(clusterName);
-  if (nameParts === undefined) return { missing: 'the name is not that of an outbound cluster', dependsOn: [] };
+  if (nameParts === undefined) return { missingText: 'the name is not that of an outbound cluster', dependsOn: [] };
   const namedService = reach.serviceByHostname(nameParts.target ?? nameParts.host);
   if (namedService === undefined) {
-    return { missing: `no service ${nameParts.target ?? nameParts.host} is visible to this proxy`, dependsOn: [] };
+    return { missingText: `no service ${nameParts.target ?? nameParts.host} is visible to this proxy`, dependsOn: [] };
   }
   const service = withPort(namedService, nameParts.port, reach);
   const alias = nameParts.target === undefined ? undefined : reach.serviceByHostname(nameParts.host);
   if (nameParts.target !== undefined && !(alias && isAlias(alias))) {
-    return { missing: `${nameParts.host} is not an ExternalName service`, dependsOn: [serviceKey(service)] };
+    return { missingText: `${nameParts.host} is not an ExternalName service`, dependsOn: [serviceKey(service)] };
   }
   const rule = alias ? ruleOfAlias(alias, service, reach) : reach.destinationRuleFor(service);
   const dependsOn = [serviceKey(service), endpointsKey(service), ...(rule?.origins ?? [])];
   const port = service.ports.find((candidate) => candidate.number === nameParts.port);
-  if (port === undefined) return { missing: `${service.hostname} has no port ${nameParts.port}`, dependsOn };
+  if (port === undefined) return { missingText: `${service.hostname} has no port ${nameParts.port}`, dependsOn };
   const subset = subsetOf(rule?.config.spec, nameParts.subset);
   if (nameParts.subset !== '' && subset === undefined) {
-    return { missing: `no DestinationRule of ${service.hostname} defines subset ${nameParts.subset}`, dependsOn };
+    return { missingText: `no DestinationRule of ${service.hostname} defines subset ${nameParts.subset}`, dependsOn };
   }
   return {
     ...{
@@ -94,7 +94,7 @@ export function networkViewFor(
   return {
     network,
     clusterId,
-    clusterLocal: push.isClusterLocal(service.hostname),
+    isClusterLocal: push.isClusterLocal(service.hostname),
     gateways: push.networkGateways,
     // Excludes gRPC: an AUTO_PASSTHROUGH gateway forwards the client's own mutual TLS and routes by SNI, which gRPC clients do not send.
     mutualTls: !proxyless && (sni || isMutualTlsTried(policy, service, push)),

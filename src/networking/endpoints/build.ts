@@ -37,7 +37,7 @@ function endpointsOfCluster(
   cache: Memory,
 ): EnvoyResource {
   const inputs = assignmentInputs(clusterName, push, reach);
-  if ('missing' in inputs) return emptyAssignment(clusterName, inputs.dependsOn);
+  if ('missingText' in inputs) return emptyAssignment(clusterName, inputs.dependsOn);
   const { service, alias, rule, endpoints, policy, dependsOn } = inputs;
   // Until the cluster of the alias's new target is warm, Envoy uses the previous target's endpoints, so nothing is cached in the transition.
   const usableMemory =

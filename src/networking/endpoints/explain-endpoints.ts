@@ -14,7 +14,7 @@ import { selectionOmission } from './selection.ts';
  */
 export function explainEndpoints(clusterName: string, shape: ProxyShape, push: PushContext): readonly string[] {
   const inputs = assignmentInputs(clusterName, push, reachOf(shape, push));
-  if ('missing' in inputs) return [inputs.missing];
+  if ('missingText' in inputs) return [inputs.missingText];
   const { endpoints, service } = inputs;
   const resolvesNames = service.resolution === 'DNSLB' || service.resolution === 'DNSRoundRobinLB';
   if (!resolvesNames && service.resolution !== 'ClientSideLB') return [];
@@ -24,27 +24,27 @@ export function explainEndpoints(clusterName: string, shape: ProxyShape, push: P
   const selection = { ...commonSelection, ...(resolvesNames ? { allowNames: true } : node !== undefined && { node }) };
   const view = networkViewFor(inputs, shape, push);
   const omittedByReason = new Map<OmissionReason, Endpoint[]>();
-  const included: Endpoint[] = [];
+  const includedEndpoints: Endpoint[] = [];
   for (const endpoint of endpoints) {
     const reason =
       selectionOmission(endpoint, selection) ?? (resolvesNames ? undefined : reachOmission(endpoint, view));
-    if (reason === undefined) included.push(endpoint);
+    if (reason === undefined) includedEndpoints.push(endpoint);
     // Endpoints of other ports are not missing.
     else if (reason !== 'different port')
       omittedByReason.set(reason, [...(omittedByReason.get(reason) ?? []), endpoint]);
   }
-  const portEndpointCount = included.length + [...omittedByReason.values()].flat().length;
+  const portEndpointCount = includedEndpoints.length + [...omittedByReason.values()].flat().length;
   if (portEndpointCount === 0)
     return [`no endpoint of ${service.hostname} serves port ${inputs.port.number} (${inputs.port.name})`];
-  const unhealthy = included.filter(({ health }) => health !== 'healthy');
-  const direct = resolvesNames ? [] : included.filter((endpoint) => lacksGateway(endpoint, view));
+  const unhealthyEndpoints = includedEndpoints.filter(({ health }) => health !== 'healthy');
+  const direct = resolvesNames ? [] : includedEndpoints.filter((endpoint) => lacksGateway(endpoint, view));
   const text = (affectedEndpoints: readonly Endpoint[], condition: string): string[] =>
     affectedEndpoints.length === 0
       ? []
       : [`${affectedEndpoints.length} of ${portEndpointCount} ${condition}: ${addressList(affectedEndpoints)}`];
   return [
     ...[...omittedByReason].flatMap(([reason, affectedEndpoints]) => text(affectedEndpoints, omissionText[reason])),
-    ...text(unhealthy, 'are in the cluster and not ready, so Envoy sends them no requests'),
+    ...text(unhealthyEndpoints, 'are in the cluster and not ready, so Envoy sends them no requests'),
     ...text(direct, 'are reached directly, because no gateway of their network is known'),
   ];
 }

@@ -7,9 +7,9 @@ import type { Endpoint, Service } from '../../model/services/service.ts';
 /** Which endpoints are sent in addition to healthy ones. Terminating endpoints are never sent. */
 export interface HealthSelection {
   /** Whether unhealthy endpoints are sent. Envoy does not use them, but needs them to compute the healthy share. */
-  readonly unhealthy: boolean;
+  readonly sendsUnhealthyEndpoints: boolean;
   /** Whether draining endpoints are sent, which retain their sticky sessions. */
-  readonly draining: boolean;
+  readonly sendsDrainingEndpoints: boolean;
   /** Endpoints with this label are treated as draining. Empty if no label has this effect. */
   readonly drainingLabel: string;
 }
@@ -20,8 +20,8 @@ export function healthSelection(
   features: Features,
 ): HealthSelection {
   return {
-    unhealthy: sendsUnhealthy(service, outlierDetection, features),
-    draining: (service.labels[features.persistentSessionLabel] ?? '') !== '',
+    sendsUnhealthyEndpoints: sendsUnhealthy(service, outlierDetection, features),
+    sendsDrainingEndpoints: (service.labels[features.persistentSessionLabel] ?? '') !== '',
     drainingLabel: features.drainingLabel,
   };
 }
@@ -42,15 +42,15 @@ function sendsUnhealthy(
 /** Returns `undefined` if the endpoint is not sent. */
 export function withSentHealth(
   endpoint: Endpoint,
-  { unhealthy, draining, drainingLabel }: HealthSelection,
+  { sendsUnhealthyEndpoints, sendsDrainingEndpoints, drainingLabel }: HealthSelection,
 ): Endpoint | undefined {
   switch (healthOf(endpoint, drainingLabel)) {
     case 'healthy':
       return endpoint;
     case 'unhealthy':
-      return unhealthy ? endpoint : undefined;
+      return sendsUnhealthyEndpoints ? endpoint : undefined;
     case 'draining':
-      if (!draining) return undefined;
+      if (!sendsDrainingEndpoints) return undefined;
       return endpoint.health === 'draining' ? endpoint : { ...endpoint, health: 'draining' };
     case 'terminating':
       return undefined;

@@ -34,14 +34,16 @@ export interface LocalityOrder {
 export function localityGroups(clusterEndpoints: readonly Endpoint[], order: LocalityOrder): readonly LocalityGroup[] {
   const endpoints = withCountableWeights(clusterEndpoints);
   const { setting } = order;
-  if (setting?.distribution !== undefined) return compacted(groupByCloseness(endpoints, order, setting.distribution));
-  if (setting?.zoneAware !== undefined) return compacted(groupByRegion(endpoints, order, setting));
+  if (setting?.distribution !== undefined)
+    return compactPriorities(groupByCloseness(endpoints, order, setting.distribution));
+  if (setting?.zoneAware !== undefined) return compactPriorities(groupByRegion(endpoints, order, setting));
   if (setting?.distribute?.length)
-    return distributed(groupByLocality(endpoints), order.proxyLocality, setting.distribute);
+    return distributeGroups(groupByLocality(endpoints), order.proxyLocality, setting.distribute);
   if (setting === undefined || !order.outlierDetection) return groupByLocality(endpoints);
-  if (!setting.failoverPriority?.length) return compacted(failedOver(groupByLocality(endpoints), order, setting));
+  if (!setting.failoverPriority?.length)
+    return compactPriorities(orderByFailover(groupByLocality(endpoints), order, setting));
   const groups = groupByLabelPriority(endpoints, order, setting.failoverPriority);
-  return compacted(setting.failover?.length ? failedOverWithin(groups, order, setting) : groups);
+  return compactPriorities(setting.failover?.length ? orderByFailoverInTiers(groups, order, setting) : groups);
 }
 
 export function weightOf(endpoint: Endpoint): number {
@@ -101,11 +103,11 @@ function groupByRegion(
   { failover, failoverPriority }: LocalityOrdering,
 ): LocalityGroup[] {
   const [proxyRegion] = order.proxyLocality.split('/');
-  const next = failover?.find(({ from }) => from === proxyRegion)?.to;
+  const failoverRegion = failover?.find(({ from }) => from === proxyRegion)?.to;
   const regionDistance = (locality: string): number => {
     const [region] = locality.split('/');
     if (region === proxyRegion) return 0;
-    return next === undefined || next === region ? 1 : 2;
+    return failoverRegion === undefined || failoverRegion === region ? 1 : 2;
   };
   const tiers = failoverPriority?.length
     ? groupByLabelPriority(endpoints, order, failoverPriority)
@@ -114,7 +116,7 @@ function groupByRegion(
 }
 
 /** Applies the `distribute` entry whose `from` matches the proxy. Unlisted localities receive no traffic. */
-function distributed(
+function distributeGroups(
   groups: readonly LocalityGroup[],
   proxyLocality: string,
   distribute: NonNullable<LocalityLoadBalancerSetting['distribute']>,
@@ -122,41 +124,41 @@ function distributed(
   const entry = distribute.find(({ from }) => localityMatches(proxyLocality, from));
   if (entry === undefined) return groups;
   const remainingGroups = new Set(groups);
-  const weighted: LocalityGroup[] = [];
+  const weightedGroups: LocalityGroup[] = [];
   // The most specific target selects its localities first.
   for (const [to, weight] of Object.entries(entry.to).sort(([a], [b]) => specificity(b) - specificity(a))) {
     const members = [...remainingGroups].filter((group) => localityMatches(group.locality, to));
     const total = members.reduce((sum, group) => sum + group.weight, 0);
     for (const group of members) {
       remainingGroups.delete(group);
-      if (weight > 0) weighted.push({ ...group, weight: Math.ceil((group.weight * weight) / total) });
+      if (weight > 0) weightedGroups.push({ ...group, weight: Math.ceil((group.weight * weight) / total) });
     }
   }
-  return weighted.sort((a, b) => (a.locality < b.locality ? -1 : 1));
+  return weightedGroups.sort((a, b) => (a.locality < b.locality ? -1 : 1));
 }
 
-function failedOver(
+function orderByFailover(
   groups: readonly LocalityGroup[],
   order: LocalityOrder,
   setting: LocalityLoadBalancerSetting,
 ): LocalityGroup[] {
-  return groups.map((group) => ({ ...group, priority: distance(order.proxyLocality, group.locality, setting) }));
+  return groups.map((group) => ({ ...group, priority: regionDistance(order.proxyLocality, group.locality, setting) }));
 }
 
 /** Orders by locality within each label priority. */
-function failedOverWithin(
+function orderByFailoverInTiers(
   groups: readonly LocalityGroup[],
   order: LocalityOrder,
   setting: LocalityLoadBalancerSetting,
 ): LocalityGroup[] {
   return groups.map((group) => ({
     ...group,
-    priority: group.priority * 5 + distance(order.proxyLocality, group.locality, setting),
+    priority: group.priority * 5 + regionDistance(order.proxyLocality, group.locality, setting),
   }));
 }
 
 /** Returns 0 for the same subzone, 1 for the zone, 2 for the region, 3 for the failover region (any if none is configured), 4 otherwise. */
-function distance(proxy: string, endpoint: string, setting: LocalityLoadBalancerSetting): number {
+function regionDistance(proxy: string, endpoint: string, setting: LocalityLoadBalancerSetting): number {
   const [region = '', zone = '', subzone = ''] = proxy.split('/');
   const [otherRegion = '', otherZone = '', otherSubzone = ''] = endpoint.split('/');
   if (region === otherRegion) {
@@ -198,10 +200,10 @@ function workloadLabel(workload: Pick<Endpoint, 'labels' | 'locality'>, key: str
 const lastPriority = 128;
 
 /** Renumbers priorities without gaps, as Envoy requires. */
-function compacted(groups: readonly LocalityGroup[]): readonly LocalityGroup[] {
+function compactPriorities(groups: readonly LocalityGroup[]): readonly LocalityGroup[] {
   const usedPriorities = [...new Set(groups.map((group) => group.priority))].sort((a, b) => a - b);
-  const rank = new Map(usedPriorities.map((priority, index) => [priority, index]));
-  return groups.map((group) => ({ ...group, priority: Math.min(rank.get(group.priority)!, lastPriority) }));
+  const rankByPriority = new Map(usedPriorities.map((priority, index) => [priority, index]));
+  return groups.map((group) => ({ ...group, priority: Math.min(rankByPriority.get(group.priority)!, lastPriority) }));
 }
 
 /** `region/zone/*`, `region/*`, `region` and `*` match every locality below. */

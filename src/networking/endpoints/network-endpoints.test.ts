@@ -22,7 +22,7 @@ function seenAddresses(
   const from = {
     network: 'east',
     clusterId: 'c1',
-    clusterLocal: false,
+    isClusterLocal: false,
     mutualTls: true,
     gateways: new NetworkGateways(gateways),
     ...view,
@@ -94,7 +94,7 @@ describe('endpoints of other networks', () => {
     const from = {
       network: 'east',
       clusterId: '',
-      clusterLocal: false,
+      isClusterLocal: false,
       mutualTls: true,
       gateways: new NetworkGateways([gateway('7.0.0.1')]),
     };
@@ -105,7 +105,7 @@ describe('endpoints of other networks', () => {
 describe('endpoints of a cluster-local host', () => {
   it("a cluster-local host has only endpoints in the client's cluster", () => {
     const twoEndpoints = [endpoint('10.0.0.1'), endpoint('10.0.0.2', { clusterId: 'c2' })];
-    expect(seenAddresses(twoEndpoints, [], { clusterLocal: true })).toEqual(['10.0.0.1:8080 0']);
-    expect(seenAddresses(twoEndpoints, [], { clusterLocal: true, clusterId: '' })).toHaveLength(2);
+    expect(seenAddresses(twoEndpoints, [], { isClusterLocal: true })).toEqual(['10.0.0.1:8080 0']);
+    expect(seenAddresses(twoEndpoints, [], { isClusterLocal: true, clusterId: '' })).toHaveLength(2);
   });
 });

@@ -10,7 +10,7 @@ import { hasNoAddress } from './selection.ts';
 export interface NetworkView extends Pick<ProxyShape, 'network' | 'clusterId'> {
   readonly gateways: NetworkGateways;
   /** Whether clients use only endpoints of their own cluster. */
-  readonly clusterLocal: boolean;
+  readonly isClusterLocal: boolean;
   /** Whether clients use mutual TLS for endpoints that accept it. Gateways accept only mutual TLS. */
   readonly mutualTls: boolean;
 }
@@ -23,7 +23,7 @@ export interface NetworkView extends Pick<ProxyShape, 'network' | 'clusterId'> {
  * integers.
  */
 export function reachableEndpoints(endpoints: readonly Endpoint[], view: NetworkView): readonly Endpoint[] {
-  const candidates = view.clusterLocal
+  const candidates = view.isClusterLocal
     ? endpoints.filter((endpoint) => !isOfDifferentCluster(endpoint, view))
     : endpoints;
   if (view.network === '' || view.gateways.all.length === 0) return withAddress(candidates);
@@ -34,7 +34,7 @@ export function reachableEndpoints(endpoints: readonly Endpoint[], view: Network
   }
   if (gatewaysByEndpoint.size === 0) return withAddress(candidates);
   return view.mutualTls
-    ? throughGateways(candidates, gatewaysByEndpoint)
+    ? routeThroughGateways(candidates, gatewaysByEndpoint)
     : withAddress(candidates.filter((endpoint) => !gatewaysByEndpoint.has(endpoint)));
 }
 
@@ -47,7 +47,7 @@ export function reachOmission(endpoint: Endpoint, view: NetworkView): OmissionRe
   if (isOfDifferentCluster(endpoint, view)) return 'different cluster';
   if (gatewaysTo(endpoint, view).length === 0) return hasNoAddress(endpoint) ? 'no address' : undefined;
   if (!view.mutualTls) return 'client without mutual TLS';
-  return notForwarded(endpoint);
+  return isNotForwarded(endpoint);
 }
 
 /** Whether an endpoint of another network is reached directly because no gateway of that network is known. */
@@ -55,8 +55,8 @@ export function lacksGateway(endpoint: Endpoint, view: NetworkView): boolean {
   return isOfDifferentNetwork(endpoint, view) && gatewaysTo(endpoint, view).length === 0;
 }
 
-function isOfDifferentCluster(endpoint: Endpoint, { clusterLocal, clusterId }: NetworkView): boolean {
-  return clusterLocal && clusterId !== '' && endpoint.clusterId !== clusterId;
+function isOfDifferentCluster(endpoint: Endpoint, { isClusterLocal, clusterId }: NetworkView): boolean {
+  return isClusterLocal && clusterId !== '' && endpoint.clusterId !== clusterId;
 }
 
 function isOfDifferentNetwork(endpoint: Endpoint, { network }: NetworkView): boolean {
@@ -73,12 +73,12 @@ function gatewaysTo(endpoint: Endpoint, view: NetworkView): readonly NetworkGate
 }
 
 /** A gateway hides the health of endpoints behind it, so unhealthy endpoints are omitted. */
-function notForwarded({ tlsMode, health }: Endpoint): OmissionReason | undefined {
+function isNotForwarded({ tlsMode, health }: Endpoint): OmissionReason | undefined {
   if (tlsMode !== 'istio') return 'remote workload without mutual TLS';
   return health === 'healthy' ? undefined : 'remote workload not healthy';
 }
 
-function throughGateways(
+function routeThroughGateways(
   endpoints: readonly Endpoint[],
   gatewaysByEndpoint: ReadonlyMap<Endpoint, readonly NetworkGateway[]>,
 ): readonly Endpoint[] {
@@ -86,14 +86,15 @@ function throughGateways(
   const direct: Endpoint[] = [];
   const gatewayEndpoints = new Map<string, Endpoint>();
   for (const endpoint of endpoints) {
-    const ways = gatewaysByEndpoint.get(endpoint);
-    if (ways === undefined && hasNoAddress(endpoint)) continue;
-    if (ways === undefined) direct.push(scale === 1 ? endpoint : { ...endpoint, weight: weightOf(endpoint) * scale });
-    else if (notForwarded(endpoint) === undefined) {
-      for (const gateway of ways) {
+    const networkGateways = gatewaysByEndpoint.get(endpoint);
+    if (networkGateways === undefined && hasNoAddress(endpoint)) continue;
+    if (networkGateways === undefined)
+      direct.push(scale === 1 ? endpoint : { ...endpoint, weight: weightOf(endpoint) * scale });
+    else if (isNotForwarded(endpoint) === undefined) {
+      for (const gateway of networkGateways) {
         // Endpoints behind a gateway keep their locality, for locality failover.
         const id = `${gateway.address} ${gateway.port} ${endpoint.locality}`;
-        const weight = (gatewayEndpoints.get(id)?.weight ?? 0) + (weightOf(endpoint) * scale) / ways.length;
+        const weight = (gatewayEndpoints.get(id)?.weight ?? 0) + (weightOf(endpoint) * scale) / networkGateways.length;
         gatewayEndpoints.set(id, gatewayEndpoint(gateway, endpoint, weight));
       }
     }

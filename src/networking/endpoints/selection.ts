@@ -22,21 +22,21 @@ export interface EndpointSelection {
 /** Matches endpoints to a service port by name, because target port numbers differ between workloads. */
 export function selectEndpoints(endpoints: readonly Endpoint[], selection: EndpointSelection): readonly Endpoint[] {
   return endpointsOfPort(endpoints, selection.port.name).flatMap((endpoint) =>
-    unsuitable(endpoint, selection) === undefined ? (withSentHealth(endpoint, selection.health) ?? []) : [],
+    unsuitableReason(endpoint, selection) === undefined ? (withSentHealth(endpoint, selection.health) ?? []) : [],
   );
 }
 
 /** Returns why {@link selectEndpoints} omits an endpoint; `undefined` if it is selected. */
 export function selectionOmission(endpoint: Endpoint, selection: EndpointSelection): OmissionReason | undefined {
   if (endpoint.servicePortName !== selection.port.name) return 'different port';
-  const reason = unsuitable(endpoint, selection);
+  const reason = unsuitableReason(endpoint, selection);
   if (reason !== undefined || withSentHealth(endpoint, selection.health) !== undefined) return reason;
   const health = healthOf(endpoint, selection.health.drainingLabel);
   return health === 'healthy' ? undefined : health;
 }
 
 /** Returns why an endpoint of this port is omitted, except because of its health. */
-function unsuitable(
+function unsuitableReason(
   endpoint: Endpoint,
   { node, onlyMutualTls, allowNames, labels }: EndpointSelection,
 ): OmissionReason | undefined {

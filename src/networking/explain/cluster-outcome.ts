@@ -58,7 +58,7 @@ export function dividedOutcome(shares: readonly OutcomeShare[]): RequestOutcome 
 
 function flattenShares({ share, outcome }: OutcomeShare): readonly OutcomeShare[] {
   if (outcome.kind !== 'divided') return [{ share, outcome }];
-  return outcome.shares.flatMap((inner) => flattenShares({ ...inner, share: inner.share * share }));
+  return outcome.shares.flatMap((nestedShare) => flattenShares({ ...nestedShare, share: nestedShare.share * share }));
 }
 
 function hasServer(
@@ -76,7 +76,7 @@ function hasServer(
   const endpoints = (assignment?.endpoints ?? [])
     .filter(({ loadBalancingWeight }) => !usesLocalityWeights || (loadBalancingWeight ?? 0) > 0)
     .flatMap(({ lbEndpoints }) => lbEndpoints);
-  if (endpoints.some(({ healthStatus }) => usable.has(healthStatus))) return true;
+  if (endpoints.some(({ healthStatus }) => usableHealth.has(healthStatus))) return true;
   // Below the panic threshold, Envoy uses all endpoints regardless of health.
   const panics = (commonLbConfig?.healthyPanicThreshold?.value ?? defaultPanicPercent) > 0;
   const failsInPanic =
@@ -91,7 +91,11 @@ export function isDynamicForwardProxy({ clusterDiscoveryType: type }: Cluster): 
 }
 
 const defaultPanicPercent = 50;
-const usable: ReadonlySet<HealthStatus> = new Set([HealthStatus.UNKNOWN, HealthStatus.HEALTHY, HealthStatus.DEGRADED]);
+const usableHealth: ReadonlySet<HealthStatus> = new Set([
+  HealthStatus.UNKNOWN,
+  HealthStatus.HEALTHY,
+  HealthStatus.DEGRADED,
+]);
 
 function reasonWithout(
   { name, clusterDiscoveryType: type }: Cluster,

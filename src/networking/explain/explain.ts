@@ -12,10 +12,10 @@ import { combinedOutcome } from './cluster-outcome.ts';
 import type { Explanation } from './explanation.ts';
 import { filterChainOf } from './filter-chain-match.ts';
 import { UndecidedError } from './filters/filter-result.ts';
-import { throughNetworkFilters } from './filters/network-filters.ts';
+import { evaluateNetworkFilters } from './filters/network-filters.ts';
 import type { Subject } from './filters/subject.ts';
-import { throughHttp, withClient } from './http-request.ts';
-import { httpInspectorOutcome, type Inspected, inspectConnection } from './inspected.ts';
+import { explainHttp, withClient } from './http-request.ts';
+import { httpInspectorOutcome, type InspectedConnection, inspectConnection } from './inspected.ts';
 import { type FoundListener, listenerOf } from './listener-match.ts';
 import { targetOf } from './outcome.ts';
 import type { ProxyConfiguration } from './proxy-configuration.ts';
@@ -26,8 +26,8 @@ export function explain(configuration: ProxyConfiguration, question: Question): 
   const listener = listenerOf(configuration.listeners, question);
   if (listener === undefined)
     return { ...emptyExplanation, outcome: { kind: 'closed', why: 'no listener accepts the connection' } };
-  const tooLong = httpInspectorOutcome(listener.listener, question);
-  if (tooLong !== undefined) return { ...emptyExplanation, listener, outcome: tooLong };
+  const inspectorOutcome = httpInspectorOutcome(listener.listener, question);
+  if (inspectorOutcome !== undefined) return { ...emptyExplanation, listener, outcome: inspectorOutcome };
   const inspected = inspectConnection(listener.listener, question);
   const chain = filterChainOf(listener.listener, question, inspected);
   if (chain === undefined) {
@@ -37,19 +37,19 @@ export function explain(configuration: ProxyConfiguration, question: Question): 
   const filters = chain.filters.map(({ name }) => name);
   const http = lastOf(chain.filters, HttpConnectionManagerSchema)?.httpFilters.map(({ name }) => name) ?? [];
   const partialExplanation = { listener, inspected, chain, filters: [...filters, ...http] };
-  return { ...partialExplanation, ...throughChain({ listener, inspected, chain }, configuration, question) };
+  return { ...partialExplanation, ...explainChain({ listener, inspected, chain }, configuration, question) };
 }
 
 type PartialExplanation = Pick<Explanation, 'outcome' | 'targets'> & Partial<Explanation>;
 
-interface Accepted {
+interface AcceptedConnection {
   readonly listener: FoundListener;
-  readonly inspected: Inspected;
+  readonly inspected: InspectedConnection;
   readonly chain: FilterChain;
 }
 
-function throughChain(
-  acceptedConnection: Accepted,
+function explainChain(
+  acceptedConnection: AcceptedConnection,
   configuration: ProxyConfiguration,
   question: Question,
 ): PartialExplanation {
@@ -62,14 +62,14 @@ function throughChain(
     return { targets: [], outcome: { kind: 'not decided', filter: 'TLS', why: error.message } };
   }
   const subject = { question, inspected, metadata: {}, ...(tls && { tls }) };
-  const throughFilters = throughLastFilter(acceptedConnection, subject, configuration);
+  const throughFilters = explainLastFilter(acceptedConnection, subject, configuration);
   if (tls?.refusal !== undefined) return { ...throughFilters, outcome: { kind: 'closed', why: tls.refusal } };
-  const filterOutcome = throughNetworkFilters(chain.filters, subject);
+  const filterOutcome = evaluateNetworkFilters(chain.filters, subject);
   return filterOutcome === undefined ? throughFilters : { ...throughFilters, outcome: filterOutcome };
 }
 
-function throughLastFilter(
-  { chain, listener }: Accepted,
+function explainLastFilter(
+  { chain, listener }: AcceptedConnection,
   subject: Subject,
   configuration: ProxyConfiguration,
 ): PartialExplanation {
@@ -81,15 +81,15 @@ function throughLastFilter(
     const http = question.tls !== undefined && tls === undefined ? undefined : question.http;
     const nowMs = question.now ?? Date.now();
     const context = { manager, chain, configuration, isRedirected, nowMs };
-    return throughHttp({ ...context, subject: withClient(subject, http, manager) }, http);
+    return explainHttp({ ...context, subject: withClient(subject, http, manager) }, http);
   }
   const tcp = lastOf(chain.filters, TcpProxySchema);
-  if (tcp !== undefined) return throughTcp(tcp, chain.filters, question, configuration, isRedirected);
+  if (tcp !== undefined) return explainTcp(tcp, chain.filters, question, configuration, isRedirected);
   const lastFilterName = chain.filters.at(-1)?.name ?? 'nothing';
   return { targets: [], outcome: { kind: 'other', why: `filter ${lastFilterName} handles the connection` } };
 }
 
-function throughTcp(
+function explainTcp(
   { clusterSpecifier: specifier }: TcpProxy,
   filters: readonly Filter[],
   { tls }: Question,
@@ -97,9 +97,9 @@ function throughTcp(
   isRedirected: boolean,
 ): PartialExplanation {
   const sniDecides = filters.some(({ name }) => name === 'envoy.filters.network.sni_cluster') && tls?.sni;
-  const single = sniDecides || (specifier.case === 'cluster' && specifier.value);
-  const clusters = single
-    ? [{ name: single, weight: 1 }]
+  const soleCluster = sniDecides || (specifier.case === 'cluster' && specifier.value);
+  const clusters = soleCluster
+    ? [{ name: soleCluster, weight: 1 }]
     : specifier.case === 'weightedClusters'
       ? specifier.value.clusters
       : [];

@@ -1,13 +1,13 @@
 /** The path of a connection or request through a proxy, and its outcome. */
 import type { FilterChain } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import type { Route, VirtualHost } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
-import type { Inspected } from './inspected.ts';
+import type { InspectedConnection } from './inspected.ts';
 import type { FoundListener } from './listener-match.ts';
 import type { RequestOutcome, Target } from './outcome.ts';
 
 export interface Explanation {
   readonly listener?: FoundListener;
-  readonly inspected?: Inspected;
+  readonly inspected?: InspectedConnection;
   readonly chain?: FilterChain;
   /** Names of network filters, followed by HTTP filters, in order. */
   readonly filters: readonly string[];

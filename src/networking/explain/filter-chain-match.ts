@@ -11,24 +11,32 @@ import {
 } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import { isLoopback } from '../../runtime/addresses/loopback.ts';
-import type { Inspected } from './inspected.ts';
+import type { InspectedConnection } from './inspected.ts';
 import type { Question } from './question.ts';
 
 type Match = NonNullable<FilterChain['filterChainMatch']>;
 
 /** Returns `undefined` if Envoy closes the connection. */
-export function filterChainOf(listener: Listener, question: Question, inspected: Inspected): FilterChain | undefined {
+export function filterChainOf(
+  listener: Listener,
+  question: Question,
+  inspected: InspectedConnection,
+): FilterChain | undefined {
   const { destination, source } = question;
   let remainingChains: readonly FilterChain[] = listener.filterChains;
-  remainingChains = choose(remainingChains, ({ destinationPort }) => of(destinationPort), [String(destination.port)]);
+  remainingChains = chooseChains(remainingChains, ({ destinationPort }) => valueList(destinationPort), [
+    String(destination.port),
+  ]);
   remainingChains = chooseRange(remainingChains, ({ prefixRanges }) => prefixRanges, destination.address);
-  remainingChains = choose(
+  remainingChains = chooseChains(
     remainingChains,
     ({ serverNames }) => serverNames.map((name) => name.replace(/^\*/, '')),
     suffixes(inspected),
   );
-  remainingChains = choose(remainingChains, ({ transportProtocol }) => of(transportProtocol), [inspected.transport]);
-  remainingChains = choose(
+  remainingChains = chooseChains(remainingChains, ({ transportProtocol }) => valueList(transportProtocol), [
+    inspected.transport,
+  ]);
+  remainingChains = chooseChains(
     remainingChains,
     ({ applicationProtocols }) => applicationProtocols,
     inspected.applicationProtocols,
@@ -38,13 +46,13 @@ export function filterChainOf(listener: Listener, question: Question, inspected:
     ({ directSourcePrefixRanges }) => directSourcePrefixRanges,
     source?.address,
   );
-  remainingChains = choose(
+  remainingChains = chooseChains(
     remainingChains,
     ({ sourceType }) => (sourceType === SourceType.ANY ? [] : [String(sourceType)]),
     sourceTypes(question),
   );
   remainingChains = chooseRange(remainingChains, ({ sourcePrefixRanges }) => sourcePrefixRanges, source?.address);
-  remainingChains = choose(
+  remainingChains = chooseChains(
     remainingChains,
     ({ sourcePorts }) => sourcePorts.map(String),
     source ? [String(source.port)] : [],
@@ -52,12 +60,12 @@ export function filterChainOf(listener: Listener, question: Question, inspected:
   return remainingChains[0] ?? listener.defaultFilterChain;
 }
 
-function of(value: string | number | undefined): readonly string[] {
+function valueList(value: string | number | undefined): readonly string[] {
   return value === undefined || value === '' ? [] : [String(value)];
 }
 
 /** Returns `a.b.test`, `.b.test` and `.test` for `a.b.test`. */
-function suffixes({ serverName }: Inspected): readonly string[] {
+function suffixes({ serverName }: InspectedConnection): readonly string[] {
   if (serverName === '') return [];
   const dots = [...serverName.matchAll(/\./g)].map(({ index }) => index).filter((index) => index > 0);
   return [serverName, ...dots.map((index) => serverName.slice(index))];
@@ -70,7 +78,7 @@ function sourceTypes({ source, destination }: Question): readonly string[] {
 }
 
 /** Returns the chains that match the first candidate listed by any chain, otherwise the chains without this criterion. */
-function choose(
+function chooseChains(
   chains: readonly FilterChain[],
   valuesOf: (match: Match) => readonly string[],
   expected: readonly string[],
@@ -108,8 +116,8 @@ function chooseRange(
 export function isInCidr(address: string, { addressPrefix, prefixLen }: CidrRange): boolean {
   const family = isIP(address);
   if (family === 0 || family !== isIP(addressPrefix)) return false;
-  const list = new BlockList();
+  const addressRange = new BlockList();
   const kind = family === 6 ? 'ipv6' : 'ipv4';
-  list.addSubnet(addressPrefix, prefixLen ?? 0, kind);
-  return list.check(address, kind);
+  addressRange.addSubnet(addressPrefix, prefixLen ?? 0, kind);
+  return addressRange.check(address, kind);
 }

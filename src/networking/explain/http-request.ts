@@ -9,7 +9,7 @@ import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_p
 import type { HttpConnectionManager } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
 import { combinedOutcome, dividedOutcome, isDynamicForwardProxy } from './cluster-outcome.ts';
 import type { Explanation } from './explanation.ts';
-import { throughHttpFilters } from './filters/http-filters.ts';
+import { evaluateHttpFilters } from './filters/http-filters.ts';
 import type { Subject } from './filters/subject.ts';
 import { asGrpcResponse, isGrpc } from './grpc-response.ts';
 import { outcomeOfRoute, type RequestOutcome, type Target, targetOf } from './outcome.ts';
@@ -31,7 +31,7 @@ export interface RequestContext {
 type RequestExplanation = Pick<Explanation, 'targets' | 'outcome' | 'routeConfiguration' | 'virtualHost' | 'route'>;
 
 /** @param httpQuestion `undefined` if the connection is not HTTP */
-export function throughHttp(context: RequestContext, httpQuestion: HttpQuestion | undefined): RequestExplanation {
+export function explainHttp(context: RequestContext, httpQuestion: HttpQuestion | undefined): RequestExplanation {
   const { manager, configuration } = context;
   if (httpQuestion === undefined) return { targets: [], outcome: nonHttpOutcome(context.subject) };
   const codecOutcome = refusedByCodec(httpQuestion, manager);
@@ -45,25 +45,25 @@ export function throughHttp(context: RequestContext, httpQuestion: HttpQuestion 
   const baseResult = { targets: [], routeConfiguration };
   if (!isWithHost(http)) {
     const virtualHost = routes && soleVirtualHost(routes);
-    const outcome = malformed('the request has no Host header', '', 'missing_host_header');
+    const outcome = malformedRequest('the request has no Host header', '', 'missing_host_header');
     return { ...baseResult, ...(virtualHost && { virtualHost }), outcome };
   }
   if (routes === undefined) return { ...baseResult, outcome: noRoute('the proxy has no such route configuration') };
   const request = requestToRoute(http, context);
   if (request === undefined)
-    return { ...baseResult, outcome: malformed('the path is invalid', '', 'path_normalization_failed') };
-  return { routeConfiguration, ...throughRoutes(context, routes, request) };
+    return { ...baseResult, outcome: malformedRequest('the path is invalid', '', 'path_normalization_failed') };
+  return { routeConfiguration, ...explainRoutes(context, routes, request) };
 }
 
-function throughRoutes(
+function explainRoutes(
   context: RequestContext,
   routes: RouteConfiguration,
   request: RoutedRequest,
 ): RequestExplanation {
   const subject = { ...context.subject, request, metadata: { ...context.subject.metadata } };
-  const choose = (): Chosen => chosenRoute(routes, { ...request, metadata: subject.metadata }, context);
+  const choose = (): ChosenRoute => chosenRoute(routes, { ...request, metadata: subject.metadata }, context);
   let selectedRoute = choose();
-  const shares = throughHttpFilters(context.manager.httpFilters, {
+  const shares = evaluateHttpFilters(context.manager.httpFilters, {
     subject,
     routeConfigs: () => configsOf(routes, selectedRoute),
     clearRoute: () => {
@@ -85,7 +85,7 @@ function throughRoutes(
   };
 }
 
-interface Chosen {
+interface ChosenRoute {
   readonly virtualHost?: VirtualHost;
   readonly route?: Route;
   readonly targets: readonly Target[];
@@ -93,7 +93,7 @@ interface Chosen {
   readonly outcome: RequestOutcome;
 }
 
-function chosenRoute(routes: RouteConfiguration, request: RoutedRequest, context: RequestContext): Chosen {
+function chosenRoute(routes: RouteConfiguration, request: RoutedRequest, context: RequestContext): ChosenRoute {
   const virtualHost = virtualHostOf(routes, request.authority);
   if (virtualHost === undefined) return { targets: [], outcome: noRoute(missingHostText(request.authority, routes)) };
   if (virtualHost.requireTls === TlsRequirement.ALL && request.scheme !== 'https') {
@@ -104,11 +104,11 @@ function chosenRoute(routes: RouteConfiguration, request: RoutedRequest, context
   if (route === undefined) return { virtualHost, targets: [], outcome: noRoute('no route matches the request') };
   const { outcome, clusters, missingStatus } = outcomeOfRoute(route, request);
   const targets = clusters.map(({ name, weight }) => targetOf(name, weight, context.configuration));
-  const carried = { isHttp: true, isRedirected: context.isRedirected, ...(missingStatus && { missingStatus }) };
-  return { virtualHost, route, targets, outcome: outcome ?? combinedOutcome(targets, carried) };
+  const carriedProtocol = { isHttp: true, isRedirected: context.isRedirected, ...(missingStatus && { missingStatus }) };
+  return { virtualHost, route, targets, outcome: outcome ?? combinedOutcome(targets, carriedProtocol) };
 }
 
-function configsOf(routes: RouteConfiguration, { route, virtualHost, targets }: Chosen) {
+function configsOf(routes: RouteConfiguration, { route, virtualHost, targets }: ChosenRoute) {
   const configs = [route, virtualHost, routes].flatMap((level) => (level ? [level.typedPerFilterConfig] : []));
   return { configs, clusters: targets.map(({ name }) => name) };
 }
@@ -117,7 +117,7 @@ function noRoute(reason: string): RequestOutcome {
   return { kind: 'no route', status: 404, flag: 'NR', details: 'route_not_found', why: reason };
 }
 
-function malformed(reason: string, flag: string, details = ''): RequestOutcome {
+function malformedRequest(reason: string, flag: string, details = ''): RequestOutcome {
   return { kind: 'malformed', status: 400, ...(flag && { flag }), ...(details && { details }), why: reason };
 }
 
@@ -135,16 +135,16 @@ const methods: ReadonlySet<string> = new Set(
 function refusedByCodec(http: HttpQuestion, manager: HttpConnectionManager): RequestOutcome | undefined {
   const maxBytes = 1_024 * (manager.maxRequestHeadersKb ?? defaultMaxHeadersKb);
   const bytes = headerBytes(http);
-  const tooLarge = `the request has ${bytes} bytes of headers, the maximum is ${maxBytes}`;
-  if (http.version === 'HTTP/2') return bytes > maxBytes ? { kind: 'closed', flag: 'DR', why: tooLarge } : undefined;
+  const reason = `the request has ${bytes} bytes of headers, the maximum is ${maxBytes}`;
+  if (http.version === 'HTTP/2') return bytes > maxBytes ? { kind: 'closed', flag: 'DR', why: reason } : undefined;
   if (!methods.has(http.method)) {
-    return malformed(`the method ${http.method} is unknown`, 'DPE', 'http1.codec_error');
+    return malformedRequest(`the method ${http.method} is unknown`, 'DPE', 'http1.codec_error');
   }
   if (http.method === 'CONNECT' && http.path.startsWith('/')) {
-    return malformed('the target of CONNECT must be HOST:PORT', 'DPE', 'http1.invalid_url');
+    return malformedRequest('the target of CONNECT must be HOST:PORT', 'DPE', 'http1.invalid_url');
   }
   if (bytes > maxBytes) {
-    return { kind: 'malformed', status: 431, flag: 'DPE', details: 'http1.headers_too_large', why: tooLarge };
+    return { kind: 'malformed', status: 431, flag: 'DPE', details: 'http1.headers_too_large', why: reason };
   }
   if (http.version === 'HTTP/1.0' && manager.httpProtocolOptions?.acceptHttp10 !== true) {
     const reason = 'HTTP/1.0 is not accepted (PILOT_HTTP10)';
@@ -190,7 +190,7 @@ function isWithHost(http: HttpQuestion): http is HttpWithHost {
 function nonHttpOutcome({ tls, question }: Subject): RequestOutcome {
   const isHttp2 = tls !== undefined && question.tls?.alpn.includes('h2') === true;
   const reason = 'the filter chain expects HTTP, got another protocol';
-  return isHttp2 ? { kind: 'closed', flag: 'DPE', why: reason } : malformed(reason, 'DPE');
+  return isHttp2 ? { kind: 'closed', flag: 'DPE', why: reason } : malformedRequest(reason, 'DPE');
 }
 
 const maxNamedHosts = 5;

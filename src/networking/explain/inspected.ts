@@ -6,7 +6,7 @@ import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts
 import type { RequestOutcome } from './outcome.ts';
 import type { Question } from './question.ts';
 
-export interface Inspected {
+export interface InspectedConnection {
   readonly transport: 'tls' | 'raw_buffer';
   /** Empty if unknown. */
   readonly serverName: string;
@@ -17,7 +17,7 @@ const tlsInspector = 'type.googleapis.com/envoy.extensions.filters.listener.tls_
 const httpInspector = 'type.googleapis.com/envoy.extensions.filters.listener.http_inspector.v3.HttpInspector';
 
 /** Without a TLS inspector, a listener treats all connections as plaintext. */
-export function inspectConnection(listener: Listener, { tls, http, destination }: Question): Inspected {
+export function inspectConnection(listener: Listener, { tls, http, destination }: Question): InspectedConnection {
   const inspects = (typeUrl: string): boolean => inspectsWith(typeUrl, listener, destination.port);
   if (tls && inspects(tlsInspector)) {
     return { transport: 'tls', serverName: tls.sni?.toLowerCase() ?? '', applicationProtocols: tls.alpn };
@@ -67,19 +67,19 @@ function typeUrlOf({ configType }: ListenerFilter): string {
 }
 
 function isDisabled({ filterDisabled }: ListenerFilter, port: number): boolean {
-  return filterDisabled !== undefined && matches(filterDisabled, port);
+  return filterDisabled !== undefined && matchesPort(filterDisabled, port);
 }
 
-function matches({ rule }: ListenerFilterChainMatchPredicate, port: number): boolean {
+function matchesPort({ rule }: ListenerFilterChainMatchPredicate, port: number): boolean {
   switch (rule.case) {
     case 'destinationPortRange':
       return port >= rule.value.start && port < rule.value.end;
     case 'notMatch':
-      return !matches(rule.value, port);
+      return !matchesPort(rule.value, port);
     case 'orMatch':
-      return rule.value.rules.some((nestedRule) => matches(nestedRule, port));
+      return rule.value.rules.some((nestedRule) => matchesPort(nestedRule, port));
     case 'andMatch':
-      return rule.value.rules.every((nestedRule) => matches(nestedRule, port));
+      return rule.value.rules.every((nestedRule) => matchesPort(nestedRule, port));
     case 'anyMatch':
       return rule.value;
     default:

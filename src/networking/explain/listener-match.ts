@@ -8,7 +8,7 @@ import type { Question } from './question.ts';
 export interface FoundListener {
   readonly listener: Listener;
   /** The listener that received the redirected connection first. Absent if the client connected to the proxy's own port. */
-  readonly through?: Listener;
+  readonly firstListener?: Listener;
   readonly isRedirected: boolean;
 }
 
@@ -28,10 +28,10 @@ export function listenerOf(listeners: readonly Listener[], question: Question): 
     ({ trafficDirection: listenerDirection }) =>
       listenerDirection === expectedDirection || listenerDirection === TrafficDirection.UNSPECIFIED,
   );
-  const bound = directionListeners.filter(({ bindToPort }) => bindToPort !== false);
-  const direct = listenerAt(bound, destination);
+  const boundListeners = directionListeners.filter(({ bindToPort }) => bindToPort !== false);
+  const direct = listenerAt(boundListeners, destination);
   if (direct !== undefined) return { listener: direct, isRedirected: false };
-  const redirectListener = bound.find(receivesRedirected);
+  const redirectListener = boundListeners.find(receivesRedirected);
   if (redirectListener === undefined) return undefined;
   if (!redirectListener.useOriginalDst) return { listener: redirectListener, isRedirected: true };
   const ownListener = listenerAt(
@@ -40,7 +40,7 @@ export function listenerOf(listeners: readonly Listener[], question: Question): 
   );
   return {
     listener: ownListener ?? redirectListener,
-    ...(ownListener && { through: redirectListener }),
+    ...(ownListener && { firstListener: redirectListener }),
     isRedirected: true,
   };
 }

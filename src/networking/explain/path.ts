@@ -11,10 +11,10 @@ export function normalizedPath(fullPath: string, settings: Settings): string | u
   const end = fullPath.search(/[?#]/);
   const [path, suffix] = end === -1 ? [fullPath, ''] : [fullPath.slice(0, end), fullPath.slice(end)];
   if (!path.startsWith('/')) return fullPath;
-  const unescaped = unescapeSlashes(path, settings);
-  if (unescaped === undefined) return undefined;
-  const normal = settings.normalizePath ? resolveDots(unescaped) : unescaped;
-  const mergedPath = settings.mergeSlashes ? normal.replaceAll(/\/{2,}/g, '/') : normal;
+  const unescapedPath = unescapeSlashes(path, settings);
+  if (unescapedPath === undefined) return undefined;
+  const normalPath = settings.normalizePath ? resolveDots(unescapedPath) : unescapedPath;
+  const mergedPath = settings.mergeSlashes ? normalPath.replaceAll(/\/{2,}/g, '/') : normalPath;
   return mergedPath + suffix;
 }
 

@@ -13,28 +13,28 @@ export function virtualHostOf(routes: RouteConfiguration, authority: string): Vi
   const hostname = routes.ignorePortInHostMatching ? authority.replace(/:\d+$/, '') : authority;
   const host = hostname.toLowerCase();
   let bestMatch: { readonly host: VirtualHost; readonly rank: number } | undefined;
-  for (const candidate of routes.virtualHosts) {
-    for (const domain of candidate.domains) {
+  for (const candidateHost of routes.virtualHosts) {
+    for (const domain of candidateHost.domains) {
       const rank = rankOf(domain.toLowerCase(), host);
       if (rank !== undefined && (bestMatch === undefined || rank > bestMatch.rank))
-        bestMatch = { host: candidate, rank };
+        bestMatch = { host: candidateHost, rank };
     }
   }
   return bestMatch?.host;
 }
 
-const exact = 3_000_000;
-const suffix = 2_000_000;
-const prefix = 1_000_000;
+const exactRank = 3_000_000;
+const suffixRank = 2_000_000;
+const prefixRank = 1_000_000;
 
 function rankOf(domain: string, host: string): number | undefined {
-  if (domain === host) return exact;
+  if (domain === host) return exactRank;
   if (domain === '*') return 0;
   const isLongEnough = host.length >= domain.length;
   if (domain.startsWith('*'))
-    return isLongEnough && host.endsWith(domain.slice(1)) ? suffix + domain.length : undefined;
+    return isLongEnough && host.endsWith(domain.slice(1)) ? suffixRank + domain.length : undefined;
   if (domain.endsWith('*'))
-    return isLongEnough && host.startsWith(domain.slice(0, -1)) ? prefix + domain.length : undefined;
+    return isLongEnough && host.startsWith(domain.slice(0, -1)) ? prefixRank + domain.length : undefined;
   return undefined;
 }
 
@@ -81,9 +81,9 @@ export function headerOf(request: RoutedRequest, name: string): string | undefin
 
 function matchesPath(match: RouteMatch, path: string, method: string): boolean {
   const { pathSpecifier: specifier } = match;
-  const folded = match.caseSensitive === false;
-  const value = folded ? path.toLowerCase() : path;
-  const foldCase = (text: string): string => (folded ? text.toLowerCase() : text);
+  const ignoresCase = match.caseSensitive === false;
+  const value = ignoresCase ? path.toLowerCase() : path;
+  const foldCase = (text: string): string => (ignoresCase ? text.toLowerCase() : text);
   switch (specifier.case) {
     case 'prefix':
       return value.startsWith(foldCase(specifier.value));

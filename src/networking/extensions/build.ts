@@ -40,11 +40,11 @@ export function buildWasmPlugins(
   return names.flatMap((name) => {
     const plugin = pluginByName.get(name);
     if (plugin === undefined) return [];
-    const { code, cluster, isByAgent, dependsOn } = sourceOf(plugin, shape, push);
+    const { code, cluster, isFetchedByAgent, dependsOn } = sourceOf(plugin, shape, push);
     // New listeners contain this plugin, because Envoy fetches its code. Without a resource, an older listener keeps its configuration.
     if (cluster !== undefined) return [];
     const fetches = shape.metadata.WASM_FETCH ?? '';
-    const pull = isByAgent ? pullOf(plugin, shape, push) : undefined;
+    const pull = isFetchedByAgent ? pullOf(plugin, shape, push) : undefined;
     const cacheKey = `${name} ${shape.runsWasm} ${fetches} ${pull?.mayHaveSecret ?? ''}`;
     return cache.recall('ECDS', cacheKey, [plugin, pull?.secret], () => {
       const typedConfig = configurationOf(plugin, code, pull?.variables);
@@ -69,7 +69,7 @@ export function fetchedPluginsText(shape: ProxyShape, push: PushContext): string
 }
 
 function sourceOf(plugin: Config<WasmPlugin>, shape: ProxyShape, push: PushContext): WasmSource {
-  if (!shape.runsWasm) return withheld;
+  if (!shape.runsWasm) return withheldSource;
   const cachedSources = sourcesOf(shape, push);
   const source = cachedSources.get(plugin) ?? wasmSource(plugin.spec, shape, push);
   cachedSources.set(plugin, source);
@@ -79,7 +79,7 @@ function sourceOf(plugin: Config<WasmPlugin>, shape: ProxyShape, push: PushConte
 const sourcesOf = memoizeByPair((_: ProxyShape, __: PushContext) => new Map<Config<WasmPlugin>, WasmSource>());
 
 /** Source for an Envoy that exits on Wasm code or rejects it: same effect as code that cannot be fetched. */
-const withheld: WasmSource = { code: undefined, dependsOn: [] };
+const withheldSource: WasmSource = { code: undefined, dependsOn: [] };
 
 /** @param forAgent environment variables for the agent that fetches the code */
 function configurationOf(plugin: Config<WasmPlugin>, code: WasmSource['code'], forAgent?: PullVariables): Any {

@@ -19,7 +19,7 @@ export interface WasmSource {
   readonly code: Init<typeof AsyncDataSourceSchema> | undefined;
   /** The cluster from which Envoy fetches the code; `undefined` for a file, and for code that the agent fetches. */
   readonly cluster?: string;
-  readonly isByAgent?: true;
+  readonly isFetchedByAgent?: true;
   /** Objects, in addition to the plugin, on which the source depends. */
   readonly dependsOn: readonly ConfigKey[];
 }
@@ -41,11 +41,11 @@ export function wasmSource({ url, sha256 = '' }: WasmPlugin, shape: ProxyShape, 
     };
   }
   const agentCode = shape.metadata.WASM_FETCH === undefined ? undefined : remoteCode(url, sha256, agentCluster);
-  if (sha256 === '' || protocol === 'oci:') return { code: agentCode, isByAgent: true, dependsOn: [] };
+  if (sha256 === '' || protocol === 'oci:') return { code: agentCode, isFetchedByAgent: true, dependsOn: [] };
   const number = Number(port) || (protocol === 'https:' ? 443 : 80);
   const provider = providerCluster({ service: hostname, port: number }, shape, push);
   const dependsOn = servicesNamed(hostname, push).map(serviceKey);
-  if (provider === undefined) return { code: agentCode, isByAgent: true, dependsOn };
+  if (provider === undefined) return { code: agentCode, isFetchedByAgent: true, dependsOn };
   return { code: remoteCode(url, sha256, provider.cluster), cluster: provider.cluster, dependsOn };
 }
 

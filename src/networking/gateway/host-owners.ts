@@ -21,7 +21,7 @@ export interface HostOwner {
   /** Overrides the server's TLS settings, because other servers of the namespace require more for this host. */
   readonly tls?: ServerTlsSettings;
   /** Why connections for this host are closed; absent if they are not. */
-  readonly closed?: string;
+  readonly closedReason?: string;
   /** Narrower hosts whose servers have requirements that this server lacks. */
   readonly misdirected: Map<string, DifferingOwner>;
   /** Wider wildcards whose servers have requirements that this server lacks. */
@@ -40,8 +40,8 @@ export type HostOwners = ReadonlyMap<string, ReadonlyMap<string, HostOwner>>;
 /** Includes HTTP servers, because they may redirect to HTTPS. */
 export function hostOwners(placedServers: readonly PlacedServer[], requirements: TlsRequirements): HostOwners {
   const claims = new Map<string, Map<string, ServerOnPort[]>>();
-  for (const { serverOnPort, bind, unavailable } of placedServers) {
-    if (unavailable !== undefined || serverKindOf(serverOnPort.server) === 'tcp') continue;
+  for (const { serverOnPort, bind, unavailableReason } of placedServers) {
+    if (unavailableReason !== undefined || serverKindOf(serverOnPort.server) === 'tcp') continue;
     const key = `${listenerKey(bind, serverOnPort.port)} ${serverKindOf(serverOnPort.server)}`;
     const claimsByHost = claims.get(key) ?? new Map<string, ServerOnPort[]>();
     claims.set(key, claimsByHost);
@@ -74,19 +74,22 @@ function ownerOf(claimants: readonly ServerOnPort[], requirements: TlsRequiremen
   let [serverOnPort] = claimants as [ServerOnPort, ...ServerOnPort[]];
   if (claimants.length === 1) return { serverOnPort, ...hostRelations };
   const { namespace } = serverOnPort.gateway;
-  const rivals = claimants.filter((rival) => rival.gateway.namespace === namespace && hasRequirements(rival));
+  const rivalServers = claimants.filter(
+    (rivalServer) => rivalServer.gateway.namespace === namespace && hasRequirements(rivalServer),
+  );
   if (!hasRequirements(serverOnPort)) return { serverOnPort, ...hostRelations };
-  for (const rival of rivals) if (isStricter(rival, serverOnPort, requirements)) serverOnPort = rival;
-  if (serverOnPort.closed !== undefined) return { serverOnPort, ...hostRelations };
+  for (const rivalServer of rivalServers)
+    if (isStricter(rivalServer, serverOnPort, requirements)) serverOnPort = rivalServer;
+  if (serverOnPort.closedReason !== undefined) return { serverOnPort, ...hostRelations };
   let tls = tlsOf(serverOnPort);
-  for (const rival of rivals) {
-    if (rival === serverOnPort || requirements.weakerFields(tls, tlsOf(rival)).length === 0) continue;
-    const combinedTls = requirements.both(tls, tlsOf(rival));
+  for (const rivalServer of rivalServers) {
+    if (rivalServer === serverOnPort || requirements.weakerFields(tls, tlsOf(rivalServer)).length === 0) continue;
+    const combinedTls = requirements.combine(tls, tlsOf(rivalServer));
     if (typeof combinedTls === 'string') {
-      const servers = `${gatewayName(serverOnPort.gateway)} and ${gatewayName(rival.gateway)}`;
+      const servers = `${gatewayName(serverOnPort.gateway)} and ${gatewayName(rivalServer.gateway)}`;
       return {
         serverOnPort,
-        closed: `its connections are closed, because ${combinedTls} ${servers}`,
+        closedReason: `its connections are closed, because ${combinedTls} ${servers}`,
         ...hostRelations,
       };
     }
@@ -95,10 +98,10 @@ function ownerOf(claimants: readonly ServerOnPort[], requirements: TlsRequiremen
   return { serverOnPort, ...(tls !== tlsOf(serverOnPort) && { tls }), ...hostRelations };
 }
 
-function isStricter(rival: ServerOnPort, serverOnPort: ServerOnPort, requirements: TlsRequirements): boolean {
-  if (rival === serverOnPort || serverOnPort.closed !== undefined) return false;
-  if (rival.closed !== undefined) return true;
-  const [rivalTls, currentTls] = [tlsOf(rival), tlsOf(serverOnPort)];
+function isStricter(rivalServer: ServerOnPort, serverOnPort: ServerOnPort, requirements: TlsRequirements): boolean {
+  if (rivalServer === serverOnPort || serverOnPort.closedReason !== undefined) return false;
+  if (rivalServer.closedReason !== undefined) return true;
+  const [rivalTls, currentTls] = [tlsOf(rivalServer), tlsOf(serverOnPort)];
   const difference = requirements.demandOf(rivalTls) - requirements.demandOf(currentTls);
   if (difference !== 0) return difference > 0;
   return (
@@ -108,8 +111,8 @@ function isStricter(rival: ServerOnPort, serverOnPort: ServerOnPort, requirement
 }
 
 /** Returns false for passthrough TLS, because the backends decide. */
-function hasRequirements({ server, closed }: ServerOnPort): boolean {
-  return closed !== undefined || serverKindOf(server) !== 'tls' || !isPassthrough(server);
+function hasRequirements({ server, closedReason }: ServerOnPort): boolean {
+  return closedReason !== undefined || serverKindOf(server) !== 'tls' || !isPassthrough(server);
 }
 
 const noTls: ServerTlsSettings = { mode: 'PASSTHROUGH' };
@@ -120,12 +123,13 @@ function tlsOf({ server }: ServerOnPort): ServerTlsSettings {
 
 /** Fields in which a server requires less than another server of the same host. */
 export function weakerFields(
-  { serverOnPort, tls = tlsOf(serverOnPort), closed = serverOnPort.closed }: HostOwner,
-  other: Pick<HostOwner, 'serverOnPort' | 'tls' | 'closed'>,
+  { serverOnPort, tls = tlsOf(serverOnPort), closedReason = serverOnPort.closedReason }: HostOwner,
+  other: Pick<HostOwner, 'serverOnPort' | 'tls' | 'closedReason'>,
   requirements: TlsRequirements,
 ): readonly string[] {
-  if (closed !== undefined || !hasRequirements(serverOnPort)) return [];
-  if ((other.closed ?? other.serverOnPort.closed) !== undefined) return ['open connections instead of closed ones'];
+  if (closedReason !== undefined || !hasRequirements(serverOnPort)) return [];
+  if ((other.closedReason ?? other.serverOnPort.closedReason) !== undefined)
+    return ['open connections instead of closed ones'];
   const otherMode = tlsOf(other.serverOnPort).mode;
   // Connections to such a server have SNIs of the form `outbound_…`.
   if (otherMode === 'AUTO_PASSTHROUGH') return [];
@@ -143,7 +147,7 @@ function compareWithWildcards(owners: ReadonlyMap<string, HostOwner>, requiremen
       if (weakerFieldNames.length > 0) widerOwner.misdirected.set(host, { owner, fields: weakerFieldNames });
       // A closed wider server serves no requests.
       const excepted =
-        widerOwner.serverOnPort.closed === undefined ? weakerFields(owner, widerOwner, requirements) : [];
+        widerOwner.serverOnPort.closedReason === undefined ? weakerFields(owner, widerOwner, requirements) : [];
       if (excepted.length > 0) owner.exceptions.set(wildcard, { owner: widerOwner, fields: excepted });
     }
   }

@@ -8,7 +8,7 @@ export interface HostShare {
   /** As written in the Gateway object. */
   readonly hosts: readonly string[];
   readonly tls?: ServerTlsSettings | undefined;
-  readonly closed?: string | undefined;
+  readonly closedReason?: string | undefined;
   /** Narrower hosts and their servers, which have stricter requirements. */
   readonly misdirected: ReadonlyMap<string, ServerOnPort>;
   /** Suffix of the route configuration name; empty if the server's own settings apply. */
@@ -19,9 +19,9 @@ export interface ServedHosts {
   /** Empty for a TLS server if other servers serve all its hosts. HTTP and TCP servers keep all hosts. */
   readonly shares: readonly HostShare[];
   /** Message about hosts that other servers serve, those of less strict servers first. */
-  readonly lost: string | undefined;
+  readonly lostHostsText: string | undefined;
   /** Message about hosts whose settings differ from those of another server, or are weaker than it requires. */
-  readonly overlap: string | undefined;
+  readonly overlapText: string | undefined;
 }
 
 interface ShareBuilder {
@@ -42,55 +42,56 @@ export function servedHosts(
   for (const host of serverOnPort.server.hosts) {
     const owner = ownerAt(owners, placedServer, dnsName(host));
     if (owner?.serverOnPort === serverOnPort) {
-      const key = owner.tls || owner.closed ? JSON.stringify([owner.tls, owner.closed]) : '';
+      const key = owner.tls || owner.closedReason ? JSON.stringify([owner.tls, owner.closedReason]) : '';
       const share: ShareBuilder = shares.get(key) ?? { hosts: [], owner, misdirected: new Map() };
       shares.set(key, share);
       share.hosts.push(host);
-      for (const [other, { owner: its }] of owner.misdirected) share.misdirected.set(other, its.serverOnPort);
+      for (const [otherHost, { owner: otherOwner }] of owner.misdirected)
+        share.misdirected.set(otherHost, otherOwner.serverOnPort);
       reportOverlap(dnsName(host), owner, isTls, requirements, reports.overlap);
     } else if (owner !== undefined && isTls) {
       const fields = weakerFields(owner, { serverOnPort }, requirements);
       const text = `served by ${gatewayName(owner.serverOnPort.gateway)} on port ${serverOnPort.port}`;
-      const closedText = owner.closed === undefined ? '' : `, where ${owner.closed}`;
+      const closedText = owner.closedReason === undefined ? '' : `, where ${owner.closedReason}`;
       if (fields.length === 0) reports.lost.add(text + closedText, dnsName(host));
       else reports.less.add(`${text}, with ${fields.join(', ')}`, dnsName(host));
     }
   }
-  const are = (hosts: string, isSingular: boolean, text: string): string =>
+  const sentence = (hosts: string, isSingular: boolean, text: string): string =>
     `${hosts} ${isSingular ? 'is' : 'are'} ${text}`;
   return {
     shares: isTls
       ? [...shares].map(shareOf)
       : [{ hosts: serverOnPort.server.hosts, misdirected: new Map(), suffix: '' }],
-    lost: joinTexts([...reports.less.texts(are), ...reports.lost.texts(are)]),
-    overlap: joinTexts([...reports.overlap.texts((hosts, _, text) => text.replace(hostsMark, hosts))]),
+    lostHostsText: joinTexts([...reports.less.texts(sentence), ...reports.lost.texts(sentence)]),
+    overlapText: joinTexts([...reports.overlap.texts((hosts, _, text) => text.replace(hostsMark, hosts))]),
   };
 }
 
 function shareOf([key, { owner, ...share }]: [string, ShareBuilder]): HostShare {
-  const { tls, closed } = owner;
-  return { ...share, tls, closed, suffix: key === '' ? '' : `.${dnsName(share.hosts[0]!)}` };
+  const { tls, closedReason } = owner;
+  return { ...share, tls, closedReason, suffix: key === '' ? '' : `.${dnsName(share.hosts[0]!)}` };
 }
 
 const hostsMark = '\0';
 
 function reportOverlap(
   host: string,
-  { serverOnPort, tls, closed, misdirected, exceptions }: HostOwner,
+  { serverOnPort, tls, closedReason, misdirected, exceptions }: HostOwner,
   isTls: boolean,
   requirements: TlsRequirements,
   texts: HostTexts,
 ): void {
   const serverTls = serverOnPort.server.tls;
-  if (closed !== undefined) texts.add(`${hostsMark}: ${closed}`, host);
+  if (closedReason !== undefined) texts.add(`${hostsMark}: ${closedReason}`, host);
   if (isTls && tls !== undefined && serverTls !== undefined) {
     const fields = requirements.weakerFields(serverTls, tls).join(', ');
     texts.add(`${hostsMark}: the requirements of all servers of the namespace apply, this one has ${fields}`, host);
   }
-  for (const [other, { owner, fields }] of isTls ? misdirected : []) {
+  for (const [otherHost, { owner, fields }] of isTls ? misdirected : []) {
     const server = gatewayName(owner.serverOnPort.gateway);
     const text = `requests for ${hostsMark} get 421 over connections of this server, which has ${fields.join(', ')} of ${server}`;
-    texts.add(text, other);
+    texts.add(text, otherHost);
   }
   for (const [wildcard, { owner, fields }] of exceptions) {
     const server = gatewayName(owner.serverOnPort.gateway);

@@ -31,9 +31,9 @@ export function http3Offer(
   if (checksClients(tls) || tls.mode === 'ISTIO_MUTUAL') {
     return { reason: `mode ${tls.mode} requests client certificates, which is not supported with QUIC` };
   }
-  const newest = tls.maxProtocolVersion ?? 'TLS_AUTO';
-  if (newest !== 'TLS_AUTO' && newest !== 'TLSV1_3')
-    return { reason: `QUIC requires TLS 1.3, maxProtocolVersion is ${newest}` };
+  const maxVersion = tls.maxProtocolVersion ?? 'TLS_AUTO';
+  if (maxVersion !== 'TLS_AUTO' && maxVersion !== 'TLSV1_3')
+    return { reason: `QUIC requires TLS 1.3, maxProtocolVersion is ${maxVersion}` };
   const privileged = ports.find((candidatePort) => isPrivilegedPort(candidatePort, shape as ProxyShape));
   return privileged === undefined
     ? { ports }

@@ -37,7 +37,7 @@ describe('Gateway servers on the same proxy', () => {
     );
     expect(mergedGateways.ports[0]?.servers.map(({ hosts }) => hosts)).toEqual([['a.test'], ['b.test']]);
     expect([...mergedGateways.routes.keys()]).toEqual(['https.443.https.a.default', 'https.443.https.b.default']);
-    expect(mergedGateways.rejected).toEqual([
+    expect(mergedGateways.rejectionMessages).toEqual([
       'Gateway/default/b server https: a.test is served by default/a on port 443',
       'Gateway/default/c server https: b.test is served by default/b on port 443',
     ]);
@@ -47,7 +47,7 @@ describe('Gateway servers on the same proxy', () => {
     const server = (name: string, host: string): string =>
       `[{ port: { number: 443, name: ${name}, protocol: HTTPS }, hosts: [${host}], ${tls} }]`;
     const mergedGateways = merge(gateway('a', server('x.y', 'a.test')) + gateway('y.a', server('x', 'b.test')));
-    expect(mergedGateways.rejected).toEqual([
+    expect(mergedGateways.rejectionMessages).toEqual([
       expect.stringContaining('an HTTPS server of default/a has the same port name'),
     ]);
   });
@@ -58,7 +58,7 @@ describe('Gateway servers on the same proxy', () => {
         gateway('b', `[{ port: { number: 443, name: https, protocol: HTTPS }, hosts: [a.TEST], ${tls} }]`),
     );
     expect(mergedGateways.ports[0]?.servers.map(({ hosts }) => hosts)).toEqual([['a.test']]);
-    expect(mergedGateways.rejected).toEqual([
+    expect(mergedGateways.rejectionMessages).toEqual([
       'Gateway/default/b server https: a.test is served by default/a on port 443',
     ]);
   });
@@ -87,7 +87,7 @@ describe('Gateway servers on the same proxy', () => {
     ])('the stricter server gets the host in a namespace with the modes %s and %s', (olderTls, younger, owner) => {
       const yaml = gateway('g1', server(olderTls, 'x.test')) + gateway('g2', server(younger, 'x.test, y.test'));
       expect(gatewayByHost(yaml)).toEqual({ 'x.test': owner, 'y.test': 'g2' });
-      const [rejectedServer] = merge(yaml).rejected;
+      const [rejectedServer] = merge(yaml).rejectionMessages;
       const [loser, other] = owner === 'g1' ? ['g2', 'g1'] : ['g1', 'g2'];
       expect(rejectedServer).toContain(
         `Gateway/default/${loser} server https: x.test is served by default/${other} on port 443`,
@@ -99,7 +99,7 @@ describe('Gateway servers on the same proxy', () => {
         gateway('g1', server('SIMPLE', 'x.test'), 'bank') +
         gateway('g2', server('MUTUAL', 'x.test, y.test'), 'mallory');
       expect(gatewayByHost(yaml)).toEqual({ 'x.test': 'g1', 'y.test': 'g2' });
-      expect(merge(yaml).rejected).toEqual([
+      expect(merge(yaml).rejectionMessages).toEqual([
         'Gateway/mallory/g2 server https: x.test is served by bank/g1 on port 443, with mode SIMPLE instead of MUTUAL',
       ]);
     });
@@ -131,7 +131,7 @@ describe('Gateway servers on the same proxy', () => {
         ports[0]!.servers.map(({ gateway: { name }, hosts: ownHosts }) => `${name}: ${ownHosts}`);
       expect(hosts(mergeTwo(wideTls, strict))).toEqual(['g2: x.test,y.test']);
       expect(hosts(mergeTwo(strict, wideTls))).toEqual(['g1: x.test', 'g2: y.test']);
-      const [rejectedServer] = mergeTwo(strict, wideTls).rejected;
+      const [rejectedServer] = mergeTwo(strict, wideTls).rejectionMessages;
       expect(rejectedServer).toBe('Gateway/default/g2 server https: x.test is served by default/g1 on port 443');
     });
 
@@ -146,10 +146,10 @@ describe('Gateway servers on the same proxy', () => {
         ],
         [['y.test'], 'https.443.https.g2.default', expect.not.objectContaining({ minProtocolVersion: 'TLSV1_3' })],
       ]);
-      expect(mergedGateways.rejected).toEqual([
+      expect(mergedGateways.rejectionMessages).toEqual([
         'Gateway/default/g1 server https: x.test is served by default/g2 on port 443',
       ]);
-      expect(mergedGateways.overlapping).toEqual([
+      expect(mergedGateways.overlapMessages).toEqual([
         'Gateway/default/g2 server https: x.test: the requirements of all servers of the namespace apply, this one has minProtocolVersion TLSV1_2 instead of TLSV1_3, httpsRedirect false instead of true',
       ]);
     });
@@ -174,22 +174,22 @@ describe('Gateway servers on the same proxy', () => {
     ])(
       'a host is closed and reported by both servers if no client can satisfy both requirements: %s',
       (description, olderTls, younger) => {
-        const { ports, rejected, overlapping } = mergeTwo(olderTls, younger);
+        const { ports, rejectionMessages, overlapMessages } = mergeTwo(olderTls, younger);
         expect(
-          ports[0]!.servers.map(({ hosts, closed, routeName }) => [hosts, closed === undefined, routeName]),
+          ports[0]!.servers.map(({ hosts, closedReason, routeName }) => [hosts, closedReason === undefined, routeName]),
         ).toEqual([
           [['x.test'], false, undefined],
           [['y.test'], true, 'https.443.https.g2.default'],
         ]);
-        for (const [text] of [rejected, overlapping])
+        for (const [text] of [rejectionMessages, overlapMessages])
           expect(text).toMatch(new RegExp(`x.test.*closed, because no .*${description}`));
       },
     );
 
     it('the older server gets a host with two different CAs, and the younger server reports this', () => {
-      const { ports, rejected } = mergeTwo(mutual, 'mode: MUTUAL, caCertificates: /other');
+      const { ports, rejectionMessages } = mergeTwo(mutual, 'mode: MUTUAL, caCertificates: /other');
       expect(ports[0]!.servers.map(({ gateway: { name } }) => name)).toEqual(['g1', 'g2']);
-      expect(rejected).toEqual([
+      expect(rejectionMessages).toEqual([
         'Gateway/default/g2 server https: x.test is served by default/g1 on port 443, with client authority /ca instead of /other',
       ]);
     });
@@ -219,16 +219,16 @@ describe('Gateway servers on the same proxy', () => {
         ports[0]!.servers.map((one) => [...(one.misdirected?.keys() ?? [])]);
       const closedPair = pair('mode: SIMPLE', mutual);
       expect(misdirected(closedPair)).toEqual([['a.x.test', 'b.x.test'], []]);
-      expect(closedPair.overlapping).toEqual([
+      expect(closedPair.overlapMessages).toEqual([
         'Gateway/default/w server https: requests for a.x.test and 1 more host get 421 over connections of this server, which has mode SIMPLE instead of MUTUAL of other/n',
       ]);
       const excepted = pair(mutual, 'mode: SIMPLE');
       expect(misdirected(excepted)).toEqual([[], []]);
-      expect(excepted.overlapping).toEqual([
+      expect(excepted.overlapMessages).toEqual([
         'Gateway/other/n server https: a.x.test and 1 more host: served with mode SIMPLE instead of MUTUAL, which default/w requires for *.x.test',
       ]);
       const alike = pair('mode: SIMPLE', 'mode: SIMPLE, minProtocolVersion: TLSV1_2');
-      expect([misdirected(alike), alike.overlapping]).toEqual([[[], []], []]);
+      expect([misdirected(alike), alike.overlapMessages]).toEqual([[[], []], []]);
     });
 
     it('narrower wildcards and TLS passthrough servers are also compared, but AUTO_PASSTHROUGH servers are not', () => {
@@ -243,19 +243,19 @@ describe('Gateway servers on the same proxy', () => {
     it('an HTTP host is reported if it does not redirect to HTTPS although its wildcard does', () => {
       const http = (host: string, redirect: boolean): string =>
         `[{ port: { number: 80, name: http, protocol: HTTP }, hosts: ["${host}"]${redirect ? ', tls: { httpsRedirect: true }' : ''} }]`;
-      const { overlapping, rejected } = merge(
+      const { overlapMessages, rejectionMessages } = merge(
         gateway('w', http('*.x.test', true)) + gateway('n', http('a.x.test', false)),
       );
-      expect(rejected).toEqual([]);
-      expect(overlapping).toEqual([
+      expect(rejectionMessages).toEqual([]);
+      expect(overlapMessages).toEqual([
         'Gateway/default/n server http: a.x.test: served with httpsRedirect false instead of true, which default/w requires for *.x.test',
       ]);
     });
 
     it('a report lists three overlaps and counts the others', () => {
       const narrow = Array.from({ length: 5 }, (_, i) => gateway(`n${i}`, server(`a${i}.x.test`, mutual)));
-      const { overlapping } = merge(gateway('w', server('"*.x.test"', 'mode: SIMPLE')) + narrow.join(''));
-      expect(overlapping[0]).toMatch(/a0\.x\.test.*a1\.x\.test.*a2\.x\.test.*; 2 more such overlaps$/);
+      const { overlapMessages } = merge(gateway('w', server('"*.x.test"', 'mode: SIMPLE')) + narrow.join(''));
+      expect(overlapMessages[0]).toMatch(/a0\.x\.test.*a1\.x\.test.*a2\.x\.test.*; 2 more such overlaps$/);
     });
   });
 
@@ -265,7 +265,9 @@ describe('Gateway servers on the same proxy', () => {
         gateway('b', '[{ port: { number: 80, name: tcp, protocol: TCP }, hosts: ["*"] }]'),
     );
     expect(mergedGateways.ports.map(({ kind }) => kind)).toEqual(['http']);
-    expect(mergedGateways.rejected).toEqual([expect.stringContaining('port 80 is used by a http server of default/a')]);
+    expect(mergedGateways.rejectionMessages).toEqual([
+      expect.stringContaining('port 80 is used by a http server of default/a'),
+    ]);
   });
 
   it('servers with different bind addresses have separate listeners', () => {
@@ -293,7 +295,9 @@ describe('Gateway servers on the same proxy', () => {
     expect(names(unsaid + boundGateway('::'), 'v4')).toEqual({ 'http.80': ['a'], 'http.80.::': ['b'] });
     expect(names(boundGateway('0.0.0.0'), 'v4')).toEqual({ 'http.80.0.0.0.0': ['b'] });
     const tcp = boundGateway('0.0.0.0').replace('protocol: HTTP', 'protocol: TCP');
-    expect(merge(unsaid + tcp).rejected).toEqual([expect.stringContaining('port 80 is used by a http server')]);
+    expect(merge(unsaid + tcp).rejectionMessages).toEqual([
+      expect.stringContaining('port 80 is used by a http server'),
+    ]);
   });
 
   const oneServer = '[{ port: { number: 80, name: http, protocol: HTTP }, hosts: ["*"] }]';
@@ -333,20 +337,20 @@ describe('Gateway servers on the same proxy', () => {
     );
     const withoutCertificates = merge(yaml);
     expect(withoutCertificates.ports[0]?.servers).toMatchObject([
-      { closed: expect.stringContaining('requires workload certificates') },
+      { closedReason: expect.stringContaining('requires workload certificates') },
     ]);
     expect([...withoutCertificates.routes]).toEqual([]);
-    expect(withoutCertificates.rejected).toEqual([expect.stringContaining('requires workload certificates')]);
+    expect(withoutCertificates.rejectionMessages).toEqual([expect.stringContaining('requires workload certificates')]);
     const withCertificates = merge(yaml, { metadata: { WORKLOAD_CERTIFICATES: 'true' } });
     expect(withCertificates.ports[0]?.servers[0]).not.toHaveProperty('closed');
-    expect(withCertificates.rejected).toEqual([]);
+    expect(withCertificates.rejectionMessages).toEqual([]);
   });
 
   it('a gateway does not listen on ports that the pod cannot bind', () => {
     const yaml = gateway('a', oneServer);
     const unprivileged = merge(yaml, { metadata: { UNPRIVILEGED_POD: 'true' } });
     expect(unprivileged.ports).toEqual([]);
-    expect(unprivileged.rejected).toHaveLength(1);
+    expect(unprivileged.rejectionMessages).toHaveLength(1);
   });
 
   it('gateways are merged once for all callers, and again after a change', () => {

@@ -55,9 +55,9 @@ export interface MergedGateways {
   readonly routes: ReadonlyMap<string, readonly GatewayServer[]>;
   readonly hasAutoPassthrough: boolean;
   /** Messages about servers that serve only some or none of their hosts, with the reason. */
-  readonly rejected: readonly string[];
+  readonly rejectionMessages: readonly string[];
   /** Messages about servers whose hosts overlap with those of stricter servers, with the effective settings. */
-  readonly overlapping: readonly string[];
+  readonly overlapMessages: readonly string[];
 }
 
 /** The server's field in the Gateway object, or in the object from which the Gateway was generated. */
@@ -74,20 +74,20 @@ export function mergeGateways(shape: ProxyShape, push: Pick<PushContext, 'gatewa
   const tls = JSON.stringify([push.mesh.tlsDefaults, push.mesh.meshMTLS]);
   const cachedResult = lastMerged(gateways, shape);
   if (cachedResult.tls !== tls)
-    Object.assign(cachedResult, { tls, merged: mergedFor(gateways, shape, push.mesh, tls) });
+    Object.assign(cachedResult, { tls, merged: mergeForShape(gateways, shape, push.mesh, tls) });
   return cachedResult.merged!;
 }
 
 /** Last result of each shape and its Gateway objects, with the mesh settings that it depends on. */
 const lastMerged = memoizeByPair((): { tls?: string; merged?: MergedGateways } => ({}));
 
-function mergedFor(gateways: readonly Config<Gateway>[], shape: ProxyShape, mesh: MeshTls, tls: string) {
+function mergeForShape(gateways: readonly Config<Gateway>[], shape: ProxyShape, mesh: MeshTls, tls: string) {
   const placedList = placedServers(gateways, shape);
   const key = [tls, ...placedList.map(placeText)].join('\n');
   const mergedByKey = mergedByGateways(gateways);
   const cachedMerge = mergedByKey.get(key);
   if (cachedMerge !== undefined) return cachedMerge;
-  const result = merge(placedList, mesh);
+  const result = mergeServers(placedList, mesh);
   mergedByKey.set(key, result);
   return result;
 }
@@ -104,9 +104,9 @@ function placedServers(gateways: readonly Config<Gateway>[], shape: ProxyShape):
     return gateway.spec.servers.flatMap((server, index) => {
       const closedReason = server.closed ?? (server.tls && unenforceableTls(server.tls, shape));
       return proxyPorts(server, gateway, gatewayServices, targets).map((port) => ({
-        serverOnPort: { gateway, server, index, port, ...(closedReason && { closed: closedReason }) },
+        serverOnPort: { gateway, server, index, port, ...(closedReason && { closedReason }) },
         bind: server.bind || undefined,
-        unavailable: isPrivilegedPort(port, shape) ? 'the pod may not bind ports below 1024' : undefined,
+        unavailableReason: isPrivilegedPort(port, shape) ? 'the pod may not bind ports below 1024' : undefined,
       }));
     });
   });
@@ -127,35 +127,40 @@ function isEveryAddress(bind: string | undefined, { ipFamily }: Pick<ProxyShape,
 
 /** Identifies a placed server of the same Gateway objects, including why it cannot serve. */
 function placeText({
-  serverOnPort: { gateway, index, port, closed = '' },
+  serverOnPort: { gateway, index, port, closedReason = '' },
   bind = '',
-  unavailable = '',
+  unavailableReason = '',
 }: PlacedServer): string {
-  return `${gatewayName(gateway)} ${index} ${bind} ${port} ${closed} ${unavailable}`;
+  return `${gatewayName(gateway)} ${index} ${bind} ${port} ${closedReason} ${unavailableReason}`;
 }
 
-function merge(placedList: readonly PlacedServer[], mesh: MeshTls): MergedGateways {
+function mergeServers(placedList: readonly PlacedServer[], mesh: MeshTls): MergedGateways {
   const ports = new Map<string, PortBuilder>();
   const rejectedServers: string[] = [];
   const overlapping: string[] = [];
   const requirements = new TlsRequirements(mesh);
   const owners = hostOwners(placedList, requirements);
   for (const placedServer of placedList) {
-    const { serverOnPort, unavailable } = placedServer;
-    const { gateway, server, closed } = serverOnPort;
+    const { serverOnPort, unavailableReason } = placedServer;
+    const { gateway, server, closedReason } = serverOnPort;
     const servedShares = servedHosts(placedServer, owners, requirements);
-    const reason = unavailable ?? addServer(ports, placedServer, servedShares.shares) ?? closed ?? servedShares.lost;
+    const reason =
+      unavailableReason ??
+      addServer(ports, placedServer, servedShares.shares) ??
+      closedReason ??
+      servedShares.lostHostsText;
     const name = `${configKeyText(gateway)} server ${server.port.name || server.port.number}`;
     if (reason) rejectedServers.push(`${name}: ${reason}`);
-    if (unavailable === undefined && servedShares.overlap) overlapping.push(`${name}: ${servedShares.overlap}`);
+    if (unavailableReason === undefined && servedShares.overlapText)
+      overlapping.push(`${name}: ${servedShares.overlapText}`);
   }
   const all = [...ports.values()].flatMap((portBuilder) => portBuilder.servers);
   return {
     ports: [...ports.values()].map(({ port, bind, kind, servers }) => ({ port, bind, kind, servers })),
     routes: groupByRoute(all),
     hasAutoPassthrough: all.some(({ server }) => server.tls?.mode === 'AUTO_PASSTHROUGH'),
-    rejected: rejectedServers,
-    overlapping,
+    rejectionMessages: rejectedServers,
+    overlapMessages: overlapping,
   };
 }
 
@@ -178,18 +183,18 @@ function addServer(
   if (portBuilder.servers.length > 0 && (portBuilder.kind !== kind || kind === 'tcp')) {
     return `port ${port} is used by a ${portBuilder.kind} server of ${gatewayName(portBuilder.servers[0]!.gateway)}`;
   }
-  for (const { hosts, tls, closed = serverOnPort.closed, misdirected, suffix } of shares) {
-    const routeName = closed === undefined ? routeNameOf(server, gateway, port, bind, suffix) : undefined;
-    const other = kind === 'tls' && routeName !== undefined ? portBuilder.routeNames.get(routeName) : undefined;
-    if (other !== undefined) {
-      return `an HTTPS server of ${gatewayName(other)} has the same port name: rename the port`;
+  for (const { hosts, tls, closedReason = serverOnPort.closedReason, misdirected, suffix } of shares) {
+    const routeName = closedReason === undefined ? routeNameOf(server, gateway, port, bind, suffix) : undefined;
+    const otherGateway = kind === 'tls' && routeName !== undefined ? portBuilder.routeNames.get(routeName) : undefined;
+    if (otherGateway !== undefined) {
+      return `an HTTPS server of ${gatewayName(otherGateway)} has the same port name: rename the port`;
     }
     if (routeName !== undefined) portBuilder.routeNames.set(routeName, gateway);
     portBuilder.servers.push({
       ...serverOnPort,
       ...(tls && { server: { ...server, tls } }),
       hosts,
-      ...(closed !== undefined && { closed }),
+      ...(closedReason !== undefined && { closedReason }),
       ...(routeName !== undefined && { routeName }),
       ...(misdirected.size > 0 && { misdirected }),
     });

@@ -10,7 +10,7 @@ export interface ServerOnPort {
    * Set if client certificates cannot be verified as configured. Connections are then closed instead of reaching other servers of the port, which may
    * be less strict.
    */
-  readonly closed?: string;
+  readonly closedReason?: string;
 }
 
 export interface PlacedServer {
@@ -18,7 +18,7 @@ export interface PlacedServer {
   /** `undefined` for all addresses, also if the Gateway lists them. */
   readonly bind: string | undefined;
   /** Why the proxy cannot listen on the port; `undefined` if it can. */
-  readonly unavailable: string | undefined;
+  readonly unavailableReason: string | undefined;
 }
 
 /** Several HTTP servers, or several TLS servers, can share a port. A TCP server cannot share its port. */

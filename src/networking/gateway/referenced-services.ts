@@ -22,13 +22,13 @@ export function referencedServices(
     .gatewaysFor(shape)
     .flatMap((gateway) => push.virtualServicesFor(gatewayName(gateway), shape.configNamespace))
     .flatMap(({ config }) => [...destinationHosts(config.spec)]);
-  const referenced = new Set(
+  const referencedServiceSet = new Set(
     [...routedHosts, ...providerHosts(push)].flatMap((host) => {
       const first = serviceByHost.get(host);
       return first === undefined ? [] : aliasChain(first, (other) => serviceByHost.get(other));
     }),
   );
-  return services.filter((service) => referenced.has(service));
+  return services.filter((service) => referencedServiceSet.has(service));
 }
 
 /** Lower-case hosts of `service` fields, without their namespaces. */

@@ -19,10 +19,10 @@ const envoyCipherSuites: readonly string[] = [
   'ECDHE-RSA-AES256-GCM-SHA384',
 ];
 
-const versions: readonly TlsProtocol[] = ['TLS_AUTO', 'TLSV1_0', 'TLSV1_1', 'TLSV1_2', 'TLSV1_3'];
+const protocolNames: readonly TlsProtocol[] = ['TLS_AUTO', 'TLSV1_0', 'TLSV1_1', 'TLSV1_2', 'TLSV1_3'];
 
 function versionName(version: TlsVersion): TlsProtocol {
-  return versions[version]!;
+  return protocolNames[version]!;
 }
 
 /** Client certificates are not requested (0), verified if presented (1), or required (2). */
@@ -66,23 +66,23 @@ export class TlsRequirements {
   weakerFields(one: ServerTlsSettings, other: ServerTlsSettings): readonly string[] {
     const [a, b] = [this.#requirementsFor(one), this.#requirementsFor(other)];
     const fields: string[] = [];
-    const note = (field: string, actual: unknown, required: unknown): void => {
+    const addDifference = (field: string, actual: unknown, required: unknown): void => {
       fields.push(`${field} ${textOf(actual)} instead of ${textOf(required)}`);
     };
-    if (a.certificates < b.certificates) note('mode', a.mode, b.mode);
+    if (a.certificates < b.certificates) addDifference('mode', a.mode, b.mode);
     else if (b.certificates > 0) {
-      if (a.authority !== b.authority) note('client authority', a.authority, b.authority);
+      if (a.authority !== b.authority) addDifference('client authority', a.authority, b.authority);
       if (!isWithin(a.subjectAltNames, b.subjectAltNames))
-        note('subjectAltNames', a.subjectAltNames, b.subjectAltNames);
-      if (!acceptsNoMoreDigests(a, b)) note('certificate digests', digestsOf(a), digestsOf(b));
+        addDifference('subjectAltNames', a.subjectAltNames, b.subjectAltNames);
+      if (!acceptsNoMoreDigests(a, b)) addDifference('certificate digests', digestsOf(a), digestsOf(b));
       if (b.revocationList !== undefined && a.revocationList !== b.revocationList)
-        note('caCrl', a.revocationList, b.revocationList);
+        addDifference('caCrl', a.revocationList, b.revocationList);
     }
-    if (a.min < b.min) note('minProtocolVersion', versionName(a.min), versionName(b.min));
-    if (a.max > b.max) note('maxProtocolVersion', versionName(a.max), versionName(b.max));
+    if (a.min < b.min) addDifference('minProtocolVersion', versionName(a.min), versionName(b.min));
+    if (a.max > b.max) addDifference('maxProtocolVersion', versionName(a.max), versionName(b.max));
     if (hasCipherSuites(a) && hasCipherSuites(b) && !isWithin(a.cipherSuites, b.cipherSuites))
-      note('cipherSuites', a.cipherSuites, b.cipherSuites);
-    if (b.redirect && !a.redirect) note('httpsRedirect', false, true);
+      addDifference('cipherSuites', a.cipherSuites, b.cipherSuites);
+    if (b.redirect && !a.redirect) addDifference('httpsRedirect', false, true);
     return fields;
   }
 
@@ -92,7 +92,7 @@ export class TlsRequirements {
    *
    * @param one requires client certificates at least as strictly as `other`
    */
-  both(one: ServerTlsSettings, other: ServerTlsSettings): ServerTlsSettings | string {
+  combine(one: ServerTlsSettings, other: ServerTlsSettings): ServerTlsSettings | string {
     const [a, b] = [this.#requirementsFor(one), this.#requirementsFor(other)];
     let settings = one;
     const max = a.max > b.max ? b.max : a.max;

@@ -15,7 +15,7 @@ import type { ClientTarget } from './target-name.ts';
 /** gRPC requires this filter as the last one. */
 export const routerFilter = typedExtension('envoy.filters.http.router', RouterSchema);
 
-const faults = typedExtension(faultFilter, HTTPFaultSchema);
+const faultHttpFilter = typedExtension(faultFilter, HTTPFaultSchema);
 
 /** @param name in the form that the client requested */
 export function clientListener(name: string, { service, port }: ClientTarget): Listener {
@@ -26,7 +26,7 @@ export function clientListener(name: string, { service, port }: ClientTarget): L
       case: 'rds',
       value: { routeConfigName: outboundClusterName(port.number, '', hostname), configSource: adsConfigSource },
     },
-    httpFilters: [faults, routerFilter],
+    httpFilters: [faultHttpFilter, routerFilter],
   });
   return create(ListenerSchema, {
     name,

@@ -38,15 +38,17 @@ const unlimitedRequests = 4_294_967_295;
  */
 export function grpcCluster(name: string, shape: ProxyShape, push: PushContext): WithLimitations<Cluster | undefined> {
   const clusterParts = parseOutboundClusterName(name);
-  if (clusterParts === undefined || clusterParts.sni) return none;
+  if (clusterParts === undefined || clusterParts.sni) return emptyResult;
   const inputs = assignmentInputs(name, push, reachOf(shape, push));
-  if ('missing' in inputs) return none;
+  if ('missingText' in inputs) return emptyResult;
   const { service, rule, policy } = inputs;
-  const balancing = grpcLoadBalancing(policy.loadBalancer);
+  const balancingResult = grpcLoadBalancing(policy.loadBalancer);
   const rules = clusterParts.subset === '' ? ruleOrigins(rule) : subsetOrigins(rule, clusterParts.subset);
   const origins = specificOrigins(rules);
   const limitations = [
-    ...[...balancing.unsupported, ...unsupportedSettingsOf(policy)].map((text): Limitation => ({ origins, text })),
+    ...[...balancingResult.unsupported, ...unsupportedSettingsOf(policy)].map(
+      (text): Limitation => ({ origins, text }),
+    ),
     ...remoteEndpointLimitations(inputs, shape, push),
   ];
   const discovery = discoveryFields(name, inputs, shape, push);
@@ -56,7 +58,7 @@ export function grpcCluster(name: string, shape: ProxyShape, push: PushContext):
   const message = create(ClusterSchema, {
     name,
     ...discovery,
-    ...balancing.fields,
+    ...balancingResult.fields,
     circuitBreakers: {
       thresholds: [{ maxRequests: policy.connectionPool?.http?.http2MaxRequests || unlimitedRequests }],
     },
@@ -65,7 +67,7 @@ export function grpcCluster(name: string, shape: ProxyShape, push: PushContext):
   return { message: withOrigins(message, [...rules, ...serviceOrigin(service)]), limitations };
 }
 
-const none: WithLimitations<undefined> = { message: undefined, limitations: [] };
+const emptyResult: WithLimitations<undefined> = { message: undefined, limitations: [] };
 
 function discoveryFields(
   name: string,

@@ -27,29 +27,29 @@ export interface GrpcGenerator {
   readonly build: (shape: ProxyShape, push: PushContext, names: readonly string[], memory?: Memory) => EnvoyResource[];
 }
 
-function listener(name: string, shape: ProxyShape, push: PushContext): WithLimitations<Listener | undefined> {
+function buildListener(name: string, shape: ProxyShape, push: PushContext): WithLimitations<Listener | undefined> {
   const address = serverAddressIn(name);
   if (address !== undefined) return serverListener(name, address, shape, push);
   const target = clientTarget(name, shape, reachOf(shape, push));
   if (typeof target === 'string') {
     return {
       message: undefined,
-      limitations: [{ origins: [], text: `target ${JSON.stringify(name.slice(0, maxQuoted))}: ${target}` }],
+      limitations: [{ origins: [], text: `target ${JSON.stringify(name.slice(0, maxQuotedLength))}: ${target}` }],
     };
   }
   return { message: clientListener(name, target), limitations: [] };
 }
 
 /** Maximum length of a client's text in messages. */
-const maxQuoted = 256;
+const maxQuotedLength = 256;
 
 const builders = [
-  [listenerType, ListenerSchema, listener],
+  [listenerType, ListenerSchema, buildListener],
   [routeType, RouteConfigurationSchema, grpcRouteConfiguration],
   [clusterType, ClusterSchema, grpcCluster],
 ] as const;
 
-function endpoints(
+function buildAssignments(
   shape: ProxyShape,
   push: PushContext,
   names: readonly string[],
@@ -67,10 +67,10 @@ function endpoints(
 
 export function grpcResources(shape: ProxyShape, push: PushContext) {
   return {
-    listener: (name: string) => listener(name, shape, push),
+    listener: (name: string) => buildListener(name, shape, push),
     routes: (name: string) => grpcRouteConfiguration(name, shape, push),
     cluster: (name: string) => grpcCluster(name, shape, push),
-    endpoints: (name: string) => endpoints(shape, push, [name])[0]?.message as ClusterLoadAssignment | undefined,
+    endpoints: (name: string) => buildAssignments(shape, push, [name])[0]?.message as ClusterLoadAssignment | undefined,
   };
 }
 
@@ -82,23 +82,23 @@ export const grpcGenerators: ReadonlyMap<string, GrpcGenerator> = new Map<string
       build: (shape, push, names) =>
         names.flatMap((name) => {
           const { message, limitations } = build(name, shape, push);
-          remember(push, shape, typeUrl, name, limitations);
+          storeLimitations(push, shape, typeUrl, name, limitations);
           return message === undefined ? [] : [new EnvoyResource(name, schema, message)];
         }),
     },
   ]),
-  [endpointType, { scope: 'named', build: endpoints }],
+  [endpointType, { scope: 'named', build: buildAssignments }],
 ]);
 
 /** Maximum resources per push context with cached limitations. All clients of a shape read them after each push. */
-const maxRemembered = 8_192;
+const maxCachedNames = 8_192;
 /** Maximum length of cached resource names. Names of hosts and ports are shorter. */
-const maxRememberedName = 512;
+const maxCachedNameLength = 512;
 const cachedLimitations = new WeakMap<PushContext, Map<string, readonly Limitation[]>>();
 const shapeNumbers = new WeakMap<ProxyShape, number>();
 let shapeCount = 0;
 
-function remember(
+function storeLimitations(
   push: PushContext,
   shape: ProxyShape,
   typeUrl: string,
@@ -107,11 +107,11 @@ function remember(
 ): void {
   const limitationsByKey = cachedLimitations.get(push) ?? new Map<string, readonly Limitation[]>();
   cachedLimitations.set(push, limitationsByKey);
-  if (limitationsByKey.size < maxRemembered && name.length <= maxRememberedName)
-    limitationsByKey.set(memoryKey(shape, typeUrl, name), limitations.slice(0, maxLimitations));
+  if (limitationsByKey.size < maxCachedNames && name.length <= maxCachedNameLength)
+    limitationsByKey.set(cacheKey(shape, typeUrl, name), limitations.slice(0, maxLimitations));
 }
 
-function memoryKey(shape: ProxyShape, typeUrl: string, name: string): string {
+function cacheKey(shape: ProxyShape, typeUrl: string, name: string): string {
   const number = shapeNumbers.get(shape) ?? ++shapeCount;
   shapeNumbers.set(shape, number);
   return `${number} ${typeUrl} ${name}`;
@@ -132,10 +132,10 @@ export function grpcLimitations(
   const builderEntry = builders.find(([type]) => type === typeUrl);
   if (builderEntry === undefined) return [];
   const all = names.slice(0, maxCheckedNames).flatMap((name): readonly Limitation[] => {
-    const cachedList = cachedLimitations.get(push)?.get(memoryKey(shape, typeUrl, name));
+    const cachedList = cachedLimitations.get(push)?.get(cacheKey(shape, typeUrl, name));
     if (cachedList !== undefined) return cachedList;
     const { limitations } = builderEntry[2](name, shape, push);
-    remember(push, shape, typeUrl, name, limitations);
+    storeLimitations(push, shape, typeUrl, name, limitations);
     return limitations;
   });
   return [...new Map(all.map((limitation) => [limitationText(limitation), limitation])).values()].slice(

@@ -60,14 +60,20 @@ export function grpcLoadBalancing(settings: LoadBalancerSettings | undefined): {
     case 'PASSTHROUGH':
     case 'MAGLEV': {
       const policyText = hash === undefined ? settings?.simple : 'maglev';
-      return { fields: robin, unsupported: [...warmup, `load balancing by ${policyText} is replaced by ROUND_ROBIN`] };
+      return {
+        fields: roundRobinFields,
+        unsupported: [...warmup, `load balancing by ${policyText} is replaced by ROUND_ROBIN`],
+      };
     }
     default:
-      return { fields: robin, unsupported: warmup };
+      return { fields: roundRobinFields, unsupported: warmup };
   }
 }
 
-const robin: LbFields = { lbPolicy: Cluster_LbPolicy.ROUND_ROBIN, loadBalancingPolicy: wrapInLocalities([roundRobin]) };
+const roundRobinFields: LbFields = {
+  lbPolicy: Cluster_LbPolicy.ROUND_ROBIN,
+  loadBalancingPolicy: wrapInLocalities([roundRobin]),
+};
 
 /** Uses the deprecated field instead of `load_balancing_policy`, because Node clients support only that field. */
 function ringHash({ ringHash, minimumRingSize }: ConsistentHashLoadBalancer): LbFields {

@@ -6,7 +6,7 @@ import {
 } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { StringMatcher } from '../../gen/envoy/type/matcher/v3/string_pb.ts';
 
-const special = /[\\^$.|?*+()[\]{}]/g;
+const specialCharacters = /[\\^$.|?*+()[\]{}]/g;
 
 const callMethod = 'POST';
 
@@ -33,7 +33,7 @@ export function grpcMatch(match: RouteMatch): RouteMatch | string {
 
 function grpcPath(path: RouteMatch['pathSpecifier']): RouteMatch['pathSpecifier'] {
   if (path.case !== 'pathSeparatedPrefix') return path;
-  return { case: 'safeRegex', value: { regex: `${path.value.replaceAll(special, '\\$&')}(/.*)?` } as never };
+  return { case: 'safeRegex', value: { regex: `${path.value.replaceAll(specialCharacters, '\\$&')}(/.*)?` } as never };
 }
 
 function matchesMethod({

@@ -17,10 +17,10 @@ export function grpcRouteConfiguration(
   push: PushContext,
 ): WithLimitations<RouteConfiguration | undefined> {
   const clusterParts = parseOutboundClusterName(name);
-  if (clusterParts === undefined || clusterParts.sni || clusterParts.subset !== '') return none;
+  if (clusterParts === undefined || clusterParts.sni || clusterParts.subset !== '') return emptyResult;
   const { host, port } = clusterParts;
   const service = reachOf(shape, push).serviceByHostname(host);
-  if (service?.hostname !== host || !service.ports.some(({ number }) => number === port)) return none;
+  if (service?.hostname !== host || !service.ports.some(({ number }) => number === port)) return emptyResult;
   const routes = routesOf(host, port, shape, push).map((route) => grpcRoute(route, name));
   const translatedRoutes = routes.flatMap(({ message }) => message ?? []);
   const message = create(RouteConfigurationSchema, {
@@ -37,7 +37,7 @@ export function grpcRouteConfiguration(
   return { message, limitations: routes.flatMap(({ limitations }) => limitations) };
 }
 
-const none: WithLimitations<undefined> = { message: undefined, limitations: [] };
+const emptyResult: WithLimitations<undefined> = { message: undefined, limitations: [] };
 
 /** Routes of a sidecar in the client's namespace for this host and port. */
 function routesOf(host: string, port: number, shape: ProxyShape, push: PushContext): readonly Route[] {

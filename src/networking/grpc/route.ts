@@ -21,7 +21,7 @@ import { type Limitation, specificOrigins, type WithLimitations } from './limita
 import { grpcMatch } from './route-conditions.ts';
 
 /** Retry conditions that gRPC supports (A44). */
-const retriable: ReadonlySet<string> = new Set([
+const retriableConditions: ReadonlySet<string> = new Set([
   'cancelled',
   'deadline-exceeded',
   'internal',
@@ -42,7 +42,7 @@ export function grpcRoute(route: Route, cluster: string): WithLimitations<Route 
     return { message: undefined, limitations: limits([`the match is left out: ${match ?? 'it is empty'}`]) };
   }
   const { typedPerFilterConfig, action } = route;
-  const fault = action.case === 'route' ? typedPerFilterConfig[faultFilter] : abort;
+  const fault = action.case === 'route' ? typedPerFilterConfig[faultFilter] : abortFilter;
   const unsupportedFilters = Object.keys(typedPerFilterConfig).filter((filter) => filter !== faultFilter);
   const routeMessage = create(RouteSchema, {
     name: route.name,
@@ -52,7 +52,7 @@ export function grpcRoute(route: Route, cluster: string): WithLimitations<Route 
   });
   const texts = [
     ...unsupportedFilters.map((filter) => `${filterText[filter] ?? filter} is ignored`),
-    ...(headerChanges(route) ? ['changes of headers are ignored'] : []),
+    ...(hasHeaderChanges(route) ? ['changes of headers are ignored'] : []),
     ...(action.case === 'route'
       ? unsupportedFieldsOf(action.value)
       : [`calls fail: gRPC has no ${actionText[action.case ?? ''] ?? action.case}`]),
@@ -67,7 +67,7 @@ const actionText: Readonly<Record<string, string>> = { redirect: 'redirect', dir
  * Replaces actions that gRPC does not support, and aborts all calls. Otherwise clients would reject the route configuration, and
  * `non_forwarding_action` crashes Node clients. Clients without fault support reject the listener because of the filter.
  */
-const abort = pack(HTTPFaultSchema, {
+const abortFilter = pack(HTTPFaultSchema, {
   abort: {
     errorType: { case: 'grpcStatus', value: grpcStatusNames.indexOf('UNAVAILABLE') },
     percentage: { numerator: 100, denominator: FractionalPercent_DenominatorType.HUNDRED },
@@ -104,7 +104,7 @@ function grpcClusters(
 }
 
 function grpcRetries({ retryOn, numRetries, retryBackOff }: RetryPolicy): RetryPolicy | undefined {
-  const conditions = retryOn.split(',').filter((condition) => retriable.has(condition));
+  const conditions = retryOn.split(',').filter((condition) => retriableConditions.has(condition));
   // gRPC rejects retry policies without retries.
   if (conditions.length === 0 || numRetries === 0) return undefined;
   return create(RetryPolicySchema, {
@@ -124,12 +124,12 @@ function unsupportedFieldsOf(action: RouteAction): readonly string[] {
     hashPolicy,
     clusterSpecifier,
   } = action;
-  const weighted = clusterSpecifier.case === 'weightedClusters' ? clusterSpecifier.value.clusters : [];
+  const weightedClusters = clusterSpecifier.case === 'weightedClusters' ? clusterSpecifier.value.clusters : [];
   return [
     ...(requestMirrorPolicies.length > 0 ? ['mirroring is ignored'] : []),
     ...(prefixRewrite !== '' || regexRewrite !== undefined ? ['rewrite of the path is ignored'] : []),
     ...(hostRewriteSpecifier.case !== undefined ? ['rewrite of the authority is ignored'] : []),
-    ...(weighted.some(headerChanges) ? ['changes of headers by destination are ignored'] : []),
+    ...(weightedClusters.some(hasHeaderChanges) ? ['changes of headers by destination are ignored'] : []),
     ...(retryPolicy?.perTryTimeout ? ['retries.perTryTimeout is ignored'] : []),
     ...(retryPolicy?.retryPriority ? ['retries.retryRemoteLocalities is ignored'] : []),
     ...(hashPolicy.some(({ policySpecifier }) => policySpecifier.case !== 'header')
@@ -138,12 +138,12 @@ function unsupportedFieldsOf(action: RouteAction): readonly string[] {
   ];
 }
 
-type WithHeaders = Pick<
+type HeaderChangeFields = Pick<
   Route,
   'requestHeadersToAdd' | 'requestHeadersToRemove' | 'responseHeadersToAdd' | 'responseHeadersToRemove'
 >;
 
-function headerChanges(of: WithHeaders): boolean {
+function hasHeaderChanges(of: HeaderChangeFields): boolean {
   const { requestHeadersToAdd, requestHeadersToRemove, responseHeadersToAdd, responseHeadersToRemove } = of;
   // Proxyless gRPC does not send this header.
   const removedHeaders = requestHeadersToRemove.filter((header) => header !== peerHeader);

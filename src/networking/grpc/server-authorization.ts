@@ -34,16 +34,16 @@ export function grpcAuthorization(
     ...policies.authorizationPolicies.filter(isDryRun).map((policy) => [policy, 'the dry run is ignored'] as const),
   ]);
   if (custom.length > 0) return { filters: [denyAll], limitations };
-  const unchecked = new Set<string>();
+  const uncheckedConditions = new Set<string>();
   const filters = actionRules({ policies, push }, 'requests').flatMap(({ enforced }) => {
     if (enforced === undefined || enforced.action === RBAC_Action.LOG) return [];
     return [
       typedExtension(enforced.action === RBAC_Action.DENY ? denyFilter : allowFilter, RBACSchema, {
-        rules: checkable(enforced, unchecked),
+        rules: withoutUnchecked(enforced, uncheckedConditions),
       }),
     ];
   });
-  const denyingPolicies = [...unchecked].map(
+  const denyingPolicies = [...uncheckedConditions].map(
     (condition): Limitation => ({
       origins: [...policiesOfAction('DENY'), ...policiesOfAction('ALLOW')].flatMap((policy) =>
         objectOrigins(configKeyOf(policy)),
@@ -54,14 +54,18 @@ export function grpcAuthorization(
   return { filters, limitations: [...limitations, ...denyingPolicies] };
 }
 
-/** @param unchecked collects the conditions that gRPC cannot check */
-function checkable(rules: RbacRules, unchecked: Set<string>): RbacRules {
+/** @param uncheckedConditions collects the conditions that gRPC cannot check */
+function withoutUnchecked(rules: RbacRules, uncheckedConditions: Set<string>): RbacRules {
   const denies = rules.action === RBAC_Action.DENY;
   const policies = Object.entries(rules.policies ?? {}).map(([name, { permissions = [], principals = [] }]) => [
     name,
     {
-      permissions: permissions.map((rbacPermission) => permission(rbacPermission as RbacPermission, denies, unchecked)),
-      principals: principals.map((rbacPrincipal) => principal(rbacPrincipal as RbacPrincipal, denies, unchecked)),
+      permissions: permissions.map((rbacPermission) =>
+        checkablePermission(rbacPermission as RbacPermission, denies, uncheckedConditions),
+      ),
+      principals: principals.map((rbacPrincipal) =>
+        checkablePrincipal(rbacPrincipal as RbacPrincipal, denies, uncheckedConditions),
+      ),
     },
   ]);
   return { action: rules.action!, policies: Object.fromEntries(policies) };
@@ -71,10 +75,12 @@ function checkable(rules: RbacRules, unchecked: Set<string>): RbacRules {
 const isHidden = (name: string | undefined): boolean => name === ':scheme' || (name ?? '').startsWith('grpc-');
 
 /** @param fallback whether conditions that gRPC cannot check match */
-function permission(of: RbacPermission, fallback: boolean, unchecked: Set<string>): RbacPermission {
+function checkablePermission(of: RbacPermission, fallback: boolean, uncheckedConditions: Set<string>): RbacPermission {
   const { rule } = of;
   const all = (rules: readonly unknown[] = []) =>
-    rules.map((nestedRule) => permission(nestedRule as RbacPermission, fallback, unchecked)) as never;
+    rules.map((nestedRule) =>
+      checkablePermission(nestedRule as RbacPermission, fallback, uncheckedConditions),
+    ) as never;
   switch (rule?.case) {
     case 'any':
     case 'urlPath':
@@ -90,22 +96,25 @@ function permission(of: RbacPermission, fallback: boolean, unchecked: Set<string
       return { rule: { case: 'orRules', value: { rules: all(rule.value.rules) } } };
     case 'notRule':
       return {
-        rule: { case: 'notRule', value: permission(rule.value as RbacPermission, !fallback, unchecked) as never },
+        rule: {
+          case: 'notRule',
+          value: checkablePermission(rule.value as RbacPermission, !fallback, uncheckedConditions) as never,
+        },
       };
     case 'sourcedMetadata':
     case 'metadata':
       // gRPC does not validate tokens, so there are no claims.
       return { rule: { case: 'notRule', value: { rule: { case: 'any', value: true } } } };
   }
-  unchecked.add(checkText[rule?.case ?? ''] ?? rule?.case ?? '');
+  uncheckedConditions.add(checkText[rule?.case ?? ''] ?? rule?.case ?? '');
   const anyPermission: RbacPermission = { rule: { case: 'any', value: true } };
   return fallback ? anyPermission : { rule: { case: 'notRule', value: anyPermission as never } };
 }
 
-function principal(of: RbacPrincipal, fallback: boolean, unchecked: Set<string>): RbacPrincipal {
+function checkablePrincipal(of: RbacPrincipal, fallback: boolean, uncheckedConditions: Set<string>): RbacPrincipal {
   const { identifier } = of;
   const all = (ids: readonly unknown[] = []) =>
-    ids.map((nestedId) => principal(nestedId as RbacPrincipal, fallback, unchecked)) as never;
+    ids.map((nestedId) => checkablePrincipal(nestedId as RbacPrincipal, fallback, uncheckedConditions)) as never;
   switch (identifier?.case) {
     case 'any':
     case 'authenticated':
@@ -124,14 +133,14 @@ function principal(of: RbacPrincipal, fallback: boolean, unchecked: Set<string>)
       return {
         identifier: {
           case: 'notId',
-          value: principal(identifier.value as RbacPrincipal, !fallback, unchecked) as never,
+          value: checkablePrincipal(identifier.value as RbacPrincipal, !fallback, uncheckedConditions) as never,
         },
       };
     case 'sourcedMetadata':
     case 'metadata':
       return { identifier: { case: 'notId', value: { identifier: { case: 'any', value: true } } } };
   }
-  unchecked.add(checkText[identifier?.case ?? ''] ?? identifier?.case ?? '');
+  uncheckedConditions.add(checkText[identifier?.case ?? ''] ?? identifier?.case ?? '');
   const anyPrincipal: RbacPrincipal = { identifier: { case: 'any', value: true } };
   return fallback ? anyPrincipal : { identifier: { case: 'notId', value: anyPrincipal as never } };
 }

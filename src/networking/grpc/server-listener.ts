@@ -66,11 +66,11 @@ export function serverListener(
   );
   return {
     message,
-    limitations: [...modeLimits(mode, isSecure, port), ...authorization.limitations, ...ignoredPolicies],
+    limitations: [...modeLimitations(mode, isSecure, port), ...authorization.limitations, ...ignoredPolicies],
   };
 }
 
-function modeLimits(mode: PeerMode, isSecure: boolean, port: number): readonly Limitation[] {
+function modeLimitations(mode: PeerMode, isSecure: boolean, port: number): readonly Limitation[] {
   if (mode !== 'PERMISSIVE') return [];
   const text = isSecure
     ? `port ${port} accepts mutual TLS only: gRPC servers cannot accept plaintext as well (mode PERMISSIVE)`

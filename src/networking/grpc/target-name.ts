@@ -15,9 +15,9 @@ export interface ServerAddress {
 /** Returns `::` and 7070 for `xds.istio.io/grpc/lds/inbound/[::]:7070`. */
 export function serverAddressIn(name: string): ServerAddress | undefined {
   if (!name.startsWith(serverListenerPrefix)) return undefined;
-  const [, bracketed, plain, port] =
+  const [, bracketedAddress, plainAddress, port] =
     /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(name.slice(serverListenerPrefix.length)) ?? [];
-  const address = bracketed ?? plain ?? '';
+  const address = bracketedAddress ?? plainAddress ?? '';
   return isIP(address) === 0 ? undefined : { address, port: Number(port) };
 }
 
@@ -56,8 +56,8 @@ const maxSearchLabels = 16;
 
 function serviceOf(host: string, dnsDomain: string, reach: ProxyReach): Service | undefined {
   const labels = dnsDomain.split('.', maxSearchLabels);
-  const completed = labels.map((_, index) => `${host}.${labels.slice(index).join('.')}`);
-  return [host, ...completed]
+  const searchedNames = labels.map((_, index) => `${host}.${labels.slice(index).join('.')}`);
+  return [host, ...searchedNames]
     .map((candidate) => ({ candidate, service: reach.serviceByHostname(candidate) }))
     .find(({ candidate, service }) => service?.hostname === candidate)?.service;
 }

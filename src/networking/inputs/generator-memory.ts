@@ -1,7 +1,7 @@
 /** Cache for generators, whose results are the same without it. */
 import type { ConfigKey } from '../../model/config/config.ts';
 
-export type RememberedType = 'CDS' | 'EDS' | 'LDS' | 'RDS' | 'SDS' | 'ECDS' | 'NDS';
+export type CachedType = 'CDS' | 'EDS' | 'LDS' | 'RDS' | 'SDS' | 'ECDS' | 'NDS';
 
 export interface Memory {
   /**
@@ -12,12 +12,12 @@ export interface Memory {
    * @param build receives the key's previous value with other inputs; it may reuse only parts whose inputs are unchanged
    */
   recall<T extends { readonly dependsOn: readonly ConfigKey[] }>(
-    type: RememberedType,
+    type: CachedType,
     key: string,
     inputs: readonly unknown[],
     build: (previous: T | undefined) => T,
   ): T;
-  latest(type: RememberedType, key: string): unknown;
+  latest(type: CachedType, key: string): unknown;
 }
 
 export const noMemory: Memory = { recall: (_type, _key, _inputs, build) => build(undefined), latest: () => undefined };

@@ -13,11 +13,11 @@ import type { Service } from '../../model/services/service.ts';
 export type { Origin };
 
 const originsOfMessages = new WeakMap<Message, readonly Origin[]>();
-const none: readonly Origin[] = [];
+const noOrigins: readonly Origin[] = [];
 
 /** Returns origins, most significant first; empty if unknown. */
 export function originsOf(message: Message): readonly Origin[] {
-  return withoutRepetitions(originsOfMessages.get(message) ?? none);
+  return withoutRepetitions(originsOfMessages.get(message) ?? noOrigins);
 }
 
 export function withOrigins<M extends Message>(message: M, origins: readonly Origin[]): M {
@@ -57,14 +57,14 @@ export const virtualServiceOrigins = memoized(
 
 /** A field of the Sidecar object; empty for the default scope. */
 export function sidecarOrigin({ sidecar }: SidecarScope, ...path: readonly (string | number)[]): readonly Origin[] {
-  if (sidecar === undefined) return none;
+  if (sidecar === undefined) return noOrigins;
   const { kind, namespace, name } = sidecar;
   return [{ key: { kind, namespace, name }, path: ['spec', ...path] }];
 }
 
 function memoized<T extends object>(compute: (of: T) => readonly Origin[]): (of: T | undefined) => readonly Origin[] {
   const cachedCompute = memoizeByObject(compute);
-  return (of) => (of === undefined ? none : cachedCompute(of));
+  return (of) => (of === undefined ? noOrigins : cachedCompute(of));
 }
 
 function withoutRepetitions(origins: readonly Origin[]): readonly Origin[] {

@@ -5,19 +5,19 @@ import type { WorkloadPolicies } from '../../model/push-context/workload-policie
 export type PolicyList = Exclude<keyof WorkloadPolicies, 'id'>;
 
 /** Policies for inbound traffic, which outbound listeners do not depend on. */
-const inboundOnly = ['peerAuthentications', 'requestAuthentications', 'authorizationPolicies'] as const;
+const inboundLists = ['peerAuthentications', 'requestAuthentications', 'authorizationPolicies'] as const;
 
 /** Excludes EnvoyFilters, because patches are a separate step with its own cache (patches/). */
-const everyList: readonly PolicyList[] = [...inboundOnly, 'telemetries', 'wasmPlugins'];
+const allLists: readonly PolicyList[] = [...inboundLists, 'telemetries', 'wasmPlugins'];
 
-const outbound = new WeakMap<WorkloadPolicies, WorkloadPolicies>();
+const cachedOutbound = new WeakMap<WorkloadPolicies, WorkloadPolicies>();
 
 /**
  * Removes policies that apply only to inbound traffic, so that workloads share outbound resources. The ID consists of names, so equal IDs do not
  * imply equal objects: also compare {@link policyObjects}.
  */
 export function policiesOutbound(policies: WorkloadPolicies): WorkloadPolicies {
-  let outboundPolicies = outbound.get(policies);
+  let outboundPolicies = cachedOutbound.get(policies);
   if (outboundPolicies === undefined) {
     const emptyLists = {
       peerAuthentications: [],
@@ -27,7 +27,7 @@ export function policiesOutbound(policies: WorkloadPolicies): WorkloadPolicies {
     };
     const otherPolicies = { ...policies, ...emptyLists };
     outboundPolicies = { ...otherPolicies, id: policyText(otherPolicies, ['telemetries', 'wasmPlugins']) };
-    outbound.set(policies, outboundPolicies);
+    cachedOutbound.set(policies, outboundPolicies);
   }
   return outboundPolicies;
 }
@@ -39,7 +39,7 @@ export function policyText(policies: WorkloadPolicies, lists: readonly PolicyLis
 }
 
 export function policyObjects(policies: WorkloadPolicies): readonly Config[] {
-  return everyList.flatMap((list): readonly Config[] => policies[list]);
+  return allLists.flatMap((list): readonly Config[] => policies[list]);
 }
 
 export function policyKeys(policies: WorkloadPolicies): readonly ConfigKey[] {

@@ -28,29 +28,29 @@ export interface ChainMatch {
 
 /** Returns `undefined` if everything matches. Envoy treats an absent match like an empty one, but its config dumps differ. */
 export function chainMatch(match: ChainMatch): Init<typeof FilterChainMatchSchema> | undefined {
-  const prefixRanges = ranges(match.destinationSubnets ?? []);
-  const sourcePrefixRanges = ranges(match.sourceSubnet === undefined ? [] : [match.sourceSubnet]);
+  const prefixRanges = cidrRanges(match.destinationSubnets ?? []);
+  const sourcePrefixRanges = cidrRanges(match.sourceSubnet === undefined ? [] : [match.sourceSubnet]);
   const serverNames = [...(match.serverNames ?? [])].sort();
   if (prefixRanges.length + sourcePrefixRanges.length + serverNames.length === 0) return undefined;
   return { prefixRanges, sourcePrefixRanges, serverNames };
 }
 
-function ranges(texts: readonly string[]): CidrRange[] {
+function cidrRanges(texts: readonly string[]): CidrRange[] {
   return texts.map(cidrRange).filter((range) => range !== undefined);
 }
 
 export interface TcpChainRoute {
   readonly destinations: readonly WeightedCluster[];
-  readonly first: Destination;
+  readonly firstDestination: Destination;
   readonly port: number;
   readonly protocol: ApplicationProtocol;
 }
 
 /** A TCP proxy to the destinations, with timeouts and tunnel of the first destination's traffic policy. */
 export function routeFilters(route: TcpChainRoute, context: ConnectionContext, reach: ProxyReach): Filter[] {
-  const { service, serviceWithRule, port } = resolveDestination(route.first, route.port, reach);
+  const { service, serviceWithRule, port } = resolveDestination(route.firstDestination, route.port, reach);
   const rule = serviceWithRule && reach.destinationRuleFor(serviceWithRule);
-  const policy = effectivePolicy(rule?.config.spec, route.first.subset ?? '', port);
+  const policy = effectivePolicy(rule?.config.spec, route.firstDestination.subset ?? '', port);
   const tcp = policy.connectionPool?.tcp;
   return tcpFilters(context, {
     destinations: route.destinations,

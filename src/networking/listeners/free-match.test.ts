@@ -4,26 +4,26 @@ import { TakenMatches } from './free-match.ts';
 describe('filter chain match with earlier chains', () => {
   it('a match keeps server names that no earlier chain matches', () => {
     const takenMatches = new TakenMatches();
-    expect(takenMatches.take({ serverNames: ['a', 'b'] })).toEqual([{ serverNames: ['a', 'b'] }]);
-    expect(takenMatches.take({ serverNames: ['b', 'c'] })).toMatchObject([{ serverNames: ['c'] }]);
-    expect(takenMatches.take({ serverNames: ['a', 'c'] })).toEqual([]);
+    expect(takenMatches.reserve({ serverNames: ['a', 'b'] })).toEqual([{ serverNames: ['a', 'b'] }]);
+    expect(takenMatches.reserve({ serverNames: ['b', 'c'] })).toMatchObject([{ serverNames: ['c'] }]);
+    expect(takenMatches.reserve({ serverNames: ['a', 'c'] })).toEqual([]);
   });
 
   it('a match keeps ranges that no earlier chain matches, and compares only the bits of the prefix', () => {
     const takenMatches = new TakenMatches();
-    takenMatches.take({ destinationSubnets: ['10.0.0.0/8', 'fd00::/16'] });
-    expect(takenMatches.take({ destinationSubnets: ['10.9.9.9/8', '10.9.0.0/16'] })).toMatchObject([
+    takenMatches.reserve({ destinationSubnets: ['10.0.0.0/8', 'fd00::/16'] });
+    expect(takenMatches.reserve({ destinationSubnets: ['10.9.9.9/8', '10.9.0.0/16'] })).toMatchObject([
       { destinationSubnets: ['10.9.0.0/16'] },
     ]);
-    expect(takenMatches.take({ destinationSubnets: ['fd00:0:0::1/16'] })).toEqual([]);
-    expect(takenMatches.take({ destinationSubnets: ['10.0.0.0'] })).toHaveLength(1);
-    expect(takenMatches.take({ destinationSubnets: ['10.0.0.0/32'] })).toEqual([]);
+    expect(takenMatches.reserve({ destinationSubnets: ['fd00:0:0::1/16'] })).toEqual([]);
+    expect(takenMatches.reserve({ destinationSubnets: ['10.0.0.0'] })).toHaveLength(1);
+    expect(takenMatches.reserve({ destinationSubnets: ['10.0.0.0/32'] })).toEqual([]);
   });
 
   it('a match is split if different server names are free for its ranges', () => {
     const takenMatches = new TakenMatches();
-    takenMatches.take({ serverNames: ['a'], destinationSubnets: ['10.1.0.0/16'] });
-    const freeMatches = takenMatches.take({
+    takenMatches.reserve({ serverNames: ['a'], destinationSubnets: ['10.1.0.0/16'] });
+    const freeMatches = takenMatches.reserve({
       serverNames: ['a', 'b'],
       destinationSubnets: ['10.1.0.0/16', '10.2.0.0/16', '10.3.0.0/16'],
     });
@@ -35,13 +35,13 @@ describe('filter chain match with earlier chains', () => {
 
   it('matches do not conflict if their sources differ or only one has a list', () => {
     const takenMatches = new TakenMatches();
-    takenMatches.take({ serverNames: ['a'] });
-    expect(takenMatches.take({ serverNames: ['a'], sourceSubnet: '10.0.0.0/8' })).toHaveLength(1);
-    expect(takenMatches.take({})).toEqual([{}]);
-    expect(takenMatches.take({})).toEqual([]);
+    takenMatches.reserve({ serverNames: ['a'] });
+    expect(takenMatches.reserve({ serverNames: ['a'], sourceSubnet: '10.0.0.0/8' })).toHaveLength(1);
+    expect(takenMatches.reserve({})).toEqual([{}]);
+    expect(takenMatches.reserve({})).toEqual([]);
   });
 
   it('a match contains no duplicate values', () => {
-    expect(new TakenMatches().take({ serverNames: ['a', 'b', 'a'] })).toMatchObject([{ serverNames: ['a', 'b'] }]);
+    expect(new TakenMatches().reserve({ serverNames: ['a', 'b', 'a'] })).toMatchObject([{ serverNames: ['a', 'b'] }]);
   });
 });

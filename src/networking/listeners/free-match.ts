@@ -11,7 +11,7 @@ export class TakenMatches {
   readonly #takenCombinations = new Set<string>();
 
   /** Claims and returns the free combinations of a match. The result has several matches if the address ranges have different free server names. */
-  take(match: ChainMatch): readonly ChainMatch[] {
+  reserve(match: ChainMatch): readonly ChainMatch[] {
     const source = match.sourceSubnet === undefined ? '' : subnetText(match.sourceSubnet);
     const matchesByNames = new Map<string, { serverNames: string[]; destinationSubnets: string[] }>();
     let isUntaken = true;

@@ -19,8 +19,8 @@ const transparentMark = 1337;
 const originalSrc = typedExtension('envoy.filters.listener.original_src', OriginalSrcSchema, {
   mark: transparentMark,
 });
-const tls = typedExtension('envoy.filters.listener.tls_inspector', TlsInspectorSchema);
-const http = typedExtension('envoy.filters.listener.http_inspector', HttpInspectorSchema);
+const tlsInspectorFilter = typedExtension('envoy.filters.listener.tls_inspector', TlsInspectorSchema);
+const httpInspectorFilter = typedExtension('envoy.filters.listener.http_inspector', HttpInspectorSchema);
 
 /**
  * Transport protocol of plaintext connections. If any chain of a listener (for the same port) matches it, Envoy considers only such chains for
@@ -58,12 +58,12 @@ export function portsWhere(
  * on it.
  */
 export function tlsInspector(ports: PortChoice = everyPort): ListenerFilter {
-  return create(ListenerFilterSchema, { ...tls, ...disabledBut(ports) });
+  return create(ListenerFilterSchema, { ...tlsInspectorFilter, ...disabledExceptOn(ports) });
 }
 
 /** Detects HTTP on plaintext connections. The filter waits for the first bytes of the client. */
 export function httpInspector(ports: PortChoice = everyPort): ListenerFilter {
-  return create(ListenerFilterSchema, { ...http, ...disabledBut(ports) });
+  return create(ListenerFilterSchema, { ...httpInspectorFilter, ...disabledExceptOn(ports) });
 }
 
 /** Connects to the application from the client's address (TPROXY), with marked packets. */
@@ -73,22 +73,22 @@ export function originalSource(): ListenerFilter {
 
 type Predicate = ListenerFilterChainMatchPredicate;
 
-function disabledBut(choice: PortChoice): { filterDisabled?: Predicate } {
-  if ('only' in choice) return { filterDisabled: predicate({ case: 'notMatch', value: anyOf(choice.only) }) };
-  return choice.except.length === 0 ? {} : { filterDisabled: anyOf(choice.except) };
+function disabledExceptOn(choice: PortChoice): { filterDisabled?: Predicate } {
+  if ('only' in choice) return { filterDisabled: matchPredicate({ case: 'notMatch', value: anyPortOf(choice.only) }) };
+  return choice.except.length === 0 ? {} : { filterDisabled: anyPortOf(choice.except) };
 }
 
-function anyOf(ports: readonly number[]): Predicate {
+function anyPortOf(ports: readonly number[]): Predicate {
   const rules = ports.map((port) =>
-    predicate({ case: 'destinationPortRange', value: create(Int32RangeSchema, { start: port, end: port + 1 }) }),
+    matchPredicate({ case: 'destinationPortRange', value: create(Int32RangeSchema, { start: port, end: port + 1 }) }),
   );
   if (rules.length === 1) return rules[0]!;
-  return predicate({
+  return matchPredicate({
     case: 'orMatch',
     value: create(ListenerFilterChainMatchPredicate_MatchSetSchema, { rules }),
   });
 }
 
-function predicate(rule: Predicate['rule']): Predicate {
+function matchPredicate(rule: Predicate['rule']): Predicate {
   return create(ListenerFilterChainMatchPredicateSchema, { rule });
 }

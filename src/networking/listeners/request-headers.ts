@@ -43,8 +43,8 @@ function certificateDetails(
   if (direction === 'outbound') return {};
   const gateway = direction === 'gateway';
   const mode = gateway
-    ? (definedMode(forwardedCertificate) ?? definedMode(forwardedClientCert))
-    : definedMode(forwardedClientCert);
+    ? (withoutUndefined(forwardedCertificate) ?? withoutUndefined(forwardedClientCert))
+    : withoutUndefined(forwardedClientCert);
   return {
     forwardClientCertDetails: ForwardClientCert[mode ?? (gateway ? 'SANITIZE_SET' : 'APPEND_FORWARD')],
     setCurrentClientCertDetails: {
@@ -57,6 +57,8 @@ function certificateDetails(
   };
 }
 
-function definedMode(mode: ForwardedCertificate | undefined): Exclude<ForwardedCertificate, 'UNDEFINED'> | undefined {
+function withoutUndefined(
+  mode: ForwardedCertificate | undefined,
+): Exclude<ForwardedCertificate, 'UNDEFINED'> | undefined {
   return mode === 'UNDEFINED' ? undefined : mode;
 }

@@ -29,10 +29,10 @@ export function mayAffectConnections(key: ConfigKey, shape: ProxyShape, push: Pu
   // Services of the sidecar's own workload may be outside its scope.
   if (shape.serviceTargets.some(({ service }) => isHostWithin(service.hostname, host))) return true;
   if (!isWildcard(host) && scope.serviceByHostname(host) === undefined) return false;
-  const ruled = [...servicesWithin(scope.services, host), ...aliasesAndTargetsOf(host, scope)];
+  const ruledServices = [...servicesWithin(scope.services, host), ...aliasesAndTargetsOf(host, scope)];
   // Logging and tracing providers are omitted if their cluster has no endpoint.
   const providers = push.mesh.extensionProviders.length > 0;
-  return ruled.some(
+  return ruledServices.some(
     (ruledService) => receivesConnections(ruledService) || (providers && carriesEndpoints(ruledService)),
   );
 }

@@ -27,13 +27,13 @@ const http3Alpn: readonly string[] = ['h3'];
 const bytesAlpn: readonly string[] = ['istio-peer-exchange', ...httpAlpn];
 
 /** Mutual TLS with the workload's certificate. Accepts clients of the mesh's trust domains. */
-export function workloadTls(carries: 'requests' | 'bytes', mesh: MeshConfig): TransportSocket {
+export function workloadTls(content: 'requests' | 'bytes', mesh: MeshConfig): TransportSocket {
   return tlsSocket({
     requireClientCertificate: true,
     commonTlsContext: {
       tlsCertificateSdsSecretConfigs: [agentSecret('default')],
-      ...combined({ matchTypedSubjectAltNames: meshIdentities(mesh) }, agentSecret('ROOTCA')),
-      alpnProtocols: [...(carries === 'requests' ? httpAlpn : bytesAlpn)],
+      ...combinedValidation({ matchTypedSubjectAltNames: meshIdentities(mesh) }, agentSecret('ROOTCA')),
+      alpnProtocols: [...(content === 'requests' ? httpAlpn : bytesAlpn)],
       tlsParams: workloadServerParameters(mesh.meshMTLS),
     },
   });
@@ -70,7 +70,7 @@ function downstreamContext(
   proxy: Pick<ProxyContext, 'shape' | 'push'>,
 ): DownstreamInit | undefined {
   const { mesh } = proxy.push;
-  const mutual = settings.mode === 'MUTUAL' || settings.mode === 'ISTIO_MUTUAL';
+  const isMutual = settings.mode === 'MUTUAL' || settings.mode === 'ISTIO_MUTUAL';
   const hasAgent = hasWorkloadCertificates(proxy.shape);
   if (unenforceableTls(settings, proxy.shape) !== undefined) return undefined;
   const tlsParams =
@@ -78,7 +78,7 @@ function downstreamContext(
       ? workloadServerParameters(mesh.meshMTLS, settings)
       : tlsParameters(mesh.tlsDefaults, settings);
   return {
-    requireClientCertificate: mutual,
+    requireClientCertificate: isMutual,
     commonTlsContext: {
       ...certificates(settings, hasAgent),
       ...validation(settings, mesh, { hasAgent, checksLists: checksRevocationLists(proxy.shape) }),
@@ -156,16 +156,16 @@ function validation(
   };
   if (mode === 'ISTIO_MUTUAL') {
     const meshContext = names.length > 0 ? context : { ...context, matchTypedSubjectAltNames: meshIdentities(mesh) };
-    return combined(meshContext, agentSecret('ROOTCA'));
+    return combinedValidation(meshContext, agentSecret('ROOTCA'));
   }
   const authority = clientAuthority(settings)!;
-  if (authority.kind === 'credential') return combined(context, adsSecret(rootsResourceName(authority.name)));
+  if (authority.kind === 'credential') return combinedValidation(context, adsSecret(rootsResourceName(authority.name)));
   if (hasAgent) {
     const { crl, ...otherFields } = context;
     const revocationSecret = settings.caCrl && checksLists && revocationRootSecret(authority.path, settings.caCrl);
     return revocationSecret
-      ? combined(otherFields, revocationSecret)
-      : combined(context, fileRootSecret(authority.path));
+      ? combinedValidation(otherFields, revocationSecret)
+      : combinedValidation(context, fileRootSecret(authority.path));
   }
   return {
     validationContextType: { case: 'validationContext', value: { ...context, trustedCa: fileSource(authority.path) } },
@@ -173,7 +173,7 @@ function validation(
 }
 
 /** Combines requirements for certificates with root certificates from a secret. */
-function combined(context: ValidationInit, roots: SdsSecretConfig): CommonTlsInit {
+function combinedValidation(context: ValidationInit, roots: SdsSecretConfig): CommonTlsInit {
   return {
     validationContextType: {
       case: 'combinedValidationContext',

@@ -78,7 +78,7 @@ export function virtualOutbound(proxy: ProxyContext): Listener {
     accessLog: listenerAccessLogs(context),
     more: {
       useOriginalDst: true,
-      ...transparency(shape),
+      ...transparencyFields(shape),
       ...dualStackAddresses(shape, mesh.proxyListenPort),
       // If a client sends nothing within this time, its connection is handled as TCP.
       ...(resolvesHosts && {
@@ -147,7 +147,7 @@ export function virtualInbound(proxy: ProxyContext, inboundPorts: readonly Inbou
     ],
     mesh,
     accessLog: listenerAccessLogs({ ...proxy, direction: 'inbound', listener: virtualInboundListener, port }),
-    more: { ...transparency(shape), ...dualStackAddresses(shape, port) },
+    more: { ...transparencyFields(shape), ...dualStackAddresses(shape, port) },
   });
 }
 
@@ -173,6 +173,6 @@ function blackHoleChain(name: string, context: ConnectionContext): FilterChain {
   });
 }
 
-function transparency(shape: ProxyShape): { transparent?: boolean } {
+function transparencyFields(shape: ProxyShape): { transparent?: boolean } {
   return shape.interceptionMode === 'TPROXY' ? { transparent: true } : {};
 }

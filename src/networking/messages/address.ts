@@ -67,6 +67,6 @@ export function loopbackAddress(family: ProxyIpFamily): string {
 }
 
 /** Adds brackets to IPv6 addresses for URLs. Other hosts are unchanged. */
-export function bracketed(address: string): string {
+export function bracketIpv6(address: string): string {
   return isIPv6(address) ? `[${address}]` : address;
 }

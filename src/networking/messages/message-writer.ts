@@ -7,30 +7,30 @@
 import { type DescField, type DescMessage, type Message, ScalarType } from '@bufbuild/protobuf';
 import { isWrapperDesc } from '@bufbuild/protobuf/wkt';
 
-const string = 0;
-const bool = 1;
-const uint32 = 2;
+const stringKind = 0;
+const boolKind = 1;
+const uint32Kind = 2;
 /** Also used for enums. */
-const int32 = 3;
-const int64 = 4;
-const double = 5;
-const bytes = 6;
-const message = 7;
+const int32Kind = 3;
+const int64Kind = 4;
+const doubleKind = 5;
+const bytesKind = 6;
+const messageKind = 7;
 /** A scalar field with a wrapper type. */
-const wrapper = 8;
+const wrapperKind = 8;
 /** A google.protobuf.Struct, represented as JSON. */
-const json = 9;
-const other = 10;
+const jsonKind = 9;
+const otherKind = 10;
 
 const kinds: Readonly<Partial<Record<ScalarType, number>>> = {
-  [ScalarType.STRING]: string,
-  [ScalarType.BOOL]: bool,
-  [ScalarType.UINT32]: uint32,
-  [ScalarType.INT32]: int32,
-  [ScalarType.INT64]: int64,
-  [ScalarType.UINT64]: int64,
-  [ScalarType.DOUBLE]: double,
-  [ScalarType.BYTES]: bytes,
+  [ScalarType.STRING]: stringKind,
+  [ScalarType.BOOL]: boolKind,
+  [ScalarType.UINT32]: uint32Kind,
+  [ScalarType.INT32]: int32Kind,
+  [ScalarType.INT64]: int64Kind,
+  [ScalarType.UINT64]: int64Kind,
+  [ScalarType.DOUBLE]: doubleKind,
+  [ScalarType.BYTES]: bytesKind,
 };
 
 const zeros: readonly unknown[] = ['', false, 0, 0, 0n];
@@ -42,7 +42,7 @@ interface Field {
   readonly kind: number;
   readonly tag: number;
   /** The value that is omitted; `undefined` if every present value is encoded. */
-  readonly zero: unknown;
+  readonly zeroValue: unknown;
   /** Whether only own properties of the message count as set. */
   readonly hasPresence: boolean;
   readonly schema: DescMessage | undefined;
@@ -61,7 +61,7 @@ const unsupportedValue = new Error('a message is not written in the usual way');
 
 /** Returns `undefined` if protobuf-es must encode the message. */
 export function encodeBackwards(schema: DescMessage, source: Message): Uint8Array | undefined {
-  writer.begin();
+  writer.reset();
   try {
     writer.message(tableOf(schema), source);
   } catch (error) {
@@ -89,7 +89,7 @@ const [implicit, required] = [2, 3];
 const [varintType, fixedType, delimitedType] = [0, 1, 2];
 
 function fieldOf(field: DescField): Field {
-  const kind = field.presence === required ? other : kindOf(field);
+  const kind = field.presence === required ? otherKind : kindOf(field);
   const isPacked = field.fieldKind === 'list' && field.packed;
   const shape =
     field.fieldKind === 'map' ? 'map' : field.fieldKind !== 'list' ? 'one' : isPacked ? ('packed' as const) : 'list';
@@ -102,7 +102,7 @@ function fieldOf(field: DescField): Field {
     shape,
     kind,
     tag: field.number * 8 + wireType,
-    zero: !isImplicit ? undefined : field.fieldKind === 'enum' ? field.enum.values[0]!.number : zeros[kind],
+    zeroValue: !isImplicit ? undefined : field.fieldKind === 'enum' ? field.enum.values[0]!.number : zeros[kind],
     hasPresence: !isImplicit && shape === 'one',
     schema: field.message,
   };
@@ -110,17 +110,19 @@ function fieldOf(field: DescField): Field {
 
 function kindOf(field: DescField): number {
   // Only maps with string keys are supported.
-  if (field.fieldKind === 'map' && field.mapKey !== ScalarType.STRING) return other;
-  if (field.message === undefined) return field.scalar === undefined ? int32 : (kinds[field.scalar] ?? other);
-  if (field.fieldKind !== 'map' && field.delimitedEncoding) return other;
-  if (field.message.typeName === structType && field.parent.typeName !== 'google.protobuf.Value') return json;
+  if (field.fieldKind === 'map' && field.mapKey !== ScalarType.STRING) return otherKind;
+  if (field.message === undefined) return field.scalar === undefined ? int32Kind : (kinds[field.scalar] ?? otherKind);
+  if (field.fieldKind !== 'map' && field.delimitedEncoding) return otherKind;
+  if (field.message.typeName === structType && field.parent.typeName !== 'google.protobuf.Value') return jsonKind;
   const isWrapper = field.fieldKind === 'message' && field.oneof === undefined && isWrapperDesc(field.message);
-  return isWrapper ? wrapper : message;
+  return isWrapper ? wrapperKind : messageKind;
 }
 
 function wireTypeOf(kind: number): number {
-  if (kind === double) return fixedType;
-  return kind === bool || kind === uint32 || kind === int32 || kind === int64 ? varintType : delimitedType;
+  if (kind === doubleKind) return fixedType;
+  return kind === boolKind || kind === uint32Kind || kind === int32Kind || kind === int64Kind
+    ? varintType
+    : delimitedType;
 }
 
 /** Node's encoder is faster for longer strings. */
@@ -134,7 +136,7 @@ class BackwardWriter {
   #bytes = Buffer.allocUnsafeSlow(firstBytes);
   #position = firstBytes;
 
-  begin(): void {
+  reset(): void {
     if (this.#bytes.length > maxKeptBytes) this.#bytes = Buffer.allocUnsafeSlow(firstBytes);
     this.#position = this.#bytes.length;
   }
@@ -198,46 +200,46 @@ class BackwardWriter {
 
   #value(field: Field, value: unknown): void {
     switch (field.kind) {
-      case string:
+      case stringKind:
         this.#text(value);
         break;
-      case bool:
+      case boolKind:
         if (typeof value !== 'boolean') throw unsupportedValue;
         this.#varint(value ? 1 : 0);
         break;
-      case uint32:
+      case uint32Kind:
         this.#integer(value, 0xffff_ffff);
         break;
-      case int32:
+      case int32Kind:
         this.#integer(value, 0x7fff_ffff);
         break;
-      case int64:
+      case int64Kind:
         if (typeof value !== 'bigint' || value < 0n || value > Number.MAX_SAFE_INTEGER) throw unsupportedValue;
         this.#varint(Number(value));
         break;
-      case double:
+      case doubleKind:
         this.#double(value);
         break;
-      case bytes:
+      case bytesKind:
         if (!(value instanceof Uint8Array)) throw unsupportedValue;
-        this.#raw(value);
+        this.#rawBytes(value);
         this.#varint(value.length);
         break;
-      case message: {
+      case messageKind: {
         if (value === undefined) throw unsupportedValue;
         const end = this.#writtenBytes;
         this.message(tableOf(field.schema!), value as Message);
         this.#varint(this.#writtenBytes - end);
         break;
       }
-      case wrapper: {
+      case wrapperKind: {
         const end = this.#writtenBytes;
-        const inner = tableOf(field.schema!).fields[0]!;
-        if (!isZero(inner, value)) this.#field(inner, value);
+        const valueField = tableOf(field.schema!).fields[0]!;
+        if (!isZero(valueField, value)) this.#field(valueField, value);
         this.#varint(this.#writtenBytes - end);
         break;
       }
-      case json:
+      case jsonKind:
         this.#struct(value);
         break;
       default:
@@ -313,7 +315,7 @@ class BackwardWriter {
   #text(value: unknown): void {
     if (typeof value !== 'string') throw unsupportedValue;
     const { length } = value;
-    if (length <= maxCharacterwiseLength && this.#plain(value)) this.#varint(length);
+    if (length <= maxCharacterwiseLength && this.#asciiText(value)) this.#varint(length);
     else {
       const size = Buffer.byteLength(value);
       this.#reserve(size);
@@ -324,7 +326,7 @@ class BackwardWriter {
   }
 
   /** @returns `false`, without writing anything, if a character takes more than one byte */
-  #plain(value: string): boolean {
+  #asciiText(value: string): boolean {
     this.#reserve(value.length);
     let offset = this.#position;
     for (let i = value.length - 1; i >= 0; i--) {
@@ -336,7 +338,7 @@ class BackwardWriter {
     return true;
   }
 
-  #raw(value: Uint8Array): void {
+  #rawBytes(value: Uint8Array): void {
     this.#reserve(value.length);
     this.#position -= value.length;
     this.#bytes.set(value, this.#position);
@@ -360,19 +362,19 @@ class BackwardWriter {
   #reserve(size: number): void {
     if (this.#position >= size) return;
     const { length } = this.#bytes;
-    const larger = Buffer.allocUnsafeSlow(Math.max(2 * length, this.#writtenBytes + size));
-    const start = larger.length - this.#writtenBytes;
-    larger.set(this.#bytes.subarray(this.#position), start);
-    this.#bytes = larger;
+    const largerBuffer = Buffer.allocUnsafeSlow(Math.max(2 * length, this.#writtenBytes + size));
+    const start = largerBuffer.length - this.#writtenBytes;
+    largerBuffer.set(this.#bytes.subarray(this.#position), start);
+    this.#bytes = largerBuffer;
     this.#position = start;
   }
 }
 
 const writer = new BackwardWriter();
 
-function isZero({ zero, kind }: Field, value: unknown): boolean {
-  if (kind === bytes) return value instanceof Uint8Array && value.length === 0;
-  return kind === double || kind === other ? Object.is(value, 0) : value === zero;
+function isZero({ zeroValue, kind }: Field, value: unknown): boolean {
+  if (kind === bytesKind) return value instanceof Uint8Array && value.length === 0;
+  return kind === doubleKind || kind === otherKind ? Object.is(value, 0) : value === zeroValue;
 }
 
 /** Sorts like protobuf-es: JavaScript puts integer keys first. */

@@ -61,7 +61,7 @@ export function splitIntoBlocks<P extends NamedPart>(
 }
 
 const blocksOfParts = new WeakValues<PartBlock<never>>();
-const lists = new WeakValues<readonly PartBlock<never>[]>();
+const cachedLists = new WeakValues<readonly PartBlock<never>[]>();
 
 /** Returns an equal block if one is still referenced. */
 export function sharedBlock<P extends NamedPart>(fieldNumber: number, blockParts: readonly P[]): PartBlock<P> {
@@ -76,9 +76,9 @@ export function sharedBlock<P extends NamedPart>(fieldNumber: number, blockParts
 /** Returns an equal list if one is still referenced. */
 export function sharedList<P extends Part>(blocks: readonly PartBlock<P>[]): readonly PartBlock<P>[] {
   const key = numbersText(blocks);
-  const cachedBlocks = lists.get(key) as readonly PartBlock<P>[] | undefined;
+  const cachedBlocks = cachedLists.get(key) as readonly PartBlock<P>[] | undefined;
   if (cachedBlocks !== undefined && sameItems(cachedBlocks, blocks)) return cachedBlocks;
-  lists.set(key, blocks as unknown as readonly PartBlock<never>[]);
+  cachedLists.set(key, blocks as unknown as readonly PartBlock<never>[]);
   return blocks;
 }
 

@@ -10,7 +10,7 @@ export function wireForm(schema: DescMessage, message: Message): Uint8Array {
  * Sorts map and JSON object keys, which protobuf-es encodes in insertion order. Visits only fields that contain maps, computed once per descriptor.
  */
 export function orderedBinary(schema: DescMessage, message: Message): Uint8Array {
-  return toBinary(schema, inOrder(schema, message));
+  return toBinary(schema, withOrderedMaps(schema, message));
 }
 
 type Fields = Record<string, unknown>;
@@ -20,21 +20,21 @@ type Ordering = (value: unknown) => unknown;
 interface OrderedField {
   readonly localName: string;
   readonly oneof: string | undefined;
-  readonly order: Ordering;
+  readonly applyOrder: Ordering;
 }
 
 const structType = 'google.protobuf.Struct';
 const orderedFields = new WeakMap<DescMessage, readonly OrderedField[]>();
 
-function inOrder(schema: DescMessage, message: Message): Message {
+function withOrderedMaps(schema: DescMessage, message: Message): Message {
   const source = message as unknown as Fields;
   let copy: Fields | undefined;
-  for (const { localName, oneof, order } of fieldsOf(schema)) {
+  for (const { localName, oneof, applyOrder } of fieldsOf(schema)) {
     const selectedField = oneof === undefined ? undefined : (source[oneof] as { case?: string; value: unknown });
     if (oneof !== undefined && selectedField!.case !== localName) continue;
     const value = oneof === undefined ? source[localName] : selectedField!.value;
     if (value === undefined) continue;
-    const orderedValue = order(value);
+    const orderedValue = applyOrder(value);
     if (orderedValue === value) continue;
     copy ??= Object.assign(Object.create(Object.getPrototypeOf(source)), source) as Fields;
     if (oneof === undefined) copy[localName] = orderedValue;
@@ -47,8 +47,10 @@ function fieldsOf(schema: DescMessage): readonly OrderedField[] {
   let fields = orderedFields.get(schema);
   if (fields === undefined) {
     fields = schema.fields.flatMap((field) => {
-      const order = orderingOf(field);
-      return order === undefined ? [] : [{ localName: field.localName, oneof: field.oneof?.localName, order }];
+      const applyOrder = orderingOf(field);
+      return applyOrder === undefined
+        ? []
+        : [{ localName: field.localName, oneof: field.oneof?.localName, applyOrder }];
     });
     orderedFields.set(schema, fields);
   }
@@ -67,7 +69,7 @@ function orderingOf(field: DescField): Ordering | undefined {
 
 function orderingOfMessage(schema: DescMessage): Ordering | undefined {
   if (schema.typeName === structType) return orderedJson;
-  return leadsToMap(schema, new Set()) ? (value) => inOrder(schema, value as Message) : undefined;
+  return leadsToMap(schema, new Set()) ? (value) => withOrderedMaps(schema, value as Message) : undefined;
 }
 
 function leadsToMap(schema: DescMessage, seenSchemas: Set<DescMessage>): boolean {

@@ -6,7 +6,7 @@ export interface ActivePatch {
   /** The patch, without Wasm code if the proxy's Envoy cannot run it. */
   readonly patch: EnvoyPatch;
   /** The patch with its Wasm code, as in the object. */
-  readonly written: EnvoyPatch;
+  readonly configuredPatch: EnvoyPatch;
   readonly filter: Config<EnvoyFilter>;
   readonly origin: Origin;
   readonly index: number;

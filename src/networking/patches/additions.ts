@@ -14,7 +14,7 @@ export interface AddedKind<Desc extends DescMessage> {
   /** If absent, all names are requested. */
   readonly isRequested?: (name: string) => boolean;
   /** Completes the patch's value. If absent, the value is used unchanged. */
-  readonly completed?: (message: MessageShape<Desc>) => MessageShape<Desc>;
+  readonly complete?: (message: MessageShape<Desc>) => MessageShape<Desc>;
 }
 
 /** Added resource of each patch; all proxies with the patch share it. */
@@ -24,13 +24,13 @@ const addedResources = new WeakMap<ActivePatch['patch'], EnvoyResource>();
 export function withAdded<Desc extends DescMessage>(
   resources: EnvoyResource[],
   additions: readonly ActivePatch[],
-  { schema, description, isRequested = () => true, completed = (message) => message }: AddedKind<Desc>,
+  { schema, description, isRequested = () => true, complete = (message) => message }: AddedKind<Desc>,
 ): EnvoyResource[] {
   if (additions.length === 0) return resources;
   const takenNames = new Set(resources.map(({ name }) => name));
-  const furtherResources = additions.flatMap((active) =>
-    attemptPatch<readonly EnvoyResource[]>(active, [], () => {
-      const resource = addedBy(active, schema, completed);
+  const furtherResources = additions.flatMap((activePatch) =>
+    attemptPatch<readonly EnvoyResource[]>(activePatch, [], () => {
+      const resource = addedBy(activePatch, schema, complete);
       if (!isRequested(resource.name)) return [];
       if (takenNames.has(resource.name)) throw new PatchFailure(`there is already ${description} ${resource.name}`);
       takenNames.add(resource.name);
@@ -41,16 +41,16 @@ export function withAdded<Desc extends DescMessage>(
 }
 
 function addedBy<Desc extends DescMessage>(
-  active: ActivePatch,
+  activePatch: ActivePatch,
   schema: Desc,
-  completed: NonNullable<AddedKind<Desc>['completed']>,
+  completed: NonNullable<AddedKind<Desc>['complete']>,
 ): EnvoyResource {
-  let resource = addedResources.get(active.patch);
+  let resource = addedResources.get(activePatch.patch);
   if (resource === undefined) {
-    const value = completed(valueAs(schema, active)) as Message as Message & { readonly name: string };
-    const message = withOrigins(value, [active.origin]);
-    resource = namedResource(schema, message, [configKeyOf(active.filter)]);
-    addedResources.set(active.patch, resource);
+    const value = completed(valueAs(schema, activePatch)) as Message as Message & { readonly name: string };
+    const message = withOrigins(value, [activePatch.origin]);
+    resource = namedResource(schema, message, [configKeyOf(activePatch.filter)]);
+    addedResources.set(activePatch.patch, resource);
   }
   return resource;
 }

@@ -9,13 +9,13 @@ import { attemptPatch } from './status.ts';
 export function applyPatches<M extends object>(
   message: M,
   patches: readonly ActivePatch[],
-  apply: (message: M, active: ActivePatch) => M | undefined,
+  apply: (message: M, activePatch: ActivePatch) => M | undefined,
 ): M | undefined {
   let result: M | undefined = message;
-  for (const active of patches) {
+  for (const activePatch of patches) {
     if (result === undefined) return undefined;
     const current: M = result;
-    result = attemptPatch<M | undefined>(active, current, () => apply(current, active));
+    result = attemptPatch<M | undefined>(activePatch, current, () => apply(current, activePatch));
   }
   return result;
 }
@@ -28,11 +28,11 @@ export function applyPatches<M extends object>(
 export function mergedWith<Desc extends DescMessage>(
   schema: Desc,
   message: MessageShape<Desc>,
-  active: ActivePatch,
-  value: MessageShape<Desc> = valueAs(schema, active),
+  activePatch: ActivePatch,
+  value: MessageShape<Desc> = valueAs(schema, activePatch),
 ): MessageShape<Desc> {
-  const result = mergeMessages(schema, message, value, listMergeOf(active));
-  return withOrigins(result, [...originsOf(message), active.origin]);
+  const result = mergeMessages(schema, message, value, listMergeOf(activePatch));
+  return withOrigins(result, [...originsOf(message), activePatch.origin]);
 }
 
 export function listMergeOf({ patch }: ActivePatch): ListMerge {

@@ -38,7 +38,7 @@ function resourceOf(patches: PatchSet): EnvoyResource {
   let resource = resources.get(patches);
   if (resource === undefined) {
     const schema = bootstrapSchema();
-    const active = patches.of('BOOTSTRAP');
+    const active = patches.takePatches('BOOTSTRAP');
     const all = active.reduce<Message>(
       (current, patch) => attemptPatch(patch, current, () => mergeMessages(schema, current, valueOf(patch), 'append')),
       create(schema),

@@ -36,54 +36,54 @@ export function changedClusters(
   shape: ProxyShape,
   push: PushContext,
 ): EnvoyResource[] {
-  const changing = (patches?.of('CLUSTER') ?? []).filter(({ patch }) => patch.operation !== 'ADD');
-  if (changing.length === 0) return clusters;
+  const changingPatches = (patches?.takePatches('CLUSTER') ?? []).filter(({ patch }) => patch.operation !== 'ADD');
+  if (changingPatches.length === 0) return clusters;
   const hostsOf = inboundHosts(shape, push);
-  const keyed = new KeyedPatches(changing, keyOf);
+  const keyedPatches = new KeyedPatches(changingPatches, keyOf);
   return clusters.flatMap((cluster) => {
-    const matching = keyed
-      .for(keysOf(cluster.name, keyed, hostsOf))
-      .filter((active) => matchesPatch(active, cluster.name, shape, hostsOf));
-    return matching.length === 0 ? [cluster] : patchedCluster(cluster, matching, patches!);
+    const matchingPatches = keyedPatches
+      .patchesFor(keysOf(cluster.name, keyedPatches, hostsOf))
+      .filter((activePatch) => matchesPatch(activePatch, cluster.name, shape, hostsOf));
+    return matchingPatches.length === 0 ? [cluster] : patchedCluster(cluster, matchingPatches, patches!);
   });
 }
 
 function additions(patches: PatchSet | undefined): readonly ActivePatch[] {
-  return (patches?.of('CLUSTER') ?? []).filter(({ patch }) => patch.operation === 'ADD');
+  return (patches?.takePatches('CLUSTER') ?? []).filter(({ patch }) => patch.operation === 'ADD');
 }
 
 export function addedClusterNames(patches: PatchSet | undefined): readonly string[] {
-  return additions(patches).flatMap((active) => {
-    const { value } = active.patch;
+  return additions(patches).flatMap((activePatch) => {
+    const { value } = activePatch.patch;
     return typeof value?.name === 'string' ? [value.name] : [];
   });
 }
 
 function patchedCluster(
   cluster: EnvoyResource,
-  matching: readonly ActivePatch[],
+  matchingPatches: readonly ActivePatch[],
   patches: PatchSet,
 ): readonly EnvoyResource[] {
-  return oncePerPatchSet(cluster, patches, matching.map(({ index }) => index).join(), () => {
+  return oncePerPatchSet(cluster, patches, matchingPatches.map(({ index }) => index).join(), () => {
     const unpatchedCluster = cluster.message as Cluster;
-    const message = applyPatches(unpatchedCluster, matching, (patchedCluster, active) =>
-      isMerge(active) ? mergedCluster(patchedCluster, active) : undefined,
+    const message = applyPatches(unpatchedCluster, matchingPatches, (patchedCluster, activePatch) =>
+      isMerge(activePatch) ? mergedCluster(patchedCluster, activePatch) : undefined,
     );
     if (message === unpatchedCluster) return [cluster];
-    const dependsOn = [...cluster.dependsOn, ...matching.map(({ filter }) => configKeyOf(filter))];
+    const dependsOn = [...cluster.dependsOn, ...matchingPatches.map(({ filter }) => configKeyOf(filter))];
     return message === undefined ? [] : [new EnvoyResource(cluster.name, cluster.schema, message, dependsOn)];
   });
 }
 
 /** Keeps the name, because routes and filters refer to it. */
-function mergedCluster(cluster: Cluster, active: ActivePatch): Cluster {
-  const value = valueAs(ClusterSchema, active);
+function mergedCluster(cluster: Cluster, activePatch: ActivePatch): Cluster {
+  const value = valueAs(ClusterSchema, activePatch);
   const { transportSocket: socket, transportSocketMatches } = value;
   const isForMatch =
     socket !== undefined && transportSocketMatches.length === 0 && cluster.transportSocketMatches.length > 0;
   const result = isForMatch
-    ? mergedWith(ClusterSchema, withSocketMerged(cluster, socket, active), active, withoutSocket(value))
-    : mergedWith(ClusterSchema, cluster, active);
+    ? mergedWith(ClusterSchema, withSocketMerged(cluster, socket, activePatch), activePatch, withoutSocket(value))
+    : mergedWith(ClusterSchema, cluster, activePatch);
   result.name = cluster.name;
   return result;
 }
@@ -94,7 +94,7 @@ function mergedCluster(cluster: Cluster, active: ActivePatch): Cluster {
  *
  * @throws PatchFailure if no match has the name
  */
-function withSocketMerged(cluster: Cluster, socket: TransportSocket, active: ActivePatch): Cluster {
+function withSocketMerged(cluster: Cluster, socket: TransportSocket, activePatch: ActivePatch): Cluster {
   const matches = cluster.transportSocketMatches;
   const matchIndex = matches.findIndex(({ transportSocket }) => transportSocket?.name === socket.name);
   const match = matches[matchIndex];
@@ -106,7 +106,7 @@ function withSocketMerged(cluster: Cluster, socket: TransportSocket, active: Act
     TransportSocketSchema,
     match.transportSocket!,
     socket,
-    listMergeOf(active),
+    listMergeOf(activePatch),
   );
   const result = shallowCopy(cluster);
   result.transportSocketMatches = matches.with(matchIndex, changedMatch);
@@ -144,9 +144,9 @@ function keysOf(name: string, { hasKeys }: KeyedPatches, hostsOf: HostsOf): stri
     .filter((key) => key !== undefined);
 }
 
-function matchesPatch(active: ActivePatch, name: string, shape: ProxyShape, hostsOf: HostsOf): boolean {
-  if (!isForPlace(active, contextOf(name, shape))) return false;
-  const clusterMatch = active.patch.match.cluster;
+function matchesPatch(activePatch: ActivePatch, name: string, shape: ProxyShape, hostsOf: HostsOf): boolean {
+  if (!isForPlace(activePatch, contextOf(name, shape))) return false;
+  const clusterMatch = activePatch.patch.match.cluster;
   return clusterMatch === undefined || isNamed(clusterMatch, name, hostsOf);
 }
 

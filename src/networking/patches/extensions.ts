@@ -10,7 +10,7 @@ export function withExtensions(
   patches: PatchSet,
 ): EnvoyResource[] {
   const requestedNames = new Set(names);
-  return withAdded(extensions, patches.of('EXTENSION_CONFIG'), {
+  return withAdded(extensions, patches.takePatches('EXTENSION_CONFIG'), {
     schema: TypedExtensionConfigSchema,
     description: 'an extension',
     isRequested: (name) => requestedNames.has(name),

@@ -25,23 +25,23 @@ export interface ChainPatches {
 
 /** Returns `undefined` if a patch removes the chain, and the same chain if no patch matches. */
 export function patchedChain(chain: FilterChain, patches: ChainPatches): FilterChain | undefined {
-  const isMatching = (active: ActivePatch): boolean => matchesChain(active, chain, patches.isVirtual);
-  const matching = {
+  const isMatching = (activePatch: ActivePatch): boolean => matchesChain(activePatch, chain, patches.isVirtual);
+  const matchingPatches = {
     chains: patches.chains.filter(isMatching),
     networkFilters: patches.networkFilters.filter(isMatching),
     httpFilters: patches.httpFilters.filter(isMatching),
   };
-  const changedChain = applyPatches(chain, matching.chains, changeChain);
+  const changedChain = applyPatches(chain, matchingPatches.chains, changeChain);
   if (changedChain === undefined) return undefined;
-  const filters = patchedFilters<Filter>(changedChain.filters, matching.networkFilters, {
+  const filters = patchedFilters<Filter>(changedChain.filters, matchingPatches.networkFilters, {
     schema: FilterSchema,
     filterName: ({ patch }) => patch.match.listener?.filterChain?.filter?.name || undefined,
     isLast: (filter) => lastTypes.some((type) => isPacked(packedSettingsOf(filter), type)),
-  }).map((filter) => patchManager(filter, matching.httpFilters, patches.routes));
+  }).map((filter) => patchManager(filter, matchingPatches.httpFilters, patches.routes));
   if (sameItems(filters, changedChain.filters)) return changedChain;
   const result: FilterChain = shallowCopy(changedChain);
   result.filters = filters;
-  const origins = [...matching.networkFilters, ...matching.httpFilters].map(({ origin }) => origin);
+  const origins = [...matchingPatches.networkFilters, ...matchingPatches.httpFilters].map(({ origin }) => origin);
   return withOrigins(result, [...originsOf(changedChain), ...origins]);
 }
 
@@ -52,8 +52,8 @@ const lastTypes = [
   'envoy.extensions.filters.network.redis_proxy.v3.RedisProxy',
 ];
 
-function changeChain(chain: FilterChain, active: ActivePatch): FilterChain | undefined {
-  return isMerge(active) ? mergedWith(FilterChainSchema, chain, active) : undefined;
+function changeChain(chain: FilterChain, activePatch: ActivePatch): FilterChain | undefined {
+  return isMerge(activePatch) ? mergedWith(FilterChainSchema, chain, activePatch) : undefined;
 }
 
 function patchManager(filter: Filter, httpFilters: readonly ActivePatch[], routes: readonly ActivePatch[]): Filter {

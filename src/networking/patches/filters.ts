@@ -22,7 +22,7 @@ export interface ListedFilter extends Message {
 interface FilterList {
   readonly schema: DescMessage;
   /** The filter name that a patch matches, `undefined` for any. */
-  readonly filterName: (active: ActivePatch) => string | undefined;
+  readonly filterName: (activePatch: ActivePatch) => string | undefined;
   readonly isLast?: (filter: ListedFilter) => boolean;
 }
 
@@ -34,12 +34,15 @@ export function patchedFilters<F extends ListedFilter>(
 ): readonly F[] {
   const insertedBy = new Map<F, ActivePatch>();
   let result = filters;
-  for (const active of inPasses(patches)) {
-    const filterName = list.filterName(active);
+  for (const activePatch of inPasses(patches)) {
+    const filterName = list.filterName(activePatch);
     const current = result;
-    if (hasNothingToDo(active, filterName, current)) continue;
-    result = attemptPatch<readonly F[]>(active, current, () => applyPatch(current, active, list.schema, filterName));
-    for (const filter of insertedFilters(active, current, result, list.schema)) insertedBy.set(filter, active);
+    if (hasNothingToDo(activePatch, filterName, current)) continue;
+    result = attemptPatch<readonly F[]>(activePatch, current, () =>
+      applyPatch(current, activePatch, list.schema, filterName),
+    );
+    for (const filter of insertedFilters(activePatch, current, result, list.schema))
+      insertedBy.set(filter, activePatch);
   }
   return result === filters ? filters : withoutUnreachable(result, insertedBy, list);
 }
@@ -54,13 +57,15 @@ function inPasses(patches: readonly ActivePatch[]): readonly ActivePatch[] {
 }
 
 function insertedFilters<F extends ListedFilter>(
-  active: ActivePatch,
+  activePatch: ActivePatch,
   current: readonly F[],
   result: readonly F[],
   schema: DescMessage,
 ): readonly F[] {
-  if (result === current || active.patch.operation === 'REMOVE') return [];
-  return isMerge(active) ? result.filter((filter, index) => filter !== current[index]) : [valueAs(schema, active) as F];
+  if (result === current || activePatch.patch.operation === 'REMOVE') return [];
+  return isMerge(activePatch)
+    ? result.filter((filter, index) => filter !== current[index])
+    : [valueAs(schema, activePatch) as F];
 }
 
 /** Whether the patch has no effect, such as for a missing filter, which is not an error. */
@@ -76,13 +81,13 @@ function hasNothingToDo(
 
 function applyPatch<F extends ListedFilter>(
   filters: readonly F[],
-  active: ActivePatch,
+  activePatch: ActivePatch,
   schema: DescMessage,
   filterName: string | undefined,
 ): readonly F[] {
   const filterIndex = filterName === undefined ? -1 : filters.findIndex(({ name }) => hasFilterName(name, filterName));
-  const value = (): F => valueAs(schema, active) as F;
-  switch (active.patch.operation) {
+  const value = (): F => valueAs(schema, activePatch) as F;
+  switch (activePatch.patch.operation) {
     case 'ADD':
       return [...filters, value()];
     case 'INSERT_FIRST':
@@ -98,16 +103,16 @@ function applyPatch<F extends ListedFilter>(
     case 'MERGE':
     case 'MERGE_AND_REPLACE_LIST':
       return filters.map((filter) =>
-        hasFilterName(filter.name, filterName!) ? mergedFilter(filter, active, schema) : filter,
+        hasFilterName(filter.name, filterName!) ? mergedFilter(filter, activePatch, schema) : filter,
       );
   }
 }
 
 /** Keeps the name. Settings of another type cannot be merged. */
-function mergedFilter<F extends ListedFilter>(filter: F, active: ActivePatch, schema: DescMessage): F {
-  const value = shallowCopy(valueAs(schema, active) as F);
+function mergedFilter<F extends ListedFilter>(filter: F, activePatch: ActivePatch, schema: DescMessage): F {
+  const value = shallowCopy(valueAs(schema, activePatch) as F);
   value.name = filter.name;
-  return mergeMessages(schema, filter, value, listMergeOf(active));
+  return mergeMessages(schema, filter, value, listMergeOf(activePatch));
 }
 
 function withoutUnreachable<F extends ListedFilter>(
@@ -118,9 +123,9 @@ function withoutUnreachable<F extends ListedFilter>(
   const end = filters.findIndex(isLast);
   if (end === -1 || end === filters.length - 1) return filters;
   return filters.filter((filter, index) => {
-    const active = insertedBy.get(filter);
-    if (index <= end || active === undefined) return true;
-    return attemptPatch(active, false, () => {
+    const activePatch = insertedBy.get(filter);
+    if (index <= end || activePatch === undefined) return true;
+    return attemptPatch(activePatch, false, () => {
       throw new PatchFailure(`${filter.name} must not come after ${filters[end]!.name}, the terminal filter`);
     });
   });

@@ -25,7 +25,7 @@ import { haveSamePatches, patchSetOf } from './patch-set.ts';
 export interface DifferingClusters {
   readonly resources: readonly EnvoyResource[];
   /** Clusters that only the common shape has. */
-  readonly removed: readonly string[];
+  readonly removedNames: readonly string[];
 }
 
 export function buildClusters(shape: ProxyShape, push: PushContext, cache: Memory = noMemory): EnvoyResource[] {
@@ -76,7 +76,7 @@ export function differingClusters(
   const names = new Set(clusters.map(({ name }) => name));
   const removedNames = commonClusters.map(({ name }) => name).filter((name) => !names.has(name));
   const isTouched = addedClusterNames(patches).some((name) => names.has(name) || removedNames.includes(name));
-  return isTouched ? undefined : { resources: clusters, removed: removedNames };
+  return isTouched ? undefined : { resources: clusters, removedNames };
 }
 
 export function buildListeners(shape: ProxyShape, push: PushContext, cache: Memory = noMemory): EnvoyResource[] {

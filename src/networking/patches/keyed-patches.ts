@@ -1,24 +1,24 @@
 /** Indexes patches by the name that they match, so that an object is compared only with patches that may match it. */
 import type { ActivePatch } from './active-patch.ts';
 
-interface Placed {
-  readonly active: ActivePatch;
-  readonly place: number;
+interface IndexedPatch {
+  readonly activePatch: ActivePatch;
+  readonly patchIndex: number;
 }
 
 export class KeyedPatches {
-  readonly #forAny: readonly Placed[];
-  readonly #patchesByKey: ReadonlyMap<string, readonly Placed[]>;
+  readonly #forAny: readonly IndexedPatch[];
+  readonly #patchesByKey: ReadonlyMap<string, readonly IndexedPatch[]>;
   readonly #unkeyed: readonly ActivePatch[];
 
   /** @param keyOf returns `undefined` for a patch that may match any object */
-  constructor(patches: readonly ActivePatch[], keyOf: (active: ActivePatch) => string | undefined) {
-    const indexedPatches = patches.map((active, patchIndex) => ({ active, place: patchIndex }));
-    const groups = Map.groupBy(indexedPatches, ({ active }) => keyOf(active));
+  constructor(patches: readonly ActivePatch[], keyOf: (activePatch: ActivePatch) => string | undefined) {
+    const indexedPatches = patches.map((activePatch, patchIndex) => ({ activePatch, patchIndex }));
+    const groups = Map.groupBy(indexedPatches, ({ activePatch }) => keyOf(activePatch));
     this.#forAny = groups.get(undefined) ?? [];
-    this.#unkeyed = this.#forAny.map(({ active }) => active);
+    this.#unkeyed = this.#forAny.map(({ activePatch }) => activePatch);
     groups.delete(undefined);
-    this.#patchesByKey = groups as ReadonlyMap<string, readonly Placed[]>;
+    this.#patchesByKey = groups as ReadonlyMap<string, readonly IndexedPatch[]>;
   }
 
   get hasKeys(): boolean {
@@ -26,11 +26,13 @@ export class KeyedPatches {
   }
 
   /** Patches that may match an object with one of these keys, in order. */
-  for(keys: Iterable<string>): readonly ActivePatch[] {
+  patchesFor(keys: Iterable<string>): readonly ActivePatch[] {
     if (!this.hasKeys) return this.#unkeyed;
     const keyedPatches = [...new Set(keys)].flatMap((key) => this.#patchesByKey.get(key) ?? []);
     if (keyedPatches.length === 0) return this.#unkeyed;
-    return [...this.#forAny, ...keyedPatches].sort((a, b) => a.place - b.place).map(({ active }) => active);
+    return [...this.#forAny, ...keyedPatches]
+      .sort((a, b) => a.patchIndex - b.patchIndex)
+      .map(({ activePatch }) => activePatch);
   }
 }
 

@@ -23,70 +23,77 @@ import { isForPlace, isMerge, type PatchSet, type PlaceContext, routePatches, va
 import { attemptPatch } from './status.ts';
 
 export function patchedListeners(listeners: EnvoyResource[], patches: PatchSet): EnvoyResource[] {
-  const changing: readonly ActivePatch[] = [
-    ...patches.of('LISTENER').filter(({ patch }) => patch.operation !== 'ADD'),
-    ...patches.of('LISTENER_FILTER'),
-    ...patches.of('FILTER_CHAIN'),
-    ...patches.of('NETWORK_FILTER'),
-    ...patches.of('HTTP_FILTER'),
+  const changingPatches: readonly ActivePatch[] = [
+    ...patches.takePatches('LISTENER').filter(({ patch }) => patch.operation !== 'ADD'),
+    ...patches.takePatches('LISTENER_FILTER'),
+    ...patches.takePatches('FILTER_CHAIN'),
+    ...patches.takePatches('NETWORK_FILTER'),
+    ...patches.takePatches('HTTP_FILTER'),
     // Only inbound routes are inline in listeners.
     ...routePatches(patches),
   ];
   const result =
-    changing.length === 0
+    changingPatches.length === 0
       ? listeners
-      : listeners.flatMap((unpatchedListener) => patchedListener(unpatchedListener, changing, patches));
+      : listeners.flatMap((unpatchedListener) => patchedListener(unpatchedListener, changingPatches, patches));
   return withAdded(
     result,
-    patches.of('LISTENER').filter(({ patch }) => patch.operation === 'ADD'),
-    { schema: ListenerSchema, description: 'a listener', completed: markBinding },
+    patches.takePatches('LISTENER').filter(({ patch }) => patch.operation === 'ADD'),
+    { schema: ListenerSchema, description: 'a listener', complete: markBinding },
   );
 }
 
 function patchedListener(
   listener: EnvoyResource,
-  changing: readonly ActivePatch[],
+  changingPatches: readonly ActivePatch[],
   patches: PatchSet,
 ): readonly EnvoyResource[] {
-  const facts = factsOf(listener, patches);
-  const matching = changing.filter((active) => matchesPatch(active, facts));
-  if (matching.length === 0) return [listener];
+  const listenerFacts = factsOf(listener, patches);
+  const matchingPatches = changingPatches.filter((activePatch) => matchesPatch(activePatch, listenerFacts));
+  if (matchingPatches.length === 0) return [listener];
   return oncePerPatchSet(listener, patches, '', () => {
     const message = listener.message as Listener;
-    const changedListener = withPatches(message, matching, facts);
+    const changedListener = withPatches(message, matchingPatches, listenerFacts);
     if (changedListener === message) return [listener];
     if (changedListener === undefined) return [];
-    const dependsOn = [...listener.dependsOn, ...matching.map(({ filter }) => configKeyOf(filter))];
+    const dependsOn = [...listener.dependsOn, ...matchingPatches.map(({ filter }) => configKeyOf(filter))];
     return [new EnvoyResource(listener.name, listener.schema, markBinding(changedListener), dependsOn)];
   });
 }
 
 /** Returns `undefined` if a patch removes the listener or its last filter chain. */
-function withPatches(listener: Listener, matching: readonly ActivePatch[], facts: ListenerFacts): Listener | undefined {
-  const patchesByTarget = Map.groupBy(matching, ({ patch }) => patch.applyTo);
-  const of = (target: ActivePatch['patch']['applyTo']): readonly ActivePatch[] => patchesByTarget.get(target) ?? [];
-  const isMatching = (active: ActivePatch): boolean => hasChainFor(active, chainsOf(listener), facts);
-  const changedListener = applyPatches(listener, of('LISTENER').filter(isMatching), changeListener);
+function withPatches(
+  listener: Listener,
+  matchingPatches: readonly ActivePatch[],
+  listenerFacts: ListenerFacts,
+): Listener | undefined {
+  const patchesByTarget = Map.groupBy(matchingPatches, ({ patch }) => patch.applyTo);
+  const patchesOf = (target: ActivePatch['patch']['applyTo']): readonly ActivePatch[] =>
+    patchesByTarget.get(target) ?? [];
+  const isMatching = (activePatch: ActivePatch): boolean => hasChainFor(activePatch, chainsOf(listener), listenerFacts);
+  const changedListener = applyPatches(listener, patchesOf('LISTENER').filter(isMatching), changeListener);
   if (changedListener === undefined) return undefined;
   const listenerFilters = patchedFilters<ListenerFilter>(
     changedListener.listenerFilters,
-    of('LISTENER_FILTER').filter(isMatching),
+    patchesOf('LISTENER_FILTER').filter(isMatching),
     {
       schema: ListenerFilterSchema,
       filterName: ({ patch }) => patch.match.listener?.listenerFilter || undefined,
     },
   );
   const chainPatches: ChainPatches = {
-    chains: of('FILTER_CHAIN').filter(({ patch }) => patch.operation !== 'ADD'),
-    networkFilters: of('NETWORK_FILTER'),
-    httpFilters: of('HTTP_FILTER'),
-    routes: matching.filter(({ patch }) => routeTargets.has(patch.applyTo)),
-    isVirtual: facts.isVirtualInbound,
+    chains: patchesOf('FILTER_CHAIN').filter(({ patch }) => patch.operation !== 'ADD'),
+    networkFilters: patchesOf('NETWORK_FILTER'),
+    httpFilters: patchesOf('HTTP_FILTER'),
+    routes: matchingPatches.filter(({ patch }) => routeTargets.has(patch.applyTo)),
+    isVirtual: listenerFacts.isVirtualInbound,
   };
-  const addedChains = of('FILTER_CHAIN')
+  const addedChains = patchesOf('FILTER_CHAIN')
     .filter(({ patch }) => patch.operation === 'ADD')
-    .flatMap((active) =>
-      attemptPatch<FilterChain[]>(active, [], () => [withOrigins(valueAs(FilterChainSchema, active), [active.origin])]),
+    .flatMap((activePatch) =>
+      attemptPatch<FilterChain[]>(activePatch, [], () => [
+        withOrigins(valueAs(FilterChainSchema, activePatch), [activePatch.origin]),
+      ]),
     );
   const filterChains = [
     ...changedListener.filterChains.flatMap((chain) => patchedChain(chain, chainPatches) ?? []),
@@ -111,9 +118,9 @@ function withPatches(listener: Listener, matching: readonly ActivePatch[], facts
 
 const routeTargets: ReadonlySet<string> = new Set(['ROUTE_CONFIGURATION', 'VIRTUAL_HOST', 'HTTP_ROUTE']);
 
-function changeListener(listener: Listener, active: ActivePatch): Listener | undefined {
-  if (!isMerge(active)) return undefined;
-  const result = mergedWith(ListenerSchema, listener, active);
+function changeListener(listener: Listener, activePatch: ActivePatch): Listener | undefined {
+  if (!isMerge(activePatch)) return undefined;
+  const result = mergedWith(ListenerSchema, listener, activePatch);
   result.name = listener.name;
   return result;
 }
@@ -131,26 +138,26 @@ interface ListenerFacts {
 const cachedFacts = new WeakMap<EnvoyResource, ListenerFacts>();
 
 function factsOf(resource: EnvoyResource, { nodeType }: PatchSet): ListenerFacts {
-  let facts = cachedFacts.get(resource);
-  if (facts === undefined) {
+  let listenerFacts = cachedFacts.get(resource);
+  if (listenerFacts === undefined) {
     const { name, trafficDirection, address } = resource.message as Listener;
     const socket = address?.address.case === 'socketAddress' ? address.address.value : undefined;
     const isInbound = trafficDirection === TrafficDirection.INBOUND;
-    facts = {
+    listenerFacts = {
       context: nodeType === 'router' ? 'GATEWAY' : isInbound ? 'SIDECAR_INBOUND' : 'SIDECAR_OUTBOUND',
       name,
       port: socket?.portSpecifier.case === 'portValue' ? socket.portSpecifier.value : undefined,
       isVirtualInbound: name === virtualInboundListener,
     };
-    cachedFacts.set(resource, facts);
+    cachedFacts.set(resource, listenerFacts);
   }
-  return facts;
+  return listenerFacts;
 }
 
-function matchesPatch(active: ActivePatch, { context, name, port, isVirtualInbound }: ListenerFacts): boolean {
-  if (!isForPlace(active, context)) return false;
-  if (routeTargets.has(active.patch.applyTo)) return context === 'SIDECAR_INBOUND';
-  const listenerMatch = active.patch.match.listener ?? {};
+function matchesPatch(activePatch: ActivePatch, { context, name, port, isVirtualInbound }: ListenerFacts): boolean {
+  if (!isForPlace(activePatch, context)) return false;
+  if (routeTargets.has(activePatch.patch.applyTo)) return context === 'SIDECAR_INBOUND';
+  const listenerMatch = activePatch.patch.match.listener ?? {};
   if (listenerMatch.name !== undefined && listenerMatch.name !== '' && listenerMatch.name !== name) return false;
   return listenerMatch.portNumber === undefined || isVirtualInbound || listenerMatch.portNumber === port;
 }
@@ -161,9 +168,9 @@ function chainsOf({ filterChains, defaultFilterChain }: Listener): readonly Filt
 
 /** Whether a chain matches the LISTENER patch, by its fields or by one of the listener's ports. */
 function hasChainFor(
-  active: ActivePatch,
+  activePatch: ActivePatch,
   chains: readonly FilterChain[],
   { isVirtualInbound }: ListenerFacts,
 ): boolean {
-  return chains.length === 0 || chains.some((chain) => matchesChain(active, chain, isVirtualInbound));
+  return chains.length === 0 || chains.some((chain) => matchesChain(activePatch, chain, isVirtualInbound));
 }

@@ -89,7 +89,7 @@ spec: { selector: { matchLabels: { app: closed } } }`;
         filter('first', 'shop', -5),
       ).mesh;
       const set = patchSetOf(givenShape(nodes.client, orderedContext), orderedContext);
-      expect(set?.of(target).map((appliedPatch) => appliedPatch.filter.name)).toEqual([
+      expect(set?.takePatches(target).map((appliedPatch) => appliedPatch.filter.name)).toEqual([
         'first',
         'second',
         'third',

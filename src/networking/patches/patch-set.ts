@@ -29,9 +29,9 @@ export interface PatchSet {
   /** EnvoyFilters whose Wasm code is withheld, because the proxy's Envoy cannot run it. */
   readonly withheldFrom: readonly Config<EnvoyFilter>[];
   /** Returns the patches of a target for its generator, and records that they were tried. */
-  of(target: PatchTarget): readonly ActivePatch[];
-  /** Like {@link of}, without recording. */
-  readonly byTarget: ReadonlyMap<PatchTarget, readonly ActivePatch[]>;
+  takePatches(target: PatchTarget): readonly ActivePatch[];
+  /** Like {@link takePatches}, without recording. */
+  readonly patchesByTarget: ReadonlyMap<PatchTarget, readonly ActivePatch[]>;
 }
 
 export function patchSetOf(shape: ProxyShape, push: PushContext): PatchSet | undefined {
@@ -48,7 +48,9 @@ export function patchSetOf(shape: ProxyShape, push: PushContext): PatchSet | und
 
 export function haveSamePatches(a: PatchSet | undefined, b: PatchSet | undefined, target: PatchTarget): boolean {
   if (a === b) return true;
-  const [patchesOfA, patchesOfB] = [a, b].map((set) => (set?.byTarget.get(target) ?? []).map(({ patch }) => patch));
+  const [patchesOfA, patchesOfB] = [a, b].map((set) =>
+    (set?.patchesByTarget.get(target) ?? []).map(({ patch }) => patch),
+  );
   return sameItems(patchesOfA!, patchesOfB!);
 }
 
@@ -62,20 +64,20 @@ function buildPatchSet(filters: readonly Config<EnvoyFilter>[], shape: ProxyShap
   const { type, runsWasm } = shape;
   const all = filters.flatMap((filter) =>
     filter.spec.configPatches.map((patchSpec, index) => ({
-      written: patchSpec,
+      configuredPatch: patchSpec,
       filter,
       origin: { key: configKeyOf(filter), path: ['spec', 'configPatches', index] },
     })),
   );
-  const activeIndexes = [...all.keys()].filter((patchIndex) => isForProxy(all[patchIndex]!.written, shape));
+  const activeIndexes = [...all.keys()].filter((patchIndex) => isForProxy(all[patchIndex]!.configuredPatch, shape));
   const text = `${type} ${runsWasm} ${identityText(filters)} ${activeIndexes.length === all.length ? 'all' : activeIndexes.join()}`;
   const cachedSet = cachedSets.get(text);
   if (cachedSet !== undefined) return cachedSet;
   const withheldFrom = new Set<Config<EnvoyFilter>>();
   const appliedPatches = activeIndexes.flatMap((patchIndex) => {
     const writtenPatch = all[patchIndex]!;
-    const { patch } = runsWasm ? { patch: writtenPatch.written } : withoutWasm(writtenPatch.written);
-    if (patch !== writtenPatch.written) withheldFrom.add(writtenPatch.filter);
+    const { patch } = runsWasm ? { patch: writtenPatch.configuredPatch } : withoutWasm(writtenPatch.configuredPatch);
+    if (patch !== writtenPatch.configuredPatch) withheldFrom.add(writtenPatch.filter);
     return patch === undefined ? [] : [{ ...writtenPatch, patch }];
   });
   const patchesByTarget = Map.groupBy(
@@ -85,12 +87,12 @@ function buildPatchSet(filters: readonly Config<EnvoyFilter>[], shape: ProxyShap
   const set: PatchSet = {
     nodeType: type,
     withheldFrom: [...withheldFrom],
-    of: (target) => {
+    takePatches: (target) => {
       const patches = patchesByTarget.get(target) ?? [];
       recordTried(patches);
       return patches;
     },
-    byTarget: patchesByTarget,
+    patchesByTarget,
   };
   cachedSets.set(text, set);
   return set;
@@ -136,7 +138,11 @@ export function valueAs<Desc extends DescMessage>(schema: Desc, { patch }: Activ
 }
 
 export function routePatches(patches: PatchSet): readonly ActivePatch[] {
-  return [...patches.of('ROUTE_CONFIGURATION'), ...patches.of('VIRTUAL_HOST'), ...patches.of('HTTP_ROUTE')];
+  return [
+    ...patches.takePatches('ROUTE_CONFIGURATION'),
+    ...patches.takePatches('VIRTUAL_HOST'),
+    ...patches.takePatches('HTTP_ROUTE'),
+  ];
 }
 
 export function isMerge({ patch: { operation } }: ActivePatch): boolean {

@@ -36,15 +36,17 @@ export function patchedRoutes(
   push: PushContext,
 ): EnvoyResource[] {
   const placeContext = shape.type === 'router' ? 'GATEWAY' : 'SIDECAR_OUTBOUND';
-  const possible = routePatchesFor(patches, placeContext);
-  if (possible === undefined) return configurations;
+  const candidatePatches = routePatchesFor(patches, placeContext);
+  if (candidatePatches === undefined) return configurations;
   const factsOf = factsFor(shape, push);
   return configurations.map((resource) => {
-    const facts = factsOf(resource);
-    const matching = possible.for(keysOf(facts)).filter((active) => matchesConfiguration(active, facts));
-    if (matching.length === 0) return resource;
-    return oncePerPatchSet(resource, patches, matching.map(({ index }) => index).join(), () =>
-      patchedResource(resource, matching, patches),
+    const routeFacts = factsOf(resource);
+    const matchingPatches = candidatePatches
+      .patchesFor(keysOf(routeFacts))
+      .filter((active) => matchesConfiguration(active, routeFacts));
+    if (matchingPatches.length === 0) return resource;
+    return oncePerPatchSet(resource, patches, matchingPatches.map(({ index }) => index).join(), () =>
+      patchedResource(resource, matchingPatches, patches),
     );
   });
 }
@@ -56,10 +58,12 @@ function routePatchesFor(patches: PatchSet, placeContext: PlaceContext): KeyedPa
   const patchesByContext = routePatchesByPlace.get(patches) ?? new Map<PlaceContext, KeyedPatches | undefined>();
   routePatchesByPlace.set(patches, patchesByContext);
   if (!patchesByContext.has(placeContext)) {
-    const possible = routePatches(patches).filter((active) => isForPlace(active, placeContext));
+    const candidatePatches = routePatches(patches).filter((active) => isForPlace(active, placeContext));
     patchesByContext.set(
       placeContext,
-      possible.length === 0 ? undefined : new KeyedPatches(possible, (active) => keyOf(active, placeContext)),
+      candidatePatches.length === 0
+        ? undefined
+        : new KeyedPatches(candidatePatches, (active) => keyOf(active, placeContext)),
     );
   }
   return patchesByContext.get(placeContext);
@@ -76,22 +80,26 @@ function keyOf({ patch }: ActivePatch, placeContext: PlaceContext): string | und
   return firstConditionKey({ name, portName, gateway, vhost: host?.name, domain: host?.domainName });
 }
 
-function* keysOf({ name, portNames = none, gateways = none, hosts }: RouteFacts): Iterable<string> {
+function* keysOf({ name, portNames = noNames, gateways = noNames, hosts }: RouteFacts): Iterable<string> {
   yield `name ${name}`;
   for (const portName of portNames) yield `portName ${portName}`;
   for (const gateway of gateways) yield `gateway ${gateway}`;
   for (const host of hosts?.() ?? []) yield* hostKeys(host);
 }
 
-function patchedResource(resource: EnvoyResource, matching: readonly ActivePatch[], patches: PatchSet): EnvoyResource {
-  const dependsOn = () => [...resource.dependsOn, ...matching.map(({ filter }) => configKeyOf(filter))];
+function patchedResource(
+  resource: EnvoyResource,
+  matchingPatches: readonly ActivePatch[],
+  patches: PatchSet,
+): EnvoyResource {
+  const dependsOn = () => [...resource.dependsOn, ...matchingPatches.map(({ filter }) => configKeyOf(filter))];
   const { name, schema } = resource;
   if (resource instanceof ResourceOfParts) {
     const unpatchedConfiguration = resource.rest as RouteConfiguration;
     const patchedBlocks = patchedOfParts(
       unpatchedConfiguration,
       resource.blocks as readonly Block[],
-      matching,
+      matchingPatches,
       patches,
     );
     if (patchedBlocks?.rest === unpatchedConfiguration && sameItems(patchedBlocks.blocks, resource.blocks))
@@ -101,7 +109,7 @@ function patchedResource(resource: EnvoyResource, matching: readonly ActivePatch
     }
   }
   const message = resource.message as RouteConfiguration;
-  const changedConfiguration = patchedConfiguration(message, matching);
+  const changedConfiguration = patchedConfiguration(message, matchingPatches);
   return changedConfiguration === message ? resource : new EnvoyResource(name, schema, changedConfiguration, dependsOn);
 }
 
@@ -113,23 +121,23 @@ type Block = PartBlock<VirtualHostPart>;
  */
 function patchedOfParts(
   configuration: RouteConfiguration,
-  unpatched: readonly Block[],
-  matching: readonly ActivePatch[],
+  unpatchedBlocks: readonly Block[],
+  matchingPatches: readonly ActivePatch[],
   patches: PatchSet,
 ): { readonly rest: RouteConfiguration; readonly blocks: readonly PartBlock[] } | undefined {
-  const all = (): readonly VirtualHostPart[] => unpatched.flatMap(({ parts }) => parts);
-  const { ofWhole, changing, adding } = groupByTarget(matching, all);
+  const hostParts = (): readonly VirtualHostPart[] => unpatchedBlocks.flatMap(({ parts }) => parts);
+  const { ofWhole, changing, adding } = groupByTarget(matchingPatches, hostParts);
   const mergedConfiguration = ofWhole.reduce(withMerged, configuration);
   if (mergedConfiguration.virtualHosts.length > 0) return undefined;
   const patchesByHost = new KeyedPatches(changing, matchedHostName);
   const key = `block ${changing.map(({ index }) => index).join()}`;
-  const patchedBlocks = unpatched.map((block) =>
+  const patchedBlocks = unpatchedBlocks.map((block) =>
     oncePerPatchSet(block, patches, key, () => patchedBlock(block, patchesByHost, patches)),
   );
   const areNamesUnchanged = patchedBlocks.every(({ hasSameNames }) => hasSameNames);
   const uniqueBlocks = areNamesUnchanged
-    ? patchedBlocks.map(({ after }) => after)
-    : fittingBlocks(patchedBlocks, all());
+    ? patchedBlocks.map(({ blockPatched }) => blockPatched)
+    : fittingBlocks(patchedBlocks, hostParts());
   const blocks: PartBlock[] = uniqueBlocks.filter(({ parts }) => parts.length > 0);
   const newHosts =
     adding.length === 0
@@ -165,8 +173,8 @@ class PatchedHost extends Encodable {
 type HostPart = VirtualHostPart | PatchedHost;
 
 interface PatchedBlock {
-  readonly unpatched: Block;
-  readonly after: PartBlock<HostPart>;
+  readonly unpatchedBlock: Block;
+  readonly blockPatched: PartBlock<HostPart>;
   readonly changes: ReadonlyMap<
     VirtualHostPart,
     { readonly active: readonly ActivePatch[]; readonly after: HostPart | undefined }
@@ -178,15 +186,15 @@ interface PatchedBlock {
 function patchedBlock(unpatchedBlock: Block, patchesByHost: KeyedPatches, patches: PatchSet): PatchedBlock {
   const changes: [VirtualHostPart, { active: readonly ActivePatch[]; after: HostPart | undefined }][] = [];
   for (const hostPart of unpatchedBlock.parts) {
-    const active = patchesByHost.for(hostKeys(hostPart)).filter((candidate) => matchesHost(candidate, hostPart));
+    const active = patchesByHost.patchesFor(hostKeys(hostPart)).filter((candidate) => matchesHost(candidate, hostPart));
     if (active.length === 0) continue;
     const nextPart = patchedPart(hostPart, active, patches);
     if (nextPart !== hostPart) changes.push([hostPart, { active, after: nextPart }]);
   }
   const changesByPart = new Map(changes);
   return {
-    unpatched: unpatchedBlock,
-    after: blockAfter(unpatchedBlock, (hostPart) =>
+    unpatchedBlock,
+    blockPatched: blockAfter(unpatchedBlock, (hostPart) =>
       changesByPart.has(hostPart) ? changesByPart.get(hostPart)!.after : hostPart,
     ),
     changes: changesByPart,
@@ -211,13 +219,13 @@ function patchedPart(
 /** Reverts changes that would duplicate a name or domain. */
 function fittingBlocks(
   patchedBlocks: readonly PatchedBlock[],
-  all: readonly VirtualHostPart[],
+  hostParts: readonly VirtualHostPart[],
 ): readonly PartBlock<HostPart>[] {
-  const unique = new UniqueHosts<HostPart>(all);
-  return patchedBlocks.map(({ unpatched, changes }) =>
-    blockAfter(unpatched, (hostPart) => {
+  const uniqueHosts = new UniqueHosts<HostPart>(hostParts);
+  return patchedBlocks.map(({ unpatchedBlock, changes }) =>
+    blockAfter(unpatchedBlock, (hostPart) => {
       const change = changes.get(hostPart);
-      return change === undefined ? hostPart : unique.changed(hostPart, change.after, change.active);
+      return change === undefined ? hostPart : uniqueHosts.applyChange(hostPart, change.after, change.active);
     }),
   );
 }
@@ -235,9 +243,9 @@ function blockAfter(
 
 export function patchedInlineRoutes(routes: RouteConfiguration, patches: readonly ActivePatch[]): RouteConfiguration {
   const [, port] = /^inbound\|(\d+)\|/.exec(routes.name) ?? [];
-  const facts: RouteFacts = { name: routes.name, ports: new Set(port === undefined ? [] : [Number(port)]) };
-  const matching = patches.filter((active) => matchesConfiguration(active, facts));
-  return matching.length === 0 ? routes : patchedConfiguration(routes, matching);
+  const routeFacts: RouteFacts = { name: routes.name, ports: new Set(port === undefined ? [] : [Number(port)]) };
+  const matchingPatches = patches.filter((active) => matchesConfiguration(active, routeFacts));
+  return matchingPatches.length === 0 ? routes : patchedConfiguration(routes, matchingPatches);
 }
 
 /**
@@ -245,11 +253,11 @@ export function patchedInlineRoutes(routes: RouteConfiguration, patches: readonl
  *
  * @param hosts virtual hosts of the configuration
  */
-function groupByTarget(matching: readonly ActivePatch[], hosts: () => readonly NamedHost[]) {
+function groupByTarget(matchingPatches: readonly ActivePatch[], hosts: () => readonly NamedHost[]) {
   const isAddition = ({ patch }: ActivePatch): boolean => patch.applyTo === 'VIRTUAL_HOST' && patch.operation === 'ADD';
-  const hostPatches = matching.filter(({ patch }) => patch.applyTo !== 'ROUTE_CONFIGURATION');
+  const hostPatches = matchingPatches.filter(({ patch }) => patch.applyTo !== 'ROUTE_CONFIGURATION');
   return {
-    ofWhole: matching.filter(
+    ofWhole: matchingPatches.filter(
       (active) =>
         active.patch.applyTo === 'ROUTE_CONFIGURATION' &&
         (active.patch.match.routeConfiguration?.vhost === undefined ||
@@ -260,15 +268,15 @@ function groupByTarget(matching: readonly ActivePatch[], hosts: () => readonly N
   };
 }
 
-function patchedConfiguration(routes: RouteConfiguration, matching: readonly ActivePatch[]): RouteConfiguration {
-  const { ofWhole, changing, adding } = groupByTarget(matching, () => routes.virtualHosts);
+function patchedConfiguration(routes: RouteConfiguration, matchingPatches: readonly ActivePatch[]): RouteConfiguration {
+  const { ofWhole, changing, adding } = groupByTarget(matchingPatches, () => routes.virtualHosts);
   const mergedConfiguration = ofWhole.reduce(withMerged, routes);
-  const unique = new UniqueHosts(mergedConfiguration.virtualHosts);
+  const uniqueHosts = new UniqueHosts(mergedConfiguration.virtualHosts);
   const patchesByHost = new KeyedPatches(changing, matchedHostName);
   const hosts = mergedConfiguration.virtualHosts.flatMap((host) => {
-    const active = patchesByHost.for(hostKeys(host)).filter((candidate) => matchesHost(candidate, host));
+    const active = patchesByHost.patchesFor(hostKeys(host)).filter((candidate) => matchesHost(candidate, host));
     if (active.length === 0) return [host];
-    return unique.changed(host, patchedHost(host, active), active) ?? [];
+    return uniqueHosts.applyChange(host, patchedHost(host, active), active) ?? [];
   });
   hosts.push(...addedHosts(adding, hosts));
   if (sameItems(hosts, mergedConfiguration.virtualHosts)) return mergedConfiguration;
@@ -301,7 +309,7 @@ interface RouteFacts {
   readonly hosts?: () => readonly VirtualHost[];
 }
 
-const none: ReadonlySet<string> = new Set();
+const noNames: ReadonlySet<string> = new Set();
 
 function factsFor(shape: ProxyShape, push: PushContext): (resource: EnvoyResource) => RouteFacts {
   if (shape.type === 'sidecar') {
@@ -326,7 +334,7 @@ function factsFor(shape: ProxyShape, push: PushContext): (resource: EnvoyResourc
 
 function matchesConfiguration(
   { patch }: ActivePatch,
-  { name, ports, portNames = none, gateways = none }: RouteFacts,
+  { name, ports, portNames = noNames, gateways = noNames }: RouteFacts,
 ): boolean {
   const configurationMatch = patch.match.routeConfiguration ?? {};
   if (configurationMatch.name !== undefined && configurationMatch.name !== '' && configurationMatch.name !== name)

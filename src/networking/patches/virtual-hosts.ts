@@ -37,17 +37,17 @@ function changedHost(host: VirtualHost, active: ActivePatch): VirtualHost | unde
 }
 
 function patchedRouteList(routes: readonly Route[], active: readonly ActivePatch[]): readonly Route[] {
-  const changing = active.filter(
+  const changingPatches = active.filter(
     (candidatePatch) => isMerge(candidatePatch) || candidatePatch.patch.operation === 'REMOVE',
   );
   const changedRoutes = routes.flatMap((route) => {
-    const matching = changing.filter((candidate) => matchesRouteOfPatch(candidate, route));
-    return applyPatches(route, matching, changedRoute) ?? [];
+    const matchingPatches = changingPatches.filter((candidate) => matchesRouteOfPatch(candidate, route));
+    return applyPatches(route, matchingPatches, changedRoute) ?? [];
   });
-  const all = active
-    .filter((candidatePatch) => !changing.includes(candidatePatch))
+  const patchedRoutes = active
+    .filter((candidatePatch) => !changingPatches.includes(candidatePatch))
     .reduce<readonly Route[]>(withNewRoute, changedRoutes);
-  return sameItems(all, routes) ? routes : all;
+  return sameItems(patchedRoutes, routes) ? routes : patchedRoutes;
 }
 
 function changedRoute(route: Route, active: ActivePatch): Route | undefined {
@@ -110,7 +110,7 @@ export function addedHosts(
   for (const addition of additions) {
     attemptPatch(addition, undefined, () => {
       const host = withOrigins(valueAs(VirtualHostSchema, addition), [addition.origin]);
-      names.refuseTaken(host);
+      names.throwIfTaken(host);
       names.add(host);
       newHosts.push(host);
     });
@@ -137,7 +137,7 @@ class TakenNames {
   }
 
   /** @throws PatchFailure if another host has the name or one of the domains */
-  refuseTaken(host: NamedHost): void {
+  throwIfTaken(host: NamedHost): void {
     if (this.#hostsByName.has(host.name)) throw new PatchFailure(`virtual host ${host.name} already exists`);
     for (const domain of host.domains) {
       const other = this.#hostsByDomain.get(domain);
@@ -164,7 +164,7 @@ export class UniqueHosts<Host extends NamedHost> {
   }
 
   /** @returns the patched host, or the previous one if the patched host conflicts with another */
-  changed(previous: Host, next: Host | undefined, active: readonly ActivePatch[]): Host | undefined {
+  applyChange(previous: Host, next: Host | undefined, active: readonly ActivePatch[]): Host | undefined {
     const result = next === undefined ? undefined : this.#withoutConflicts(previous, next, active);
     this.#patchedHosts.set(previous, result);
     this.#names?.delete(previous);
@@ -173,15 +173,15 @@ export class UniqueHosts<Host extends NamedHost> {
   }
 
   #withoutConflicts(previous: Host, next: Host, active: readonly ActivePatch[]): Host {
-    const last = active.findLast(({ patch }) => patch.applyTo === 'VIRTUAL_HOST');
-    if (last === undefined || hasSameNames(previous, next)) return next;
+    const lastPatch = active.findLast(({ patch }) => patch.applyTo === 'VIRTUAL_HOST');
+    if (lastPatch === undefined || hasSameNames(previous, next)) return next;
     this.#names ??= new TakenNames(
       this.#hosts.flatMap((host) => (this.#patchedHosts.has(host) ? (this.#patchedHosts.get(host) ?? []) : [host])),
     );
     const names = this.#names;
     names.delete(previous);
-    return attemptPatch(last, previous, () => {
-      names.refuseTaken(next);
+    return attemptPatch(lastPatch, previous, () => {
+      names.throwIfTaken(next);
       return next;
     });
   }

@@ -113,6 +113,6 @@ describe('patches with Wasm code', () => {
     const patchedMesh = new PatchedMesh({ patches: [filter('INSERT_FIRST')] });
     patchedMesh.json('listeners', { ...nodes.server, envoy: { version: [1, 36, 0], hasV8: true } });
     const [parsedPatch] = patchedMesh.mesh.configs.EnvoyFilter[0]!.spec.configPatches;
-    expect(patchStatus(parsedPatch!)).toEqual({ applied: true });
+    expect(patchStatus(parsedPatch!)).toEqual({ isApplied: true });
   });
 });

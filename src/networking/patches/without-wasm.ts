@@ -25,7 +25,7 @@ const filterLevels: Readonly<Record<string, WasmLevel>> = {
   'envoy.extensions.filters.http.wasm.v3.Wasm': 'HTTP',
   'envoy.extensions.filters.network.wasm.v3.Wasm': 'NETWORK',
 };
-const otherTypes: ReadonlySet<string> = new Set([
+const otherExtensionTypes: ReadonlySet<string> = new Set([
   'envoy.extensions.access_loggers.wasm.v3.WasmAccessLog',
   'envoy.extensions.stat_sinks.wasm.v3.Wasm',
   'envoy.extensions.wasm.v3.WasmService',
@@ -41,11 +41,11 @@ function replaceWasm(value: unknown): unknown {
     return items.length === value.length && items.every((item, index) => item === value[index]) ? value : items;
   }
   if (!isObject(value)) return value;
-  const { typeName, settings } = packedAs(value);
+  const { typeName, settings } = packedSettings(value);
   if (!runsNativeCode(settings)) {
     if (Object.hasOwn(filterLevels, typeName))
       return asJson(wasmSubstitute(filterLevels[typeName]!, failsOpen(settings)));
-    if (otherTypes.has(typeName)) return undefined;
+    if (otherExtensionTypes.has(typeName)) return undefined;
   }
   return withEntriesReplaced(value);
 }
@@ -72,7 +72,7 @@ function withSubstituteTypes(urls: readonly unknown[]): readonly unknown[] {
 }
 
 /** Returns the type of a packed message, also in a TypedStruct; empty for other objects. */
-function packedAs(object: Readonly<Record<string, unknown>>): { typeName: string; settings: unknown } {
+function packedSettings(object: Readonly<Record<string, unknown>>): { typeName: string; settings: unknown } {
   const type = nameIn(object['@type']);
   if (type !== 'udpa.type.v1.TypedStruct' && type !== 'xds.type.v3.TypedStruct')
     return { typeName: type, settings: object };

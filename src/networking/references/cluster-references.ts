@@ -8,7 +8,7 @@ import { packedType } from './packed-type.ts';
 /** Names per chunk. Resources with a common chunk share its set. */
 export type ClusterNames = readonly ReadonlySet<string>[];
 
-const collector = new NameCollector({ fields: clusterFields, skipped: messagesWithoutClusters });
+const collector = new NameCollector({ fields: clusterFields, skippedTypes: messagesWithoutClusters });
 
 /** An encoded resource in chunks, each of which ends with a complete field. */
 export interface EncodedMessage {

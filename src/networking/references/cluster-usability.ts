@@ -24,7 +24,7 @@ export interface ClusterWarming {
   readonly secrets: ReadonlySet<string>;
 }
 
-const collector = new NameCollector({ fields: secretFields, skipped: new Set() });
+const collector = new NameCollector({ fields: secretFields, skippedTypes: new Set() });
 
 const { name, type, clusterType, edsClusterConfig, healthChecks } = ClusterSchema.field;
 const { serviceName } = Cluster_EdsClusterConfigSchema.field;

@@ -8,12 +8,12 @@ export interface NameSearch {
   /** Field numbers of names, by type name of the message. */
   readonly fields: Readonly<Record<string, readonly number[]>>;
   /** Type names of messages without names. */
-  readonly skipped: ReadonlySet<string>;
+  readonly skippedTypes: ReadonlySet<string>;
 }
 
 /** Content of a field: a name, a packed message, a message, or a map entry with known fields. */
-type Step = 'name' | 'packed' | DescMessage | Plan;
-type Plan = ReadonlyMap<number, Step>;
+type PlanStep = 'name' | 'packed' | DescMessage | Plan;
+type Plan = ReadonlyMap<number, PlanStep>;
 
 const anyType = 'google.protobuf.Any';
 const mapValueField = 2;
@@ -50,14 +50,14 @@ export class NameCollector {
       const length = cursor.varint();
       const valueStart = cursor.position;
       // A message may continue in later chunks.
-      const to = Math.min(valueStart + length, end);
-      cursor.position = to;
+      const valueEnd = Math.min(valueStart + length, end);
+      cursor.position = valueEnd;
       const step = plan.get(tag >>> 3);
       if (step === undefined) continue;
       if (step === 'name') {
-        if (length > 0) names.add(buffer.toString('utf8', valueStart, to));
-      } else if (step === 'packed') this.#readPacked(buffer, valueStart, to, names);
-      else this.#read('typeName' in step ? this.#planOf(step) : step, buffer, valueStart, to, names);
+        if (length > 0) names.add(buffer.toString('utf8', valueStart, valueEnd));
+      } else if (step === 'packed') this.#readPacked(buffer, valueStart, valueEnd, names);
+      else this.#read('typeName' in step ? this.#planOf(step) : step, buffer, valueStart, valueEnd, names);
     }
   }
 
@@ -99,8 +99,8 @@ export class NameCollector {
     return plan;
   }
 
-  #stepInto({ fieldKind, message }: DescField): Step | undefined {
-    if (message === undefined || this.#search.skipped.has(message.typeName)) return undefined;
+  #stepInto({ fieldKind, message }: DescField): PlanStep | undefined {
+    if (message === undefined || this.#search.skippedTypes.has(message.typeName)) return undefined;
     const step = message.typeName === anyType ? 'packed' : message;
     return fieldKind === 'map' ? new Map([[mapValueField, step]]) : step;
   }

@@ -6,7 +6,7 @@ import { NameCollector } from './collect-names.ts';
 import { messagesWithoutClusters, routeConfigurationFields } from './name-fields.ts';
 import { packedType } from './packed-type.ts';
 
-const collector = new NameCollector({ fields: routeConfigurationFields, skipped: messagesWithoutClusters });
+const collector = new NameCollector({ fields: routeConfigurationFields, skippedTypes: messagesWithoutClusters });
 
 /** Larger configurations contain more than a fallback and are not decoded. */
 const maxFallbackBytes = 2_048;

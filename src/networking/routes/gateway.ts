@@ -17,7 +17,7 @@ import { type GatewayServer, gatewayOrigin, type MergedGateways } from '../gatew
 import { dnsName, gatewayName, type ServerOnPort } from '../gateway/placed-server.ts';
 import { servedVirtualServices } from '../gateway/server-hosts.ts';
 import { type Origin, virtualServiceOrigins, withOrigins } from '../inputs/message-origin.ts';
-import { bracketed } from '../messages/address.ts';
+import { bracketIpv6 } from '../messages/address.ts';
 import { type EnvoyResource, namedResource } from '../messages/resource.ts';
 import type { ProxyReach } from '../traffic/reach.ts';
 import { virtualHostName } from '../traffic/resource-names.ts';
@@ -37,8 +37,8 @@ export function* buildingGatewayRoutes(
   reach: ProxyReach,
 ): Generator<undefined, EnvoyResource> {
   const servers = mergedGateways.routes.get(name);
-  const none: WithDependencies<VirtualHost[]> = { value: [], dependsOn: [] };
-  const hosts = servers ? yield* virtualHosts(servers, shape, push, reach) : none;
+  const emptyResult: WithDependencies<VirtualHost[]> = { value: [], dependsOn: [] };
+  const hosts = servers ? yield* virtualHosts(servers, shape, push, reach) : emptyResult;
   const configuration = routeConfiguration(name, hosts.value);
   // Each HTTPS server has its own route configuration.
   const [server] = servers ?? [];
@@ -64,22 +64,22 @@ function* virtualHosts(
   reach: ProxyReach,
 ): Generator<undefined, WithDependencies<VirtualHost[]>> {
   const { port } = servers[0]!;
-  const planned = yield* planHosts(servers, shape, push);
+  const plannedHosts = yield* planHosts(servers, shape, push);
   const dependsOn: ConfigKey[] = servers.map(({ gateway }) => configKeyOf(gateway));
-  const { served, misdirected } = omitMisdirected(planned, servers);
-  const plans = collapsed(served);
+  const { served, misdirected } = omitMisdirected(plannedHosts, servers);
+  const plans = groupEqualPlans(served);
   yield undefined;
-  const all: VirtualHost[] = [];
+  const builtHosts: VirtualHost[] = [];
   for (const { names, plan } of plans) {
     const routes = yield* routesOf(plan, shape, push, reach);
     for (const key of routes.dependsOn) dependsOn.push(key);
     const host = virtualHost(
       virtualHostName(names[0]!, [...plan.servers][0]!.server.port.number),
-      names.map(bracketed),
+      names.map(bracketIpv6),
       routes.value,
       plan.httpsRedirect ? VirtualHost_TlsRequirementType.ALL : undefined,
     );
-    all.push(withOrigins(host, originsOfPlan(plan)));
+    builtHosts.push(withOrigins(host, originsOfPlan(plan)));
     yield undefined;
   }
   if (misdirected.size > 0) {
@@ -87,9 +87,9 @@ function* virtualHosts(
     const owners = [...new Set(misdirected.values())];
     dependsOn.push(...owners.map(({ gateway }) => configKeyOf(gateway)));
     const origins = [...servers, ...owners].map(gatewayOrigin);
-    all.push(withOrigins(misdirectedHost(`misdirected:${port}`, domains), origins));
+    builtHosts.push(withOrigins(misdirectedHost(`misdirected:${port}`, domains), origins));
   }
-  const hosts = all
+  const hosts = builtHosts
     .filter((host) => host.routes.length > 0 || host.requireTls === VirtualHost_TlsRequirementType.ALL)
     .sort((a, b) => compareText(a.name, b.name));
   // Without any virtual host, Envoy also returns 404, but statistics and access logs do not show the reason.
@@ -103,13 +103,13 @@ function* virtualHosts(
  * @returns `misdirected`: the removed hosts, by their servers
  */
 function omitMisdirected(
-  planned: ReadonlyMap<string, HostPlan>,
+  plansByHost: ReadonlyMap<string, HostPlan>,
   servers: readonly GatewayServer[],
 ): { readonly served: ReadonlyMap<string, HostPlan>; readonly misdirected: ReadonlyMap<string, ServerOnPort> } {
   const misdirected = new Map(servers.flatMap((server) => [...(server.misdirected ?? [])]));
-  if (misdirected.size === 0) return { served: planned, misdirected };
+  if (misdirected.size === 0) return { served: plansByHost, misdirected };
   const allHosts = new Set([...misdirected.keys(), ...servers.flatMap(({ hosts }) => hosts.map(dnsName))]);
-  const servedHosts = [...planned].filter(([host]) => !misdirected.has(mostSpecific(host, allHosts)!));
+  const servedHosts = [...plansByHost].filter(([host]) => !misdirected.has(mostSpecific(host, allHosts)!));
   return { served: new Map(servedHosts), misdirected };
 }
 
@@ -172,7 +172,7 @@ function* planHosts(
 }
 
 /** Groups hosts with equal routes. A group's name consists of its alphabetically first host and the server's port. */
-function collapsed(plans: ReadonlyMap<string, HostPlan>): { names: string[]; plan: HostPlan }[] {
+function groupEqualPlans(plans: ReadonlyMap<string, HostPlan>): { names: string[]; plan: HostPlan }[] {
   const ids = new Map<unknown, number>();
   const idOf = (value: unknown): number => {
     const id = ids.get(value) ?? ids.size;
@@ -200,10 +200,10 @@ function* routesOf(
   push: PushContext,
   reach: ProxyReach,
 ): Generator<undefined, WithDependencies<Route[]>> {
-  const inOrder = precedenceOrderFor(shape.configNamespace);
+  const comparePrecedence = precedenceOrderFor(shape.configNamespace);
   const routes: Route[] = [];
   const dependsOn: ConfigKey[] = [];
-  for (const [virtualService, servers] of [...plan.virtualServices].sort(([a], [b]) => inOrder(a, b))) {
+  for (const [virtualService, servers] of [...plan.virtualServices].sort(([a], [b]) => comparePrecedence(a, b))) {
     const contexts = [...servers.values()].map(
       ({ gateway, server }): RouteContext => ({
         shape,

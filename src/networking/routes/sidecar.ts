@@ -38,7 +38,7 @@ export function sidecarRoutes(
   if (selection === undefined) return configurationOf(name, noBlocks, [], scope, false);
   const key = clientText(name, selection, shape, scope, push);
   const reach = reachOf(shape, push);
-  const plan = routePlan(key, { selection, shape, push, scope, memory: cache, reach });
+  const plan = routePlan(key, { selection, shape, push, scope, cache, reach });
   const blocks = selection.host === undefined ? withFallback(plan, scope, reach, cache) : plan.blocks;
   const allPorts = selection.port === undefined;
   const build = (): EnvoyResource => configurationOf(name, blocks, [plan], scope, allPorts);
@@ -46,7 +46,7 @@ export function sidecarRoutes(
   const inputs = [scope.sidecar, blocks];
   return cache.recall('RDS', key, inputs, () => ({
     resource: sharedConfiguration(`${name} ${allPorts}`, blocks, build),
-    dependsOn: none,
+    dependsOn: noDependencies,
   })).resource;
 }
 
@@ -62,11 +62,11 @@ export function* precomputeSidecarRoutes(
     const selection = selectionOf(name, scope);
     if (selection === undefined || selection.host !== undefined) continue;
     const key = clientText(name, selection, shape, scope, push);
-    yield* precomputeRoutePlan(key, { selection, shape, push, scope, memory: cache, reach });
+    yield* precomputeRoutePlan(key, { selection, shape, push, scope, cache, reach });
   }
 }
 
-const none: readonly ConfigKey[] = [];
+const noDependencies: readonly ConfigKey[] = [];
 const noBlocks: readonly Block[] = [];
 
 /** Client properties that distinguish the client's configuration from others of the same name. */
@@ -111,15 +111,15 @@ function withFallback(plan: RoutePlan, scope: SidecarScope, reach: ProxyReach, c
     const { name, domains, routes } = fallbackHost(scope, reach);
     const routesOnly = routesPart(routes, sidecarOrigin(scope, 'outboundTrafficPolicy'));
     const hostPart = new VirtualHostPart(name, domains, routesOnly);
-    return { block: sharedBlock(virtualHostsField, [hostPart]), dependsOn: none };
+    return { block: sharedBlock(virtualHostsField, [hostPart]), dependsOn: noDependencies };
   });
   const extendedByFallback = withFallbacks(blocks);
-  let extended = extendedByFallback.get(fallback);
-  if (extended === undefined) {
-    extended = sharedList([...blocks, fallback]);
-    setBounded(extendedByFallback, fallback, extended, maxFallbacks);
+  let extendedBlocks = extendedByFallback.get(fallback);
+  if (extendedBlocks === undefined) {
+    extendedBlocks = sharedList([...blocks, fallback]);
+    setBounded(extendedByFallback, fallback, extendedBlocks, maxFallbacks);
   }
-  return extended;
+  return extendedBlocks;
 }
 
 /** Cache limit: there are few outbound policy modes and egress proxy hosts. */

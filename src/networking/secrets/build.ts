@@ -69,13 +69,13 @@ export function unservedCredential(name: string, namespace: string, push: Creden
   };
 }
 
-const errors = new WeakMap<object, Map<boolean, string | undefined>>();
+const errorsByObject = new WeakMap<object, Map<boolean, string | undefined>>();
 
 /** Cached, because parsing certificates is slow. */
 function contentError({ config, lists, read }: FoundSecret, roots: boolean): string | undefined {
   const key = lists ?? config;
-  const cachedErrors = errors.get(key) ?? new Map<boolean, string | undefined>();
-  errors.set(key, cachedErrors);
+  const cachedErrors = errorsByObject.get(key) ?? new Map<boolean, string | undefined>();
+  errorsByObject.set(key, cachedErrors);
   if (!cachedErrors.has(roots)) {
     const result = read();
     cachedErrors.set(roots, isLeft(result) ? result.left : undefined);
@@ -105,7 +105,7 @@ function objectOf(
   if (kind === 'ConfigMap') {
     const config = push.credentials.configMap(namespace, name);
     return roots && config
-      ? { config, lists: null, read: () => asRoots(trustedRootsOfConfigMap(config.spec)) }
+      ? { config, lists: null, read: () => decodeRoots(trustedRootsOfConfigMap(config.spec)) }
       : undefined;
   }
   const rootsSecret = roots ? push.credentials.secret(namespace, rootsObjectName(name)) : undefined;
@@ -119,7 +119,8 @@ function objectOf(
   return {
     config,
     lists,
-    read: () => (roots ? asRoots(trustedRootsOf(config.spec, lists)) : asCertificate(serverCertificateOf(config.spec))),
+    read: () =>
+      roots ? decodeRoots(trustedRootsOf(config.spec, lists)) : decodeCertificate(serverCertificateOf(config.spec)),
   };
 }
 
@@ -134,18 +135,19 @@ function buildCredential(
   return { resources: [new EnvoyResource(name, SecretSchema, message, dependsOn)], dependsOn };
 }
 
-const inline = (inlineBytes: Uint8Array) => ({ specifier: { case: 'inlineBytes', value: inlineBytes } }) as const;
+const inlineDataSource = (inlineBytes: Uint8Array) =>
+  ({ specifier: { case: 'inlineBytes', value: inlineBytes } }) as const;
 
-const asCertificate = map(({ chain, privateKey, ocspStaple }: CredentialCertificate): SecretInit['type'] => ({
+const decodeCertificate = map(({ chain, privateKey, ocspStaple }: CredentialCertificate): SecretInit['type'] => ({
   case: 'tlsCertificate',
   value: {
-    certificateChain: inline(chain),
-    privateKey: inline(privateKey),
-    ...(ocspStaple && { ocspStaple: inline(ocspStaple) }),
+    certificateChain: inlineDataSource(chain),
+    privateKey: inlineDataSource(privateKey),
+    ...(ocspStaple && { ocspStaple: inlineDataSource(ocspStaple) }),
   },
 }));
 
-const asRoots = map(({ certificates, crl }: TrustedRoots): SecretInit['type'] => ({
+const decodeRoots = map(({ certificates, crl }: TrustedRoots): SecretInit['type'] => ({
   case: 'validationContext',
-  value: { trustedCa: inline(certificates), ...(crl && { crl: inline(crl) }) },
+  value: { trustedCa: inlineDataSource(certificates), ...(crl && { crl: inlineDataSource(crl) }) },
 }));

@@ -21,18 +21,18 @@ interface PermittedNames {
   readonly names: readonly string[];
 }
 
-const none: readonly string[] = [];
+const noNames: readonly string[] = [];
 /** Permitted names by list and namespace. Keeps the same list for equal requests, because callers compare by identity. */
-const permitted = memoizeByObject((_: readonly string[]) => new Map<string, PermittedNames>());
+const permittedByNamespace = memoizeByObject((_: readonly string[]) => new Map<string, PermittedNames>());
 const maxNamespaces = 64;
 
 export function permittedSecrets(
   names: readonly string[],
   { namespace, ownNamespace, grants }: SecretClient,
 ): readonly string[] {
-  if (namespace === undefined || names.length === 0) return none;
+  if (namespace === undefined || names.length === 0) return noNames;
   const key = `${namespace}/${ownNamespace}`;
-  const permittedByKey = permitted(names);
+  const permittedByKey = permittedByNamespace(names);
   const cachedEntry = permittedByKey.get(key);
   if (cachedEntry !== undefined && cachedEntry.grants === grants) return cachedEntry.names;
   const isPermitted = (resourceName: string): boolean => {

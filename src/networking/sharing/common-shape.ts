@@ -37,7 +37,7 @@ function buildCommonShapes(shape: ProxyShape, labels: ProxyShape['labels']): Rea
     ...(WORKLOAD_CERTIFICATES !== undefined && { WORKLOAD_CERTIFICATES }),
     ...(REVOCATION_LISTS !== undefined && { REVOCATION_LISTS }),
   };
-  const relevant = {
+  const relevantProperties = {
     type,
     ipFamily,
     nodeName,
@@ -49,13 +49,13 @@ function buildCommonShapes(shape: ProxyShape, labels: ProxyShape['labels']): Rea
     runsWasm,
     metadata,
   };
-  const text = `${JSON.stringify(relevant)} ${labelsText(labels)}`;
-  const unowned = { ...relevant, labels, ownAddresses: [], dnsDomain: '', serviceTargets: [] };
+  const text = `${JSON.stringify(relevantProperties)} ${labelsText(labels)}`;
+  const unownedProperties = { ...relevantProperties, labels, ownAddresses: [], dnsDomain: '', serviceTargets: [] };
   const commonShape = (scope: CommonScope, configNamespace: string): ProxyShape => {
     const key = `${configNamespace} ${text}`;
     const cachedShape = shapes.get(key);
     if (cachedShape !== undefined) return cachedShape;
-    const sharedFields = { ...unowned, configNamespace };
+    const sharedFields = { ...unownedProperties, configNamespace };
     scopes.set(sharedFields, scope);
     shapes.set(key, sharedFields);
     return sharedFields;

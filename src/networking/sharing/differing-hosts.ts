@@ -11,11 +11,11 @@ import { servicesWithin } from '../../model/services/services-within.ts';
 
 type Hosts = ReadonlySet<string>;
 
-const none: Hosts = new Set();
+const noHosts: Hosts = new Set();
 const tooMany = 'too many';
 
 /** Maximum number of differing hosts in a small mesh. In a larger mesh, a quarter of the services may differ. */
-const fewHosts = 16;
+const minDifferingLimit = 16;
 
 /** Cached for workloads of a namespace. Returns `undefined` if too many hosts differ for sharing to be useful. */
 export function differingHosts(shape: ProxyShape, commonShape: ProxyShape, push: PushContext): Hosts | undefined {
@@ -40,10 +40,10 @@ function viewText(shape: ProxyShape, push: PushContext): string {
 
 function computeDifferingHosts(shape: ProxyShape, commonShape: ProxyShape, push: PushContext): Hosts | typeof tooMany {
   const [scope, commonScope] = [push.sidecarScopeFor(shape), push.sidecarScopeFor(commonShape)];
-  const maxDiffering = Math.max(fewHosts, scope.services.length / 4);
+  const maxDiffering = Math.max(minDifferingLimit, scope.services.length / 4);
   if (Math.abs(scope.services.length - commonScope.services.length) > maxDiffering) return tooMany;
   const serviceHosts =
-    scope.services === commonScope.services ? none : hostsInOneList(scope.services, commonScope.services);
+    scope.services === commonScope.services ? noHosts : hostsInOneList(scope.services, commonScope.services);
   if (serviceHosts.size > maxDiffering) return tooMany;
   const hosts = new Set(serviceHosts);
   for (const service of servicesWithOwnRules(shape, scope, push)) {
@@ -99,13 +99,13 @@ function withAliases(
   push: PushContext,
 ): Hosts | typeof tooMany {
   if (hosts === tooMany || hosts.size === 0) return hosts;
-  const all = new Set(hosts);
+  const hostsWithAliases = new Set(hosts);
   for (const scope of [push.sidecarScopeFor(shape), push.sidecarScopeFor(commonShape)]) {
     for (const alias of aliasesIn(scope.services)) {
       const chain = aliasChain(alias, (host) => scope.serviceByHostname(host));
       if (!chain.some(({ hostname }) => hosts.has(hostname))) continue;
-      for (const { hostname } of chain) all.add(hostname);
+      for (const { hostname } of chain) hostsWithAliases.add(hostname);
     }
   }
-  return all;
+  return hostsWithAliases;
 }

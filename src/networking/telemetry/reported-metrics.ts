@@ -32,7 +32,8 @@ export function reportedMetrics(
   for (const rule of telemetries.flatMap(({ spec }) => spec.metrics ?? [])) {
     if (rule.providers !== undefined && rule.providers.length > 0) metricProviders = rule.providers;
     for (const override of rule.overrides ?? []) {
-      if (appliesToSide(override.match, side)) for (const id of metricsOf(override)) change(changes, id, override);
+      if (appliesToSide(override.match, side))
+        for (const id of metricsOf(override)) applyOverride(changes, id, override);
     }
   }
   if (!metricProviders.some((name) => providers.get(name)?.type === 'prometheus')) return undefined;
@@ -60,7 +61,7 @@ function metricsOf({ match = {} }: MetricOverride): readonly StandardMetricId[] 
   return metric === 'ALL_METRICS' ? standardMetricIds : standardMetricIds.filter((id) => id === metric);
 }
 
-function change(
+function applyOverride(
   changes: Map<StandardMetricId, Changes>,
   id: StandardMetricId,
   { disabled, tagOverrides = {} }: MetricOverride,

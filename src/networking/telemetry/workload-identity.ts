@@ -12,17 +12,17 @@ export function tracedWorkload(
   { labels, configNamespace, clusterId, metadata }: ProxyShape,
   { meshId, tracingServiceName }: Pick<ProxySettings, 'meshId' | 'tracingServiceName'>,
 ): TracedWorkload {
-  const canonical = labels['service.istio.io/canonical-name'];
+  const canonicalName = labels['service.istio.io/canonical-name'];
   const namespace = configNamespace || 'default';
   const service =
     tracingServiceName === 'APP_LABEL_AND_NAMESPACE'
-      ? (labels.app ?? canonical ?? 'istio-proxy')
-      : (canonical ?? 'istio-proxy');
+      ? (labels.app ?? canonicalName ?? 'istio-proxy')
+      : (canonicalName ?? 'istio-proxy');
   return {
     serviceName: tracingServiceName === 'CANONICAL_NAME_ONLY' ? service : `${service}.${namespace}`,
     tags: {
       'istio.canonical_revision': labels['service.istio.io/canonical-revision'] ?? 'latest',
-      'istio.canonical_service': canonical ?? 'unknown',
+      'istio.canonical_service': canonicalName ?? 'unknown',
       'istio.cluster_id': clusterId || 'unknown',
       'istio.mesh_id': (typeof metadata.MESH_ID === 'string' && metadata.MESH_ID) || meshId || 'unknown',
       'istio.namespace': namespace,

@@ -31,20 +31,20 @@ export interface AliasResolution {
   readonly chain: readonly Service[];
   readonly service: Service | undefined;
   /** The first service of the chain with its own clusters. */
-  readonly clustered: Service | undefined;
+  readonly clusteredService: Service | undefined;
 }
 
 export function resolveAlias(hostname: string, reach: ProxyReach): AliasResolution {
-  const first = reach.serviceByHostname(hostname);
-  if (first === undefined) return { chain: [], service: undefined, clustered: undefined };
-  if (!isAlias(first)) return { chain: [first], service: first, clustered: first };
-  const chain = aliasChain(first, (host) => reach.serviceByHostname(host));
+  const firstService = reach.serviceByHostname(hostname);
+  if (firstService === undefined) return { chain: [], service: undefined, clusteredService: undefined };
+  if (!isAlias(firstService)) return { chain: [firstService], service: firstService, clusteredService: firstService };
+  const chain = aliasChain(firstService, (host) => reach.serviceByHostname(host));
   const lastService = chain.at(-1)!;
-  if (isAlias(lastService)) return { chain, service: undefined, clustered: undefined };
+  if (isAlias(lastService)) return { chain, service: undefined, clusteredService: undefined };
   return {
     chain,
     service: lastService,
-    clustered: chain.find((chained) => chained === lastService || hasOwnClusters(chained, reach)),
+    clusteredService: chain.find((chained) => chained === lastService || hasOwnClusters(chained, reach)),
   };
 }
 

@@ -20,13 +20,13 @@ export function resolveDestination(
   listenerPort: number,
   reach: ProxyReach,
 ): ResolvedDestination {
-  const { service, clustered } = resolveAlias(destination.host, reach);
+  const { service, clusteredService } = resolveAlias(destination.host, reach);
   const port = destination.port?.number ?? (service?.ports.length === 1 ? service.ports[0]!.number : listenerPort);
-  const host = clustered?.hostname ?? destination.host;
+  const host = clusteredService?.hostname ?? destination.host;
   return {
     cluster: outboundClusterName(port, destination.subset ?? '', host),
     port,
     service,
-    serviceWithRule: clustered,
+    serviceWithRule: clusteredService,
   };
 }

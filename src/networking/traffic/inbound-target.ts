@@ -127,7 +127,7 @@ function fromIngress(
   const tls = mode === 'DISABLE' ? listener.tls : undefined;
   return {
     port: port.number,
-    protocol: tls ? behindTls(port.protocol) : port.protocol,
+    protocol: tls ? protocolBehindTls(port.protocol) : port.protocol,
     mode,
     bind: bind || (listensItself ? undefined : shape.ownAddresses[0]) || wildcardAddress(shape.ipFamily),
     services: service ? [service.service] : [],
@@ -139,7 +139,7 @@ function fromIngress(
   };
 }
 
-function behindTls(protocol: ApplicationProtocol): ApplicationProtocol {
+function protocolBehindTls(protocol: ApplicationProtocol): ApplicationProtocol {
   return protocol === 'HTTPS' ? 'HTTP' : protocol === 'TLS' ? 'TCP' : protocol;
 }
 

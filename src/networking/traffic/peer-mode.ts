@@ -19,9 +19,9 @@ export function activePeerModes(shape: ProxyShape, push: PushContext): PeerModes
 export function unenforcedMutualTls(shape: ProxyShape, push: PushContext): string | undefined {
   if (shape.type !== 'sidecar' || hasWorkloadCertificates(shape)) return undefined;
   const modes = push.peerModesFor(shape.configNamespace, shape.labels);
-  const strict = [...modes.ports.keys()].filter((port) => peerModeOf(modes, port) === 'STRICT');
-  if (modes.mode !== 'STRICT' && strict.length === 0) return undefined;
-  const [portText, port] = modes.mode === 'STRICT' ? ['', 0] : [` on port ${strict.join(', ')}`, strict[0]!];
+  const strictPorts = [...modes.ports.keys()].filter((port) => peerModeOf(modes, port) === 'STRICT');
+  if (modes.mode !== 'STRICT' && strictPorts.length === 0) return undefined;
+  const [portText, port] = modes.mode === 'STRICT' ? ['', 0] : [` on port ${strictPorts.join(', ')}`, strictPorts[0]!];
   const [origin] = peerOrigins(push.policiesFor(shape), port);
   return (
     `PeerAuthentication ${origin!.key.namespace}/${origin!.key.name} requires mutual TLS${portText}, but the ` +

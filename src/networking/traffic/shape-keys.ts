@@ -33,8 +33,8 @@ export function clusterShapeKey(
   service: Pick<Service, 'resolution'>,
   { ordersEndpointsByLabels }: Pick<PushContext, 'ordersEndpointsByLabels'>,
 ): string {
-  const redirected = shape.interceptionMode !== 'NONE';
-  const key = `${shape.metadata.ISTIO_EXTENSIONS}~${shape.type}~${shape.ipFamily}~${redirected}~${hasWorkloadCertificates(shape)}~${checksRevocationLists(shape)}`;
+  const isRedirected = shape.interceptionMode !== 'NONE';
+  const key = `${shape.metadata.ISTIO_EXTENSIONS}~${shape.type}~${shape.ipFamily}~${isRedirected}~${hasWorkloadCertificates(shape)}~${checksRevocationLists(shape)}`;
   if (!carriesEndpoints(service)) return key;
   return `${key}~${shape.locality}~${ordersEndpointsByLabels ? labelsText(shape.labels) : ''}`;
 }

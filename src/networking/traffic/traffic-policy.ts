@@ -20,7 +20,11 @@ const noPolicy: EffectivePolicy = {};
  */
 export function effectivePolicy(rule: DestinationRule | undefined, subset: string, port: number): EffectivePolicy {
   if (rule === undefined) return noPolicy;
-  return override(override(noPolicy, rule.trafficPolicy, port), subsetOf(rule, subset)?.trafficPolicy, port);
+  return overridePolicy(
+    overridePolicy(noPolicy, rule.trafficPolicy, port),
+    subsetOf(rule, subset)?.trafficPolicy,
+    port,
+  );
 }
 
 export function subsetOf(rule: DestinationRule | undefined, name: string): Subset | undefined {
@@ -39,7 +43,7 @@ function firstBy<Key, Item>(items: readonly Item[], keyOf: (item: Item) => Key):
   return itemByKey;
 }
 
-function override(parent: EffectivePolicy, policy: TrafficPolicy | undefined, port: number): EffectivePolicy {
+function overridePolicy(parent: EffectivePolicy, policy: TrafficPolicy | undefined, port: number): EffectivePolicy {
   if (policy === undefined) return parent;
   const { portLevelSettings, ...policyFields } = policy;
   const mergedPolicy = { ...parent, ...policyFields };

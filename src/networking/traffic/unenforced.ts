@@ -17,10 +17,10 @@ export function unenforcedSettings(shape: ProxyShape, push: PushContext): string
 function unenforcedIngressTls(shape: ProxyShape, push: PushContext): string | undefined {
   if (shape.type !== 'sidecar') return undefined;
   const { ingressListeners = [] } = push.sidecarScopeFor(shape);
-  const ending = ingressListeners.filter(({ tls }) => tls !== undefined);
-  if (ending.length === 0) return undefined;
+  const tlsListeners = ingressListeners.filter(({ tls }) => tls !== undefined);
+  if (tlsListeners.length === 0) return undefined;
   const modes = activePeerModes(shape, push);
-  const ports = ending
+  const ports = tlsListeners
     .filter(({ port }) => peerModeOf(modes, port.number) !== 'DISABLE')
     .map(({ port }) => `${port.number} (${peerModeOf(modes, port.number)})`);
   if (ports.length === 0) return undefined;

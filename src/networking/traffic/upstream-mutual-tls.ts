@@ -7,7 +7,10 @@ import type { MergedDestinationRule } from '../../model/push-context/resolved-ru
 import type { Endpoint, Service } from '../../model/services/service.ts';
 import { type EffectivePolicy, effectivePolicy } from './traffic-policy.ts';
 
-const lastSecured = new WeakMap<readonly Endpoint[], { refusing: string; endpoints: readonly Endpoint[] }>();
+const lastSecuredEndpoints = new WeakMap<
+  readonly Endpoint[],
+  { plaintextEndpoints: string; endpoints: readonly Endpoint[] }
+>();
 
 const endpointsByPush = new WeakMap<PushContext, WeakMap<readonly Endpoint[], readonly Endpoint[]>>();
 
@@ -24,22 +27,22 @@ export function endpointsAsSecured(endpoints: readonly Endpoint[], push: PushCon
   }
   let result = endpointsByList.get(endpoints);
   if (result === undefined) {
-    result = secured(endpoints, push);
+    result = secureEndpoints(endpoints, push);
     endpointsByList.set(endpoints, result);
   }
   return result;
 }
 
-function secured(endpoints: readonly Endpoint[], push: PushContext): readonly Endpoint[] {
+function secureEndpoints(endpoints: readonly Endpoint[], push: PushContext): readonly Endpoint[] {
   const refusing = new Set(endpoints.filter((endpoint) => refusesMutualTls(endpoint, push)));
   if (refusing.size === 0) return endpoints;
   const text = endpoints.flatMap((endpoint, index) => (refusing.has(endpoint) ? [index] : [])).join();
-  const cachedEndpoints = lastSecured.get(endpoints);
-  if (cachedEndpoints?.refusing === text) return cachedEndpoints.endpoints;
+  const cachedEndpoints = lastSecuredEndpoints.get(endpoints);
+  if (cachedEndpoints?.plaintextEndpoints === text) return cachedEndpoints.endpoints;
   const result = endpoints.map((endpoint) =>
     refusing.has(endpoint) ? { ...endpoint, tlsMode: 'disabled' as const } : endpoint,
   );
-  lastSecured.set(endpoints, { refusing: text, endpoints: result });
+  lastSecuredEndpoints.set(endpoints, { plaintextEndpoints: text, endpoints: result });
   return result;
 }
 
@@ -61,7 +64,7 @@ export function automaticMutualTls(
   if (!push.mesh.enableAutoMtls || service.meshExternal) return 'never';
   if (push.disablesMutualTls && push.peerModesFor(service.namespace, noLabels).mode === 'DISABLE') return 'never';
   if (!originalDestination) return 'by endpoint';
-  return allTakeMutualTls(endpointsOfService(service, push)) ? 'always' : 'never';
+  return allAcceptMutualTls(endpointsOfService(service, push)) ? 'always' : 'never';
 }
 
 /** Whether clients use mutual TLS, under this policy, for endpoints that accept it. */
@@ -99,13 +102,13 @@ function endpointsOfService({ hostname, namespace }: Service, push: PushContext)
   return endpointsAsSecured(push.endpointsOf(hostname, namespace), push);
 }
 
-const takers = new WeakMap<readonly Endpoint[], boolean>();
+const mutualTlsSupport = new WeakMap<readonly Endpoint[], boolean>();
 
-function allTakeMutualTls(endpoints: readonly Endpoint[]): boolean {
-  let cachedResult = takers.get(endpoints);
+function allAcceptMutualTls(endpoints: readonly Endpoint[]): boolean {
+  let cachedResult = mutualTlsSupport.get(endpoints);
   if (cachedResult === undefined) {
     cachedResult = endpoints.length > 0 && endpoints.every(({ tlsMode }) => tlsMode === 'istio');
-    takers.set(endpoints, cachedResult);
+    mutualTlsSupport.set(endpoints, cachedResult);
   }
   return cachedResult;
 }

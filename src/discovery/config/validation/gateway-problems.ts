@@ -28,8 +28,8 @@ export function gatewayProblems({ configs, mesh, domain, generated: generatedByK
   const problemsByKey = new Map<string, Problem>();
   for (const shape of selectorShapes(gateways, context)) {
     if (shape === undefined) continue;
-    const { rejected, overlapping } = mergeGateways(shape, context);
-    for (const text of [...rejected, ...overlapping]) {
+    const { rejectionMessages, overlapMessages } = mergeGateways(shape, context);
+    for (const text of [...rejectionMessages, ...overlapMessages]) {
       const gateway = gatewayByName.get(text.slice(0, text.indexOf(' ')));
       if (gateway === undefined) continue;
       const [origin] = Object.values(gateway.partOrigins ?? {})[0] ?? [];

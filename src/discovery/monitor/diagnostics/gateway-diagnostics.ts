@@ -20,14 +20,15 @@ import { routers, unservedCredentials } from './unserved-credentials.ts';
  * Finds servers that conflict with another one or that the proxy does not support. Includes gateways of which only selectors are known, because their
  * proxies may be connected to other replicas.
  */
-export const findRejectedServers: FindDiagnostics = (sources, note) => findInMerged(sources, 'rejected', note);
+export const findRejectedServers: FindDiagnostics = (sources, note) => findInMerged(sources, 'rejectionMessages', note);
 
 /** Finds servers with hosts that overlap the hosts of a server with other requirements. */
-export const findOverlappingServers: FindDiagnostics = (sources, note) => findInMerged(sources, 'overlapping', note);
+export const findOverlappingServers: FindDiagnostics = (sources, note) =>
+  findInMerged(sources, 'overlapMessages', note);
 
 function* findInMerged(
   { proxies, configs, context }: FinderInput,
-  list: 'rejected' | 'overlapping',
+  list: 'rejectionMessages' | 'overlapMessages',
   note: NoteDiagnostic,
 ): Iterable<void> {
   const noteAll = function* (shape: ProxyShape, push: PushContext, proxy?: string): Iterable<void> {

@@ -17,8 +17,8 @@ export interface PatchReport {
 export function patchReports(filters: readonly Config<EnvoyFilter>[]): readonly PatchReport[] {
   return filters.flatMap(({ namespace, name, spec }) =>
     spec.configPatches.map((patch, index): PatchReport => {
-      const { applied, problem } = patchStatus(patch);
-      const result = problem !== undefined ? 'errored' : applied ? 'applied' : 'waiting';
+      const { isApplied, problem } = patchStatus(patch);
+      const result = problem !== undefined ? 'errored' : isApplied ? 'applied' : 'waiting';
       const patchPlace = { name: `${namespace}/${name}`, patch: patch.applyTo, field: `configPatches[${index}]` };
       return { ...patchPlace, result, ...(problem !== undefined && { problem }) };
     }),

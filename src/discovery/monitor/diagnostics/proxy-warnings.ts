@@ -66,10 +66,10 @@ function* patchesWithoutEffect({ context, configs, proxies }: ProxySources): Gen
   for (const config of configs.EnvoyFilter) {
     yield undefined;
     for (const [index, patch] of config.spec.configPatches.entries()) {
-      const { applied, problem } = patchStatus(patch);
+      const { isApplied, problem } = patchStatus(patch);
       // This problem applies to all replicas.
       if (problem !== undefined) yield patchWarning(config, index, `cannot be applied at a proxy: ${problem}`);
-      else if (!applied && wasTried(patch) && !hasOtherDelivery(patch)) waitingPatches.set(patch, { config, index });
+      else if (!isApplied && wasTried(patch) && !hasOtherDelivery(patch)) waitingPatches.set(patch, { config, index });
     }
   }
   if (waitingPatches.size === 0) return;
@@ -133,8 +133,8 @@ interface ConnectedProxy {
   readonly type: NodeType;
 }
 
-function writtenPatches({ byTarget }: PatchSet): EnvoyPatch[] {
-  return [...byTarget.values()].flat().map(({ written }) => written);
+function writtenPatches({ patchesByTarget }: PatchSet): EnvoyPatch[] {
+  return [...patchesByTarget.values()].flat().map(({ configuredPatch }) => configuredPatch);
 }
 
 function patchWarning(config: Config<EnvoyFilter>, index: number, message: string): ProxyWarning {

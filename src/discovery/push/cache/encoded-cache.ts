@@ -13,11 +13,11 @@ import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import { grpcGenerators } from '../../../networking/grpc/index.ts';
 import {
+  type CachedType,
   clusterType,
   type EnvoyResource,
   type Generator,
   generators,
-  type RememberedType,
   routeType,
 } from '../../../networking/index.ts';
 import { frameOf } from '../../xds/responses/ads-response.ts';
@@ -79,7 +79,7 @@ export class EncodedCache {
     this.#options = options;
     this.#encoder = new ResourceEncoder(options.encode, options.onUnencodable);
     this.#generators = options.generators ?? generators;
-    const types: [string, RememberedType, boolean][] = [
+    const types: [string, CachedType, boolean][] = [
       [clusterType, 'CDS', cachesCds],
       [routeType, 'RDS', cachesRds],
     ];
@@ -314,7 +314,7 @@ export class EncodedCache {
     const ownResources = generator.sharing!.buildDiffering(shape, common, context, subjects, this.#resourceMemory);
     if (ownResources === undefined) return undefined;
     const base = this.#getAll(context, typeUrl, common, generator);
-    return this.#encoder.buildLayered(base, ownResources.resources, ownResources.removed, previousResources);
+    return this.#encoder.buildLayered(base, ownResources.resources, ownResources.removedNames, previousResources);
   }
 
   #buildLayeredOfNamed(

@@ -3,7 +3,7 @@
 import { type LinkedItem, LinkedQueue } from '../../../model/collections/linked-queue.ts';
 import { hashOf } from '../../../model/collections/persistent-map.ts';
 import { type ConfigKey, configKeyText } from '../../../model/config/config.ts';
-import type { Memory, RememberedType } from '../../../networking/index.ts';
+import type { CachedType, Memory } from '../../../networking/index.ts';
 import { PartBlock } from '../../../networking/messages/part-block.ts';
 import { Encodable, ResourceOfParts } from '../../../networking/messages/resource.ts';
 
@@ -15,7 +15,7 @@ export interface ResourceMemoryOptions {
   /** Called when many evicted values were built again. The threshold doubles after each call. */
   readonly onThrashing?: (figures: ThrashingFigures) => void;
   /** Types whose caching PILOT_ENABLE_CDS_CACHE or PILOT_ENABLE_RDS_CACHE disables. */
-  readonly notKept?: ReadonlySet<RememberedType>;
+  readonly notKept?: ReadonlySet<CachedType>;
 }
 
 export interface ThrashingFigures {
@@ -98,7 +98,7 @@ export class ResourceMemory implements Memory {
   }
 
   recall<T extends { readonly dependsOn: readonly ConfigKey[] }>(
-    type: RememberedType,
+    type: CachedType,
     key: string,
     inputs: readonly unknown[],
     build: (previous: T | undefined) => T,
@@ -133,7 +133,7 @@ export class ResourceMemory implements Memory {
     return value;
   }
 
-  latest(type: RememberedType, key: string): unknown {
+  latest(type: CachedType, key: string): unknown {
     return this.#entries.get(`${type} ${key}`)?.value;
   }
 

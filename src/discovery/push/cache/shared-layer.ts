@@ -16,7 +16,7 @@ export function sharedLayerOf(
   { sharing }: Generator,
 ): SharedLayer | undefined {
   for (const commonShape of sharing?.commonShapes(shape, context) ?? []) {
-    const subjects = sharing!.differing(shape, commonShape, context);
+    const subjects = sharing!.findDiffering(shape, commonShape, context);
     if (subjects !== undefined) return { common: commonShape, subjects };
   }
   return undefined;

@@ -45,8 +45,8 @@ export function* unappliedPatches(sources: CheckSourcesOfFiles): Generator<Confi
       const proxies = patch.match.context === 'GATEWAY' ? gatewaysOf(config, sources) : sidecarsOf(config, sources);
       if (proxies.length === 0 || proxies.length > maxProxies) continue;
       for (const proxy of proxies) generate(proxy, sources, generatedNames);
-      const { applied, problem } = patchStatus(patch);
-      if (applied && problem === undefined) continue;
+      const { isApplied, problem } = patchStatus(patch);
+      if (isApplied && problem === undefined) continue;
       const field = `spec.configPatches[${index}]`;
       const message =
         problem === undefined

@@ -9,7 +9,7 @@ export function isPreflight({ method, headers }: RoutedRequest): boolean {
   return method === 'OPTIONS' && Boolean(headers.origin) && Boolean(headers['access-control-request-method']);
 }
 
-export function throughCors(policy: CorsPolicy, request: RoutedRequest): FilterResult {
+export function evaluateCors(policy: CorsPolicy, request: RoutedRequest): FilterResult {
   const { allowOriginStringMatch, filterEnabled, forwardNotMatchingPreflights } = policy;
   if (!isPreflight(request) || (filterEnabled && fractionOf(filterEnabled.defaultValue) < 1)) return undefined;
   const isAllowed = allowOriginStringMatch.some((matcher) => matchesString(matcher, request.headers.origin!));

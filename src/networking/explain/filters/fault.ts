@@ -9,7 +9,7 @@ import { matchesHeader } from '../string-matches.ts';
 import { type FilterResult, UndecidedError } from './filter-result.ts';
 import type { Subject } from './subject.ts';
 
-export function throughFault(
+export function evaluateFault(
   { abort, headers, upstreamCluster }: HTTPFault,
   subject: Subject,
   clusters: readonly string[],

@@ -19,14 +19,14 @@ import { RBACPerRouteSchema, RBACSchema } from '../../../gen/envoy/extensions/fi
 import type { HttpFilter } from '../../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
 import { peerClaimFilter } from '../../listeners/http-filters/peer-claim.ts';
 import type { OutcomeShare } from '../outcome.ts';
-import { throughCors } from './cors.ts';
-import { fractionOf, throughFault } from './fault.ts';
+import { evaluateCors } from './cors.ts';
+import { evaluateFault, fractionOf } from './fault.ts';
 import { type FilterResult, UndecidedError } from './filter-result.ts';
-import { throughJwt } from './jwt.ts';
+import { evaluateJwt } from './jwt.ts';
 import { storeToken } from './jwt-claims.ts';
-import { throughLua } from './lua.ts';
+import { evaluateLua } from './lua.ts';
 import { isDisabledFor, perRouteConfig, type RouteConfigs } from './per-route.ts';
-import { throughHttpRbac } from './rbac.ts';
+import { evaluateHttpRbac } from './rbac.ts';
 import { hasMetadata, type RequestSubject, type Subject } from './subject.ts';
 import { typeNameOf } from './type-name.ts';
 
@@ -57,7 +57,7 @@ export interface RequestState {
 }
 
 /** @returns the shares of requests that filters end; if their sum is less than 1, the other requests are routed */
-export function throughHttpFilters(filters: readonly HttpFilter[], state: RequestState): readonly OutcomeShare[] {
+export function evaluateHttpFilters(filters: readonly HttpFilter[], state: RequestState): readonly OutcomeShare[] {
   const shares: OutcomeShare[] = [];
   let remainingShare = 1;
   for (const filter of filters) {
@@ -74,14 +74,14 @@ export function throughHttpFilters(filters: readonly HttpFilter[], state: Reques
 function resultOf(filter: HttpFilter, state: RequestState): FilterResult {
   const { name } = filter;
   try {
-    return isDisabledFor(filter, state.routeConfigs()) ? undefined : throughHttpFilter(filter, state);
+    return isDisabledFor(filter, state.routeConfigs()) ? undefined : evaluateHttpFilter(filter, state);
   } catch (error) {
     if (!(error instanceof UndecidedError)) throw error;
     return { outcome: { kind: 'not decided', filter: name, why: `filter ${name}: ${error.message}` } };
   }
 }
 
-function throughHttpFilter(filter: HttpFilter, state: RequestState): FilterResult {
+function evaluateHttpFilter(filter: HttpFilter, state: RequestState): FilterResult {
   const { subject } = state;
   const { name, configType } = filter;
   const perRoute = <Desc extends DescMessage>(schema: Desc): MessageShape<Desc> | undefined =>
@@ -91,22 +91,22 @@ function throughHttpFilter(filter: HttpFilter, state: RequestState): FilterResul
     const override = perRoute(RBACPerRouteSchema);
     // A per-route override without rules allows all requests.
     const effective = override === undefined ? rbac : override.rbac;
-    return effective && throughHttpRbac(effective, subject);
+    return effective && evaluateHttpRbac(effective, subject);
   }
   const jwt = configOf(filter, JwtAuthenticationSchema);
-  if (jwt) return throughTokens(jwt, state, perRoute(PerRouteConfigSchema));
+  if (jwt) return evaluateTokens(jwt, state, perRoute(PerRouteConfigSchema));
   const fault = configOf(filter, HTTPFaultSchema);
-  if (fault) return throughFault(perRoute(HTTPFaultSchema) ?? fault, subject, state.routeConfigs().clusters);
+  if (fault) return evaluateFault(perRoute(HTTPFaultSchema) ?? fault, subject, state.routeConfigs().clusters);
   if (configOf(filter, CorsSchema)) {
     const policy = perRoute(CorsPolicySchema);
-    return policy && throughCors(policy, subject.request);
+    return policy && evaluateCors(policy, subject.request);
   }
   const extAuthz = configOf(filter, ExtAuthzSchema);
   if (extAuthz)
-    return throughExtAuthz(extAuthz, subject, perRoute(ExtAuthzPerRouteSchema)?.override.case === 'disabled');
-  if (configOf(filter, DynamicForwardProxySchema)) return throughDynamicForwardProxy(state);
+    return evaluateExtAuthz(extAuthz, subject, perRoute(ExtAuthzPerRouteSchema)?.override.case === 'disabled');
+  if (configOf(filter, DynamicForwardProxySchema)) return evaluateDynamicForwardProxy(state);
   const lua = configOf(filter, LuaSchema);
-  if (lua) return throughLua(lua, perRoute(LuaPerRouteSchema));
+  if (lua) return evaluateLua(lua, perRoute(LuaPerRouteSchema));
   // No rule matches the header of this filter.
   if (name === peerClaimFilter) return undefined;
   const type = configType.case === 'typedConfig' ? typeNameOf(configType.value) : undefined;
@@ -114,24 +114,24 @@ function throughHttpFilter(filter: HttpFilter, state: RequestState): FilterResul
   throw new UndecidedError(type === undefined ? 'its code decides' : `${type} decides`);
 }
 
-function throughDynamicForwardProxy({ subject, resolvesHost }: RequestState): FilterResult {
+function evaluateDynamicForwardProxy({ subject, resolvesHost }: RequestState): FilterResult {
   if (subject.request.authority !== '' || !resolvesHost()) return undefined;
   const reason = 'the Host header is empty: no name to resolve';
   return { outcome: { kind: 'malformed', status: 400, details: 'empty_host_header', why: reason } };
 }
 
-function throughTokens(
+function evaluateTokens(
   jwt: JwtAuthentication,
   state: RequestState,
   perRoute: MessageShape<typeof PerRouteConfigSchema> | undefined,
 ): FilterResult {
-  const { filterResult, verified } = throughJwt(jwt, perRoute, state.subject.request, state);
-  for (const token of verified) storeToken(token, state.subject);
-  if (verified.some(({ provider }) => provider.clearRouteCache)) state.clearRoute();
+  const { filterResult, verifiedTokens } = evaluateJwt(jwt, perRoute, state.subject.request, state);
+  for (const token of verifiedTokens) storeToken(token, state.subject);
+  if (verifiedTokens.some(({ provider }) => provider.clearRouteCache)) state.clearRoute();
   return filterResult;
 }
 
-function throughExtAuthz(
+function evaluateExtAuthz(
   { filterEnabledMetadata, filterEnabled }: ExtAuthz,
   subject: Subject,
   isDisabled: boolean,

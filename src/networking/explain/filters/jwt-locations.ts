@@ -14,7 +14,7 @@ interface Locations {
   readonly cookies: readonly string[];
 }
 
-const defaults: Locations = {
+const defaultLocations: Locations = {
   headers: [{ name: 'authorization', valuePrefix: 'Bearer ' }],
   params: ['access_token'],
   cookies: [],
@@ -23,32 +23,32 @@ const defaults: Locations = {
 /** Tokens in Envoy's order: headers, parameters, cookies. */
 export function tokensAt(providers: readonly JwtProvider[], request: RoutedRequest): readonly LocatedToken[] {
   const locationsByPlace = new Map<string, { text: string; issuers: string[] }>();
-  const add = (tokenPlace: string, text: string | undefined, issuer: string): void => {
+  const addToken = (tokenPlace: string, text: string | undefined, issuer: string): void => {
     if (text === undefined) return;
     const cachedLocation = locationsByPlace.get(tokenPlace);
     if (cachedLocation === undefined) locationsByPlace.set(tokenPlace, { text, issuers: [issuer] });
     else cachedLocation.issuers.push(issuer);
   };
-  const all = providers.map((provider) => ({ issuer: provider.issuer, ...locationsOf(provider) }));
-  for (const { issuer, headers } of all) {
+  const tokenLocations = providers.map((provider) => ({ issuer: provider.issuer, ...locationsOf(provider) }));
+  for (const { issuer, headers } of tokenLocations) {
     for (const { name, valuePrefix } of headers) {
       const value = ownValue(request.headers, name.toLowerCase());
-      add(`header ${name.toLowerCase()} ${valuePrefix}`, value && stripPrefix(value, valuePrefix), issuer);
+      addToken(`header ${name.toLowerCase()} ${valuePrefix}`, value && stripPrefix(value, valuePrefix), issuer);
     }
   }
   const query = new URLSearchParams(/\?([^#]*)/.exec(request.path)?.[1] ?? '');
-  for (const { issuer, params } of all) {
-    for (const name of params) add(`parameter ${name}`, query.get(name) ?? undefined, issuer);
+  for (const { issuer, params } of tokenLocations) {
+    for (const name of params) addToken(`parameter ${name}`, query.get(name) ?? undefined, issuer);
   }
   const cookies = cookiesOf(ownValue(request.headers, 'cookie') ?? '');
-  for (const { issuer, cookies: names } of all) {
-    for (const name of names) add(`cookie ${name}`, cookies.get(name), issuer);
+  for (const { issuer, cookies: names } of tokenLocations) {
+    for (const name of names) addToken(`cookie ${name}`, cookies.get(name), issuer);
   }
   return [...locationsByPlace.values()];
 }
 
 function locationsOf({ fromHeaders, fromParams, fromCookies }: JwtProvider): Locations {
-  if (fromHeaders.length + fromParams.length + fromCookies.length === 0) return defaults;
+  if (fromHeaders.length + fromParams.length + fromCookies.length === 0) return defaultLocations;
   return { headers: fromHeaders, params: fromParams, cookies: fromCookies };
 }
 

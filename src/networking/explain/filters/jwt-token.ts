@@ -35,13 +35,14 @@ export type TokenError =
 /** @returns `undefined` if the text is not a JSON Web Token */
 export function parseToken(text: string): JsonWebToken | undefined {
   const segments = text.split('.');
-  const [head, payload, signature] = segments;
-  if (segments.length !== 3 || head === undefined || payload === undefined || signature === undefined) return undefined;
-  const [header, claims] = [jsonOf(head), jsonOf(payload)];
+  const [headerSegment, payload, signature] = segments;
+  if (segments.length !== 3 || headerSegment === undefined || payload === undefined || signature === undefined)
+    return undefined;
+  const [header, claims] = [jsonOf(headerSegment), jsonOf(payload)];
   if (header === undefined || claims === undefined || !(String(header.alg) in algorithms)) return undefined;
-  const times = [claims.exp, claims.nbf, claims.iat];
-  if (times.some((time) => time !== undefined && typeof time !== 'number')) return undefined;
-  return { header, claims, signedText: `${head}.${payload}`, signature: Buffer.from(signature, 'base64url') };
+  const timeClaims = [claims.exp, claims.nbf, claims.iat];
+  if (timeClaims.some((time) => time !== undefined && typeof time !== 'number')) return undefined;
+  return { header, claims, signedText: `${headerSegment}.${payload}`, signature: Buffer.from(signature, 'base64url') };
 }
 
 function jsonOf(base64: string): Readonly<Record<string, unknown>> | undefined {

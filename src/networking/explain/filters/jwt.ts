@@ -19,18 +19,18 @@ import {
 
 interface Verification {
   readonly error?: TokenError;
-  readonly verified: readonly VerifiedToken[];
+  readonly verifiedTokens: readonly VerifiedToken[];
 }
 
 export interface JwtResult {
   readonly filterResult: FilterResult;
-  readonly verified: readonly VerifiedToken[];
+  readonly verifiedTokens: readonly VerifiedToken[];
 }
 
-const passedResult: JwtResult = { filterResult: undefined, verified: [] };
+const passedResult: JwtResult = { filterResult: undefined, verifiedTokens: [] };
 
 /** @throws UndecidedError if Envoy fetches the keys */
-export function throughJwt(
+export function evaluateJwt(
   filter: JwtAuthentication,
   perRoute: PerRouteConfig | undefined,
   request: RoutedRequest,
@@ -40,12 +40,12 @@ export function throughJwt(
   const requirement = requirementFor(filter, perRoute, request);
   if (requirement === undefined) return passedResult;
   const verifier = new Verifier(filter, request, options);
-  const { error, verified } = verifier.verify(requirement);
-  if (error === undefined) return { filterResult: undefined, verified };
+  const { error, verifiedTokens } = verifier.verify(requirement);
+  if (error === undefined) return { filterResult: undefined, verifiedTokens };
   const status = error === 'for another audience' ? 403 : 401;
   const reason = error === 'missing' ? 'the request has no token' : `the token is ${error}`;
   const details = 'jwt_authn_access_denied';
-  return { filterResult: { outcome: { kind: 'denied', status, details, why: reason } }, verified: [] };
+  return { filterResult: { outcome: { kind: 'denied', status, details, why: reason } }, verifiedTokens: [] };
 }
 
 function requirementFor(
@@ -58,8 +58,8 @@ function requirementFor(
     return requirementMap[perRoute.requirementSpecifier.value];
   if (filterStateRules) throw new UndecidedError('the filter state of another filter selects the required tokens');
   const rule = rules.find(({ match }) => match !== undefined && matchesRoute(match, request));
-  const required = rule?.requirementType;
-  return required?.case === 'requirementName' ? requirementMap[required.value] : required?.value;
+  const requirementKind = rule?.requirementType;
+  return requirementKind?.case === 'requirementName' ? requirementMap[requirementKind.value] : requirementKind?.value;
 }
 
 class Verifier {
@@ -88,9 +88,9 @@ class Verifier {
       case 'allowMissing':
         return this.#orMissing(Object.values(this.#providers));
       case 'allowMissingOrFailed':
-        return { verified: this.#orMissing(Object.values(this.#providers)).verified };
+        return { verifiedTokens: this.#orMissing(Object.values(this.#providers)).verifiedTokens };
       default:
-        return { verified: [] };
+        return { verifiedTokens: [] };
     }
   }
 
@@ -103,20 +103,21 @@ class Verifier {
   /** Requires all tokens at the provider's locations to be valid. */
   #verifyByProvider(provider: JwtProvider): Verification {
     const tokens = tokensAt([provider], this.#request);
-    if (tokens.length === 0) return { error: 'missing', verified: [] };
+    if (tokens.length === 0) return { error: 'missing', verifiedTokens: [] };
     const verified: VerifiedToken[] = [];
     for (const { text, issuers } of tokens) {
       const token = parseToken(text);
       const error = token === undefined ? 'malformed' : this.#errorOf(token, provider, issuers);
-      if (error !== undefined) return { error, verified: [] };
+      if (error !== undefined) return { error, verifiedTokens: [] };
       verified.push({ provider, text, claims: token!.claims });
     }
-    return { verified };
+    return { verifiedTokens: verified };
   }
 
   #errorOf(token: JsonWebToken, provider: JwtProvider, issuers: readonly string[]): TokenError | undefined {
     const issuer = String(token.claims.iss ?? '');
-    if (!issuers.some((allowed) => allowed === '' || allowed === issuer)) return 'of an unknown issuer';
+    if (!issuers.some((allowedIssuer) => allowedIssuer === '' || allowedIssuer === issuer))
+      return 'of an unknown issuer';
     return tokenError(token, provider, this.#options);
   }
 
@@ -125,9 +126,9 @@ class Verifier {
     for (const requirement of requirements) {
       const result = this.verify(requirement);
       if (result.error !== undefined) return result;
-      verified.push(...result.verified);
+      verified.push(...result.verifiedTokens);
     }
-    return { verified };
+    return { verifiedTokens: verified };
   }
 
   /**
@@ -135,23 +136,23 @@ class Verifier {
    * locations of their own providers.
    */
   #verifyAny(requirements: readonly JwtRequirement[]): Verification {
-    const regular = requirements.filter(({ requiresType }) => !isBypass(requiresType.case));
-    const bypasses = requirements.filter(({ requiresType }) => isBypass(requiresType.case));
+    const tokenRequirements = requirements.filter(({ requiresType }) => !isBypass(requiresType.case));
+    const bypassRequirements = requirements.filter(({ requiresType }) => isBypass(requiresType.case));
     let error: TokenError = 'missing';
-    for (const requirement of regular) {
+    for (const requirement of tokenRequirements) {
       const result = this.verify(requirement);
       if (result.error === undefined) return result;
       if (error === 'missing' || error === 'of an unknown issuer' || !isLessSpecific(result.error))
         error = result.error;
     }
-    if (bypasses.length === 0) return { error, verified: [] };
-    const namedProviders = regular.flatMap(({ requiresType: type }) =>
+    if (bypassRequirements.length === 0) return { error, verifiedTokens: [] };
+    const namedProviders = tokenRequirements.flatMap(({ requiresType: type }) =>
       type.case === 'providerName' ? [this.#providerNamed(type.value)] : [],
     );
     const result = this.#orMissing(namedProviders.length > 0 ? namedProviders : Object.values(this.#providers));
-    const toleratesErrors = bypasses.some(({ requiresType }) => requiresType.case === 'allowMissingOrFailed');
-    if (result.error === undefined || toleratesErrors) return { verified: result.verified };
-    return { error: isLessSpecific(result.error) ? error : result.error, verified: [] };
+    const toleratesErrors = bypassRequirements.some(({ requiresType }) => requiresType.case === 'allowMissingOrFailed');
+    if (result.error === undefined || toleratesErrors) return { verifiedTokens: result.verifiedTokens };
+    return { error: isLessSpecific(result.error) ? error : result.error, verifiedTokens: [] };
   }
 
   #orMissing(providers: readonly JwtProvider[]): Verification {
@@ -167,7 +168,7 @@ class Verifier {
       else error = provider === undefined ? 'of an unknown issuer' : this.#errorOf(token, provider, issuers);
       if (error === undefined && provider !== undefined) verified.push({ provider, text, claims: token!.claims });
     }
-    return { verified, ...(error !== undefined && { error }) };
+    return { verifiedTokens: verified, ...(error !== undefined && { error }) };
   }
 }
 

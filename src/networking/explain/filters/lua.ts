@@ -6,7 +6,7 @@ import { type FilterResult, UndecidedError } from './filter-result.ts';
 /** Lua expressions that can define a global function indirectly. */
 const indirectDefinition = /\b(?:_G|_ENV|load|loadstring|loadfile|dofile|setfenv|require|rawset|module)\b/;
 
-export function throughLua(
+export function evaluateLua(
   { inlineCode, defaultSourceCode, sourceCodes }: Lua,
   perRoute: LuaPerRoute | undefined,
 ): FilterResult {

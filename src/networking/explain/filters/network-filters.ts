@@ -5,7 +5,7 @@ import { ExtAuthzSchema } from '../../../gen/envoy/extensions/filters/network/ex
 import { RBACSchema } from '../../../gen/envoy/extensions/filters/network/rbac/v3/rbac_pb.ts';
 import type { RequestOutcome } from '../outcome.ts';
 import { type FilterResult, UndecidedError } from './filter-result.ts';
-import { throughNetworkRbac } from './rbac.ts';
+import { evaluateNetworkRbac } from './rbac.ts';
 import { hasMetadata, type Subject } from './subject.ts';
 import { typeNameOf } from './type-name.ts';
 
@@ -21,10 +21,10 @@ const neutralFilters = new Set([
 ]);
 
 /** @returns `undefined` if the terminal filter receives the connection */
-export function throughNetworkFilters(filters: readonly Filter[], subject: Subject): RequestOutcome | undefined {
+export function evaluateNetworkFilters(filters: readonly Filter[], subject: Subject): RequestOutcome | undefined {
   for (const filter of filters.slice(0, -1)) {
     try {
-      const result = throughNetworkFilter(filter, subject);
+      const result = evaluateNetworkFilter(filter, subject);
       if (result !== undefined) return result.outcome;
     } catch (error) {
       if (!(error instanceof UndecidedError)) throw error;
@@ -34,9 +34,9 @@ export function throughNetworkFilters(filters: readonly Filter[], subject: Subje
   return undefined;
 }
 
-function throughNetworkFilter(filter: Filter, subject: Subject): FilterResult {
+function evaluateNetworkFilter(filter: Filter, subject: Subject): FilterResult {
   const rbac = configOf(filter, RBACSchema);
-  if (rbac) return throughNetworkRbac(rbac, subject);
+  if (rbac) return evaluateNetworkRbac(rbac, subject);
   const extAuthz = configOf(filter, ExtAuthzSchema);
   if (extAuthz) {
     const { filterEnabledMetadata: enabled } = extAuthz;

@@ -10,25 +10,25 @@ export const httpRbacName = 'envoy.filters.http.rbac';
 export const networkRbacName = 'envoy.filters.network.rbac';
 
 /** Evaluates the filter; stores results of shadow rules in the metadata as Envoy does. */
-export function throughHttpRbac(
+export function evaluateHttpRbac(
   { rules, matcher, shadowRules, shadowRulesStatPrefix }: RBAC,
   subject: Subject,
 ): FilterResult {
   if (matcher) throw new UndecidedError('the policies are a matcher tree');
   storeShadowResult(httpRbacName, shadowRules, shadowRulesStatPrefix, subject);
-  const denied = rules && deniedBy(rules, subject);
-  if (denied === undefined) return undefined;
-  return { outcome: { kind: 'denied', status: 403, details: detailsOf(denied.policy), why: denied.denialReason } };
+  const denial = rules && deniedBy(rules, subject);
+  if (denial === undefined) return undefined;
+  return { outcome: { kind: 'denied', status: 403, details: detailsOf(denial.policy), why: denial.denialReason } };
 }
 
-export function throughNetworkRbac(
+export function evaluateNetworkRbac(
   { rules, matcher, shadowRules, shadowRulesStatPrefix }: NetworkRbac,
   subject: Subject,
 ): FilterResult {
   if (matcher) throw new UndecidedError('the policies are a matcher tree');
   storeShadowResult(networkRbacName, shadowRules, shadowRulesStatPrefix, subject);
-  const denied = rules && deniedBy(rules, subject);
-  return denied && { outcome: { kind: 'closed', why: denied.denialReason } };
+  const denial = rules && deniedBy(rules, subject);
+  return denial && { outcome: { kind: 'closed', why: denial.denialReason } };
 }
 
 function deniedBy(

@@ -1,12 +1,12 @@
 /** Properties of a connection or request that filters match. */
 import type { MetadataMatcher } from '../../../gen/envoy/type/matcher/v3/metadata_pb.ts';
-import type { Inspected } from '../inspected.ts';
+import type { InspectedConnection } from '../inspected.ts';
 import type { Question } from '../question.ts';
 import { matchesMetadata, type RoutedRequest } from '../route-match.ts';
 
 export interface Subject {
   readonly question: Question;
-  readonly inspected: Inspected;
+  readonly inspected: InspectedConnection;
   /** Set if the proxy terminated TLS. `principal` is the SPIFFE ID of a verified client certificate. */
   readonly tls?: { readonly principal?: string };
   /** The client's address from trusted headers. Absent if it equals the address of the connection. */

@@ -13,16 +13,16 @@ export function routeSettings({ action, typedPerFilterConfig }: Route): readonly
   const { maxStreamDuration, retryPolicy, hashPolicy } = action.value;
   const timeout = maxStreamDuration?.maxStreamDuration;
   const delay = perRouteConfig(faultFilter, HTTPFaultSchema, { configs: [typedPerFilterConfig], clusters: [] })?.delay;
-  const fixed = delay?.faultDelaySecifier.case === 'fixedDelay' ? delay.faultDelaySecifier.value : undefined;
+  const fixedDelay = delay?.faultDelaySecifier.case === 'fixedDelay' ? delay.faultDelaySecifier.value : undefined;
   const headers = hashPolicy.flatMap(({ policySpecifier }) =>
     policySpecifier.case === 'header' ? [policySpecifier.value.headerName] : [],
   );
   return [
     ...(timeout ? [`calls end after ${durationText(timeout)}`] : []),
     ...(retryPolicy ? [`${retryPolicy.numRetries ?? 1} retries on ${retryPolicy.retryOn}`] : []),
-    ...(fixed
+    ...(fixedDelay
       ? [
-          `${Math.round(fractionOf(delay?.percentage) * 10_000) / 100} % of the calls are delayed by ${durationText(fixed)}`,
+          `${Math.round(fractionOf(delay?.percentage) * 10_000) / 100} % of the calls are delayed by ${durationText(fixedDelay)}`,
         ]
       : []),
     ...(headers.length > 0 ? [`calls are hashed by header ${headers.join(', ')}, if the cluster hashes`] : []),

@@ -18,8 +18,8 @@ import { type Limitation, limitationText } from '../../grpc/limitation.ts';
 import { serverListenerPrefix } from '../../grpc/target-name.ts';
 import { faultFilter } from '../../routes/translate/fault.ts';
 import { dividedOutcome } from '../cluster-outcome.ts';
-import { throughFault } from '../filters/fault.ts';
-import { throughHttpFilters } from '../filters/http-filters.ts';
+import { evaluateFault } from '../filters/fault.ts';
+import { evaluateHttpFilters } from '../filters/http-filters.ts';
 import { perRouteConfig } from '../filters/per-route.ts';
 import type { RequestSubject } from '../filters/subject.ts';
 import { asGrpcResponse } from '../grpc-response.ts';
@@ -31,8 +31,8 @@ import type { GrpcConfiguration, GrpcExplanation, GrpcQuestion } from './grpc-qu
 
 /** Time after which gRPC treats a requested resource as missing. */
 const resourceWaitText = 'gRPC waits 15 s for it';
-const unavailable = 14;
-const permissionDenied = 7;
+const unavailableStatus = 14;
+const permissionDeniedStatus = 7;
 
 export function explainGrpc(configuration: GrpcConfiguration, question: GrpcQuestion): GrpcExplanation {
   return question.side === 'client' ? explainClient(configuration, question) : explainServer(configuration, question);
@@ -43,7 +43,7 @@ function explainClient(configuration: GrpcConfiguration, question: GrpcQuestion)
   const { message: listener, limitations } = configuration.listener(target);
   const emptyExplanation = { filters: [], targets: [], settings: [], limitations };
   const manager =
-    listener?.apiListener?.apiListener && unpacked(listener.apiListener.apiListener, HttpConnectionManagerSchema);
+    listener?.apiListener?.apiListener && unpackMessage(listener.apiListener.apiListener, HttpConnectionManagerSchema);
   if (listener === undefined || manager?.routeSpecifier.case !== 'rds') {
     const reason = limitations.map(limitationText).join('; ') || `no listener ${target}`;
     return { ...emptyExplanation, limitations: [], outcome: failure('no listener', `${reason}; ${resourceWaitText}`) };
@@ -81,12 +81,12 @@ function explainClient(configuration: GrpcConfiguration, question: GrpcQuestion)
       virtualHost === undefined ? `no virtual host has the domain ${authority}` : 'no route matches the call';
     return { ...routedExplanation, outcome: failure('no route', failureReason) };
   }
-  return { ...routedExplanation, route, ...throughRoute(route, request, configuration, all) };
+  return { ...routedExplanation, route, ...explainRoute(route, request, configuration, all) };
 }
 
 type RouteResult = Pick<GrpcExplanation, 'targets' | 'settings' | 'limitations' | 'outcome'>;
 
-function throughRoute(
+function explainRoute(
   route: Route,
   request: RoutedRequest,
   configuration: GrpcConfiguration,
@@ -97,40 +97,40 @@ function throughRoute(
     return { targets: [], settings: [], limitations, outcome: failure('no route', failureReason) };
   }
   const clusters = outcomeOfRoute(route, request).clusters.filter(({ weight }) => weight > 0);
-  const built = clusters.map(({ name, weight }) => ({ ...configuration.cluster(name), name, weight }));
-  const targets = built.map(({ name, weight, message: cluster }): Target => {
+  const configuredClusters = clusters.map(({ name, weight }) => ({ ...configuration.cluster(name), name, weight }));
+  const targets = configuredClusters.map(({ name, weight, message: cluster }): Target => {
     const endpoints =
       cluster && (cluster.loadAssignment ?? configuration.endpoints(cluster.edsClusterConfig?.serviceName || name));
     return { name, weight, ...(cluster && { cluster }), ...(endpoints && { assignment: endpoints }) };
   });
-  const aborted = abortedBy(
+  const abortedShares = abortedBy(
     route,
     request,
     clusters.map(({ name }) => name),
   );
   const sum = clusters.reduce((total, { weight }) => total + weight, 0);
-  const remainingShare = 1 - aborted.reduce((total, { share }) => total + share, 0);
+  const remainingShare = 1 - abortedShares.reduce((total, { share }) => total + share, 0);
   const targetShares = targets.map(({ name, weight, cluster, assignment }, index) => {
-    const reasons = built[index]!.limitations.map(limitationText).join('; ');
-    return { share: (remainingShare * weight) / sum, outcome: endOf(name, cluster, assignment, reasons) };
+    const reasons = configuredClusters[index]!.limitations.map(limitationText).join('; ');
+    return { share: (remainingShare * weight) / sum, outcome: clusterResult(name, cluster, assignment, reasons) };
   });
   return {
     targets,
     settings: [...routeSettings(route), ...targets.flatMap(({ name, cluster }) => clusterSettings(name, cluster))],
-    limitations: [...limitations, ...built.flatMap((builtCluster) => builtCluster.limitations)],
-    outcome: dividedOutcome([...aborted, ...targetShares]),
+    limitations: [...limitations, ...configuredClusters.flatMap((builtCluster) => builtCluster.limitations)],
+    outcome: dividedOutcome([...abortedShares, ...targetShares]),
   };
 }
 
 function abortedBy(route: Route, request: RoutedRequest, clusters: readonly string[]): readonly OutcomeShare[] {
   const fault = perRouteConfig(faultFilter, HTTPFaultSchema, { configs: [route.typedPerFilterConfig], clusters });
-  const result = fault && throughFault(fault, subjectOf(request), clusters);
+  const result = fault && evaluateFault(fault, subjectOf(request), clusters);
   return result ? [{ share: result.share ?? 1, outcome: asCallFailure(result.outcome) }] : [];
 }
 
-const usable: ReadonlySet<HealthStatus> = new Set([HealthStatus.UNKNOWN, HealthStatus.HEALTHY]);
+const usableHealth: ReadonlySet<HealthStatus> = new Set([HealthStatus.UNKNOWN, HealthStatus.HEALTHY]);
 
-function endOf(
+function clusterResult(
   name: string,
   cluster: Cluster | undefined,
   assignment: ClusterLoadAssignment | undefined,
@@ -143,7 +143,7 @@ function endOf(
   const { clusterDiscoveryType: type } = cluster;
   if (type.case === 'type' && type.value === Cluster_DiscoveryType.LOGICAL_DNS) return { kind: 'forwarded' };
   const endpoints = (assignment?.endpoints ?? []).flatMap(({ lbEndpoints }) => lbEndpoints);
-  if (endpoints.some(({ healthStatus }) => usable.has(healthStatus))) return { kind: 'forwarded' };
+  if (endpoints.some(({ healthStatus }) => usableHealth.has(healthStatus))) return { kind: 'forwarded' };
   const failureReason =
     endpoints.length === 0 ? `cluster ${name} has no endpoints` : `no endpoint of cluster ${name} is ready`;
   return failure('no endpoints', failureReason);
@@ -180,7 +180,7 @@ function explainServer(configuration: GrpcConfiguration, question: GrpcQuestion)
     ...(question.source !== undefined && { source: { address: question.source, port: 0 } }),
   };
   const request = requestOf(question, question.authority ?? target);
-  const shares = throughHttpFilters(manager.httpFilters, {
+  const shares = evaluateHttpFilters(manager.httpFilters, {
     subject: { ...subjectOf(request, inboundQuestion), ...(principal !== undefined && { tls: { principal } }) },
     routeConfigs: () => ({ configs: [], clusters: [] }),
     clearRoute: () => {},
@@ -198,7 +198,7 @@ function explainServer(configuration: GrpcConfiguration, question: GrpcQuestion)
 
 function managerOf(listener: Listener | undefined): HttpConnectionManager | undefined {
   const config = listener?.filterChains[0]?.filters.at(-1)?.configType;
-  return config?.case === 'typedConfig' ? unpacked(config.value, HttpConnectionManagerSchema) : undefined;
+  return config?.case === 'typedConfig' ? unpackMessage(config.value, HttpConnectionManagerSchema) : undefined;
 }
 
 function namesOf({ httpFilters }: HttpConnectionManager): readonly string[] {
@@ -225,12 +225,12 @@ function failure(
   kind: 'no listener' | 'no route' | 'no cluster' | 'no endpoints',
   failureReason: string,
 ): RequestOutcome {
-  return { kind, grpcStatus: unavailable, why: failureReason };
+  return { kind, grpcStatus: unavailableStatus, why: failureReason };
 }
 
 function asCallFailure(requestOutcome: RequestOutcome): RequestOutcome {
   if (requestOutcome.kind === 'denied')
-    return { kind: 'denied', grpcStatus: permissionDenied, why: requestOutcome.why };
+    return { kind: 'denied', grpcStatus: permissionDeniedStatus, why: requestOutcome.why };
   const response = asGrpcResponse(requestOutcome);
   if (response.kind !== 'aborted') return response;
   const { grpcStatus, why } = response;
@@ -242,6 +242,6 @@ function splitLast(target: string): readonly string[] {
   return [target.slice(0, separatorIndex).replace(/^\[|\]$/g, ''), target.slice(separatorIndex + 1)];
 }
 
-function unpacked<Desc extends DescMessage>(packedMessage: Any, schema: Desc): MessageShape<Desc> | undefined {
+function unpackMessage<Desc extends DescMessage>(packedMessage: Any, schema: Desc): MessageShape<Desc> | undefined {
   return anyUnpack(packedMessage, schema) as MessageShape<Desc> | undefined;
 }

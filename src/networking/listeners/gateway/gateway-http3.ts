@@ -47,9 +47,9 @@ function quicListener(
     filterChains: chainsOf(gatewayPort.servers, speaksHttp3, connection),
     accessLog: listenerAccessLogs(connection),
     more: {
-      address: overUdp(socketAddress(bind, port)),
+      address: udpAddress(socketAddress(bind, port)),
       ...(gatewayPort.bind === undefined &&
-        shape.ipFamily === 'dual' && { additionalAddresses: [{ address: overUdp(socketAddress('::', port)) }] }),
+        shape.ipFamily === 'dual' && { additionalAddresses: [{ address: udpAddress(socketAddress('::', port)) }] }),
       udpListenerConfig: { quicOptions: {}, downstreamSocketConfig: {} },
     },
   });
@@ -65,11 +65,11 @@ function chainsOf(
   speaksHttp3: (server: GatewayServer) => boolean,
   connection: ConnectionContext,
 ): FilterChain[] {
-  const certified = servers.find(speaksHttp3)!;
+  const serverWithCertificate = servers.find(speaksHttp3)!;
   const takenMatches = new TakenMatches();
   return servers.flatMap((server) => {
     const hosts = server.hosts.map(dnsName);
-    return takenMatches.take({ serverNames: hosts.includes('*') ? [] : hosts }).map((freeMatch) => {
+    return takenMatches.reserve({ serverNames: hosts.includes('*') ? [] : hosts }).map((freeMatch) => {
       const filterChainMatch = chainMatch(freeMatch);
       const isServed = speaksHttp3(server);
       const routes = isServed
@@ -78,14 +78,14 @@ function chainsOf(
       const chain = create(FilterChainSchema, {
         ...(filterChainMatch && { filterChainMatch }),
         filters: requestFilters(connection, { routes, grpcWeb: isServed, http3: true }),
-        transportSocket: quicTls((isServed ? server : certified).server.tls!, connection),
+        transportSocket: quicTls((isServed ? server : serverWithCertificate).server.tls!, connection),
       });
       return withOrigins(chain, [gatewayOrigin(server)]);
     });
   });
 }
 
-function overUdp(address: Address): Address {
+function udpAddress(address: Address): Address {
   if (address.address.case === 'socketAddress') address.address.value.protocol = SocketAddress_Protocol.UDP;
   return address;
 }

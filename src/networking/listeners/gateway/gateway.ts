@@ -88,18 +88,18 @@ const chainsAtATime = 64;
 
 function* chainsOf({ kind, servers }: GatewayPort, context: PortContext): Generator<undefined, FilterChain[]> {
   if (kind === 'http') {
-    const filters = routed(servers[0]!, context);
+    const filters = routedChain(servers[0]!, context);
     return [withOrigins(create(FilterChainSchema, { filters }), servers.map(gatewayOrigin))];
   }
   const takenMatches = new TakenMatches();
-  const planned: PlannedChain[] = [];
+  const plannedChains: PlannedChain[] = [];
   for (const server of servers) {
-    for (const chain of serverChains(server, context)) planned.push(chain);
+    for (const chain of serverChains(server, context)) plannedChains.push(chain);
     yield undefined;
   }
   const chains: FilterChain[] = [];
-  for (const [index, { match, filters, tls, origins }] of planned.entries()) {
-    for (const freeMatch of takenMatches.take(match)) {
+  for (const [index, { match, filters, tls, origins }] of plannedChains.entries()) {
+    for (const freeMatch of takenMatches.reserve(match)) {
       const filterChainMatch = chainMatch(freeMatch);
       const chain = create(FilterChainSchema, { ...(filterChainMatch && { filterChainMatch }), filters, ...tls });
       chains.push(withOrigins(chain, origins));
@@ -112,11 +112,13 @@ function* chainsOf({ kind, servers }: GatewayPort, context: PortContext): Genera
 function serverChains(server: GatewayServer, context: PortContext): PlannedChain[] {
   const { tls, port } = server.server;
   const hosts = server.hosts.map(dnsName);
-  const terminated = { serverNames: hosts.includes('*') ? [] : hosts };
-  if (server.closed !== undefined) return [{ match: terminated, filters: [], origins: [gatewayOrigin(server)] }];
+  const serverMatch = { serverNames: hosts.includes('*') ? [] : hosts };
+  if (server.closedReason !== undefined) return [{ match: serverMatch, filters: [], origins: [gatewayOrigin(server)] }];
   if (server.routeName !== undefined) {
-    const filters = routed(server, context);
-    return [{ match: terminated, filters, tls: tlsParts(server, httpAlpn, context), origins: [gatewayOrigin(server)] }];
+    const filters = routedChain(server, context);
+    return [
+      { match: serverMatch, filters, tls: tlsParts(server, httpAlpn, context), origins: [gatewayOrigin(server)] },
+    ];
   }
   if (tls?.mode === 'AUTO_PASSTHROUGH') return autoPassthrough(server, context);
   const virtualServices = boundVirtualServices(server, context);
@@ -133,7 +135,7 @@ function serverChains(server: GatewayServer, context: PortContext): PlannedChain
     // Combines the addresses of the route with the server names of the server.
     const chainsByAddress = tcpRoutes(virtualServices, l4).map((route) => ({
       ...routeChain(route, server, context),
-      match: { ...route, ...terminated },
+      match: { ...route, ...serverMatch },
     }));
     const decrypted = tlsParts(server, [], context);
     return [...chainsByName, ...chainsByAddress].map((chain) => ({ ...chain, tls: decrypted }));
@@ -143,7 +145,7 @@ function serverChains(server: GatewayServer, context: PortContext): PlannedChain
   return routes.map((route) => routeChain(route, server, context));
 }
 
-function routed(server: GatewayServer, { connection }: PortContext): Filter[] {
+function routedChain(server: GatewayServer, { connection }: PortContext): Filter[] {
   return requestFilters(connection, {
     routes: server.routeName!,
     grpcWeb: true,
@@ -159,7 +161,7 @@ function tlsParts(
 ): NonNullable<PlannedChain['tls']> {
   const { gatewayHandshakeTimeoutMs } = connection.push.features;
   return {
-    // A server without a valid TLS context has `closed` set.
+    // A server without a valid TLS context has `closedReason` set.
     transportSocket: downstreamTls(server.server.tls!, alpn, connection)!,
     ...(gatewayHandshakeTimeoutMs > 0 && { transportSocketConnectTimeout: duration(gatewayHandshakeTimeoutMs) }),
   };
@@ -180,7 +182,7 @@ function routeChain(route: L4Route, server: GatewayServer, { connection, reach }
  */
 function autoPassthrough(server: GatewayServer, { connection, reach }: PortContext): PlannedChain[] {
   const { shape, push, policies } = connection;
-  const unasked: ConnectionContext = { ...connection, policies: policiesOutbound(policies) };
+  const outboundConnection: ConnectionContext = { ...connection, policies: policiesOutbound(policies) };
   return servicesWithin(server.hosts.map(dnsName), reach.services).flatMap((service) => {
     const rule = reach.destinationRuleFor(service);
     const subsets = ['', ...(rule?.config.spec.subsets ?? []).map(({ name }) => name)];
@@ -194,7 +196,7 @@ function autoPassthrough(server: GatewayServer, { connection, reach }: PortConte
       )
       .map((name) => ({
         match: { serverNames: [name] },
-        filters: tcpFilters(unasked, { destinations: [{ cluster: name, weight: 0 }] }),
+        filters: tcpFilters(outboundConnection, { destinations: [{ cluster: name, weight: 0 }] }),
         origins,
       }));
   });
@@ -221,8 +223,8 @@ function isPassedThrough({ meshExternal, hostname }: Service): boolean {
 
 function boundVirtualServices(server: GatewayServer, { connection, dependsOn }: PortContext): ResolvedVirtualService[] {
   const { push, shape } = connection;
-  const bound = push.virtualServicesFor(gatewayName(server.gateway), shape.configNamespace);
-  const takenServices = servedVirtualServices(server, bound).map(({ virtualService }) => virtualService);
+  const boundServices = push.virtualServicesFor(gatewayName(server.gateway), shape.configNamespace);
+  const takenServices = servedVirtualServices(server, boundServices).map(({ virtualService }) => virtualService);
   dependsOn.push(...takenServices.flatMap(({ origins }) => origins));
   return takenServices;
 }

@@ -14,9 +14,9 @@ import { rbacFilter } from './rbac.ts';
  * to the provider.
  */
 export const extAuthz: HttpFilterContributor = (context) => {
-  const { checks, refused } = customChecks(context, 'requests');
+  const { checks, rejectRules } = customChecks(context, 'requests');
   return [
-    ...(refused ? [typedExtension(rbacFilter, RBACSchema, { rules: refused })] : []),
+    ...(rejectRules ? [typedExtension(rbacFilter, RBACSchema, { rules: rejectRules })] : []),
     ...checks.flatMap((check) => [selectionFilter(check), checkFilter(check)]),
   ];
 };

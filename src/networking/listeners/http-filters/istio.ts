@@ -4,25 +4,25 @@ import { telemetryOf } from '../../telemetry/connection-telemetry.ts';
 import { sideOf } from '../../telemetry/mode.ts';
 import type { HttpFilterContributor } from './contributor.ts';
 
-function optional(contributor: HttpFilterContributor): HttpFilterContributor {
+function ifIstioExtensions(contributor: HttpFilterContributor): HttpFilterContributor {
   return (context, options) =>
     hasIstioExtensions(context.shape, context.push.mesh) ? contributor(context, options) : [];
 }
 
 /** Identifies the peer by headers, then by the workloads of the destination service. */
-const discovery = [{ istio_headers: {} }, { workload_discovery: {} }];
+const peerDiscovery = [{ istio_headers: {} }, { workload_discovery: {} }];
 
 const clientMetadata = istioExtension('istio.metadata_exchange', 'io.istio.http.peer_metadata.Config', {
-  downstream_discovery: discovery,
+  downstream_discovery: peerDiscovery,
   downstream_propagation: [{ istio_headers: {} }],
 });
 
 const serverMetadata = istioExtension('istio.metadata_exchange', 'io.istio.http.peer_metadata.Config', {
-  upstream_discovery: discovery,
+  upstream_discovery: peerDiscovery,
   upstream_propagation: [{ istio_headers: {} }],
 });
 
-export const metadataExchange = optional(({ direction }) => [
+export const metadataExchange = ifIstioExtensions(({ direction }) => [
   direction === 'inbound' ? clientMetadata : serverMetadata,
 ]);
 
@@ -35,8 +35,8 @@ const alpnFilter = istioExtension('istio.alpn', 'istio.envoy.config.filter.http.
   ],
 });
 
-export const alpn = optional(({ direction }) => (direction === 'inbound' ? [] : [alpnFilter]));
+export const alpn = ifIstioExtensions(({ direction }) => (direction === 'inbound' ? [] : [alpnFilter]));
 
-export const stats = optional((context) =>
+export const stats = ifIstioExtensions((context) =>
   telemetryOf(context, sideOf(context.direction)).metrics ? [istioStats[context.direction]] : [],
 );

@@ -15,7 +15,7 @@ import type { HttpFilterContributor } from './contributor.ts';
 
 export const peerClaimFilter = 'chartpilot.peer-header';
 
-const store = typedExtension('chartpilot.peer', SetFilterStateSchema, {
+const storeFilter = typedExtension('chartpilot.peer', SetFilterStateSchema, {
   onRequestHeaders: [
     {
       key: { case: 'objectKey', value: peerStateKey },
@@ -35,11 +35,11 @@ const store = typedExtension('chartpilot.peer', SetFilterStateSchema, {
   ],
 });
 
-const remove = typedExtension(peerClaimFilter, HeaderMutationSchema, {
+const removeFilter = typedExtension(peerClaimFilter, HeaderMutationSchema, {
   mutations: { requestMutations: [{ action: { case: 'remove', value: peerHeader } }] },
 });
 
-const claim = typedExtension(peerClaimFilter, HeaderMutationSchema, {
+const claimFilter = typedExtension(peerClaimFilter, HeaderMutationSchema, {
   mutations: {
     requestMutations: [
       {
@@ -60,8 +60,8 @@ export const peerClaim: HttpFilterContributor = (context) => {
   if (form === undefined) return [];
   const isReported = telemetryOf(context, sideOf(context.direction)).standardMetrics !== undefined;
   // Without an agent, the header is neither sent nor read, but it must not reach the application.
-  if (form === 'stats') return context.direction === 'inbound' && isReported ? [remove] : [];
+  if (form === 'stats') return context.direction === 'inbound' && isReported ? [removeFilter] : [];
   // A server always removes the header, because clients do not know whether it is used.
-  if (context.direction === 'inbound') return [store, remove];
-  return isReported ? [claim] : [];
+  if (context.direction === 'inbound') return [storeFilter, removeFilter];
+  return isReported ? [claimFilter] : [];
 };

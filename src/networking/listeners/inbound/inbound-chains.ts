@@ -58,7 +58,7 @@ export function inboundPort(
 function rowsOf({ tls, mode, protocol }: InboundTarget, http10: boolean): readonly InboundRow[] {
   const traffic = trafficOf(protocol);
   if (tls === undefined) return inboundRows(mode, traffic, http10);
-  return [{ transport: 'tls', alpn: [], carries: traffic === 'http' ? 'requests' : 'bytes', terminates: 'proxy' }];
+  return [{ transport: 'tls', alpn: [], content: traffic === 'http' ? 'requests' : 'bytes', terminatedTls: 'proxy' }];
 }
 
 /** @param destinationPort `undefined` if the listener has only this port */
@@ -72,22 +72,22 @@ export function chainMatchOf({ transport, alpn }: InboundRow, destinationPort: n
 
 /** Returns `undefined` if the chain does not terminate TLS, or if client certificates cannot be verified as configured. */
 export function terminatedTlsSocket(
-  { terminates, carries }: InboundRow,
+  { terminatedTls, content }: InboundRow,
   proxy: ProxyContext,
   { tls }: Pick<InboundTarget, 'tls'> = {},
 ): { transportSocket?: TransportSocket } | undefined {
-  if (terminates === 'mesh') return { transportSocket: workloadTls(carries, proxy.push.mesh) };
-  if (terminates === 'application' || tls === undefined) return {};
-  const transportSocket = downstreamTls(tls, carries === 'requests' ? httpAlpn : [], proxy);
+  if (terminatedTls === 'mesh') return { transportSocket: workloadTls(content, proxy.push.mesh) };
+  if (terminatedTls === 'application' || tls === undefined) return {};
+  const transportSocket = downstreamTls(tls, content === 'requests' ? httpAlpn : [], proxy);
   return transportSocket && { transportSocket };
 }
 
 export function filtersOfRow(
-  { carries }: InboundRow,
-  filters: Readonly<Record<InboundRow['carries'], () => Filter[]>>,
+  { content }: InboundRow,
+  filters: Readonly<Record<InboundRow['content'], () => Filter[]>>,
   socket: ReturnType<typeof terminatedTlsSocket>,
 ): { filters: Filter[]; transportSocket?: TransportSocket } {
-  return socket === undefined ? { filters: [] } : { filters: filters[carries](), ...socket };
+  return socket === undefined ? { filters: [] } : { filters: filters[content](), ...socket };
 }
 
 /** Properties that the rows match. Without a TLS inspector, Envoy treats all connections as plaintext. */

@@ -48,7 +48,7 @@ function passthroughPort(proxy: ProxyContext, mode: PeerMode, port: number): Inb
   const chains = rows.map((row) =>
     withOrigins(
       create(FilterChainSchema, {
-        name: names[row.carries],
+        name: names[row.content],
         filterChainMatch: chainMatchOf(row, port === 0 ? undefined : port),
         ...filtersOfRow(row, filters, terminatedTlsSocket(row, proxy)),
       }),

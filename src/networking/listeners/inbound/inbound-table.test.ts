@@ -5,8 +5,8 @@ import { inboundRows, type PortTraffic } from './inbound-table.ts';
 /** Returns `TRANSPORT ALPN,… → CONTENT, TERMINATION` for each row: the content of the connection, and where its TLS is terminated. */
 function rows(mode: PeerMode, traffic: PortTraffic, http10 = false): string[] {
   return inboundRows(mode, traffic, http10).map(
-    ({ transport, alpn, carries, terminates }) =>
-      `${transport} ${alpn.join()} → ${carries}${terminates === 'mesh' ? ', mTLS' : ''}`,
+    ({ transport, alpn, content, terminatedTls }) =>
+      `${transport} ${alpn.join()} → ${content}${terminatedTls === 'mesh' ? ', mTLS' : ''}`,
   );
 }
 

@@ -14,9 +14,9 @@ export interface InboundRow {
   /** ALPN of the TLS client, or set by the HTTP inspector; empty for any. */
   readonly alpn: readonly string[];
   /** HTTP requests, or TCP connections with any content. */
-  readonly carries: 'requests' | 'bytes';
+  readonly content: 'requests' | 'bytes';
   /** Terminated TLS: mutual TLS of the mesh (`mesh`), TLS settings of the Sidecar object (`proxy`), or none (`application`). */
-  readonly terminates: 'mesh' | 'proxy' | 'application';
+  readonly terminatedTls: 'mesh' | 'proxy' | 'application';
 }
 
 /** ALPN of proxies in the mesh, which distinguishes their mutual TLS from TLS of applications. */
@@ -34,37 +34,37 @@ export function inboundRows(mode: PeerMode, traffic: PortTraffic, http10: boolea
   switch (mode) {
     case 'STRICT':
       return {
-        http: [mutual([], 'requests')],
-        tcp: [mutual([], 'bytes')],
-        unknown: [mutual(meshHttpAlpn, 'requests'), mutual([], 'bytes')],
+        http: [mutualTlsRow([], 'requests')],
+        tcp: [mutualTlsRow([], 'bytes')],
+        unknown: [mutualTlsRow(meshHttpAlpn, 'requests'), mutualTlsRow([], 'bytes')],
       }[traffic];
     case 'PERMISSIVE':
       return {
-        http: [mutual(meshAlpn, 'requests'), plain([], 'requests')],
-        tcp: [mutual(meshAlpn, 'bytes'), foreignTls, plain([], 'bytes')],
+        http: [mutualTlsRow(meshAlpn, 'requests'), plaintextRow([], 'requests')],
+        tcp: [mutualTlsRow(meshAlpn, 'bytes'), applicationTlsRow, plaintextRow([], 'bytes')],
         unknown: [
-          mutual(meshHttpAlpn, 'requests'),
-          plain(plainHttp, 'requests'),
-          mutual(meshBytesAlpn, 'bytes'),
-          plain([], 'bytes'),
-          foreignTls,
+          mutualTlsRow(meshHttpAlpn, 'requests'),
+          plaintextRow(plainHttp, 'requests'),
+          mutualTlsRow(meshBytesAlpn, 'bytes'),
+          plaintextRow([], 'bytes'),
+          applicationTlsRow,
         ],
       }[traffic];
     case 'DISABLE':
       return {
-        http: [plain([], 'requests')],
-        tcp: [plain([], 'bytes')],
-        unknown: [plain(plainHttp, 'requests'), plain([], 'bytes')],
+        http: [plaintextRow([], 'requests')],
+        tcp: [plaintextRow([], 'bytes')],
+        unknown: [plaintextRow(plainHttp, 'requests'), plaintextRow([], 'bytes')],
       }[traffic];
   }
 }
 
-const foreignTls: InboundRow = { transport: 'tls', alpn: [], carries: 'bytes', terminates: 'application' };
+const applicationTlsRow: InboundRow = { transport: 'tls', alpn: [], content: 'bytes', terminatedTls: 'application' };
 
-function mutual(alpn: readonly string[], carries: InboundRow['carries']): InboundRow {
-  return { transport: 'tls', alpn, carries, terminates: 'mesh' };
+function mutualTlsRow(alpn: readonly string[], carries: InboundRow['content']): InboundRow {
+  return { transport: 'tls', alpn, content: carries, terminatedTls: 'mesh' };
 }
 
-function plain(alpn: readonly string[], carries: InboundRow['carries']): InboundRow {
-  return { transport: rawBuffer, alpn, carries, terminates: 'application' };
+function plaintextRow(alpn: readonly string[], carries: InboundRow['content']): InboundRow {
+  return { transport: rawBuffer, alpn, content: carries, terminatedTls: 'application' };
 }

@@ -20,12 +20,12 @@ import { inboundPort } from './inbound-chains.ts';
 export function inboundListeners(proxy: ProxyContext): EnvoyResource[] {
   const { shape, push, policies } = proxy;
   const targets = inboundTargets(shape, push);
-  const redirected = targets.filter((target) => !target.hasOwnListener);
-  const dedicated = targets.filter((target) => target.hasOwnListener);
-  const resources = dedicated.flatMap((target) => dedicatedListener(target, proxy));
+  const redirectedTargets = targets.filter((target) => !target.hasOwnListener);
+  const dedicatedTargets = targets.filter((target) => target.hasOwnListener);
+  const resources = dedicatedTargets.flatMap((target) => dedicatedListener(target, proxy));
   if (shape.interceptionMode === 'NONE') return resources;
-  const ports = redirected.map((target) => inboundPort(target, proxy, { redirected: true }));
-  const dependsOn = [...redirected.flatMap((target) => keysOf(target)), ...policyKeys(policies)];
+  const ports = redirectedTargets.map((target) => inboundPort(target, proxy, { redirected: true }));
+  const dependsOn = [...redirectedTargets.flatMap((target) => keysOf(target)), ...policyKeys(policies)];
   return [namedResource(ListenerSchema, virtualInbound(proxy, ports), dependsOn), ...resources];
 }
 

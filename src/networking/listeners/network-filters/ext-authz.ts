@@ -9,9 +9,11 @@ import { networkRbacFilter, rbacStatPrefix } from './rbac.ts';
 
 export const extAuthz: NetworkFilterContributor = (context, use) => {
   if (use.kind === 'http') return [];
-  const { checks, refused } = customChecks(context, 'bytes');
+  const { checks, rejectRules } = customChecks(context, 'bytes');
   return [
-    ...(refused ? [typedExtension(networkRbacFilter, RBACSchema, { statPrefix: rbacStatPrefix, rules: refused })] : []),
+    ...(rejectRules
+      ? [typedExtension(networkRbacFilter, RBACSchema, { statPrefix: rbacStatPrefix, rules: rejectRules })]
+      : []),
     ...checks.flatMap((check) => [
       typedExtension(networkRbacFilter, RBACSchema, {
         statPrefix: rbacStatPrefix,

@@ -13,16 +13,16 @@ import { rbac } from './rbac.ts';
 import { redisProxy } from './redis-proxy.ts';
 import { sniDynamicForwardProxy } from './sni-dynamic-forward-proxy.ts';
 import { tcpProxy } from './tcp-proxy.ts';
-import { wasmAfter, wasmBefore } from './wasm.ts';
+import { wasmAfter, wasmBeforeRbac } from './wasm.ts';
 
-const requests: NetworkFilterContributor = (context, use) =>
+const requestFiltersOf: NetworkFilterContributor = (context, use) =>
   use.kind === 'http' ? [httpConnectionManager(context, use)] : [];
 
 /** In order of execution; the last filter is terminal. */
 const contributors: readonly NetworkFilterContributor[] = [
   metadataExchange,
   extAuthz,
-  wasmBefore,
+  wasmBeforeRbac,
   rbac,
   wasmAfter,
   stats,
@@ -31,7 +31,7 @@ const contributors: readonly NetworkFilterContributor[] = [
   redisProxy,
   sniDynamicForwardProxy,
   tcpProxy,
-  requests,
+  requestFiltersOf,
 ];
 
 export function tcpFilters(context: ConnectionContext, options: TcpProxyOptions): Filter[] {

@@ -1,6 +1,6 @@
 import { TcpProxySchema } from '../../../gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.ts';
 import type { ConnectionContext } from '../../inputs/connection-context.ts';
-import { bracketed } from '../../messages/address.ts';
+import { bracketIpv6 } from '../../messages/address.ts';
 import { typedExtension } from '../../messages/any.ts';
 import type { Init } from '../../messages/init.ts';
 import { optionalDuration } from '../../messages/protobuf-duration.ts';
@@ -31,7 +31,7 @@ function settings(context: ConnectionContext, options: TcpProxyOptions): Init<ty
     ...(options.hashSourceIp && { hashPolicy: [{ policySpecifier: { case: 'sourceIp', value: {} } }] }),
     ...(tunnel && {
       tunnelingConfig: {
-        hostname: `${bracketed(tunnel.targetHost)}:${tunnel.targetPort}`,
+        hostname: `${bracketIpv6(tunnel.targetHost)}:${tunnel.targetPort}`,
         usePost: tunnel.protocol === 'POST',
       },
     }),

@@ -12,5 +12,5 @@ function wasmOf(...phases: readonly WasmPhase[]): NetworkFilterContributor {
       .map((plugin) => wasmFilter(plugin, context, [WasmSchema, RBACSchema]));
 }
 
-export const wasmBefore = wasmOf('AUTHN', 'AUTHZ');
+export const wasmBeforeRbac = wasmOf('AUTHN', 'AUTHZ');
 export const wasmAfter = wasmOf('STATS', 'UNSPECIFIED_PHASE');

@@ -44,16 +44,18 @@ type FormatInit = Init<typeof SubstitutionFormatStringSchema>;
 
 export function formatOfMesh({ accessLogEncoding, accessLogFormat }: MeshConfig): FormatInit {
   return accessLogEncoding === 'JSON'
-    ? inJson(customJson(accessLogFormat) ?? jsonFormat)
-    : inText(accessLogFormat || textFormat);
+    ? jsonFormatInit(customJson(accessLogFormat) ?? jsonFormat)
+    : textFormatInit(accessLogFormat || textFormat);
 }
 
 /** Returns the provider's format; text by default. */
 export function formatOfProvider(format: LogFormat | undefined): FormatInit {
-  return format?.labels === undefined ? inText(format?.text || textFormat) : inJson(format.labels as JsonObject);
+  return format?.labels === undefined
+    ? textFormatInit(format?.text || textFormat)
+    : jsonFormatInit(format.labels as JsonObject);
 }
 
-function inText(format: string): FormatInit {
+function textFormatInit(format: string): FormatInit {
   const inlineString = format.endsWith('\n') ? format : `${format}\n`;
   return {
     format: { case: 'textFormatSource', value: { specifier: { case: 'inlineString', value: inlineString } } },
@@ -61,7 +63,7 @@ function inText(format: string): FormatInit {
   };
 }
 
-function inJson(format: JsonObject): FormatInit {
+function jsonFormatInit(format: JsonObject): FormatInit {
   return { format: { case: 'jsonFormat', value: format }, formatters: formattersOf(JSON.stringify(format)) };
 }
 

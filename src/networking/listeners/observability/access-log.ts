@@ -113,17 +113,17 @@ function withFilter(
   onlyEnds: boolean,
 ): { filter?: FilterInit } {
   const filters = [
-    ...(onlyEnds ? [endOfConnection] : []),
-    ...(loggedBy === 'listener' ? [noRoute] : []),
+    ...(onlyEnds ? [connectionEndFilter] : []),
+    ...(loggedBy === 'listener' ? [noRouteFilter] : []),
     ...(expression === undefined ? [] : [celFilter(expression)]),
   ];
   if (filters.length < 2) return filters.length === 0 ? {} : { filter: filters[0]! };
   return { filter: { filterSpecifier: { case: 'andFilter', value: { filters } } } };
 }
 
-const noRoute: FilterInit = { filterSpecifier: { case: 'responseFlagFilter', value: { flags: ['NR'] } } };
+const noRouteFilter: FilterInit = { filterSpecifier: { case: 'responseFlagFilter', value: { flags: ['NR'] } } };
 
-const endOfConnection: FilterInit = {
+const connectionEndFilter: FilterInit = {
   filterSpecifier: { case: 'logTypeFilter', value: { types: [AccessLogType.TcpConnectionEnd] } },
 };
 

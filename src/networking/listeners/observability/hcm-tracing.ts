@@ -44,8 +44,8 @@ function tagsOf({ customTags = {}, istioTags, workload }: ConnectionTracing): Ta
 }
 
 /** Omits tags with a formatter, which the vendored Envoy API does not contain. */
-function tagOf(tag: string, { literal: fixed, environment, header }: CustomTag): TagInit[] {
-  if (fixed !== undefined) return [literal(tag, fixed.value)];
+function tagOf(tag: string, { literal: literalTag, environment, header }: CustomTag): TagInit[] {
+  if (literalTag !== undefined) return [literal(tag, literalTag.value)];
   if (environment !== undefined) return [{ tag, type: { case: 'environment', value: environment } }];
   if (header !== undefined) return [{ tag, type: { case: 'requestHeader', value: header } }];
   return [];

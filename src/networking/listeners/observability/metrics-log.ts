@@ -107,13 +107,13 @@ function endpointTags(hasFormats: boolean): TagInit[] {
   ];
 }
 
-function metadataTag(tag: string, of: 'cluster' | 'host', field: string): TagInit {
+function metadataTag(tag: string, peer: 'cluster' | 'host', field: string): TagInit {
   return {
     tag,
     type: {
       case: 'metadata',
       value: {
-        kind: { kind: { case: of, value: {} } },
+        kind: { kind: { case: peer, value: {} } },
         metadataKey: { key: 'istio', path: [{ segment: { case: 'key', value: field } }] },
       },
     },

@@ -17,7 +17,7 @@ import { istioExtension } from '../../messages/istio-extensions.ts';
 import type { ReportedMetrics } from '../../telemetry/reported-metrics.ts';
 import type { ProxyMetricLabels } from '../../telemetry/workload-labels.ts';
 
-const type = (name: string, fields: JsonObject = {}): JsonObject => ({
+const typedConfig = (name: string, fields: JsonObject = {}): JsonObject => ({
   '@type': `type.googleapis.com/${name}`,
   ...fields,
 });
@@ -27,7 +27,7 @@ const unknownIfEmpty: JsonObject = {
   matcher_tree: {
     input: {
       name: 'value',
-      typed_config: type('envoy.extensions.matching.common_inputs.stats.v3.StatTagValueInput'),
+      typed_config: typedConfig('envoy.extensions.matching.common_inputs.stats.v3.StatTagValueInput'),
     },
     exact_match_map: {
       map: Object.fromEntries(
@@ -36,7 +36,7 @@ const unknownIfEmpty: JsonObject = {
           {
             action: {
               name: 'unknown',
-              typed_config: type('envoy.extensions.matching.actions.transform_stat.v3.TransformStat', {
+              typed_config: typedConfig('envoy.extensions.matching.actions.transform_stat.v3.TransformStat', {
                 update_tag: { new_tag_value: unknownLabel },
               }),
             },
@@ -48,7 +48,7 @@ const unknownIfEmpty: JsonObject = {
 };
 
 /** All loggers of a proxy share this scope and its limits. Its name is the prefix of the metrics. */
-const scope: JsonObject = {
+const statsScope: JsonObject = {
   prefix: 'istio',
   sharing_name: 'istio',
   enable_eviction: true,
@@ -56,7 +56,7 @@ const scope: JsonObject = {
   max_histograms: 500,
 };
 
-const values: Readonly<Record<StandardMetricId, JsonObject | undefined>> = {
+const metricValues: Readonly<Record<StandardMetricId, JsonObject | undefined>> = {
   REQUEST_COUNT: { value_fixed: 1 },
   REQUEST_DURATION: { unit: 'Milliseconds', value_format: '%DURATION%' },
   REQUEST_SIZE: { unit: 'Bytes', value_format: '%BYTES_RECEIVED%' },
@@ -77,13 +77,13 @@ export function statsLog(
   const formats = labelFormats(protocol, side, workloadLabels);
   const metricsOfType = (metricType: 'counter' | 'histogram'): JsonObject[] =>
     (Object.keys(standardMetrics) as StandardMetricId[]).flatMap((id) => {
-      const { name, type, protocol: of } = standardMetrics[id];
-      const value = values[id];
-      if (type !== metricType || of !== protocol || value === undefined || rules[id]?.disabled) return [];
+      const { name, type, protocol: metricProtocol } = standardMetrics[id];
+      const value = metricValues[id];
+      if (type !== metricType || metricProtocol !== protocol || value === undefined || rules[id]?.disabled) return [];
       return [{ stat: { name: name.replace(/^istio_/, ''), tags: tagsOf(formats, rules[id], expressions) }, ...value }];
     });
   return istioExtension('envoy.access_loggers.stats', 'envoy.extensions.access_loggers.stats.v3.Config', {
-    stats_scope: scope,
+    stats_scope: statsScope,
     counters: metricsOfType('counter'),
     histograms: metricsOfType('histogram'),
   });
@@ -94,10 +94,10 @@ function tagsOf(
   rule: MetricRule | undefined,
   expressions: readonly string[],
 ): JsonObject[] {
-  const all = new Map(formats);
-  for (const label of rule?.removed ?? []) all.delete(label);
-  for (const [label, value] of Object.entries(rule?.set ?? {})) all.set(label, formatOf(value, expressions));
-  return [...all].map(([name, format]) => ({
+  const tagFormats = new Map(formats);
+  for (const label of rule?.removed ?? []) tagFormats.delete(label);
+  for (const [label, value] of Object.entries(rule?.set ?? {})) tagFormats.set(label, formatOf(value, expressions));
+  return [...tagFormats].map(([name, format]) => ({
     name,
     value_format: format,
     // Istio also leaves these labels empty or `-`.
@@ -108,10 +108,10 @@ function tagsOf(
 const emptyLabels: ReadonlySet<string> = new Set<StandardLabel>(['response_flags', 'grpc_response_status']);
 
 const formatOf = (value: LabelValue, expressions: readonly string[]): string =>
-  'text' in value ? plain(value.text) : `%CEL(${expressions[value.tag]})%`;
+  'text' in value ? escapedText(value.text) : `%CEL(${expressions[value.tag]})%`;
 
 /** Escapes text for a format string. */
-const plain = (text: string): string => text.replaceAll('%', '%%') || unknownLabel;
+const escapedText = (text: string): string => text.replaceAll('%', '%%') || unknownLabel;
 
 /** Format strings of labels, which contain only operators and attributes of Envoy, no regular expressions. */
 function labelFormats(
@@ -151,11 +151,11 @@ function workloadFormats(
 ): Partial<Record<StandardLabel, string>> {
   return {
     [`${of}_workload`]: "%CEL(xds.node.metadata['WORKLOAD_NAME'])%",
-    [`${of}_workload_namespace`]: plain(workloadLabels.namespace),
-    [`${of}_canonical_service`]: plain(workloadLabels.service),
-    [`${of}_canonical_revision`]: plain(workloadLabels.revision),
-    [`${of}_app`]: plain(workloadLabels.app),
-    [`${of}_version`]: plain(workloadLabels.version),
-    [`${of}_cluster`]: plain(workloadLabels.cluster),
+    [`${of}_workload_namespace`]: escapedText(workloadLabels.namespace),
+    [`${of}_canonical_service`]: escapedText(workloadLabels.service),
+    [`${of}_canonical_revision`]: escapedText(workloadLabels.revision),
+    [`${of}_app`]: escapedText(workloadLabels.app),
+    [`${of}_version`]: escapedText(workloadLabels.version),
+    [`${of}_cluster`]: escapedText(workloadLabels.cluster),
   };
 }

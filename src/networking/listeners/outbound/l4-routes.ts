@@ -30,7 +30,7 @@ export interface L4Route {
   readonly sourceSubnet: string | undefined;
   readonly destinations: readonly WeightedCluster[];
   /** The first destination, whose traffic policy applies. */
-  readonly first: RouteDestination['destination'];
+  readonly firstDestination: RouteDestination['destination'];
   readonly dependsOn: readonly ConfigKey[];
   readonly origin: Origin;
 }
@@ -95,7 +95,7 @@ function toRoute(
         cluster: resolveDestination(destination, port, reach).cluster,
         weight: weight ?? 0,
       })),
-      first: weightedRoutes[0]!.destination,
+      firstDestination: weightedRoutes[0]!.destination,
       dependsOn: routePlace.virtualService.origins,
       origin: originOf(routePlace),
     },

@@ -20,19 +20,19 @@ export interface Addressing {
   readonly push: PushContext;
   readonly egress: Pick<EgressListenerScope, 'bind'>;
   /** Whether the proxy must bind the addresses that applications connect to, without redirection. */
-  readonly bound: boolean;
+  readonly isBound: boolean;
 }
 
 /** Returns addresses, each with its own listener or as part of a shared one. */
 export function addressesOf(
   service: Service,
   protocol: ApplicationProtocol,
-  { shape, push, egress, bound }: Addressing,
+  { shape, push, egress, isBound }: Addressing,
 ): readonly ServiceAddress[] {
   const wildcard = serviceAddressAt(wildcardAddress(shape.ipFamily));
   if (egress.bind !== undefined) return [serviceAddressAt(egress.bind)];
   const serviceAddresses = virtualAddresses(service, shape, push.features);
-  if (bound) {
+  if (isBound) {
     // Virtual addresses do not belong to an interface. Only loopback addresses can still be bound, but not in the IPv4-mapped IPv6 form, because
     // Envoy's sockets have one family.
     const bindable = isHttp(protocol)
@@ -44,8 +44,8 @@ export function addressesOf(
   if (serviceAddresses.length === 0)
     return isHeadless(service) ? podAddresses(service, shape, push).map(serviceAddressAt) : [wildcard];
   const subnets = serviceAddresses.filter(isCidr);
-  const single = serviceAddresses.filter((address) => !isCidr(address)).map(serviceAddressAt);
-  return subnets.length === 0 ? single : [...single, { ...wildcard, subnets }];
+  const singleAddresses = serviceAddresses.filter((address) => !isCidr(address)).map(serviceAddressAt);
+  return subnets.length === 0 ? singleAddresses : [...singleAddresses, { ...wildcard, subnets }];
 }
 
 function isMapped(address: string): boolean {

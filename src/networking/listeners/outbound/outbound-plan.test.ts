@@ -10,7 +10,14 @@ function chain(
   match: TcpChainPlan['match'] = {},
   protocol: ApplicationProtocol = 'TCP',
 ): TcpChainPlan {
-  return { match, protocol, port: 80, first: { host: cluster }, destinations: [{ cluster, weight: 0 }], origins: [] };
+  return {
+    match,
+    protocol,
+    port: 80,
+    firstDestination: { host: cluster },
+    destinations: [{ cluster, weight: 0 }],
+    origins: [],
+  };
 }
 
 function clusters(plan: OutboundPlan): string[][] {

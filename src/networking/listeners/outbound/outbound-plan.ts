@@ -23,7 +23,7 @@ export interface ListenerPlan {
   http?: { readonly routeName: string; grpcWeb: boolean; readonly absoluteUrl?: boolean };
   readonly tcp: TcpChainPlan[];
   /** The combinations that the chains match; no two chains match the same one. */
-  readonly taken: TakenMatches;
+  readonly takenMatches: TakenMatches;
   readonly protocols: Set<ApplicationProtocol>;
   readonly dependsOn: ConfigKey[];
   readonly httpOrigins: Origin[];
@@ -64,7 +64,7 @@ export class OutboundPlan {
     if (plan === undefined) return;
     for (const chain of chains) {
       if (isServerFirstConflict(plan, chain.protocol)) continue;
-      const freeMatches = plan.taken.take(chain.match);
+      const freeMatches = plan.takenMatches.reserve(chain.match);
       if (freeMatches.length === 0) continue;
       plan.tcp.push(...freeMatches.map((match) => (match === chain.match ? chain : { ...chain, match })));
       plan.protocols.add(chain.protocol);
@@ -80,7 +80,7 @@ export class OutboundPlan {
     const plan: ListenerPlan = {
       ...listenerPlace,
       tcp: [],
-      taken: new TakenMatches(),
+      takenMatches: new TakenMatches(),
       protocols: new Set(),
       dependsOn: [],
       httpOrigins: [],

@@ -25,7 +25,7 @@ import { tcpRoutes, tlsRoutes } from './l4-routes.ts';
 import { addressesOf, type ServiceAddress } from './outbound-addresses.ts';
 import { OutboundPlan, type TcpChainPlan } from './outbound-plan.ts';
 
-const mesh: ReadonlySet<string> = new Set(['mesh']);
+const meshGateway: ReadonlySet<string> = new Set(['mesh']);
 
 interface OutboundInput {
   readonly plan: OutboundPlan;
@@ -35,7 +35,7 @@ interface OutboundInput {
   readonly egress: EgressListenerScope;
   readonly family: ProxyIpFamily;
   /** Whether the proxy must bind the addresses that applications connect to, without redirection. */
-  readonly bound: boolean;
+  readonly isBound: boolean;
   /** Ports of the workload itself, which the application must be able to bind. */
   readonly ownPorts: ReadonlySet<number>;
   /** VirtualServices of the egress listener with `tls` or `tcp` routes. */
@@ -66,7 +66,7 @@ export function* planningOutbound(shape: ProxyShape, push: PushContext): Generat
       scope,
       egress,
       family: shape.ipFamily,
-      bound,
+      isBound: bound,
       ownPorts,
       l4VirtualServices: virtualServicesOfConnections(egress.virtualServices),
     };
@@ -79,21 +79,21 @@ export function* planningOutbound(shape: ProxyShape, push: PushContext): Generat
 const placesAtATime = 32;
 
 function* addCatchAll(input: OutboundInput): Generator<undefined, void> {
-  const { plan, push, bound, egress, family } = input;
-  const isCaptured = !bound && egress.bind === undefined;
+  const { plan, push, isBound, egress, family } = input;
+  const isCaptured = !isBound && egress.bind === undefined;
   for (const [index, servicePlace] of placesOf(egress.services).entries()) {
     if (index % placesAtATime === placesAtATime - 1) yield undefined;
     if (!('grpcWeb' in servicePlace))
       addService(input, servicePlace.service, servicePlace.port, servicePlace.port.protocol, false);
     else if (!isCaptured) {
-      for (const [serviceIndex, { service, port }] of servicePlace.all.entries()) {
+      for (const [serviceIndex, { service, port }] of servicePlace.servicePorts.entries()) {
         addService(input, service, port, port.protocol, false);
         if (serviceIndex % placesAtATime === placesAtATime - 1) yield undefined;
       }
-    } else if (!isReservedPort(servicePlace.number, push.mesh)) {
-      const { number, grpcWeb, dependsOn, origins } = servicePlace;
-      const httpPlace = { bind: wildcardAddress(family), port: number, bindToPort: false, isExclusive: false };
-      plan.addHttp(httpPlace, { routeName: String(number), grpcWeb }, dependsOn, origins);
+    } else if (!isReservedPort(servicePlace.portNumber, push.mesh)) {
+      const { portNumber, grpcWeb, dependsOn, origins } = servicePlace;
+      const httpPlace = { bind: wildcardAddress(family), port: portNumber, bindToPort: false, isExclusive: false };
+      plan.addHttp(httpPlace, { routeName: String(portNumber), grpcWeb }, dependsOn, origins);
     }
   }
 }
@@ -105,8 +105,8 @@ interface ServicePort {
 
 /** The services of an HTTP-only port, for which all clients share one listener if traffic is redirected. */
 interface HttpPlace {
-  readonly number: number;
-  readonly all: readonly ServicePort[];
+  readonly portNumber: number;
+  readonly servicePorts: readonly ServicePort[];
   readonly grpcWeb: boolean;
   readonly dependsOn: readonly ConfigKey[];
   readonly origins: readonly Origin[];
@@ -123,8 +123,8 @@ const placesOf = memoizeByObject((services: readonly Service[]): readonly (Servi
   for (const [number, portPlaces] of placesByNumber) {
     if (!portPlaces.every(({ port }) => isHttp(port.protocol))) continue;
     httpPlaces.set(number, {
-      number,
-      all: portPlaces,
+      portNumber: number,
+      servicePorts: portPlaces,
       grpcWeb: portPlaces.some(({ port }) => port.protocol === 'GRPC-Web'),
       dependsOn: portPlaces.map(({ service }) => serviceKey(service)),
       origins: portPlaces.flatMap(({ service }) => serviceOrigin(service)),
@@ -135,10 +135,10 @@ const placesOf = memoizeByObject((services: readonly Service[]): readonly (Servi
 
 /** Adds an egress listener with a port. Its protocol applies to all services. */
 function* addPort(input: OutboundInput, port: NonNullable<EgressListenerScope['port']>): Generator<undefined, void> {
-  const { egress, plan, bound, family, scope } = input;
-  const bind = egress.bind ?? (bound ? loopbackAddress(family) : wildcardAddress(family));
+  const { egress, plan, isBound, family, scope } = input;
+  const bind = egress.bind ?? (isBound ? loopbackAddress(family) : wildcardAddress(family));
   if (isHttp(port.protocol)) {
-    const listenerPlace = { bind, port: port.number, bindToPort: bound, isExclusive: true };
+    const listenerPlace = { bind, port: port.number, bindToPort: isBound, isExclusive: true };
     const routeName = isUnixSocket(bind) ? unixSocketPath(bind) : String(port.number);
     const grpcWeb = port.protocol === 'GRPC-Web';
     const absoluteUrl = port.protocol === 'HTTP_PROXY';
@@ -163,12 +163,12 @@ function addService(
   protocol: ApplicationProtocol,
   isExclusive: boolean,
 ): void {
-  const { plan, shape, push, bound, egress, ownPorts } = input;
+  const { plan, shape, push, isBound, egress, ownPorts } = input;
   for (const { bind, subnets } of addressesOf(service, protocol, input)) {
     const number = egress.port?.number ?? port.number;
-    const listenerPlace = { bind, port: number, bindToPort: bound, isExclusive };
+    const listenerPlace = { bind, port: number, bindToPort: isBound, isExclusive };
     if (isUnspecified(bind) && isReservedPort(number, push.mesh)) continue;
-    if (bound && !isExclusive && (ownPorts.has(number) || isPrivilegedPort(number, shape))) continue;
+    if (isBound && !isExclusive && (ownPorts.has(number) || isPrivilegedPort(number, shape))) continue;
     const dependsOn = [serviceKey(service)];
     const origins = serviceOrigin(service);
     const grpcWeb = protocol === 'GRPC-Web';
@@ -200,9 +200,9 @@ function tcpChains(
   protocol: ApplicationProtocol,
   { bind, subnets }: ServiceAddress,
 ): { readonly chains: readonly TcpChainPlan[]; readonly dependsOn: readonly ConfigKey[] } {
-  const { shape, push, l4VirtualServices, bound, egress } = input;
+  const { shape, push, l4VirtualServices, isBound, egress } = input;
   const reach = reachOf(shape, push);
-  const context = { shape, reach, gateways: mesh, port: port.number };
+  const context = { shape, reach, gateways: meshGateway, port: port.number };
   const tls = isTls(protocol);
   // SNI distinguishes the names of a service, but addresses do not.
   const matching = (tls ? virtualServicesSharingNames : virtualServicesOfHost)(l4VirtualServices, service.hostname);
@@ -223,13 +223,13 @@ function tcpChains(
     : tcpRoutes(matching, context);
   const nameTargets = names.map(({ hostname }) => ({
     hostname,
-    clustered: resolveAlias(hostname, reach).clustered ?? service,
+    clustered: resolveAlias(hostname, reach).clusteredService ?? service,
   }));
   const otherNames = nameTargets
     .filter(({ clustered }) => clustered.hostname === service.hostname)
     .map(({ hostname }) => hostname);
   // On a shared address, only the SNI identifies the service.
-  const isShared = tls && (bound || isUnspecified(bind)) && service.hostname !== '*';
+  const isShared = tls && (isBound || isUnspecified(bind)) && service.hostname !== '*';
   const sharedNames = isShared ? [service.hostname, ...otherNames] : [];
   const chains: TcpChainPlan[] = routes.map((route) => ({
     match: {
@@ -238,7 +238,7 @@ function tcpChains(
       sourceSubnet: route.sourceSubnet,
     },
     destinations: route.destinations,
-    first: route.first,
+    firstDestination: route.firstDestination,
     port: port.number,
     protocol,
     origins: [route.origin, ...serviceOrigin(service)],
@@ -246,7 +246,7 @@ function tcpChains(
   const toName = (namedService: Service, serverNames: readonly string[]): TcpChainPlan => ({
     match: { serverNames, destinationSubnets: subnets },
     destinations: [{ cluster: outboundClusterName(port.number, '', namedService.hostname), weight: 0 }],
-    first: { host: namedService.hostname, port: { number: port.number } },
+    firstDestination: { host: namedService.hostname, port: { number: port.number } },
     port: port.number,
     protocol,
     origins: serviceOrigin(namedService),

@@ -29,14 +29,16 @@ export function* buildingOutboundListeners(proxy: ProxyContext, cache: Memory): 
   const client = clientContext(proxy);
   const scope = proxy.push.sidecarScopeFor(proxy.shape);
   const { listeners } = yield* planningOutbound(proxy.shape, proxy.push);
-  const planned: EnvoyResource[] = [];
+  const plannedListeners: EnvoyResource[] = [];
   for (const plan of listeners) {
     if (plan.http === undefined && plan.tcp.length === 0) continue;
-    planned.push(sharedListener(plan, client, scope, cache));
+    plannedListeners.push(sharedListener(plan, client, scope, cache));
     yield undefined;
   }
   const httpProxy = httpProxyListener(client);
-  return httpProxy ? [...planned, namedResource(ListenerSchema, httpProxy, policyKeys(client.policies))] : planned;
+  return httpProxy
+    ? [...plannedListeners, namedResource(ListenerSchema, httpProxy, policyKeys(client.policies))]
+    : plannedListeners;
 }
 
 /** Caches the listener for clients with equal plans and policies. */
@@ -62,8 +64,8 @@ function sharedListener(plan: ListenerPlan, client: ProxyContext, scope: Sidecar
   ];
   const key = JSON.stringify([bind, port, bindToPort, http, chains, keyParts, policies.id]);
   const reach = reachOf(shape, push);
-  const rules = tcp.flatMap(({ first, port: chainPort }) => {
-    const { service, serviceWithRule } = resolveDestination(first, chainPort, reach);
+  const rules = tcp.flatMap(({ firstDestination, port: chainPort }) => {
+    const { service, serviceWithRule } = resolveDestination(firstDestination, chainPort, reach);
     return [service, serviceWithRule, serviceWithRule && reach.destinationRuleFor(serviceWithRule)];
   });
   return cache.recall('LDS', key, [push.mesh, ...rules, ...policyObjects(policies)], () =>
@@ -85,9 +87,9 @@ function toListener(plan: ListenerPlan, client: ProxyContext, scope: SidecarScop
     chain: tcpChain(chain, context),
   }));
   const catchesAll = tcp.find(({ everything }) => everything)?.chain;
-  const captured = !plan.bindToPort && isUnspecified(bind);
+  const isCaptured = !plan.bindToPort && isUnspecified(bind);
   // HTTP must be detected if the listener has several chains, or receives traffic for other destinations on the port.
-  const sniffed = http !== undefined && (captured || tcp.length > 0);
+  const sniffed = http !== undefined && (isCaptured || tcp.length > 0);
   // Must be the default chain: Envoy would never select it after a match of another chain's range, even if that chain's other conditions fail.
   const standsBehind = sniffed || tcp.length > 1 ? catchesAll : undefined;
   const chains = tcp.map(({ chain }) => chain).filter((chain) => chain !== standsBehind);
@@ -99,20 +101,20 @@ function toListener(plan: ListenerPlan, client: ProxyContext, scope: SidecarScop
     port,
     bindToPort: plan.bindToPort,
     filterChains: chains,
-    defaultFilterChain: standsBehind ?? fallbackChain(captured && !catchesAll, context, scope),
+    defaultFilterChain: standsBehind ?? fallbackChain(isCaptured && !catchesAll, context, scope),
     listenerFilters: [
       ...(tcp.some(({ bySni }) => bySni) || (sniffed && tcp.length > 0) ? [tlsInspector()] : []),
       ...(sniffed ? [httpInspector()] : []),
     ],
     mesh: client.push.mesh,
     accessLog: listenerAccessLogs(context),
-    ...(captured && { more: dualStackAddresses(client.shape, port) }),
+    ...(isCaptured && { more: dualStackAddresses(client.shape, port) }),
   });
 }
 
 function tcpChain(plan: TcpChainPlan, context: ConnectionContext): FilterChain {
   const reach = reachOf(context.shape, context.push);
-  const { serviceWithRule } = resolveDestination(plan.first, plan.port, reach);
+  const { serviceWithRule } = resolveDestination(plan.firstDestination, plan.port, reach);
   const chain = create(FilterChainSchema, {
     filterChainMatch: chainMatch(plan.match),
     filters: routeFilters(plan, context, reach),

@@ -38,7 +38,7 @@ const blockWithoutCount = memoizeByObject(({ fieldNumber, parts }: PartBlock<Vir
 );
 
 const partWithoutCount = memoizeByObject(
-  ({ name, domains, rest }: VirtualHostPart) => new VirtualHostPart(name, domains, restWithoutCount(rest)),
+  ({ name, domains, remainder }: VirtualHostPart) => new VirtualHostPart(name, domains, restWithoutCount(remainder)),
 );
 
 const restWithoutCount = memoizeByObject(

@@ -30,7 +30,7 @@ export function reassignDomains(
     if (previousPart === undefined) continue;
     const host = hosts[hostIndex]!;
     const nextPart =
-      previousPart === previousHosts[hostIndex]!.part ? host.part : withDomains(host, previousPart.domains);
+      previousPart === previousHosts[hostIndex]!.hostPart ? host.hostPart : withDomains(host, previousPart.domains);
     hostParts[hostIndex] = nextPart;
     changedBlocks.set(previous.sortedPlaces[hostIndex]!, nextPart);
   }
@@ -45,7 +45,7 @@ function areNamesEqual(previousHosts: CachedVirtualHost, host: CachedVirtualHost
 const ownersOf = memoizeByObject((hosts: readonly CachedVirtualHost[]): ReadonlyMap<string, number> => {
   const owners = new Map<string, number>();
   for (const [hostIndex, { domains }] of hosts.entries())
-    for (const domain of domains.all) owners.set(domain, hostIndex);
+    for (const domain of domains.domainNames) owners.set(domain, hostIndex);
   return owners;
 });
 
@@ -59,9 +59,9 @@ function areFree(
   const movedSet = new Set(movedIndexes);
   const claimedDomains = new Set<string>();
   return movedIndexes.every((hostIndex) => {
-    const { all } = hosts[hostIndex]!.domains;
-    if (all.includes('*') || previousHosts[hostIndex]!.domains.all.includes('*')) return false;
-    return all.every((domain) => {
+    const { domainNames } = hosts[hostIndex]!.domains;
+    if (domainNames.includes('*') || previousHosts[hostIndex]!.domains.domainNames.includes('*')) return false;
+    return domainNames.every((domain) => {
       const owner = owners.get(domain);
       if ((owner !== undefined && !movedSet.has(owner)) || claimedDomains.has(domain)) return false;
       claimedDomains.add(domain);
@@ -106,7 +106,7 @@ export function* assignDomainsInSteps(
   let hasCatchAll = false;
   let isConflictFree = true;
   const claim = (host: CachedVirtualHost): VirtualHostPart | undefined => {
-    const requestedDomains = host.domains.all;
+    const requestedDomains = host.domains.domainNames;
     const freeDomains = requestedDomains.every((domain) => !takenDomains.has(domain))
       ? requestedDomains
       : requestedDomains.filter((domain) => !takenDomains.has(domain));
@@ -114,7 +114,7 @@ export function* assignDomainsInSteps(
     if (freeDomains.length === 0) return undefined;
     for (const domain of freeDomains) takenDomains.add(domain);
     hasCatchAll ||= freeDomains.includes('*');
-    return freeDomains === requestedDomains ? host.part : withDomains(host, freeDomains);
+    return freeDomains === requestedDomains ? host.hostPart : withDomains(host, freeDomains);
   };
   const claimedParts: (VirtualHostPart | undefined)[] = [];
   for (const [hostIndex, host] of hosts.entries()) {

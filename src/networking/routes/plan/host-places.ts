@@ -96,11 +96,11 @@ function* widerDomains(name: string): Generator<string> {
 
 /** Maps the index of a group to the index of its first virtual host in the plan, and back. */
 export interface HostPlaces {
-  ofGroup(group: number): number;
+  hostsOfGroup(group: number): number;
   groupOf(host: number): number;
 }
 
-const samePlaces: HostPlaces = { ofGroup: (group) => group, groupOf: (host) => host };
+const samePlaces: HostPlaces = { hostsOfGroup: (group) => group, groupOf: (host) => host };
 
 interface AliasedGroups {
   readonly aliasedPlaces: readonly number[];
@@ -114,7 +114,7 @@ export function hostPlacesOf({ aliasedPlaces, hostsByGroup }: AliasedGroups): Ho
     (groupIndex) => [groupIndex, (hostsByGroup[groupIndex] as readonly unknown[]).length - 1] as const,
   );
   return {
-    ofGroup(group) {
+    hostsOfGroup(group) {
       let host = group;
       for (const [groupIndex, count] of aliasedCounts) if (groupIndex < group) host += count;
       return host;

@@ -60,11 +60,11 @@ function routingOfAlias(
   virtualServicesByHost: VirtualServicesByHost,
   reach: ProxyReach,
 ) {
-  const { chain, service, clustered } = resolveAlias(alias.hostname, reach);
+  const { chain, service, clusteredService } = resolveAlias(alias.hostname, reach);
   const virtualService = virtualServiceOfAlias(chain, virtualServicesByHost);
   return {
     alias,
     virtualService,
-    isOwn: virtualService !== serviceVirtualService || (virtualService === undefined && clustered !== service),
+    isOwn: virtualService !== serviceVirtualService || (virtualService === undefined && clusteredService !== service),
   };
 }

@@ -11,7 +11,7 @@ export interface PlanModel {
   readonly plan: RoutePlan;
   readonly mesh: PushContext['mesh'];
   /** Hosts that resolve differently for this client than for the mesh; `undefined` if there are too many. */
-  readonly differing: ReadonlySet<string> | undefined;
+  readonly differingHosts: ReadonlySet<string> | undefined;
   readonly dnsDomain: string;
 }
 
@@ -44,18 +44,18 @@ export function hostsResolvedDifferently({ shape, push }: PlanContext): Readonly
 export interface Similarity {
   readonly isReusable: IsReusable;
   /** Hosts that may resolve differently for the two clients; `undefined` if all may. */
-  readonly differing: ReadonlySet<string> | undefined;
+  readonly differingHosts: ReadonlySet<string> | undefined;
   readonly dnsDomains: readonly [string, string];
 }
 
 export function similarityOf(model: PlanModel, context: PlanContext): Similarity {
-  const modelDiffering = model.differing;
+  const modelDiffering = model.differingHosts;
   const clientDiffering = hostsResolvedDifferently(context);
   const dnsDomains = [model.dnsDomain, context.shape.dnsDomain] as const;
   if (clientDiffering === undefined || modelDiffering === undefined) {
     return {
       isReusable: (cachedHost, hostname) => isReusableFor(cachedHost, hostname, context),
-      differing: undefined,
+      differingHosts: undefined,
       dnsDomains,
     };
   }
@@ -64,7 +64,7 @@ export function similarityOf(model: PlanModel, context: PlanContext): Similarity
     cachedHost.routes.destinationHosts.some((host) => differingNames.has(host))
       ? isReusableFor(cachedHost, hostname, context)
       : hasSameNamesFor(cachedHost, hostname, context);
-  return { isReusable, differing: differingNames, dnsDomains };
+  return { isReusable, differingHosts: differingNames, dnsDomains };
 }
 
 export function groupsOf({ selection, shape, push }: PlanContext): readonly ServiceGroup[] {

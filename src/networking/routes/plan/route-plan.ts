@@ -54,15 +54,15 @@ export function* precomputeRoutePlan(key: string, context: PlanContext): Generat
   if (modelFor(context) === undefined) {
     const firsts = firstPlans(context.push);
     const model = modelKey(context);
-    const first = firsts.get(model);
-    if (first === undefined) {
+    const firstPlan = firsts.get(model);
+    if (firstPlan === undefined) {
       const ownPlan = precomputePlan(key, context);
       setBounded(firsts, model, ownPlan, maxModels);
       yield* restOf(ownPlan);
       return;
     }
     try {
-      yield* restOf(first);
+      yield* restOf(firstPlan);
     } catch {
       // Each client repeats the failed step for its own plan, and then reports the error.
     }
@@ -81,7 +81,7 @@ function* restOf(shared: PlanComputation): PlanComputation {
 
 function* precomputePlan(key: string, context: PlanContext): PlanComputation {
   const otherModel = modelFor(context);
-  const ownPlan = context.memory.latest('RDS', planKey(key)) as RoutePlan | undefined;
+  const ownPlan = context.cache.latest('RDS', planKey(key)) as RoutePlan | undefined;
   const model = closerModel(otherModel, ownPlan, context);
   const start = model?.plan ?? ownPlan;
   const planned = yield* buildHostsInSteps(start?.planned, context, model);
@@ -95,12 +95,12 @@ const planKey = (key: string): string => `plan ${key}`;
 
 function recallPlan(
   key: string,
-  { selection, scope, push, memory }: PlanContext,
+  { selection, scope, push, cache }: PlanContext,
   build: (previous: RoutePlan | undefined) => RoutePlan,
 ): RoutePlan {
   const { services, virtualServices } = selection.egress;
   const inputs = [services, scope.services, virtualServices, push.destinationRuleRevision, push.mesh];
-  return memory.recall('RDS', planKey(key), inputs, build);
+  return cache.recall('RDS', planKey(key), inputs, build);
 }
 
 /** Stores a plan as model for its groups, unless they already have a model with the same inputs. */
@@ -108,7 +108,7 @@ function storeModel(plan: RoutePlan, otherModel: PlanModel | undefined, context:
   const { push, shape } = context;
   const key = modelKey(context);
   const { dnsDomain } = shape;
-  const model = { plan, mesh: push.mesh, differing: hostsResolvedDifferently(context), dnsDomain };
+  const model = { plan, mesh: push.mesh, differingHosts: hostsResolvedDifferently(context), dnsDomain };
   if (otherModel === undefined || haveDifferentInputs(otherModel.plan.planned, plan.planned)) {
     setBounded(modelsOfGroups(groupsOf(context)), key, model, maxModels);
   }
@@ -167,8 +167,8 @@ function* withDomainsInSteps(
 ): Generator<undefined, RoutePlan> {
   if (previous !== undefined && previous.planned.hosts === planned.hosts) return { ...previous, planned };
   const { hosts } = planned;
-  const reassigned = previous && reassignDomains(previous.domainAssignment, previous.planned.hosts, planned);
-  const domainAssignment = reassigned ?? (yield* assignDomainsInSteps(hosts, selection.host === undefined));
+  const reassignedDomains = previous && reassignDomains(previous.domainAssignment, previous.planned.hosts, planned);
+  const domainAssignment = reassignedDomains ?? (yield* assignDomainsInSteps(hosts, selection.host === undefined));
   const routesDependOn = (): readonly ConfigKey[] => hosts.flatMap(({ routes }) => routes.dependsOn);
   return {
     blocks: domainAssignment.blocks,
@@ -217,7 +217,7 @@ function* buildHostsInSteps(
     ...{ groups, virtualServices, unknownNames },
     ...{ services, destinationRuleRevision, aliasedPlaces },
   };
-  const reusable = changedHosts === undefined ? undefined : previous;
+  const reusablePlan = changedHosts === undefined ? undefined : previous;
   const similarity = otherModel && similarityOf(otherModel, context);
   const isReusable = similarity?.isReusable;
   const hostsWithAliases = (index: number): readonly CachedVirtualHost[] => {
@@ -225,18 +225,18 @@ function* buildHostsInSteps(
     const byHost = virtualServicesOfClient.forPort(selection.listenerPort || group.port.number);
     return hostsOfAliasedGroup(group, virtualServices[index], aliases.get(group.service.hostname)!, byHost, context);
   };
-  const rebuilt =
-    reusable &&
-    (yield* rebuildChangedInSteps(reusable, changedHosts!, { ...inputs, hostsWithAliases }, context, similarity));
-  if (rebuilt !== undefined) return rebuilt;
+  const rebuiltHosts =
+    reusablePlan &&
+    (yield* rebuildChangedInSteps(reusablePlan, changedHosts!, { ...inputs, hostsWithAliases }, context, similarity));
+  if (rebuiltHosts !== undefined) return rebuiltHosts;
   const previousPlaces =
-    reusable === undefined || reusable.groups === groups ? undefined : placesByGroup(reusable.groups);
+    reusablePlan === undefined || reusablePlan.groups === groups ? undefined : placesByGroup(reusablePlan.groups);
   const hostsByGroup: (CachedVirtualHost | readonly CachedVirtualHost[])[] = [];
   for (const [groupIndex, group] of groups.entries()) {
     // Groups with aliases are always checked, because aliases depend on services and VirtualServices.
     const names = aliases.get(group.service.hostname);
     const previousHost =
-      reusable?.hostsByGroup[previousPlaces === undefined ? groupIndex : (previousPlaces.get(group) ?? -1)];
+      reusablePlan?.hostsByGroup[previousPlaces === undefined ? groupIndex : (previousPlaces.get(group) ?? -1)];
     if (names !== undefined) {
       hostsByGroup.push(hostsWithAliases(groupIndex));
       yield undefined;
@@ -250,16 +250,16 @@ function* buildHostsInSteps(
     } else {
       const host = buildVirtualHost(virtualHostSpecOf(group, selection, virtualServices[groupIndex], []), context);
       hostsByGroup.push(host);
-      yield host.routes.part;
+      yield host.routes.routePart;
     }
   }
-  const ownPrevious = otherModel === undefined ? reusable : undefined;
+  const ownPrevious = otherModel === undefined ? reusablePlan : undefined;
   const hostsByUnknownName = new Map<string, CachedVirtualHost>();
   for (const unknownName of unknownNames) {
     const host = hostOfUnknownName(unknownName, ownPrevious, changedHosts, inputs, context);
     hostsByUnknownName.set(unknownName.hostname, host);
     // A virtual host may have thousands of routes.
-    yield host.routes.part;
+    yield host.routes.routePart;
   }
   const hosts = inClaimOrder({ hostsByGroup, hostsByUnknownName });
   const areUnchanged = previous !== undefined && sameItems(previous.hosts, hosts);
@@ -294,7 +294,7 @@ function* rebuildChangedInSteps(
   context: PlanContext,
   similarity: Similarity | undefined,
 ): Generator<Encodable | undefined, PlannedHosts | undefined> {
-  const isOther = similarity !== undefined;
+  const isOtherModel = similarity !== undefined;
   const { groups, virtualServices, unknownNames, aliasedPlaces } = inputs;
   if (previous.groups !== groups || !sameItems(previous.aliasedPlaces, aliasedPlaces)) return undefined;
   if (unknownNames.length !== previous.hostsByUnknownName.size) return undefined;
@@ -310,7 +310,7 @@ function* rebuildChangedInSteps(
     if (isList(previousHost)) continue;
     if (!isReusableHost(previousHost, groups[index]!, virtualServices[index], changedHosts, similarity?.isReusable))
       changedIndexes.push(index);
-    if (isOther && index % checksPerStep === 0) yield undefined;
+    if (isOtherModel && index % checksPerStep === 0) yield undefined;
   }
   const replaceHost = (groupIndex: number, host: CachedVirtualHost): void => {
     if (host === previous.hosts[groupIndex]) return;
@@ -323,29 +323,29 @@ function* rebuildChangedInSteps(
       virtualHostSpecOf(groups[groupIndex]!, context.selection, virtualServices[groupIndex], []),
       context,
     );
-    replaceHost(hostPlaces.ofGroup(groupIndex), host);
+    replaceHost(hostPlaces.hostsOfGroup(groupIndex), host);
     hostsByGroup ??= previous.hostsByGroup.slice();
     hostsByGroup[groupIndex] = host;
-    yield host.routes.part;
+    yield host.routes.routePart;
   }
   for (const groupIndex of aliasedPlaces) {
     const all = hostsWithAliases(groupIndex);
     const previousHosts = previous.hostsByGroup[groupIndex] as readonly CachedVirtualHost[];
     if (all.length !== previousHosts.length) return undefined;
     if (sameItems(previousHosts, all)) continue;
-    for (const [index, host] of all.entries()) replaceHost(hostPlaces.ofGroup(groupIndex) + index, host);
+    for (const [index, host] of all.entries()) replaceHost(hostPlaces.hostsOfGroup(groupIndex) + index, host);
     hostsByGroup ??= previous.hostsByGroup.slice();
     hostsByGroup[groupIndex] = all;
-    if (isOther) yield all[0]!.routes.part;
+    if (isOtherModel) yield all[0]!.routes.routePart;
   }
-  const groupHostCount = hostPlaces.ofGroup(groups.length);
+  const groupHostCount = hostPlaces.hostsOfGroup(groups.length);
   const previousNames = previous.hostsByUnknownName.keys();
   for (const [index, unknownName] of unknownNames.entries()) {
     if (previousNames.next().value !== unknownName.hostname) return undefined;
-    const host = hostOfUnknownName(unknownName, isOther ? undefined : previous, changedHosts, inputs, context);
+    const host = hostOfUnknownName(unknownName, isOtherModel ? undefined : previous, changedHosts, inputs, context);
     hostsByUnknownName.set(unknownName.hostname, host);
     replaceHost(groupHostCount + index, host);
-    yield host.routes.part;
+    yield host.routes.routePart;
   }
   return {
     ...inputs,
@@ -369,8 +369,8 @@ function placesToCheck(
     return changedHosts.names.size === 0
       ? differentlyRouted
       : placesLeadingToChanged(previous, changedHosts, differentlyRouted, inputs);
-  if (similarity.differing === undefined || changedHosts.wildcards.length > 0) return groups.keys();
-  const differingHosts = [...similarity.differing, ...changedHosts.names];
+  if (similarity.differingHosts === undefined || changedHosts.wildcards.length > 0) return groups.keys();
+  const differingHosts = [...similarity.differingHosts, ...changedHosts.names];
   const toRecheck = placesToRecheck(previous, hostPlacesOf(previous).groupOf, {
     differing: differingHosts,
     domains: similarity.dnsDomains,

@@ -22,7 +22,7 @@ export function* routesInPieces(resource: EnvoyResource): Generator<PartToEncode
   let routes = 0;
   for (const host of virtualHosts) {
     const hostInPieces = new HostInPieces(host);
-    yield* hostInPieces.pieces;
+    yield* hostInPieces.hostPieces;
     hostsOfBlock.push(hostInPieces);
     routes += host.routes.length;
     if (hostsOfBlock.length < maxHostsOfBlock && routes < maxRoutesOfPiece) continue;
@@ -37,7 +37,7 @@ export function* routesInPieces(resource: EnvoyResource): Generator<PartToEncode
 
 /** Encodes a virtual host as several messages, whose repeated fields Protobuf concatenates. */
 class HostInPieces implements Part {
-  readonly pieces: readonly Encodable[];
+  readonly hostPieces: readonly Encodable[];
 
   constructor(host: VirtualHost) {
     const { routes } = host;
@@ -48,11 +48,11 @@ class HostInPieces implements Part {
         start === 0 ? { ...host, routes: pieceRoutes } : create(VirtualHostSchema, { routes: pieceRoutes });
       encodablePieces.push(new Encodable(VirtualHostSchema, pieceInit));
     }
-    this.pieces = encodablePieces;
+    this.hostPieces = encodablePieces;
   }
 
   get chunks(): readonly Uint8Array[] {
-    return this.pieces.map(({ bytes }) => bytes);
+    return this.hostPieces.map(({ bytes }) => bytes);
   }
 
   get message(): VirtualHost {

@@ -12,7 +12,7 @@ import { virtualHostName } from '../../traffic/resource-names.ts';
 import { type DomainOptions, domainsOf, type NamedService, sharedLabels } from '../translate/domains.ts';
 
 export interface Domains {
-  readonly all: readonly string[];
+  readonly domainNames: readonly string[];
   readonly text: string;
   /** Number of trailing labels that host and search domain have in common; absent if the domains also depend on other inputs. */
   readonly sharedLabelCount?: number;
@@ -83,7 +83,7 @@ export function domainsOfGroup(group: ServiceGroup, aliases: readonly string[], 
 
 export function domainsWithText(service: NamedService, options: DomainOptions): Domains {
   const all = domainsOf(service, options);
-  return { all, text: all.join() };
+  return { domainNames: all, text: all.join() };
 }
 
 function buildGroups(

@@ -37,7 +37,7 @@ export interface PlanContext {
   readonly shape: ProxyShape;
   readonly push: PushContext;
   readonly scope: SidecarScope;
-  readonly memory: Memory;
+  readonly cache: Memory;
   readonly reach: ProxyReach;
 }
 
@@ -61,11 +61,11 @@ export interface CachedVirtualHost {
   readonly domains: Domains;
   readonly virtualService: ResolvedVirtualService | undefined;
   readonly routes: CachedRoutes;
-  readonly part: VirtualHostPart;
+  readonly hostPart: VirtualHostPart;
 }
 
 export interface CachedRoutes {
-  readonly part: Encodable;
+  readonly routePart: Encodable;
   readonly dependsOn: readonly ConfigKey[];
   /** Destination hosts, on whose services and DestinationRules the routes depend. */
   readonly destinationHosts: readonly string[];
@@ -92,8 +92,8 @@ export function buildVirtualHost(spec: VirtualHostSpec, context: PlanContext): C
   const name = virtualHostName(spec.hostname, spec.port);
   let cachedHost = routes.virtualHosts.get(domains.text);
   if (cachedHost === undefined) {
-    const hostPart = new VirtualHostPart(name, domains.all, routes.part);
-    cachedHost = { name, domains, virtualService: spec.virtualService, routes, part: hostPart };
+    const hostPart = new VirtualHostPart(name, domains.domainNames, routes.routePart);
+    cachedHost = { name, domains, virtualService: spec.virtualService, routes, hostPart };
     setBounded(routes.virtualHosts, domains.text, cachedHost, maxHostsOfRoutes);
   }
   return cachedHost;
@@ -136,18 +136,21 @@ function clientTextOf(virtualService: ResolvedVirtualService | undefined, shape:
 const narrowedParts = memoizeByObject((_: VirtualHostPart) => new Map<string, VirtualHostPart>());
 
 /** Returns a virtual host without the domains for which other hosts have priority. Cached by domains. */
-export function withDomains({ name, routes, part }: CachedVirtualHost, domains: readonly string[]): VirtualHostPart {
-  const partsByDomains = narrowedParts(part);
+export function withDomains(
+  { name, routes, hostPart }: CachedVirtualHost,
+  domains: readonly string[],
+): VirtualHostPart {
+  const partsByDomains = narrowedParts(hostPart);
   const key = domains.join();
   let narrowedPart = partsByDomains.get(key);
   if (narrowedPart === undefined) {
-    narrowedPart = new VirtualHostPart(name, domains, routes.part);
+    narrowedPart = new VirtualHostPart(name, domains, routes.routePart);
     setBounded(partsByDomains, key, narrowedPart, maxHostsOfRoutes);
   }
   return narrowedPart;
 }
 
-const everyDomain: Domains = { all: ['*'], text: '*' };
+const everyDomain: Domains = { domainNames: ['*'], text: '*' };
 
 function domainsForSpec(spec: VirtualHostSpec, { selection, shape, push }: PlanContext): Domains {
   const { group, aliasService, hostname, port, aliasServices } = spec;
@@ -163,7 +166,7 @@ function domainsForSpec(spec: VirtualHostSpec, { selection, shape, push }: PlanC
 }
 
 /** Cached by inputs instead of client, so that namespaces with the same rules share routes. */
-function buildRoutes(spec: VirtualHostSpec, { shape, push, memory, reach }: PlanContext): CachedRoutes {
+function buildRoutes(spec: VirtualHostSpec, { shape, push, cache, reach }: PlanContext): CachedRoutes {
   const { hostname, port, listenerPort, group, aliasServices, aliasService, virtualService, servicePort } = spec;
   const services = group?.services ?? [];
   const inputs: unknown[] = [...services, ...aliasServices, aliasService, virtualService, push.mesh];
@@ -191,7 +194,7 @@ function buildRoutes(spec: VirtualHostSpec, { shape, push, memory, reach }: Plan
   const client = clientTextOf(virtualService, shape);
   const resolutions = hostResolutions.length === hosts.length ? hostResolutions : undefined;
   const key = `${hostText} ${port} ${listenerPort} ${ruleText(virtualService)} ${client}${destinationRulesText}`;
-  return memory.recall('RDS', key, inputs, (): CachedRoutes => {
+  return cache.recall('RDS', key, inputs, (): CachedRoutes => {
     const namedAliases = aliasService === undefined ? aliasServices : [aliasService];
     const context: RouteContext = {
       shape,
@@ -210,7 +213,7 @@ function buildRoutes(spec: VirtualHostSpec, { shape, push, memory, reach }: Plan
       ...virtualServiceOrigins(virtualService),
     ];
     return {
-      part: routesPart(routes.value, origins),
+      routePart: routesPart(routes.value, origins),
       dependsOn,
       destinationHosts: [...destinationHosts],
       virtualHosts: new Map(),

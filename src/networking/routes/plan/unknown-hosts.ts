@@ -37,7 +37,7 @@ export function unknownHosts(
   scope: SidecarScope,
 ): readonly UnknownHost[] {
   if (selection.host !== undefined) return [];
-  const find = (): readonly UnknownHost[] => {
+  const findHosts = (): readonly UnknownHost[] => {
     const portOf = portOfUnknown(selection, groups, scope);
     return [...virtualServicesOfClient.hosts].flatMap((hostname) => {
       const port = portOf(hostname);
@@ -46,7 +46,7 @@ export function unknownHosts(
     });
   };
   // In a configuration for one port, the VirtualServices are already those of that port.
-  if (selection.port === undefined && !virtualServicesOfClient.sameAtAllPorts) return find();
+  if (selection.port === undefined && !virtualServicesOfClient.isSameAtAllPorts) return findHosts();
   const servicesByHost = virtualServicesOfClient.forPort(selection.listenerPort);
   const cachedByVirtualServices =
     unknownHostsByGroups.get(groups) ?? new WeakMap<VirtualServicesByHost, UnknownHosts>();
@@ -54,7 +54,7 @@ export function unknownHosts(
   const { services } = selection.egress;
   let cachedNames = cachedByVirtualServices.get(servicesByHost);
   if (cachedNames?.services !== services || cachedNames.scopeServices !== scope.services) {
-    cachedNames = { services, scopeServices: scope.services, hosts: find() };
+    cachedNames = { services, scopeServices: scope.services, hosts: findHosts() };
     cachedByVirtualServices.set(servicesByHost, cachedNames);
   }
   return cachedNames.hosts;

@@ -26,23 +26,23 @@ export class VirtualHostPart implements NamedPart {
   readonly number = ++lastNumber;
   readonly name: string;
   readonly domains: readonly string[];
-  readonly rest: Encodable;
+  readonly remainder: Encodable;
   #head: Uint8Array | undefined;
 
   constructor(name: string, domains: readonly string[], otherFields: Encodable) {
     this.name = name;
     this.domains = domains;
-    this.rest = otherFields;
+    this.remainder = otherFields;
   }
 
   get message(): VirtualHost {
-    const otherFields = this.rest.message as VirtualHost;
+    const otherFields = this.remainder.message as VirtualHost;
     return withOrigins({ ...otherFields, name: this.name, domains: [...this.domains] }, originsOf(otherFields));
   }
 
   get chunks(): readonly Uint8Array[] {
     const { name, domains } = this;
     this.#head ??= wireForm(VirtualHostSchema, create(VirtualHostSchema, { name, domains: [...domains] }));
-    return [this.#head, this.rest.bytes];
+    return [this.#head, this.remainder.bytes];
   }
 }

@@ -15,7 +15,7 @@ export interface ClientVirtualServices {
   /** All hosts with a VirtualService for any client. */
   readonly hosts: Iterable<string>;
   /** True if no match has a port condition. */
-  readonly sameAtAllPorts: boolean;
+  readonly isSameAtAllPorts: boolean;
   /** Returns the same map for ports with the same results. */
   forPort(port: number): VirtualServicesByHost;
 }
@@ -28,17 +28,17 @@ export function virtualServicesForClient(
   virtualServices: readonly ResolvedVirtualService[],
   shape: ProxyShape,
 ): ClientVirtualServices {
-  const { firstOfAll, conditional, matchesPort } = indexed(virtualServices);
+  const { firstServiceByHost, conditionalServices, matchesPort } = indexServices(virtualServices);
   const cachedByPort = new Map<number, VirtualServicesByHost>();
   const forPort = (port: number): VirtualServicesByHost => {
     const cachedByHost = cachedByPort.get(port);
     if (cachedByHost !== undefined) return cachedByHost;
     const servicesByHost =
-      conditional.length === 0 ? firstOfAll : servicesByHostForClient(virtualServices, shape, port);
+      conditionalServices.length === 0 ? firstServiceByHost : servicesByHostForClient(virtualServices, shape, port);
     cachedByPort.set(port, servicesByHost);
     return servicesByHost;
   };
-  return { hosts: firstOfAll.keys(), sameAtAllPorts: !matchesPort, forPort };
+  return { hosts: firstServiceByHost.keys(), isSameAtAllPorts: !matchesPort, forPort };
 }
 
 export function virtualServicesOfGroups(
@@ -46,28 +46,30 @@ export function virtualServicesOfGroups(
   virtualServicesOfClient: ClientVirtualServices,
   listenerPort: number,
 ): readonly (ResolvedVirtualService | undefined)[] {
-  if (listenerPort !== 0 || virtualServicesOfClient.sameAtAllPorts)
+  if (listenerPort !== 0 || virtualServicesOfClient.isSameAtAllPorts)
     return virtualServicesOfAll(groups, virtualServicesOfClient.forPort(listenerPort));
   return groups.map((group) => virtualServiceOf(group, virtualServicesOfClient.forPort(group.port.number)));
 }
 
 interface IndexedVirtualServices {
-  readonly firstOfAll: VirtualServicesByHost;
+  readonly firstServiceByHost: VirtualServicesByHost;
   /** VirtualServices with routes only for some clients or ports. */
-  readonly conditional: readonly ResolvedVirtualService[];
+  readonly conditionalServices: readonly ResolvedVirtualService[];
   readonly matchesPort: boolean;
-  /** Results by the {@link conditional} VirtualServices that have no route. */
-  readonly byExcluded: Map<string, VirtualServicesByHost>;
+  /** Results by the {@link conditionalServices} VirtualServices that have no route. */
+  readonly cachedByExcluded: Map<string, VirtualServicesByHost>;
 }
 
-const indexed = memoizeByObject((virtualServices: readonly ResolvedVirtualService[]): IndexedVirtualServices => {
-  const conditional = virtualServices.filter((service) => !facts(service).appliesToAll);
-  const matchesPort = conditional.some((service) => facts(service).matches.some(({ port }) => port !== undefined));
+const indexServices = memoizeByObject((virtualServices: readonly ResolvedVirtualService[]): IndexedVirtualServices => {
+  const conditional = virtualServices.filter((service) => !matchFactsOf(service).appliesToAll);
+  const matchesPort = conditional.some((service) =>
+    matchFactsOf(service).matches.some(({ port }) => port !== undefined),
+  );
   return {
-    firstOfAll: firstByHost(virtualServices, noneExcluded),
-    conditional,
+    firstServiceByHost: firstByHost(virtualServices, noneExcluded),
+    conditionalServices: conditional,
     matchesPort,
-    byExcluded: new Map(),
+    cachedByExcluded: new Map(),
   };
 });
 
@@ -81,20 +83,20 @@ function servicesByHostForClient(
   shape: ProxyShape,
   port: number,
 ): VirtualServicesByHost {
-  const { firstOfAll, conditional, byExcluded } = indexed(virtualServices);
+  const { firstServiceByHost, conditionalServices, cachedByExcluded } = indexServices(virtualServices);
   const context = { shape, gateway: 'mesh', listenerPort: port };
-  const excludedIndexes = conditional.flatMap((service, conditionalIndex) =>
-    facts(service).matches.some((match) => appliesTo(match, context)) ? [] : [conditionalIndex],
+  const excludedIndexes = conditionalServices.flatMap((service, conditionalIndex) =>
+    matchFactsOf(service).matches.some((match) => appliesTo(match, context)) ? [] : [conditionalIndex],
   );
-  if (excludedIndexes.length === 0) return firstOfAll;
+  if (excludedIndexes.length === 0) return firstServiceByHost;
   const key = excludedIndexes.join();
-  let servicesByHost = byExcluded.get(key);
+  let servicesByHost = cachedByExcluded.get(key);
   if (servicesByHost === undefined) {
     servicesByHost = firstByHost(
       virtualServices,
-      new Set(excludedIndexes.map((conditionalIndex) => conditional[conditionalIndex]!)),
+      new Set(excludedIndexes.map((conditionalIndex) => conditionalServices[conditionalIndex]!)),
     );
-    setBounded(byExcluded, key, servicesByHost, maxVariants);
+    setBounded(cachedByExcluded, key, servicesByHost, maxVariants);
   }
   return servicesByHost;
 }
@@ -105,14 +107,14 @@ function firstByHost(
 ): VirtualServicesByHost {
   const servicesByHost = new Map<string, ResolvedVirtualService>();
   for (const virtualService of virtualServices) {
-    if (excludedServices.has(virtualService) || facts(virtualService).matches.length === 0) continue;
+    if (excludedServices.has(virtualService) || matchFactsOf(virtualService).matches.length === 0) continue;
     for (const host of virtualService.config.spec.hosts)
       if (!servicesByHost.has(host)) servicesByHost.set(host, virtualService);
   }
   return servicesByHost;
 }
 
-interface Facts {
+interface MatchFacts {
   /** Matches of all routes that have an effect. */
   readonly matches: readonly HttpMatchRequest[];
   /** Whether one of the matches applies to all clients. */
@@ -121,7 +123,7 @@ interface Facts {
 
 const matchAll: readonly HttpMatchRequest[] = [{}];
 
-const facts = memoizeByObject(({ config }: ResolvedVirtualService): Facts => {
+const matchFactsOf = memoizeByObject(({ config }: ResolvedVirtualService): MatchFacts => {
   const matches = (config.spec.http ?? []).filter(hasEffect).flatMap(({ match }) => (match?.length ? match : matchAll));
   return { matches, appliesToAll: matches.length === 0 || matches.some(matchesAllClients) };
 });
@@ -146,8 +148,8 @@ function virtualServiceOf(
   { service: { hostname } }: ServiceGroup,
   servicesByHost: VirtualServicesByHost,
 ): ResolvedVirtualService | undefined {
-  const exact = servicesByHost.get(hostname);
-  if (exact !== undefined) return exact;
+  const exactService = servicesByHost.get(hostname);
+  if (exactService !== undefined) return exactService;
   const host = mostSpecific(hostname, servicesByHost);
   return host === undefined ? undefined : servicesByHost.get(host);
 }

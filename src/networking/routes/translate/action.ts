@@ -48,8 +48,8 @@ export function forwardAction(
     maxGrpcTimeout: duration(route.timeoutMs ?? 0),
     retryPolicy: retryPolicy(route.retries, context.meshRetry, hashes.length > 0),
     hashPolicy: hashes,
-    requestMirrorPolicies: mirrors(route, context),
-    ...rewrite(route),
+    requestMirrorPolicies: mirrorPolicies(route, context),
+    ...rewriteFields(route),
     ...(host && { hostRewriteSpecifier: { case: 'hostRewriteLiteral', value: host } }),
     ...(route.missingDestinationStatus === 500 && {
       clusterNotFoundResponseCode: RouteAction_ClusterNotFoundResponseCode.INTERNAL_SERVER_ERROR,
@@ -60,10 +60,10 @@ export function forwardAction(
 
 /** A single destination, or all destinations with a weight. */
 export function usedDestinations(route: HttpRoute): readonly HttpRouteDestination[] {
-  const all = route.route ?? [];
-  if (all.length <= 1) return all;
-  const weighted = all.filter(({ weight }) => weight !== undefined && weight > 0);
-  return weighted.length > 0 ? weighted : all.slice(0, 1);
+  const routeDestinations = route.route ?? [];
+  if (routeDestinations.length <= 1) return routeDestinations;
+  const weightedDestinations = routeDestinations.filter(({ weight }) => weight !== undefined && weight > 0);
+  return weightedDestinations.length > 0 ? weightedDestinations : routeDestinations.slice(0, 1);
 }
 
 function clusterSpecifier(
@@ -122,7 +122,7 @@ export function hashOf(
   return { value: hash && hashPolicy(hash), dependsOn: [serviceKey(service), ...(rule?.origins ?? [])] };
 }
 
-function mirrors(route: HttpRoute, context: ActionContext): RouteAction_RequestMirrorPolicy[] {
+function mirrorPolicies(route: HttpRoute, context: ActionContext): RouteAction_RequestMirrorPolicy[] {
   const singleMirror = route.mirror ? [{ destination: route.mirror, percentage: route.mirrorPercentage }] : [];
   return [...singleMirror, ...(route.mirrors ?? [])]
     .filter(({ percentage }) => percentage?.value !== 0)
@@ -135,7 +135,7 @@ function mirrors(route: HttpRoute, context: ActionContext): RouteAction_RequestM
     );
 }
 
-function rewrite({ rewrite: settings }: HttpRoute): Init<typeof RouteActionSchema> {
+function rewriteFields({ rewrite: settings }: HttpRoute): Init<typeof RouteActionSchema> {
   if (settings?.uriRegexRewrite) {
     const { match, rewrite: substitution } = settings.uriRegexRewrite;
     return { regexRewrite: { pattern: { regex: match }, substitution } };

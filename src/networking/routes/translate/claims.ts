@@ -10,10 +10,13 @@ import { stringMatcherInit } from './string-matcher.ts';
 
 /** Returns matchers of required and forbidden claims. For a list claim, one item must match. */
 export function claimMatchers({ headers, withoutHeaders }: HttpMatchRequest): MetadataMatcher[] {
-  return [...claims(headers, false), ...claims(withoutHeaders, true)];
+  return [...matchersForClaims(headers, false), ...matchersForClaims(withoutHeaders, true)];
 }
 
-function claims(values: Readonly<Record<string, ValueMatch>> | undefined, invert: boolean): MetadataMatcher[] {
+function matchersForClaims(
+  values: Readonly<Record<string, ValueMatch>> | undefined,
+  invert: boolean,
+): MetadataMatcher[] {
   return Object.entries(values ?? {})
     .filter(([key]) => isClaimKey(key))
     .sort(([a], [b]) => compareText(a, b))

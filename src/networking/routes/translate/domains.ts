@@ -2,7 +2,7 @@
 import { isIPv6 } from 'node:net';
 import { isWildcard } from '../../../model/fields/hostname.ts';
 import { isUnspecified } from '../../../runtime/addresses/unspecified-address.ts';
-import { bracketed, isCidr } from '../../messages/address.ts';
+import { bracketIpv6, isCidr } from '../../messages/address.ts';
 
 export interface NamedService {
   readonly hostname: string;
@@ -29,14 +29,14 @@ export function domainsOf(service: NamedService, options: DomainOptions): readon
   ];
   const names = formsOf(service.hostname);
   const podNames = service.headless ? names.map((name) => `*.${name}`) : [];
-  const all = [...names, ...podNames, ...(service.aliases ?? []).flatMap(formsOf)];
+  const hostDomains = [...names, ...podNames, ...(service.aliases ?? []).flatMap(formsOf)];
   const addresses = service.addresses.filter((address) => !isCidr(address) && !isUnspecified(address));
-  const domains = [...new Set([...all, ...addresses.map(bracketed)])];
+  const domains = [...new Set([...hostDomains, ...addresses.map(bracketIpv6)])];
   return port === undefined ? domains : domains.flatMap((domain) => [domain, `${domain}:${port}`]);
 }
 
 function hostForms(hostname: string, absoluteNames: boolean): string[] {
-  if (isIPv6(hostname)) return [bracketed(hostname)];
+  if (isIPv6(hostname)) return [bracketIpv6(hostname)];
   return isWildcard(hostname) || !absoluteNames ? [hostname] : [hostname, `${hostname}.`];
 }
 
@@ -48,10 +48,10 @@ export function shortNames(hostname: string, proxyDomain: string): readonly stri
   const sharedCount = sharedLabels(hostname, proxyDomain);
   if (sharedCount === 0) return [];
   const host = hostname.split('.');
-  const unique = host.slice(0, host.length - sharedCount);
-  const names = [unique.join('.'), host.slice(0, unique.length + 1).join('.')];
+  const uniqueForms = host.slice(0, host.length - sharedCount);
+  const names = [uniqueForms.join('.'), host.slice(0, uniqueForms.length + 1).join('.')];
   // In the client's own namespace, the label `svc` is one position later.
-  if (host[unique.length + 1] === 'svc') names.push(host.slice(0, unique.length + 2).join('.'));
+  if (host[uniqueForms.length + 1] === 'svc') names.push(host.slice(0, uniqueForms.length + 2).join('.'));
   return names;
 }
 

@@ -15,26 +15,26 @@ export const faultFilter = 'envoy.filters.http.fault';
 
 /** Returns `undefined` if Envoy supports neither the delay nor the abort. */
 export function faultConfig({ delay, abort }: HttpFaultInjection): Any | undefined {
-  const errorType = abort && abortKind(abort);
+  const errorType = abort && abortErrorType(abort);
   const delayMs = delay?.fixedDelayMs;
   if (errorType === undefined && delayMs === undefined) return undefined;
   return pack(HTTPFaultSchema, {
     ...(delayMs !== undefined && {
       delay: {
         faultDelaySecifier: { case: 'fixedDelay', value: duration(delayMs) },
-        percentage: share(delay?.percentage),
+        percentage: fractionOf(delay?.percentage),
       },
     }),
-    ...(errorType && { abort: { errorType, percentage: share(abort?.percentage) } }),
+    ...(errorType && { abort: { errorType, percentage: fractionOf(abort?.percentage) } }),
   });
 }
 
 /** Without a percentage, no request is affected (Istio API reference). */
-function share(percentage: Percent = { value: 0 }): FractionalPercent {
+function fractionOf(percentage: Percent = { value: 0 }): FractionalPercent {
   return fractionalPercent(percentage);
 }
 
-function abortKind(
+function abortErrorType(
   abort: NonNullable<HttpFaultInjection['abort']>,
 ): Init<typeof FaultAbortSchema>['errorType'] | undefined {
   if (abort.httpStatus !== undefined) return { case: 'httpStatus', value: abort.httpStatus };

@@ -10,11 +10,11 @@ import { optionalDuration } from '../../messages/protobuf-duration.ts';
 
 /** Returns `undefined` if there is no hash key. */
 export function hashPolicy(hash: ConsistentHashLoadBalancer): RouteAction_HashPolicy | undefined {
-  const policySpecifier = specifier(hash);
+  const policySpecifier = specifierOf(hash);
   return policySpecifier && create(RouteAction_HashPolicySchema, { policySpecifier });
 }
 
-function specifier(
+function specifierOf(
   hash: ConsistentHashLoadBalancer,
 ): Init<typeof RouteAction_HashPolicySchema>['policySpecifier'] | undefined {
   if (hash.httpHeaderName) return { case: 'header', value: { headerName: hash.httpHeaderName } };

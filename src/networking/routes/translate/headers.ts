@@ -17,10 +17,10 @@ export interface HeaderFields {
 
 export function headerFields(headers: Headers | undefined): HeaderFields {
   return {
-    requestHeadersToAdd: changes(headers?.request),
-    requestHeadersToRemove: removals(headers?.request),
-    responseHeadersToAdd: changes(headers?.response),
-    responseHeadersToRemove: removals(headers?.response),
+    requestHeadersToAdd: headerChanges(headers?.request),
+    requestHeadersToRemove: removedHeaderNames(headers?.request),
+    responseHeadersToAdd: headerChanges(headers?.response),
+    responseHeadersToRemove: removedHeaderNames(headers?.response),
   };
 }
 
@@ -43,21 +43,24 @@ export function hostFromHeaders(headers: Headers | undefined): string | undefine
   return [...Object.entries(set), ...Object.entries(add)].find(([name]) => isHost(name))?.[1];
 }
 
-function changes(operations: HeaderOperations | undefined): HeaderValueOption[] {
+function headerChanges(operations: HeaderOperations | undefined): HeaderValueOption[] {
   return [
-    ...options(operations?.set, Append.OVERWRITE_IF_EXISTS_OR_ADD),
-    ...options(operations?.add, Append.APPEND_IF_EXISTS_OR_ADD),
+    ...headerOptions(operations?.set, Append.OVERWRITE_IF_EXISTS_OR_ADD),
+    ...headerOptions(operations?.add, Append.APPEND_IF_EXISTS_OR_ADD),
   ];
 }
 
-function options(values: Readonly<Record<string, string>> | undefined, appendAction: Append): HeaderValueOption[] {
+function headerOptions(
+  values: Readonly<Record<string, string>> | undefined,
+  appendAction: Append,
+): HeaderValueOption[] {
   return Object.entries(values ?? {})
     .filter(([name]) => !isRoutingHeader(name))
     .sort(([a], [b]) => compareText(a, b))
     .map(([key, value]) => create(HeaderValueOptionSchema, { header: { key, value }, appendAction }));
 }
 
-function removals(operations: HeaderOperations | undefined): string[] {
+function removedHeaderNames(operations: HeaderOperations | undefined): string[] {
   return (operations?.remove ?? []).filter((name) => !isRoutingHeader(name)).sort(compareText);
 }
 
@@ -66,6 +69,6 @@ function isRoutingHeader(name: string): boolean {
 }
 
 function isHost(name: string): boolean {
-  const lower = name.toLowerCase();
-  return lower === 'host' || lower === ':authority';
+  const lowerCaseName = name.toLowerCase();
+  return lowerCaseName === 'host' || lowerCaseName === ':authority';
 }

@@ -101,7 +101,7 @@ export function defaultRoute(
 ): WithDependencies<Route> {
   const destination = { host: name, port: { number: port.number } };
   const { value: hash, dependsOn } = hashOf(destination, context);
-  const { clustered } = resolveAlias(name, context.reach);
+  const { clusteredService } = resolveAlias(name, context.reach);
   const route = create(RouteSchema, {
     name: 'default',
     match: { pathSpecifier: { case: 'prefix', value: '/' } },
@@ -112,7 +112,7 @@ export function defaultRoute(
       value: {
         clusterSpecifier: {
           case: 'cluster',
-          value: outboundClusterName(port.number, '', (clustered ?? service).hostname),
+          value: outboundClusterName(port.number, '', (clusteredService ?? service).hostname),
         },
         timeout: duration(0),
         maxGrpcTimeout: duration(0),
@@ -136,9 +136,9 @@ function toRoute(
   const { value: action, dependsOn } = translated;
   const envoyMatch = routeMatch(match);
   const destinations = usedDestinations(http);
-  const sole = destinations.length === 1 && action.case === 'route' ? destinations[0] : undefined;
+  const soleDestination = destinations.length === 1 && action.case === 'route' ? destinations[0] : undefined;
   const routeHeaders = headerFields(http.headers);
-  const operationHost = sole ? sole.destination.host : config.name;
+  const operationHost = soleDestination ? soleDestination.destination.host : config.name;
   const value = create(RouteSchema, {
     name: [http.name, match.name].filter(Boolean).join('.'),
     match: envoyMatch,
@@ -148,7 +148,7 @@ function toRoute(
     typedPerFilterConfig: filterConfigs(http),
     statPrefix: match.statPrefix ?? '',
     ...withoutPeerClaim(
-      sole ? joinedHeaders(routeHeaders, headerFields(sole.headers)) : routeHeaders,
+      soleDestination ? joinedHeaders(routeHeaders, headerFields(soleDestination.headers)) : routeHeaders,
       destinations,
       context,
     ),

@@ -4,7 +4,7 @@ import { destinationHosts } from '../../../model/push-context/resolve-virtual-se
 import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
 import { labelsText } from '../../inputs/input-text.ts';
 
-interface Facts {
+interface SourceFacts {
   readonly destinations: readonly string[];
   readonly matchesSources: boolean;
   readonly matchesNamespaces: boolean;
@@ -12,27 +12,27 @@ interface Facts {
 
 /** Returns the hosts on whose services and DestinationRules the routes depend. */
 export function destinationsOf(virtualService: ResolvedVirtualService): readonly string[] {
-  return facts(virtualService).destinations;
+  return sourceFactsOf(virtualService).destinations;
 }
 
 /** Returns equal texts for shapes with equal routes. Usually empty, because few VirtualServices match client properties. */
 export function shapeTextFor(virtualService: ResolvedVirtualService | undefined, shape: ProxyShape): string {
-  return virtualService !== undefined && facts(virtualService).matchesSources ? labelsText(shape.labels) : '';
+  return virtualService !== undefined && sourceFactsOf(virtualService).matchesSources ? labelsText(shape.labels) : '';
 }
 
 /** Returns equal texts for namespaces with equal routes. Usually empty. */
 export function namespaceTextFor(virtualService: ResolvedVirtualService | undefined, namespace: string): string {
-  return virtualService !== undefined && facts(virtualService).matchesNamespaces ? namespace : '';
+  return virtualService !== undefined && sourceFactsOf(virtualService).matchesNamespaces ? namespace : '';
 }
 
 /** Whether routes depend on the client, except by the resolution of hosts. */
 export function dependsOnClient(virtualService: ResolvedVirtualService): boolean {
-  const { matchesSources, matchesNamespaces } = facts(virtualService);
+  const { matchesSources, matchesNamespaces } = sourceFactsOf(virtualService);
   return matchesSources || matchesNamespaces;
 }
 
 const anyMatchesSources = memoizeByObject((virtualServices: readonly ResolvedVirtualService[]) =>
-  virtualServices.some((virtualService) => facts(virtualService).matchesSources),
+  virtualServices.some((virtualService) => sourceFactsOf(virtualService).matchesSources),
 );
 
 export function labelsIfMatched(virtualServices: readonly ResolvedVirtualService[], shape: ProxyShape): string {
@@ -40,7 +40,7 @@ export function labelsIfMatched(virtualServices: readonly ResolvedVirtualService
 }
 
 const anyMatchesNamespaces = memoizeByObject((virtualServices: readonly ResolvedVirtualService[]) =>
-  virtualServices.some((virtualService) => facts(virtualService).matchesNamespaces),
+  virtualServices.some((virtualService) => sourceFactsOf(virtualService).matchesNamespaces),
 );
 
 export function namespaceIfMatched(virtualServices: readonly ResolvedVirtualService[], namespace: string): string {
@@ -53,7 +53,7 @@ export const destinationsOfAll: (virtualServices: readonly ResolvedVirtualServic
     (virtualServices) => new Set(virtualServices.flatMap((virtualService) => destinationsOf(virtualService))),
   );
 
-const facts = memoizeByObject((virtualService: ResolvedVirtualService): Facts => {
+const sourceFactsOf = memoizeByObject((virtualService: ResolvedVirtualService): SourceFacts => {
   const { spec } = virtualService.config;
   const matches = (spec.http ?? []).flatMap((route) => route.match ?? []);
   return {
