@@ -62,8 +62,8 @@ export function makeControlPlane(program: DiscoveryProgram) {
     ...{ keySets: jwks.keySets, responses: changes.history },
     ...(cluster && {
       secretAccess: cluster.secretAccess,
-      onCredentialsNeeded: (node, references) => cluster.referenced.refer(node, references),
-      readingOf: (reference) => cluster.referenced.readingOf(reference),
+      onCredentialsNeeded: (node, references) => cluster.referencedObjects.refer(node, references),
+      readingOf: (reference) => cluster.referencedObjects.readingOf(reference),
     }),
     rejections: {
       rejected: (node, typeUrl) => distribution?.objects.rejected(node, typeUrl),
@@ -119,16 +119,16 @@ export function makeControlPlane(program: DiscoveryProgram) {
     connections: () => xds.connections(),
     disconnect: ({ id }) => xds.disconnect(id),
     secretOfCluster: (id) => remotes.secretOf(id),
-    unreachableCluster: (id) => (id === options.clusterId ? cluster?.unreachable : remotes.unreachable(id)),
+    unreachableCluster: (id) => (id === options.clusterId ? cluster?.unreachableReason : remotes.unreachable(id)),
     authority: signing && {
       describe: () => signing.describe(),
-      missing: () => signing.ledger.missing,
+      missing: () => signing.ledger.missingWorkloads,
       ...ca.ordered,
     },
     grpc: (socket) => xds.serveSocket(socket),
     unreadable: () => configs.unreadable,
     awaited: () =>
-      [cluster?.awaited ?? '', remotes.unsyncedText, ofCluster.shared?.unavailableReason ?? '']
+      [cluster?.awaitedText ?? '', remotes.unsyncedText, ofCluster.shared?.unavailableReason ?? '']
         .filter((text) => text !== '')
         .join(', '),
   });
@@ -149,7 +149,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
   changes.follow(state, configs);
   state.onPublished((publication) => {
     distribution?.objects.published(publication);
-    cluster?.select(state.mesh.discoverySelectors);
+    cluster?.setSelectors(state.mesh.discoverySelectors);
     cluster?.readGranted(publication);
   });
   state.onPublished(inputsChanged);

@@ -176,12 +176,12 @@ function keysFetchedFor(configs: ConfigSet): readonly string[] {
 /** Effects of the mesh configuration on the control plane: roots, configuration sources, and cluster-local hosts. */
 function controlPlaneWith({ mesh, services, domain }: PushContext): readonly string[] {
   const fetchedUrls: string[] = [];
-  const { pools, ignored: passedOver } = rootsOfMesh(mesh, (url) => {
+  const { pools, ignoredRoots: passedOver } = rootsOfMesh(mesh, (url) => {
     fetchedUrls.push(url);
     return [];
   });
   const roots = [...pools].map(([trustDomain, all]) => [trustDomain, all.map(({ pem }) => pem)]);
-  const { sources, ignored } = configSources({ configDir: '', registries: [], cluster: [] }, mesh);
+  const { sources, ignoredAddresses } = configSources({ configDir: '', registries: [], cluster: [] }, mesh);
   const connections = mesh.configSources
     .filter(({ address }) => address.startsWith('xds:'))
     .map(({ address, tlsSettings: tls }) =>
@@ -189,9 +189,11 @@ function controlPlaneWith({ mesh, services, domain }: PushContext): readonly str
     );
   const local = new ClusterLocalHosts(mesh, domain);
   const localHosts = services.flatMap(({ hostname }) => (local.has(hostname) ? [hostname] : []));
-  return [{ roots, passedOver, fetched: fetchedUrls }, { sources, ignored: [...ignored], connections }, localHosts].map(
-    (value) => JSON.stringify(value),
-  );
+  return [
+    { roots, passedOver, fetched: fetchedUrls },
+    { sources, ignored: [...ignoredAddresses], connections },
+    localHosts,
+  ].map((value) => JSON.stringify(value));
 }
 
 function resultOf(read: () => unknown): unknown {

@@ -45,7 +45,7 @@ describe.skipIf(isQuick)('the exploration of bundles', () => {
   test.each<[string, Partial<BundlesParts>, BundlesBounds, string]>([
     [
       'a failed fetch drops the current roots',
-      { failed: (held, endpoint) => held.following([]).following([endpoint]) },
+      { failed: (held, endpoint) => held.withEndpoints([]).withEndpoints([endpoint]) },
       bounds(1, 0, 1),
       'the active roots stay until other roots are fetched',
     ],

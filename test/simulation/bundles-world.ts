@@ -133,7 +133,7 @@ export class BundlesWorld implements World {
     const { isUp, held, endpoints } = this.#state;
     const isDone = ({ isNamed, published, notified }: Endpoint, index: number): boolean =>
       isNamed
-        ? notified === published && held.inForce(nameOf(index))?.version === `${published}`
+        ? notified === published && held.activeBundle(nameOf(index))?.version === `${published}`
         : !held.isFollowed(nameOf(index));
     return isUp && endpoints.every(isDone);
   }
@@ -152,7 +152,7 @@ export class BundlesWorld implements World {
         [`unname:${index}`, isNamed],
         [`domains:${index}`, isNamed],
         [`recall:${index}`, call?.kind === 'recall'],
-        [`lost:${index}`, call?.kind === 'recall' && kept > 0 && held.inForce(nameOf(index)) === undefined],
+        [`lost:${index}`, call?.kind === 'recall' && kept > 0 && held.activeBundle(nameOf(index)) === undefined],
         [`answer:${index}`, call?.kind === 'fetch'],
         [`stale:${index}`, call?.kind === 'fetch' && published > 1],
         [`fail:${index}`, call?.kind === 'fetch'],
@@ -247,7 +247,7 @@ export class BundlesWorld implements World {
   #checkInvariants(): void {
     const { endpoints, held } = this.#state;
     for (const [index, { latest }] of endpoints.entries()) {
-      const inForce = Number(held.inForce(nameOf(index))?.version ?? 0);
+      const inForce = Number(held.activeBundle(nameOf(index))?.version ?? 0);
       if (!held.isFollowed(nameOf(index))) this.#change(index, { latest: 0 });
       else if (latest > 0 && inForce === 0)
         this.#violate('the active roots stay until other roots are fetched', `${index} has none after ${latest}`);
@@ -267,7 +267,7 @@ export class BundlesWorld implements World {
       this.#violate('no endpoint is requested before its time', `${index} is requested ${earlyMs} ms too early`);
     }
     this.#system.disarm(pause);
-    if (kept > 0 && !isLost && held.inForce(nameOf(index)) === undefined)
+    if (kept > 0 && !isLost && held.activeBundle(nameOf(index)) === undefined)
       this.#violate('a restart keeps stored roots', `${index} had ${kept}`);
   }
 
@@ -301,7 +301,7 @@ export class BundlesWorld implements World {
   }
 
   #recall(index: number): void {
-    const inForce = Number(this.#state.held.inForce(nameOf(index))?.version ?? 0);
+    const inForce = Number(this.#state.held.activeBundle(nameOf(index))?.version ?? 0);
     const storedVersion = inForce || this.#state.endpoints[index]!.kept;
     if (storedVersion === 0) this.#settleCall(index, { outcome: 'failed', reason: 'no bundle is stored' });
     else this.#settleCall(index, this.#offer(index, storedVersion));
@@ -309,7 +309,7 @@ export class BundlesWorld implements World {
 
   #respond(index: number, number: number): void {
     this.#settleCall(index, this.#offer(index, number));
-    const isNothing = this.#state.held.inForce(nameOf(index)) === undefined;
+    const isNothing = this.#state.held.activeBundle(nameOf(index)) === undefined;
     this.#schedulePause(index, isNothing ? this.#state.endpoints[index]!.failures + 1 : 0);
   }
 
@@ -323,14 +323,14 @@ export class BundlesWorld implements World {
   /** Sets the time before which the endpoint must not be queried. */
   #schedulePause(index: number, failures: number): void {
     this.#change(index, { failures });
-    const hasBundle = this.#state.held.inForce(nameOf(index)) !== undefined;
+    const hasBundle = this.#state.held.activeBundle(nameOf(index)) !== undefined;
     const interval = Math.min(Math.max(this.#bounds.hintMs ?? defaultRefreshMs, minRefreshMs), maxRefreshMs);
     const ms = hasBundle ? interval : Math.min(firstPauseMs * 2 ** (failures - 1), defaultRefreshMs);
     this.#system.arm(`pause:${index}`, ms, 'mark');
   }
 
   #offer(index: number, number: number): BundleResponse {
-    this.#set({ held: this.#state.held.offered(nameOf(index), { version: `${number}` }) });
+    this.#set({ held: this.#state.held.withOffered(nameOf(index), { version: `${number}` }) });
     return { outcome: 'fetched', version: `${number}`, sequence: number, refreshMs: this.#bounds.hintMs ?? null };
   }
 
@@ -384,7 +384,7 @@ export class BundlesWorld implements World {
         publishRoots: () => {
           for (const [index, { isNamed }] of this.#state.endpoints.entries())
             if (isNamed)
-              this.#change(index, { notified: Number(this.#state.held.inForce(nameOf(index))?.version ?? 0) });
+              this.#change(index, { notified: Number(this.#state.held.activeBundle(nameOf(index))?.version ?? 0) });
         },
       },
     });
@@ -416,20 +416,21 @@ export class BundlesWorld implements World {
     this.#system.arm('look', maxListingMs, 'within');
     this.#set({
       pendingListing: { actor, found },
-      held: this.#state.held.following(found.map(({ endpoint }) => endpoint)),
+      held: this.#state.held.withEndpoints(found.map(({ endpoint }) => endpoint)),
     });
     for (const [index, { isNamed }] of this.#state.endpoints.entries()) if (!isNamed) this.#change(index, { kept: 0 });
   }
 
   #adopt(index: number, version: string): void {
     const { held, isFull } = this.#state;
-    if (held.candidate(nameOf(index))?.version === version && !isFull) this.#change(index, { kept: Number(version) });
-    this.#set({ held: held.adopted(nameOf(index), version) });
+    if (held.candidateBundle(nameOf(index))?.version === version && !isFull)
+      this.#change(index, { kept: Number(version) });
+    this.#set({ held: held.withAdopted(nameOf(index), version) });
   }
 
   #heldOf(held: HeldBundles<Bundle>, index: number): unknown {
     const name = nameOf(index);
-    return [held.isFollowed(name), held.candidate(name)?.version, held.inForce(name)?.version];
+    return [held.isFollowed(name), held.candidateBundle(name)?.version, held.activeBundle(name)?.version];
   }
 
   // ---- the state

@@ -55,12 +55,12 @@ export class BundleEndpoints {
 
   /** Empty until a valid bundle was fetched. */
   rootsOf(url: string): readonly Certificate[] {
-    return this.#bundles.inForce(nameOf(url))?.roots ?? [];
+    return this.#bundles.activeBundle(nameOf(url))?.roots ?? [];
   }
 
   describe(): BundleStatus[] {
     return [...this.#urls].map(([endpoint, { trustDomains }]) => {
-      const { version = '', roots = [] } = this.#bundles.inForce(endpoint) ?? {};
+      const { version = '', roots = [] } = this.#bundles.activeBundle(endpoint) ?? {};
       return { endpoint, trustDomains, version, roots: roots.length };
     });
   }
@@ -80,7 +80,7 @@ export class BundleEndpoints {
     }
     this.#urls.clear();
     for (const [name, endpoint] of endpointsByUrl) this.#urls.set(name, endpoint);
-    this.#bundles = this.#bundles.following(endpointsByUrl.keys());
+    this.#bundles = this.#bundles.withEndpoints(endpointsByUrl.keys());
     this.#forgetFiles();
     return [...endpointsByUrl].map(([endpoint, { trustDomains }]) => ({ endpoint, trustDomains }));
   }
@@ -91,7 +91,7 @@ export class BundleEndpoints {
    */
   async recall({ endpoint, trustDomains }: TrustBundleInput): Promise<BundleResponse> {
     const { directory } = this.#options;
-    const activeText = this.#bundles.inForce(endpoint)?.text;
+    const activeText = this.#bundles.activeBundle(endpoint)?.text;
     if (activeText === undefined && directory === '') return { outcome: 'failed', reason: 'no saved trust bundle' };
     try {
       const text = activeText ?? readBoundedText(this.#fileOf(endpoint), maxBundleBytes);
@@ -116,9 +116,9 @@ export class BundleEndpoints {
 
   setActive(endpoint: string, version: string): void {
     const { directory, logger } = this.#options;
-    const bundle = this.#bundles.candidate(endpoint);
+    const bundle = this.#bundles.candidateBundle(endpoint);
     if (bundle?.version !== version) return;
-    this.#bundles = this.#bundles.adopted(endpoint, version);
+    this.#bundles = this.#bundles.withAdopted(endpoint, version);
     if (directory === '') return;
     const file = this.#fileOf(endpoint);
     try {
@@ -138,10 +138,10 @@ export class BundleEndpoints {
         .sort()
         .join(),
     );
-    if (this.#bundles.candidate(endpoint)?.version !== version) {
+    if (this.#bundles.candidateBundle(endpoint)?.version !== version) {
       for (const reason of ignoredEntries) logger.warn('authority.rootIgnored', { endpoint, reason });
     }
-    this.#bundles = this.#bundles.offered(endpoint, { version, text, roots });
+    this.#bundles = this.#bundles.withOffered(endpoint, { version, text, roots });
     const refreshMs = refreshHintSeconds === undefined ? null : refreshHintSeconds * 1_000;
     return { outcome: 'fetched', version, sequence: sequence ?? null, refreshMs };
   }

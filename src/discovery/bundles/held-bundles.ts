@@ -13,11 +13,11 @@ export class HeldBundles<Bundle extends { readonly version: string }> {
   }
 
   /** `undefined` until a bundle was adopted. */
-  inForce(endpoint: string): Bundle | undefined {
+  activeBundle(endpoint: string): Bundle | undefined {
     return this.#bundlesByEndpoint.get(endpoint)?.active;
   }
 
-  candidate(endpoint: string): Bundle | undefined {
+  candidateBundle(endpoint: string): Bundle | undefined {
     return this.#bundlesByEndpoint.get(endpoint)?.candidate;
   }
 
@@ -26,20 +26,20 @@ export class HeldBundles<Bundle extends { readonly version: string }> {
   }
 
   /** A copy with exactly these endpoints. */
-  following(endpoints: Iterable<string>): HeldBundles<Bundle> {
+  withEndpoints(endpoints: Iterable<string>): HeldBundles<Bundle> {
     return new HeldBundles(
       new Map([...endpoints].map((endpoint) => [endpoint, this.#bundlesByEndpoint.get(endpoint) ?? {}])),
     );
   }
 
-  offered(endpoint: string, candidate: Bundle): HeldBundles<Bundle> {
+  withOffered(endpoint: string, candidate: Bundle): HeldBundles<Bundle> {
     const endpointBundles = this.#bundlesByEndpoint.get(endpoint);
     return endpointBundles === undefined ? this : this.#withEndpoint(endpoint, { ...endpointBundles, candidate });
   }
 
   /** Returns the same state if the fetched version differs or the endpoint is unknown. */
-  adopted(endpoint: string, version: string): HeldBundles<Bundle> {
-    const candidate = this.candidate(endpoint);
+  withAdopted(endpoint: string, version: string): HeldBundles<Bundle> {
+    const candidate = this.candidateBundle(endpoint);
     return candidate?.version === version ? this.#withEndpoint(endpoint, { candidate, active: candidate }) : this;
   }
 

@@ -179,7 +179,7 @@ export class Authority implements SigningAuthority {
     const material = this.#materials.get(id);
     if (material === undefined || material === this.#signer) return;
     this.#signer = material;
-    this.signer.use(material);
+    this.signer.useAuthority(material);
     this.#notifyListeners();
   }
 

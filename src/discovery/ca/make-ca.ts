@@ -61,7 +61,7 @@ export function makeCa({ settings, securePort, names, mesh, bundleAuthorities, l
         authority: signing?.authority.active,
         trusted: [...(signing?.trustedRoots?.meshBundle.roots ?? []), ...(signing?.trustedRoots?.rootsOfAliases ?? [])],
         server: portCertificate?.current,
-        workloads: signing?.ledger.ends(max) ?? { count: 0, first: [] },
+        workloads: signing?.ledger.upcomingExpiries(max) ?? { count: 0, first: [] },
       }),
     },
     ordered: orderedBy(cluster),

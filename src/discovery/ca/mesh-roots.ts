@@ -16,7 +16,7 @@ export interface RootsOfMesh {
   /** Pools by trust domain. */
   readonly pools: ReadonlyMap<string, readonly Certificate[]>;
   /** Untrusted entries with reasons. */
-  readonly ignored: readonly string[];
+  readonly ignoredRoots: readonly string[];
 }
 
 /** @param fetchedRootsOf last valid roots of an endpoint URL */
@@ -46,7 +46,7 @@ export function rootsOfMesh(mesh: RootsInMesh, fetchedRootsOf: (url: string) => 
       pools.get(trustDomain)?.push(...domainRoots);
     }
   });
-  return { pools, ignored: ignoredRoots };
+  return { pools, ignoredRoots };
 }
 
 function rootsIn(pem: string, ignore: (text: string) => void): readonly Certificate[] {

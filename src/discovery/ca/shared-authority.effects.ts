@@ -32,11 +32,11 @@ import {
 export interface AuthoritySecrets {
   readonly namespace: string;
   readonly name: string;
-  shared(): KubernetesObject | undefined;
+  sharedSecret(): KubernetesObject | undefined;
   /** Plugged-in Secret, which takes precedence over the shared one. */
-  plugged(): KubernetesObject | undefined;
+  pluggedInSecret(): KubernetesObject | undefined;
   /** Resolves when both Secrets are listed. */
-  readonly synced: Promise<unknown>;
+  readonly whenSynced: Promise<unknown>;
   watch(changed: () => void): () => void;
 }
 
@@ -54,7 +54,7 @@ const writeTimeoutMs = 10_000;
 
 interface Adopted {
   readonly read: ReadAuthority;
-  readonly reading: number;
+  readonly readingId: number;
 }
 
 export class SharedAuthority implements SigningAuthority {
@@ -153,7 +153,7 @@ export class SharedAuthority implements SigningAuthority {
       if (report !== undefined) sendReport(report);
     };
     let stop = (): void => {};
-    void secrets.synced.then(() => {
+    void secrets.whenSynced.then(() => {
       if (isEnded) return;
       stop = secrets.watch(check);
       check();
@@ -167,7 +167,7 @@ export class SharedAuthority implements SigningAuthority {
   /** @returns `undefined` if nothing changed */
   #readChange(): SharedAuthorityReport | undefined {
     const { secrets, now, leaves, log } = this.#options;
-    const [plugged, sharedSecret] = [secrets.plugged(), secrets.shared()];
+    const [plugged, sharedSecret] = [secrets.pluggedInSecret(), secrets.sharedSecret()];
     const secretVersion = [plugged, plugged === undefined ? sharedSecret : undefined].map(versionOf).join();
     if (secretVersion === this.#reportedVersion) return undefined;
     this.#reportedVersion = secretVersion;
@@ -180,7 +180,7 @@ export class SharedAuthority implements SigningAuthority {
       const read = (plugged === undefined ? readShared : readPlugged)(object, now(), leaves.maxMs);
       const readingNumber = ++this.#readingCount;
       const isCompatible = this.#isCompatible(read);
-      this.#lastAdopted = { read, reading: readingNumber };
+      this.#lastAdopted = { read, readingId: readingNumber };
       this.unavailableReason = '';
       if (read.unknownOrder !== '') log.warn('authority.orderUnknown', { order: read.unknownOrder });
       const rejection = read.order === null ? undefined : orderRejection(read.order, read.journal);
@@ -214,7 +214,7 @@ export class SharedAuthority implements SigningAuthority {
   }
 
   #adopt(readingNumber: number): void {
-    if (this.#lastAdopted?.reading !== readingNumber) return;
+    if (this.#lastAdopted?.readingId !== readingNumber) return;
     const { read } = this.#lastAdopted;
     this.#adoptedAuthority = this.#lastAdopted;
     const { journal, materials } = read;
@@ -231,7 +231,7 @@ export class SharedAuthority implements SigningAuthority {
       serverAuthority: serverAuthorityOf(read, this.#options.now()),
       tainted: taintedMaterial === undefined ? [] : [taintedMaterial.root.sha256],
     };
-    this.signer.use(material);
+    this.signer.useAuthority(material);
     for (const listener of this.#listeners) listener(this.#active);
   }
 

@@ -61,7 +61,7 @@ export class Signing {
   readonly ledger: LedgerKeeper;
   readonly issuance = new IssuanceCounts();
   readonly service: UnaryService;
-  readonly revoked: RevokedFile;
+  readonly revokedFile: RevokedFile;
   /** PEM CRLs. Empty until an authority is available. */
   revocationLists = '';
   readonly #store: AuthorityStore;
@@ -75,7 +75,7 @@ export class Signing {
     | undefined;
   readonly #rootsWatchers: (() => void)[] = [];
   /** Client certificate for other control planes, and the authority that issued it. */
-  #identity: { readonly of: ActiveAuthority; readonly certificate: ControlPlaneCertificate } | undefined;
+  #identity: { readonly authority: ActiveAuthority; readonly certificate: ControlPlaneCertificate } | undefined;
   /** Invalid entries of the mesh configuration that were already reported. */
   #reportedProblems: ReadonlySet<string> = new Set();
 
@@ -94,7 +94,7 @@ export class Signing {
       now: () => new Date(),
       ...(options.bundleAuthorities !== undefined && { ca: options.bundleAuthorities }),
     });
-    this.revoked = new RevokedFile(stateDirectory === '' ? '' : join(stateDirectory, revokedFile), logger);
+    this.revokedFile = new RevokedFile(stateDirectory === '' ? '' : join(stateDirectory, revokedFile), logger);
     const store = stateDirectory === '' ? new MemoryStore() : new DirectoryStore(stateDirectory);
     this.#store = store;
     this.#localAuthority =
@@ -175,9 +175,9 @@ export class Signing {
     const { active } = this.authority;
     if (active === undefined) return undefined;
     const now = new Date();
-    if (this.#identity?.of !== active || isCertificateDue(this.#identity.certificate, active, now)) {
+    if (this.#identity?.authority !== active || isCertificateDue(this.#identity.certificate, active, now)) {
       const id = `spiffe://${this.#options.trustDomains()[0]!}/ns/${namespace}/sa/istiod`;
-      this.#identity = { of: active, certificate: issueControlPlaneCertificate(active, [], now, [id]) };
+      this.#identity = { authority: active, certificate: issueControlPlaneCertificate(active, [], now, [id]) };
     }
     const { ca, chain, key } = this.#identity.certificate;
     return { roots: ca.toString(), certificate: { chain: chain.toString(), key: createPrivateKey(key) } };
@@ -220,7 +220,7 @@ export class Signing {
     const mesh = this.#options.mesh();
     const rootInputs = [mesh.caCertificates, mesh.trustDomain, mesh.trustDomainAliases];
     if (this.#meshRoots === undefined || !sameItems(this.#meshRoots.from, rootInputs)) {
-      const { pools, ignored: problems } = rootsOfMesh(mesh, (url) => this.bundles.rootsOf(url));
+      const { pools, ignoredRoots: problems } = rootsOfMesh(mesh, (url) => this.bundles.rootsOf(url));
       for (const reason of problems) {
         if (!this.#reportedProblems.has(reason)) this.#options.logger.warn('authority.rootIgnored', { reason });
       }
@@ -232,7 +232,7 @@ export class Signing {
 
   /** Writes the CRLs to a file next to the roots. */
   #publishRevocations({ authorities, roots }: ActiveAuthority): void {
-    const { current } = this.revoked;
+    const { current } = this.revokedFile;
     if (this.#listedFor?.revoked === current && this.#listedFor.roots === roots) return;
     this.#listedFor = { revoked: current, roots };
     try {
@@ -252,8 +252,8 @@ export class Signing {
 
   describe(): object {
     const { active, stage, tainted } = this.authority;
-    const { missing } = this.ledger;
-    const { tokens, certificates } = this.revoked.current;
+    const { missingWorkloads } = this.ledger;
+    const { tokens, certificates } = this.revokedFile.current;
     return {
       stage: stage ?? 'not ready',
       ...(tainted !== null && { tainted }),
@@ -261,14 +261,14 @@ export class Signing {
       roots: active?.bundle.roots.map(describeCertificate) ?? [],
       bundles: this.bundles.describe(),
       revoked: { tokens: tokens.size, certificates: certificates.size, lists: this.revocationLists },
-      waitingToBeSigned: this.authority.signer.waiting,
-      waitsFor: missing && { missing: missing.count, workloads: missing.workloads },
+      waitingToBeSigned: this.authority.signer.waitingCount,
+      waitsFor: missingWorkloads && { missing: missingWorkloads.count, workloads: missingWorkloads.workloads },
     };
   }
 
   /** Updates the CRLs when the file changes. Authentications check the file themselves. */
   #watchRevoked({ failed }: WatchHandlers): StopWatching {
-    const { file } = this.revoked;
+    const { file } = this.revokedFile;
     if (file === '') return () => {};
     const onChanged = (): void => {
       const { active } = this.authority;

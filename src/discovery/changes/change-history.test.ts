@@ -44,7 +44,7 @@ class HistoryFixture {
     const version = `2026-11-29T14:05:00.000Z/${++this.#count}`;
     const context = { version, mesh: settings } as Publication['context'];
     const head = { previous: this.#previousContext, forced: false, changed: new Set(changedKeys) };
-    this.history.published({
+    this.history.recordPublication({
       context,
       ...head,
       configs: applied,

@@ -35,7 +35,7 @@ export interface ChangeHistoryOptions {
 interface ProxyPush {
   readonly record: PushRecord;
   /** Bitmap of unacknowledged types. */
-  outstanding: number;
+  unacknowledgedTypes: number;
   state: 'pending' | 'acknowledged' | 'rejected';
 }
 
@@ -76,23 +76,23 @@ export class ChangeHistory implements ResponseListener {
   }
 
   get occupancy(): Readonly<Record<keyof HistoryLimits, { pushes: number; bytes: number; evicted: number }>> {
-    const of = ({ size, bytes, evicted }: RecordRing) => ({ pushes: size, bytes, evicted });
+    const of = ({ size, bytes, evictedCount }: RecordRing) => ({ pushes: size, bytes, evicted: evictedCount });
     return { configuration: of(this.#configuration), endpoints: of(this.#endpoints) };
   }
 
   /** Call when configuration changed, before the push that contains the change. */
-  changed(): void {
+  recordConfigChange(): void {
     this.#firstChangeAt ??= this.#now();
   }
 
   /** Call when objects of services changed, before the push that contains them. */
-  reported(events: readonly ObjectEvent[]): void {
+  recordEvents(events: readonly ObjectEvent[]): void {
     if (events.length === 0) return;
-    this.changed();
+    this.recordConfigChange();
     for (const event of events) this.#events.add(event);
   }
 
-  published({ context, previous, forced, changed, applied, objects }: Publication): void {
+  recordPublication({ context, previous, forced, changed, applied, objects }: Publication): void {
     const record = newRecord({
       version: context.version,
       publishedAt: this.#now(),
@@ -161,7 +161,7 @@ export class ChangeHistory implements ResponseListener {
     const record = this.#recordOf(version);
     if (record === undefined) return;
     const push = this.#pushTo(node, record);
-    push.outstanding |= this.#bitOf(typeUrl);
+    push.unacknowledgedTypes |= this.#bitOf(typeUrl);
     if (push.state === 'acknowledged') move(push, 'pending');
   }
 
@@ -170,7 +170,7 @@ export class ChangeHistory implements ResponseListener {
     // The ACK can be for an earlier push: a response that waits for an ACK is sent before that ACK is reported.
     if (push?.record.version !== version) return;
     this.#recordResponse(push, typeUrl);
-    if (push.outstanding === 0 && push.state === 'pending') move(push, 'acknowledged');
+    if (push.unacknowledgedTypes === 0 && push.state === 'pending') move(push, 'acknowledged');
   }
 
   rejected(node: MeshNode, typeUrl: string): void {
@@ -188,7 +188,7 @@ export class ChangeHistory implements ResponseListener {
       type: shortType(typeUrl),
       reason: shortenText(watch.lastError),
     };
-    if (record.rejections.add(rejection)) this.#ringOf(record).grew(record, itemBytes(rejection));
+    if (record.rejections.add(rejection)) this.#ringOf(record).recordGrowth(record, itemBytes(rejection));
   }
 
   disconnected(node: MeshNode): void {
@@ -210,19 +210,19 @@ export class ChangeHistory implements ResponseListener {
     const lastPush = this.#pushes.get(node);
     if (lastPush?.record === record) return lastPush;
     if (lastPush?.state === 'pending') abandonPending(lastPush);
-    const push: ProxyPush = { record, outstanding: 0, state: 'pending' };
+    const push: ProxyPush = { record, unacknowledgedTypes: 0, state: 'pending' };
     this.#pushes.set(node, push);
     record.proxies.pushed++;
     record.proxies.pending++;
     const name = shortenText(node.proxy.id);
-    if (record.pushedTo.add(name)) this.#ringOf(record).grew(record, itemBytes(name));
+    if (record.pushedTo.add(name)) this.#ringOf(record).recordGrowth(record, itemBytes(name));
     return push;
   }
 
   #recordResponse(push: ProxyPush, typeUrl: string): void {
     const bit = this.#bitOf(typeUrl);
-    if ((push.outstanding & bit) === 0) return;
-    push.outstanding &= ~bit;
+    if ((push.unacknowledgedTypes & bit) === 0) return;
+    push.unacknowledgedTypes &= ~bit;
     push.record.lastResponseAt = this.#now();
   }
 

@@ -11,10 +11,10 @@ export function makeChanges(workloads: Pick<FollowedObjects, 'get'> | undefined)
     /** Records each push and the time of its first change. */
     follow: (state: MeshState, configs: MeshConfigs): void => {
       configs.onChanges((changes) => {
-        if (changes.length > 0) history.changed();
+        if (changes.length > 0) history.recordConfigChange();
       });
-      state.onReported(({ events }) => history.reported(events));
-      state.onPublished((publication) => history.published(publication));
+      state.onReported(({ events }) => history.recordEvents(events));
+      state.onPublished((publication) => history.recordPublication(publication));
     },
   };
 }

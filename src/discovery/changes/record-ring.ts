@@ -29,7 +29,7 @@ export class RecordRing {
     return this.#bytes;
   }
 
-  get evicted(): number {
+  get evictedCount(): number {
     return this.#evictedCount;
   }
 
@@ -44,7 +44,7 @@ export class RecordRing {
   }
 
   /** Call after names were added to a record. */
-  grew(record: PushRecord, bytes: number): void {
+  recordGrowth(record: PushRecord, bytes: number): void {
     record.bytes += bytes;
     if (!this.#records.has(record.version)) return;
     this.#bytes += bytes;

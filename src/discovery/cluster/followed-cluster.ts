@@ -90,9 +90,9 @@ export class FollowedCluster {
   readonly injectorSettings?: InjectorConfigMap;
   /** Objects for injection. `undefined` without injection, or if the CA does not sign the webhooks' certificate. */
   readonly injection?: InjectionCluster;
-  readonly discovered = new DiscoveredNamespaces(() => this.informers);
+  readonly discoveredNamespaces = new DiscoveredNamespaces(() => this.informers);
   /** Secrets and ConfigMaps that configuration refers to. */
-  readonly referenced: ReferencedObjects;
+  readonly referencedObjects: ReferencedObjects;
   /** Readers must be added before the chart starts. */
   readonly informers: InformerEffects;
   /** Pod name with a random part, so that a restarted container has another identity. */
@@ -121,7 +121,7 @@ export class FollowedCluster {
     const ownOptions = isRegistry ? configKinds : [...configKinds, 'Namespace' as const];
     const refusals = new RefusedObjectLog((fields) => log.warn('object.limitExceeded', fields));
     const reportRefusal = (kind: string, key: string, reason: string): void => refusals.report(kind, key, reason);
-    this.referenced = new ReferencedObjects({
+    this.referencedObjects = new ReferencedObjects({
       ...{ server: this.server, informers: () => this.informers, fault: faultOf(log), refused: reportRefusal },
     });
     const rootConfigMaps = signsCertificates && options.rootConfigMap ? [rootConfigMapsOf(options.rootConfigMap)] : [];
@@ -141,7 +141,7 @@ export class FollowedCluster {
         ...rootConfigMaps,
         ...(options.injectsSidecars === true && signsCertificates ? webhookConfigurationsOf(settings.revision) : []),
         ...[...ownOptions, ...(isRegistry ? registryKinds : [])].map((kind) =>
-          followedKind(kind, this.referenced, this.discovered),
+          followedKind(kind, this.referencedObjects, this.discoveredNamespaces),
         ),
       ],
       refused: reportRefusal,
@@ -153,8 +153,8 @@ export class FollowedCluster {
       },
       fault: faultOf(log),
     });
-    this.referenced.follow(['Secret', 'ConfigMap']);
-    if (isRegistry) this.discovered.follow();
+    this.referencedObjects.follow(['Secret', 'ConfigMap']);
+    if (isRegistry) this.discoveredNamespaces.follow();
     this.registrations = new WorkloadRegistrations({
       server: this.server,
       groupOf: (...name) => this.#groupOf(settings.revision, ...name),
@@ -192,7 +192,7 @@ export class FollowedCluster {
     }
     if (authoritySecret !== undefined)
       this.authoritySecrets = this.#authoritySecrets(settings.namespace, authoritySecret);
-    const referenced = { objects: this.referenced, of: credentialsReferencedBy };
+    const referenced = { objects: this.referencedObjects, of: credentialsReferencedBy };
     const { informers } = this;
     const sourceOptions = { informers, revision: settings.revision, referenced };
     this.sources = new Map([
@@ -219,15 +219,15 @@ export class FollowedCluster {
   }
 
   /** Applies `discoverySelectors` of the mesh configuration. */
-  select(selectors: readonly LabelSelector[]): void {
-    if (this.#isRegistry) this.discovered.select(selectors);
+  setSelectors(selectors: readonly LabelSelector[]): void {
+    if (this.#isRegistry) this.discoveredNamespaces.select(selectors);
   }
 
   /** Reads Secrets in other namespaces that ReferenceGrants allow Gateways to use, because the status of those Gateways depends on them. */
   readGranted({ configs: { set }, context, forced, changed }: Publication): void {
     const isAffected = (key: string): boolean => /^(?:KubernetesGateway|ReferenceGrant)\//.test(key);
     if (!forced && ![...changed].some(isAffected)) return;
-    this.referenced.refer('granted Secrets', grantedCredentials(set.KubernetesGateway, context.referenceGrants));
+    this.referencedObjects.refer('granted Secrets', grantedCredentials(set.KubernetesGateway, context.referenceGrants));
   }
 
   watchSettings(onChanged: () => void): () => void {
@@ -244,7 +244,7 @@ export class FollowedCluster {
   }
 
   /** Missing objects, as text for users. Empty if all initial lists are complete. */
-  get awaited(): string {
+  get awaitedText(): string {
     const { reason } = this.#outage;
     if (reason !== undefined) return `the API server ${this.url} does not respond: ${reason}`;
     const awaitedKinds = this.informers.unsyncedKinds;
@@ -277,13 +277,13 @@ export class FollowedCluster {
   }
 
   /** `undefined` if the API server is reachable, or before the first request. */
-  get unreachable(): string | undefined {
+  get unreachableReason(): string | undefined {
     return this.#outage.reason;
   }
 
   close(): void {
     this.#outage.close();
-    this.referenced.close();
+    this.referencedObjects.close();
     this.server.close();
     this.leaseServer.close();
   }
@@ -299,9 +299,9 @@ export class FollowedCluster {
     }
     return {
       ...{ namespace, name },
-      shared: () => objectOf(name),
-      plugged: () => objectOf(pluggedInSecret),
-      synced: Promise.all([name, pluggedInSecret].map((secret) => this.informers.firstSet(kindOf(secret)))),
+      sharedSecret: () => objectOf(name),
+      pluggedInSecret: () => objectOf(pluggedInSecret),
+      whenSynced: Promise.all([name, pluggedInSecret].map((secret) => this.informers.firstSet(kindOf(secret)))),
       watch: (onChanged) => {
         listeners.add(onChanged);
         return () => void listeners.delete(onChanged);

@@ -61,7 +61,7 @@ export class ConfigServer {
   }
 
   /** Pushes changed objects without the debounce delay that applies to proxies. */
-  changed(touchedKeys: ReadonlySet<string>): void {
+  pushChanges(touchedKeys: ReadonlySet<string>): void {
     if (this.#clients.size === 0 || touchedKeys.size === 0) return;
     this.#options.push({ version: `config-${++this.#version}`, forced: false, configs: new Set([changedKey]) });
   }

@@ -13,6 +13,6 @@ export interface ConfigServerParts {
 
 export function makeConfigServer({ configs, ...serverParts }: ConfigServerParts): ConfigServer {
   const server = new ConfigServer({ ...serverParts, configs: () => configs.snapshot });
-  configs.onChanges((_, touchedKeys) => server.changed(touchedKeys));
+  configs.onChanges((_, touchedKeys) => server.pushChanges(touchedKeys));
   return server;
 }

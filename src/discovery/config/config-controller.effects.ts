@@ -22,11 +22,11 @@ export function configControllerWithEffects({ configs, listSources, log }: Confi
   let loggedProblems: ReadonlySet<string> = new Set();
   const list = (): SourcesListed | SourcesInvalid => {
     try {
-      const { sources, ignored } = listSources();
-      for (const [source, reason] of ignored) {
+      const { sources, ignoredAddresses } = listSources();
+      for (const [source, reason] of ignoredAddresses) {
         if (!loggedProblems.has(source)) log.warn('option.configSourceIgnored', { source, reason });
       }
-      loggedProblems = new Set(ignored.keys());
+      loggedProblems = new Set(ignoredAddresses.keys());
       return { type: 'sources.listed', sources: [...sources] };
     } catch (error) {
       return { type: 'sources.invalid', reason: messageOf(error) };

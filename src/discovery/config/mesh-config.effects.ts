@@ -23,7 +23,7 @@ export interface MeshConfigEffects {
   readonly log: Logger;
 }
 
-export function meshConfigWithEffects({ settings, cluster, reportAdopted: adopted, log }: MeshConfigEffects) {
+export function meshConfigWithEffects({ settings, cluster, reportAdopted, log }: MeshConfigEffects) {
   return meshConfigMachine.provide({
     actors: {
       watchFile: watchEffect<{ file: string }>(
@@ -46,7 +46,7 @@ export function meshConfigWithEffects({ settings, cluster, reportAdopted: adopte
     actions: {
       applySettings: ({ context }, { version }) => {
         settings.adopt(context.name, version);
-        adopted();
+        reportAdopted();
       },
     },
   });

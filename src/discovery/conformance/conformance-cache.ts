@@ -77,7 +77,7 @@ export class ConformanceCache implements ResourceSource {
   }
 
   addResource({ node, typeUrl, name, version }: ResourceAddress): void {
-    const value = kindOf(typeUrl).bare(name);
+    const value = kindOf(typeUrl).buildBare(name);
     const state = this.#nodes.get(node) ?? new Map<string, TypeState>();
     this.#nodes.set(node, state);
     const previousTypes = state.get(typeUrl);
@@ -104,7 +104,7 @@ export class ConformanceCache implements ResourceSource {
       const entry = previousTypes?.entries.get(name);
       if (state === undefined || previousTypes === undefined || entry === undefined) return false;
       if (this.#nodes.get(node) !== state) return false;
-      const value = kindOf(typeUrl).changed(entry.value, this.#revision + 1);
+      const value = kindOf(typeUrl).buildChanged(entry.value, this.#revision + 1);
       const entries = new Map(previousTypes.entries).set(name, this.#entry(typeUrl, name, value));
       this.#setType(node, state, typeUrl, { version: version || previousTypes.version, entries });
       return true;

@@ -13,9 +13,9 @@ import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_
 export interface ConformanceKind {
   nameOf(value: Uint8Array): string;
   /** Creates a message that contains only the name. */
-  bare(name: string): Uint8Array;
+  buildBare(name: string): Uint8Array;
   /** A message with the same name that differs for each revision. */
-  changed(value: Uint8Array, revision: number): Uint8Array;
+  buildChanged(value: Uint8Array, revision: number): Uint8Array;
 }
 
 function kindOf<Desc extends DescMessage>(
@@ -26,8 +26,8 @@ function kindOf<Desc extends DescMessage>(
 ): ConformanceKind {
   return {
     nameOf: (value) => nameOf(fromBinary(schema, value)),
-    bare: (name) => toBinary(schema, bareMessage(name)),
-    changed(value, revision) {
+    buildBare: (name) => toBinary(schema, bareMessage(name)),
+    buildChanged(value, revision) {
       const message = fromBinary(schema, value);
       change(message, revision);
       return toBinary(schema, message);

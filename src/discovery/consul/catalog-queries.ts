@@ -79,21 +79,21 @@ export const meshServices = (body: unknown): readonly string[] => serviceNames(b
 export interface CatalogReadOptions {
   readonly strategy: WatchStrategy;
   readonly maxConnections: number;
-  readonly consistent: boolean;
+  readonly isConsistent: boolean;
   readonly signal: AbortSignal;
 }
 
 /** @throws ConsulError, InvalidCatalog */
 export async function readCatalog(client: ConsulClient, options: CatalogReadOptions): Promise<ReadCatalog> {
-  const { strategy, maxConnections, consistent, signal } = options;
+  const { strategy, maxConnections, isConsistent, signal } = options;
   const indexes = new Map<QueryKey, number>();
   const sizes = new CatalogSizes();
   let restricted = false;
   const read = async (key: QueryKey): Promise<unknown> => {
-    const response = await get(client, key, { consistent, signal });
+    const response = await get(client, key, { isConsistent, signal });
     indexes.set(key, response.index);
     sizes.set(key, response.bytes);
-    restricted ||= response.restricted;
+    restricted ||= response.isRestricted;
     return response.body;
   };
   const nodes = nodeNames(await read('nodes'));
@@ -107,7 +107,7 @@ export async function readCatalog(client: ConsulClient, options: CatalogReadOpti
   });
   // Checks are read after the instances, because older checks would not contain failures of new instances.
   const checks: readonly ConsulCheck[] = strategy === 'services' ? [] : failingChecks(await read('checks'));
-  return { nodes, parts: partsByKey, checks, restricted, indexes, sizes };
+  return { nodes, instancesByPart: partsByKey, checks, isRestricted: restricted, indexes, sizes };
 }
 
 export async function forEachConcurrently<Item>(

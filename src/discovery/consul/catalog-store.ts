@@ -18,9 +18,9 @@ export type PartKey = string;
 
 export interface CatalogContent {
   readonly nodes: readonly string[];
-  readonly parts: ReadonlyMap<PartKey, readonly ConsulInstance[]>;
+  readonly instancesByPart: ReadonlyMap<PartKey, readonly ConsulInstance[]>;
   readonly checks: readonly ConsulCheck[];
-  readonly restricted: boolean;
+  readonly isRestricted: boolean;
 }
 
 /** Instances of a served host. Empty if the host was removed. */
@@ -53,11 +53,11 @@ export class CatalogStore {
     };
   }
 
-  replace({ nodes, parts, checks, restricted }: CatalogContent): void {
-    this.#isRestricted = restricted;
+  replace({ nodes, instancesByPart, checks, isRestricted }: CatalogContent): void {
+    this.#isRestricted = isRestricted;
     this.#nodes = new Set(nodes);
-    for (const key of [...this.#instancesByPart.keys()]) if (!parts.has(key)) this.#put(key, undefined);
-    for (const [key, instances] of parts) this.#put(key, instances);
+    for (const key of [...this.#instancesByPart.keys()]) if (!instancesByPart.has(key)) this.#put(key, undefined);
+    for (const [key, instances] of instancesByPart) this.#put(key, instances);
     this.setChecks(checks);
     this.#emptiedCount = 0;
   }
@@ -118,7 +118,7 @@ export class CatalogStore {
     return hosts;
   }
 
-  *applied(): Iterable<AppliedHost> {
+  *appliedHosts(): Iterable<AppliedHost> {
     for (const [hostname, instances] of this.#appliedInstances) yield { hostname, instances };
   }
 

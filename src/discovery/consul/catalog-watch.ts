@@ -30,7 +30,7 @@ export interface CatalogWatchOptions {
   readonly client: ConsulClient;
   readonly store: CatalogStore;
   readonly order: ConsulWatchOrder;
-  readonly from: ReadCatalog;
+  readonly readCatalog: ReadCatalog;
   /** Rate limit of all responses. Default: {@link responsePace}. */
   readonly pace?: Pace;
   readonly report: (event: CatalogChanged | IndexRegressed | QueryFailed) => void;
@@ -58,8 +58,8 @@ export class CatalogWatch {
   constructor(options: CatalogWatchOptions) {
     this.#options = options;
     this.#allowance = new Allowance(options.pace ?? responsePace);
-    const { indexes } = options.from;
-    this.#coarseParts = [...options.from.parts.keys()];
+    const { indexes } = options.readCatalog;
+    this.#coarseParts = [...options.readCatalog.instancesByPart.keys()];
     const isCoarse = options.order.strategy === 'coarse';
     for (const [key, index] of indexes) {
       if (!key.includes('/')) this.#watchQuery(key, index, this.#stopController.signal);
@@ -110,16 +110,16 @@ export class CatalogWatch {
   }
 
   async #get(key: QueryKey, query: ConsulQuery): Promise<ConsulResponse> {
-    const { client, from } = this.#options;
+    const { client, readCatalog } = this.#options;
     const response = await get(client, key, query);
-    if (!query.signal.aborted) from.sizes.set(key, response.bytes);
+    if (!query.signal.aborted) readCatalog.sizes.set(key, response.bytes);
     return response;
   }
 
   async #applyResponse(key: QueryKey, response: ConsulResponse, signal: AbortSignal): Promise<boolean> {
     const { store } = this.#options;
     const wasRestricted = store.reading.restricted;
-    store.setRestricted(response.restricted);
+    store.setRestricted(response.isRestricted);
     const hasChanged = await this.#takeContent(key, response.body, signal);
     return hasChanged || store.reading.restricted !== wasRestricted;
   }
@@ -162,21 +162,21 @@ export class CatalogWatch {
 
   /** Reads and watches new parts, and removes parts of deleted nodes and services. */
   async #followOnly(keys: readonly PartKey[], signal: AbortSignal): Promise<boolean> {
-    const { store, from } = this.#options;
+    const { store, readCatalog } = this.#options;
     const current = new Set(keys);
     let isChanged = false;
     for (const [key, partWatch] of this.#partWatches) {
       if (current.has(key)) continue;
       partWatch.abort();
       this.#partWatches.delete(key);
-      from.sizes.delete(key);
+      readCatalog.sizes.delete(key);
       isChanged = store.setPart(key, undefined) || isChanged;
     }
     const addedKeys = keys.filter((key) => !this.#partWatches.has(key));
     await forEachConcurrently(addedKeys, coarseReads, async (key) => {
-      const { body, index, restricted } = await this.#get(key, { signal });
+      const { body, index, isRestricted } = await this.#get(key, { signal });
       if (signal.aborted) return;
-      store.setRestricted(restricted);
+      store.setRestricted(isRestricted);
       isChanged = (await this.#takePart(key, instancesIn(key, body), signal)) || isChanged;
       this.#followPart(key, index);
     });
@@ -185,20 +185,20 @@ export class CatalogWatch {
 
   /** Reads all services, because the coarse strategy does not know which ones changed. */
   async #readAll(keys: readonly PartKey[], signal: AbortSignal): Promise<boolean> {
-    const { store, from } = this.#options;
+    const { store, readCatalog } = this.#options;
     let isChanged = false;
     const previous = this.#coarseParts;
     this.#coarseParts = keys;
     const now = new Set(keys);
     for (const key of previous) {
       if (now.has(key)) continue;
-      from.sizes.delete(key);
+      readCatalog.sizes.delete(key);
       isChanged = store.setPart(key, undefined) || isChanged;
     }
     await forEachConcurrently(keys, Math.min(coarseReads, this.#options.order.maxConnections), async (key) => {
-      const { body, restricted } = await this.#get(key, { signal });
+      const { body, isRestricted } = await this.#get(key, { signal });
       if (signal.aborted) return;
-      store.setRestricted(restricted);
+      store.setRestricted(isRestricted);
       isChanged = (await this.#takePart(key, instancesIn(key, body), signal)) || isChanged;
     });
     // Reports the change before the delay, because the next response may arrive immediately.

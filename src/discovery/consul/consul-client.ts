@@ -28,13 +28,13 @@ export interface ConsulResponse {
   readonly bytes: number;
   readonly index: number;
   /** Whether ACLs filtered the results, or may have done so because the default policy is `deny` and the request had no token. */
-  readonly restricted: boolean;
+  readonly isRestricted: boolean;
 }
 
 export interface ConsulQuery {
   /** If set, the query blocks until the index exceeds this one, or for {@link maxWaitMs}. */
   readonly index?: number;
-  readonly consistent?: boolean;
+  readonly isConsistent?: boolean;
   readonly filter?: string;
   readonly signal: AbortSignal;
 }
@@ -80,7 +80,7 @@ export class ConsulClient {
         body: parseJson(body.text()),
         bytes: body.bytes,
         index: indexOf(receivedResponse),
-        restricted:
+        isRestricted:
           receivedResponse['x-consul-results-filtered-by-acls'] === 'true' ||
           (!this.#access.hasToken && receivedResponse['x-consul-default-acl-policy'] === 'deny'),
       };
@@ -142,11 +142,11 @@ export class ConsulClient {
     return receivedHeaders;
   }
 
-  #target(path: string, { index, consistent, filter }: ConsulQuery): string {
+  #target(path: string, { index, isConsistent, filter }: ConsulQuery): string {
     const searchParams = new URLSearchParams();
     if (this.#datacenter !== '') searchParams.set('dc', this.#datacenter);
     if (filter !== undefined) searchParams.set('filter', filter);
-    if (consistent === true) searchParams.set('consistent', '');
+    if (isConsistent === true) searchParams.set('consistent', '');
     if (index !== undefined) {
       searchParams.set('index', `${index}`);
       searchParams.set('wait', `${maxWaitMs / 1_000}s`);

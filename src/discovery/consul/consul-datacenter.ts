@@ -82,7 +82,7 @@ export class ConsulDatacenter {
     return new ConsulRegistry(this.shard, options, updates, {
       attach: (registry) => {
         this.#registries.add(registry);
-        registry.applyHosts([...this.#store.applied()]);
+        registry.applyHosts([...this.#store.appliedHosts()]);
         if (this.#store.isApplied) registry.complete();
       },
       detach: (registry) => void this.#registries.delete(registry),
@@ -108,7 +108,7 @@ export class ConsulDatacenter {
 
   async read({ strategy, maxConnections, consistent }: ReadOrder, signal: AbortSignal): Promise<ReadOutcome> {
     try {
-      const read = await readCatalog(this.#client, { strategy, maxConnections, consistent, signal });
+      const read = await readCatalog(this.#client, { strategy, maxConnections, isConsistent: consistent, signal });
       signal.throwIfAborted();
       this.#lastCatalog = read;
       this.#store.replace(read);
@@ -125,7 +125,7 @@ export class ConsulDatacenter {
       client: this.#client,
       store: this.#store,
       order,
-      from: this.#lastCatalog,
+      readCatalog: this.#lastCatalog,
       report,
     });
     return () => watch.stop();

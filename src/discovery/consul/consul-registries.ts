@@ -51,7 +51,7 @@ export class ConsulRegistries {
     for (const datacenter of this.#datacenters.values()) datacenter.close();
   }
 
-  get configured(): readonly string[] {
+  get configuredNames(): readonly string[] {
     return this.#options.settings.datacenters;
   }
 

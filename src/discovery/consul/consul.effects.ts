@@ -8,7 +8,7 @@ export function consulWithEffects(registries: ConsulRegistries, log: Logger) {
   return consulMachine.provide({
     actors: {
       listDatacenters: fromCallback<{ type: never }, undefined>(({ sendBack }) => {
-        sendBack({ type: 'datacenters.listed', datacenters: registries.configured });
+        sendBack({ type: 'datacenters.listed', datacenters: registries.configuredNames });
       }),
       consulCatalog: consulCatalogWithEffects((name) => registries.datacenter(name), log),
     },

@@ -133,15 +133,18 @@ it('a server whose index rises continuously is queried at a limited rate', async
     response.end(JSON.stringify([]));
   });
   const store = new CatalogStore();
-  const from = await readCatalog(client, { strategy: 'services', maxConnections: 9, consistent: false, signal }).catch(
-    () => undefined,
-  );
+  const from = await readCatalog(client, {
+    strategy: 'services',
+    maxConnections: 9,
+    isConsistent: false,
+    signal,
+  }).catch(() => undefined);
   expect(from, 'a list of services must be an object').toBeUndefined();
   const watch = new CatalogWatch({
     ...{ client, store, report: () => {}, pace: { burst: 5, perSecond: 10 } },
     order: { datacenter: '', strategy: 'services', maxConnections: 9 },
-    from: {
-      ...{ nodes: [], parts: new Map(), checks: [], restricted: false, sizes: new CatalogSizes() },
+    readCatalog: {
+      ...{ nodes: [], instancesByPart: new Map(), checks: [], isRestricted: false, sizes: new CatalogSizes() },
       indexes: new Map([['nodes', 1]]),
     },
   });

@@ -32,7 +32,7 @@ export function makeNames({ options, context, mesh, ca }: NamesParts) {
           namespaceOf: clientNamespaces({
             trustDomains: () => trustDomainsOf(mesh()),
             acceptsOther: (chain) => portCertificate!.credentials.acceptsOther(chain),
-            isRevoked: (serial) => signing?.revoked.isCertificateRevoked(serial) === true,
+            isRevoked: (serial) => signing?.revokedFile.isCertificateRevoked(serial) === true,
           }),
         };
       }),

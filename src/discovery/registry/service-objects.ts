@@ -151,23 +151,23 @@ export class ServiceObjects {
   *#limitInSteps(movedObjects: Map<string, Config | undefined>, events: readonly ObjectEvent[]): Steps<ObjectsUpdate> {
     const configBeforeLimit = (key: string): Config | undefined =>
       movedObjects.has(key) ? movedObjects.get(key) : (this.#configuredObjects.get(key) ?? this.#clusterObject(key));
-    const { limited, changed } = yield* this.#budget.limiting(
+    const { limitedByKey, changedKeys } = yield* this.#budget.limitInSteps(
       movedObjects.keys(),
       configBeforeLimit,
       {},
       this.#limitedEntries,
     );
-    for (const key of changed) if (!movedObjects.has(key)) movedObjects.set(key, configBeforeLimit(key));
+    for (const key of changedKeys) if (!movedObjects.has(key)) movedObjects.set(key, configBeforeLimit(key));
     const changes: ConfigObjectChange<Config>[] = [];
     for (const [key, current] of movedObjects) {
-      const limitedEntry = limited.get(key);
+      const limitedEntry = limitedByKey.get(key);
       changes.push({
         key: parseConfigKey(key),
         current: limitedEntry?.original === current ? (limitedEntry?.config ?? current) : current,
       });
       yield;
     }
-    if (changed.size > 0) this.#limitedEntries = limited;
+    if (changedKeys.size > 0) this.#limitedEntries = limitedByKey;
     return { changes, events };
   }
 

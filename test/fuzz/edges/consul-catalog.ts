@@ -53,9 +53,9 @@ export function consulCatalog(draw: Draw): string {
       ]);
       store.replace({
         nodes: nodeNames(bodies.nodes),
-        parts: instancesByPath,
+        instancesByPart: instancesByPath,
         checks: failingChecks(bodies.checks),
-        restricted: false,
+        isRestricted: false,
       });
       checkStore(store);
     } catch (error) {

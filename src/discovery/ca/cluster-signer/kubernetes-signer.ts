@@ -48,7 +48,7 @@ export class KubernetesSigner implements Registrar {
     });
   }
 
-  get waiting(): number {
+  get waitingCount(): number {
     return this.#tasks.waiting;
   }
 

@@ -96,7 +96,7 @@ export class CertificateService {
     call.on('cancelled', () => cancellation.abort('cancelled'));
     void this.create(call.request, peer, { onAuthenticated, signal: cancellation.signal }).then(
       (response) => {
-        this.#options.counts?.responded(status.OK);
+        this.#options.counts?.recordResponse(status.OK);
         respond(null, response);
       },
       (error: unknown) => {
@@ -104,7 +104,7 @@ export class CertificateService {
           error instanceof IssuanceRefusal
             ? error
             : new IssuanceRefusal(status.INTERNAL, 'INTERNAL_ERROR', 'internal error');
-        this.#options.counts?.responded(refusal.code);
+        this.#options.counts?.recordResponse(refusal.code);
         if (refusal !== error) this.#options.logger.error('certificate.failed', { error: messageOf(error) });
         respond(
           Object.assign(new Error(refusal.message), {
@@ -186,12 +186,12 @@ export class CertificateService {
       throw new IssuanceRefusal(status.INVALID_ARGUMENT, 'CERTIFICATE_REQUEST_INVALID', verified.refused);
     if ('failed' in verified) throw new IssuanceRefusal(status.INTERNAL, 'AUTHORITY_UNAVAILABLE', verified.failed);
     const { key } = verified;
-    const requested = leafLifetime(validityDuration, limits, maxDate, now());
-    if ('tooLong' in requested)
-      throw new IssuanceRefusal(status.INVALID_ARGUMENT, 'CERTIFICATE_REQUEST_INVALID', requested.tooLong);
-    if ('authorityExpired' in requested)
-      throw new IssuanceRefusal(status.FAILED_PRECONDITION, 'AUTHORITY_EXPIRED', requested.authorityExpired);
-    const lifetimeMs = requested.lifetime.notAfter.getTime() - now().getTime();
+    const requestedLifetime = leafLifetime(validityDuration, limits, maxDate, now());
+    if ('tooLong' in requestedLifetime)
+      throw new IssuanceRefusal(status.INVALID_ARGUMENT, 'CERTIFICATE_REQUEST_INVALID', requestedLifetime.tooLong);
+    if ('authorityExpired' in requestedLifetime)
+      throw new IssuanceRefusal(status.FAILED_PRECONDITION, 'AUTHORITY_EXPIRED', requestedLifetime.authorityExpired);
+    const lifetimeMs = requestedLifetime.lifetime.notAfter.getTime() - now().getTime();
     const names = { uris: [uri], dns: [], ips: [] };
     const result = await registrar.sign({ request: csr, key, names, isForClients: true, lifetimeMs }, caller, signal);
     if ('tryAgainAfterMs' in result) throw busyRefusal(result.tryAgainAfterMs);

@@ -31,7 +31,7 @@ function threads(niceness: number): number {
 test('CertificateSigner lowers the priority of its own threads only', async () => {
   const usualNiceness = nicenessOf(String(process.pid));
   const usualThreads = threads(usualNiceness + 10);
-  signer.use(createMaterial());
+  signer.useAuthority(createMaterial());
   const uri = 'spiffe://cluster.local/ns/shop/sa/cart';
   const order = { request: createRequest(key, []), uri, ...life, endsAt: 0, client: 'one' };
   const result = await signer.sign(order);
@@ -41,7 +41,7 @@ test('CertificateSigner lowers the priority of its own threads only', async () =
 });
 
 test("CertificateSigner delays a certificate during another account's RSA-4096 flood only by the requests in progress", async () => {
-  signer.use(createMaterial());
+  signer.useAuthority(createMaterial());
   const flood = generateKeyPairSync('rsa', { modulusLength: 4_096 }).privateKey;
   const request = createRequest(flood, []);
   const settledNames: string[] = [];

@@ -75,12 +75,12 @@ export class CertificateSigner {
   }
 
   /** Sets the authority for new and queued requests. */
-  use(material: AuthorityMaterial): void {
+  useAuthority(material: AuthorityMaterial): void {
     this.#material = material;
     for (const { worker } of this.#threads) worker.postMessage(signerOrder(material));
   }
 
-  get waiting(): number {
+  get waitingCount(): number {
     return this.#queue.size;
   }
 

@@ -72,7 +72,7 @@ test('LedgerKeeper keeps a root while certificates of an earlier intermediate ar
   onTestFinished(() => void ledger.stop());
   const missingCount = (): number => {
     ledger.send({ type: 'leaf-certificates.await', authority: secondIssuer.id });
-    return keeper.missing?.count ?? 0;
+    return keeper.missingWorkloads?.count ?? 0;
   };
   await requestCertificate(first, 'a');
   await requestCertificate(secondIssuer, 'b');

@@ -52,12 +52,12 @@ export class LedgerKeeper {
     if (unreadableLines > 0) logger.warn('ledger.linesUnreadable', { lines: unreadableLines });
   }
 
-  get missing(): MissingWorkloads | undefined {
+  get missingWorkloads(): MissingWorkloads | undefined {
     return this.#missingWorkloads?.count === 0 ? undefined : this.#missingWorkloads;
   }
 
-  ends(max: number): WorkloadEnds {
-    return this.#options.ledger.ends(this.#options.now(), max);
+  upcomingExpiries(max: number): WorkloadEnds {
+    return this.#options.ledger.upcomingExpiries(this.#options.now(), max);
   }
 
   recordIssued(leaf: {

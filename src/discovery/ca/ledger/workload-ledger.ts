@@ -155,7 +155,7 @@ export class WorkloadLedger {
    *
    * @param max limit of listed workloads, earliest expiry first
    */
-  ends(now: number, max: number): WorkloadEnds {
+  upcomingExpiries(now: number, max: number): WorkloadEnds {
     const valid: WorkloadEnd[] = [];
     for (const { identity, node, certificates } of this.#entries.values()) {
       const endsAt = latestExpiry(certificates);

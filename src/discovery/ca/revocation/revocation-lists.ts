@@ -11,13 +11,13 @@ import type { RevokedCredentials } from './revoked-file.ts';
  */
 export function revocationListsOf(
   authorities: readonly AuthorityMaterial[],
-  { certificates, at }: RevokedCredentials,
+  { certificates, modifiedAt }: RevokedCredentials,
   now: Date,
 ): string {
   // Each list can contain all serial numbers: they are random 127-bit numbers, so those of other authorities match no certificate.
   const revokedEntries = [...certificates]
     .sort()
-    .map((serialNumber) => ({ serialNumber: evenDigits(serialNumber), at }));
+    .map((serialNumber) => ({ serialNumber: evenDigits(serialNumber), at: modifiedAt }));
   const life = { thisUpdate: new Date(now.getTime() - backdatedMs), number: Math.floor(now.getTime() / 1000) };
   return authorities
     .map(({ revocationLists, issuer, notAfter }) => {

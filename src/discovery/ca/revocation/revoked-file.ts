@@ -14,11 +14,11 @@ export interface RevokedCredentials {
   /** Serial numbers in the notation of {@link serialText}. */
   readonly certificates: ReadonlySet<string>;
   /** Modification time of the file. */
-  readonly at: Date;
+  readonly modifiedAt: Date;
 }
 
 const maxBytes = 16 * 1024 * 1024;
-const noCredentials: RevokedCredentials = { tokens: new Set(), certificates: new Set(), at: new Date(0) };
+const noCredentials: RevokedCredentials = { tokens: new Set(), certificates: new Set(), modifiedAt: new Date(0) };
 
 export class RevokedFile {
   readonly file: string;
@@ -79,7 +79,7 @@ export class RevokedFile {
       for (const id of this.#revokedIds.tokens) tokens.add(id);
       for (const id of this.#revokedIds.certificates) certificates.add(id);
     }
-    return { tokens, certificates, at: statSync(this.file).mtime };
+    return { tokens, certificates, modifiedAt: statSync(this.file).mtime };
   }
 }
 

@@ -36,15 +36,15 @@ export class ConfigDefinitions {
   #snapshot = ConfigSnapshot.empty;
   #problems: readonly Problem[] = [];
   /** Which last valid objects still apply, derived from `#problems`. */
-  #lastGood: LastGood = { isKept: () => false, isOfUnread: () => false };
+  #lastGood: LastGood = { isRetained: () => false, isFromUnreadFile: () => false };
   #problemsAreStale = false;
 
-  /** Active objects after the last {@link conclude}. */
+  /** Active objects after the last {@link finishUpdate}. */
   get snapshot(): ConfigSnapshot {
     return this.#snapshot;
   }
 
-  /** Problems after the last {@link conclude}: errors of files in file order, then duplicate keys. */
+  /** Problems after the last {@link finishUpdate}: errors of files in file order, then duplicate keys. */
   get problems(): readonly Problem[] {
     return this.#problems;
   }
@@ -123,7 +123,7 @@ export class ConfigDefinitions {
    * Updates snapshot and problems from all files. Both keep their previous values until this completes, and {@link put} must not be called until
    * then. Returns the keys of objects that may have changed.
    */
-  *conclude(): Steps<ReadonlySet<string>> {
+  *finishUpdate(): Steps<ReadonlySet<string>> {
     const isStale = this.#problemsAreStale;
     const problems = isStale ? yield* this.#collectProblems() : this.#problems;
     if (isStale) this.#lastGood = yield* lastGoodBy(problems);
@@ -148,7 +148,7 @@ export class ConfigDefinitions {
       else if (
         current !== undefined &&
         isWritten(current) &&
-        lastGood.isKept(key, current) &&
+        lastGood.isRetained(key, current) &&
         (isRejected === undefined || current.source?.file === isRejected.source?.file)
       ) {
         retainedKeys.add(key);
@@ -160,11 +160,11 @@ export class ConfigDefinitions {
       const current = this.#snapshot.byKey.get(key);
       const standIn = this.#placeholderOf(key, isThere);
       // Objects of a file that became unreadable still apply.
-      const isUnread = current?.standsFor !== undefined && lastGood.isOfUnread(current);
+      const isUnread = current?.standsFor !== undefined && lastGood.isFromUnreadFile(current);
       if (standIn === undefined && isUnread) retainedKeys.add(key);
       else edits.set(key, standIn);
     }
-    const snapshot = yield* this.#snapshot.editing(edits);
+    const snapshot = yield* this.#snapshot.editInSteps(edits);
     this.#retainedKeys = retainedKeys;
     this.#problems = problems;
     this.#problemsAreStale = false;
@@ -230,8 +230,8 @@ export class ConfigDefinitions {
  * key.
  */
 interface LastGood {
-  isKept(key: string, config: Config): boolean;
-  isOfUnread(config: Config): boolean;
+  isRetained(key: string, config: Config): boolean;
+  isFromUnreadFile(config: Config): boolean;
 }
 
 function* lastGoodBy(problems: readonly Problem[]): Steps<LastGood> {
@@ -244,7 +244,7 @@ function* lastGoodBy(problems: readonly Problem[]): Steps<LastGood> {
     else namedKeys.add(configKeyText(key));
   }
   const isFromUnread = ({ source }: Config): boolean => files.has(source?.file ?? '');
-  return { isKept: (key, config) => namedKeys.has(key) || isFromUnread(config), isOfUnread: isFromUnread };
+  return { isRetained: (key, config) => namedKeys.has(key) || isFromUnread(config), isFromUnreadFile: isFromUnread };
 }
 
 function isWritten({ standsFor }: Config): boolean {

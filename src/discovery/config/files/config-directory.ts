@@ -215,11 +215,11 @@ export class ConfigDirectory implements ConfigSource {
       if (previousFingerprint !== file.fingerprint) await this.#readFile(file, workTurns);
     }
     for (const [path, error] of walkedFiles.failures) this.#fail(path, error, unknownFingerprint);
-    this.#setIgnored(walkedFiles.ignored);
+    this.#setIgnored(walkedFiles.ignoredFiles);
     return undefined;
   }
 
-  #setIgnored({ count, first }: DirectoryWalk['ignored']): void {
+  #setIgnored({ count, first }: DirectoryWalk['ignoredFiles']): void {
     if (this.#ignoredText !== first) this.#definitions.put(this.#ignoredText, undefined);
     this.#ignoredText = first;
     if (count === 0) return;
@@ -294,15 +294,15 @@ export class ConfigDirectory implements ConfigSource {
 
   *#conclude(): Steps<DirectoryReading> {
     const previousSnapshot = this.snapshot;
-    const touchedKeys = yield* this.#definitions.conclude();
+    const touchedKeys = yield* this.#definitions.finishUpdate();
     const { snapshot, problems } = this.#definitions;
-    const changes = yield* snapshot.comparing(previousSnapshot, touchedKeys);
+    const changes = yield* snapshot.compareInSteps(previousSnapshot, touchedKeys);
     return {
       outcome: 'read',
       version: snapshot.version,
       objects: snapshot.byKey.size,
       changes,
-      touched: touchedKeys,
+      touchedKeys,
       ...(yield* this.#reportProblems(problems, snapshot)),
       problemCount: problems.length,
     };

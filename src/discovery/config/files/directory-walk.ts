@@ -21,7 +21,7 @@ export interface DirectoryWalk {
   /** Errors by path, for files and directories that are unreadable or exceed the entry limit. */
   readonly failures: ReadonlyMap<string, unknown>;
   /** Files that are ignored because of their extension, such as `.YAML`. */
-  readonly ignored: { readonly count: number; readonly first: string };
+  readonly ignoredFiles: { readonly count: number; readonly first: string };
   /** Whether any path was reached through a symbolic link, so that its content may change outside the tree. */
   readonly hasLinks: boolean;
 }
@@ -119,7 +119,7 @@ function treeFingerprintOf(path: string): string {
 interface WalkEntry {
   readonly path: string;
   /** Identities (device and inode) of the parent directories. */
-  readonly above: readonly string[];
+  readonly parentIdentities: readonly string[];
 }
 
 const entriesAtOnce = 256;
@@ -137,7 +137,7 @@ class Walker implements DirectoryWalk {
   directories = new Set<string>();
   readonly failures = new Map<string, unknown>();
   hasLinks = false;
-  ignored = { count: 0, first: '' };
+  ignoredFiles = { count: 0, first: '' };
   readonly #maxEntries: number;
   readonly #workTurns: Turns;
   readonly #rejectedTrees: RejectedTrees;
@@ -156,7 +156,7 @@ class Walker implements DirectoryWalk {
   }
 
   async walk(root: string): Promise<void> {
-    await this.#walkDirectory({ path: root, above: [] }, statSync(root));
+    await this.#walkDirectory({ path: root, parentIdentities: [] }, statSync(root));
     for (let link = this.#links.shift(); link !== undefined; link = this.#links.shift()) {
       const { path } = link;
       await this.#attemptTree(path, () => this.#visit(link!, isConfigName(path)));
@@ -202,15 +202,15 @@ class Walker implements DirectoryWalk {
     }
   }
 
-  async #walkDirectory({ path, above }: WalkEntry, stats: Stats): Promise<void> {
+  async #walkDirectory({ path, parentIdentities }: WalkEntry, stats: Stats): Promise<void> {
     const identity = `${stats.dev}:${stats.ino}`;
     // Following a link to a parent directory would never end.
-    if (above.includes(identity)) return;
-    if (above.length > 0 && isOnKernelFileSystem(path))
+    if (parentIdentities.includes(identity)) return;
+    if (parentIdentities.length > 0 && isOnKernelFileSystem(path))
       throw new Error(
         'is a directory of a kernel file system such as /proc: it is ignored, and its last valid content applies',
       );
-    if (above.length >= maxDirectoryDepth)
+    if (parentIdentities.length >= maxDirectoryDepth)
       throw new Error(
         `is nested in ${maxDirectoryDepth} directories, which is the limit: it is ignored, and its last valid content applies`,
       );
@@ -218,11 +218,11 @@ class Walker implements DirectoryWalk {
     this.directories.add(path);
     for (const entry of entries) {
       await this.#workTurns.rest();
-      const childDirectory = { path: join(path, entry.name), above: [...above, identity] };
+      const childDirectory = { path: join(path, entry.name), parentIdentities: [...parentIdentities, identity] };
       if (entry.isSymbolicLink()) {
         this.hasLinks = true;
         this.#links.push(childDirectory);
-      } else if (above.length === 0) {
+      } else if (parentIdentities.length === 0) {
         const visitEntry = () => this.#visit(childDirectory, isConfigName(entry.name));
         await (entry.isDirectory()
           ? this.#attemptTree(childDirectory.path, visitEntry)
@@ -261,8 +261,8 @@ class Walker implements DirectoryWalk {
         if (isHidden(entry.name)) continue;
         if (isOurs) entries.push(entry);
         else if (isAlmostConfigName(entry.name)) {
-          const { count, first } = this.ignored;
-          this.ignored = { count: count + 1, first: first || join(path, entry.name) };
+          const { count, first } = this.ignoredFiles;
+          this.ignoredFiles = { count: count + 1, first: first || join(path, entry.name) };
         }
         await this.#workTurns.rest();
       }

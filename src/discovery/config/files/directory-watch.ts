@@ -55,7 +55,7 @@ interface Watched {
 
 interface PendingDirectory {
   readonly path: string;
-  readonly above: readonly string[];
+  readonly parentIdentities: readonly string[];
 }
 
 class TreeWatch {
@@ -181,14 +181,14 @@ class TreeWatch {
   #renewWatches(paths: readonly string[]): void {
     for (const path of paths) {
       this.#unwatchTree(path);
-      this.#pending.push({ path, above: [] });
+      this.#pending.push({ path, parentIdentities: [] });
     }
     this.#continue();
   }
 
   /** Watches a directory tree, or the file that a link refers to. Other files are covered by the watch of their directory. */
   #watchTree(path: string): void {
-    this.#pending.push({ path, above: [] });
+    this.#pending.push({ path, parentIdentities: [] });
     this.#continue();
   }
 
@@ -220,7 +220,7 @@ class TreeWatch {
     });
   }
 
-  *#watchSteps({ path, above }: PendingDirectory): Steps<void> {
+  *#watchSteps({ path, parentIdentities }: PendingDirectory): Steps<void> {
     const stats = statsOf(path);
     if (stats === undefined || this.#watchesByPath.has(path)) return;
     const identity = identityOf(stats);
@@ -228,7 +228,7 @@ class TreeWatch {
       if (stats.isFile() && isLink(path)) this.#watch(path, identity, (event) => this.#onLinkedFileEvent(path, event));
       return;
     }
-    if (above.includes(identity) || above.length >= maxDirectoryDepth) return;
+    if (parentIdentities.includes(identity) || parentIdentities.length >= maxDirectoryDepth) return;
     if (path !== this.#root && isKernelPath(path)) return;
     const newWatch = this.#watch(path, identity, (event, name) => this.#onEvent(path, event, name));
     if (newWatch === undefined) return;
@@ -239,7 +239,7 @@ class TreeWatch {
         if (this.#names >= this.#maxEntries) return this.#reportLimit(`more than ${this.#maxEntries} entries`);
         this.#names++;
         newWatch.names++;
-        const watchPlace = { path: join(path, entry.name), above: [...above, identity] };
+        const watchPlace = { path: join(path, entry.name), parentIdentities: [...parentIdentities, identity] };
         if (entry.isDirectory()) this.#pending.push(watchPlace);
         else if (entry.isSymbolicLink()) this.#pendingLinks.push(watchPlace);
         yield;

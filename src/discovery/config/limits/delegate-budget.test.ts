@@ -45,7 +45,7 @@ function root(name: string, age: number, delegates: readonly string[], { hosts =
 class BudgetFixture {
   readonly #budgets: NamespaceBudgets;
   readonly objects = new Map<string, Config>();
-  #limitedObjects: LimitedObjects['limited'] = new Map();
+  #limitedObjects: LimitedObjects['limitedByKey'] = new Map();
 
   constructor(maxExported = Number.POSITIVE_INFINITY) {
     this.#budgets = new NamespaceBudgets({
@@ -68,11 +68,11 @@ class BudgetFixture {
 
   #limit(configs: readonly Config[]): string[] {
     const keys = configs.map(configKeyText);
-    const { limited, changed } = runToEnd(
-      this.#budgets.limiting(keys, (key) => this.objects.get(key), {}, this.#limitedObjects),
+    const { limitedByKey, changedKeys } = runToEnd(
+      this.#budgets.limitInSteps(keys, (key) => this.objects.get(key), {}, this.#limitedObjects),
     );
-    this.#limitedObjects = limited;
-    return [...changed].map((key) => key.split('/').at(-1)!).sort();
+    this.#limitedObjects = limitedByKey;
+    return [...changedKeys].map((key) => key.split('/').at(-1)!).sort();
   }
 
   get problems(): string[] {

@@ -30,7 +30,7 @@ export class DelegateBudget implements NamespaceBudget {
   readonly #delegates = new Map<string, number>();
   readonly #delegatingObjects = new Map<string, Map<string, Config>>();
 
-  *limiting(
+  *limitInSteps(
     keys: Iterable<string>,
     objectOf: (key: string) => Config | undefined,
     _settings: BudgetSettings,

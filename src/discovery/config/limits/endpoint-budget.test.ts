@@ -68,7 +68,7 @@ const pod = (index: number): Config => ({ ...givenObject('Pod', 'mallory', `pod$
 class BudgetFixture {
   readonly #budgets: NamespaceBudgets;
   readonly objects = new Map<string, Config>();
-  limited: LimitedObjects['limited'] = new Map();
+  limited: LimitedObjects['limitedByKey'] = new Map();
 
   constructor(...configs: Config[]) {
     this.#budgets = new NamespaceBudgets({
@@ -96,11 +96,11 @@ class BudgetFixture {
 
   #limit(configs: readonly Config[]): string[] {
     const keys = configs.map(configKeyText);
-    const { limited, changed } = runToEnd(
-      this.#budgets.limiting(keys, (key) => this.objects.get(key), {}, this.limited),
+    const { limitedByKey, changedKeys } = runToEnd(
+      this.#budgets.limitInSteps(keys, (key) => this.objects.get(key), {}, this.limited),
     );
-    this.limited = limited;
-    return [...changed].map((key) => key.split('/').at(-1)!).sort();
+    this.limited = limitedByKey;
+    return [...changedKeys].map((key) => key.split('/').at(-1)!).sort();
   }
 
   get names(): string[] {

@@ -29,7 +29,7 @@ interface Labelled {
 
 interface EndpointSource {
   readonly config: Config;
-  readonly listed: number;
+  readonly listedEndpointCount: number;
   readonly selection: Selection | undefined;
 }
 
@@ -52,7 +52,7 @@ interface NamespaceEndpoints {
 
 /** Upper bounds for a namespace, without evaluating selectors. */
 interface Sums {
-  listed: number;
+  listedEndpointCount: number;
   /** Endpoints per WorkloadEntry of the namespace, if all selectors match it. */
   clusters: number;
   /** Endpoints per pod, if all selectors match it. */
@@ -68,7 +68,7 @@ export class EndpointBudget implements NamespaceBudget {
     this.#maxEndpoints = maxEndpoints;
   }
 
-  *limiting(
+  *limitInSteps(
     keys: Iterable<string>,
     objectOf: (key: string) => Config | undefined,
     _settings: BudgetSettings,
@@ -81,7 +81,7 @@ export class EndpointBudget implements NamespaceBudget {
     }
     const limitedBefore = new Set([...previous.values()].map(({ original }) => original.namespace));
     for (const name of touchedKeys) if (!limitedBefore.has(name) && this.#isWithinLimit(name)) touchedKeys.delete(name);
-    if (touchedKeys.size === 0) return { limited: previous, changed: touchedKeys };
+    if (touchedKeys.size === 0) return { limitedByKey: previous, changedKeys: touchedKeys };
     return yield* recomputeLimited(touchedKeys, previous, (name) => this.#excessOf(name));
   }
 
@@ -90,7 +90,9 @@ export class EndpointBudget implements NamespaceBudget {
     const namespace = this.#namespaces.get(name);
     if (namespace === undefined) return true;
     const { sums, entries, pods } = namespace;
-    return sums.listed + sums.clusters * entries.size + sums.clustersOfPods * pods.size <= this.#maxEndpoints;
+    return (
+      sums.listedEndpointCount + sums.clusters * entries.size + sums.clustersOfPods * pods.size <= this.#maxEndpoints
+    );
   }
 
   #put(key: string, config: Config | undefined, touchedKeys: Set<string>): void {
@@ -102,7 +104,7 @@ export class EndpointBudget implements NamespaceBudget {
         entries: new LabelIndex<Labelled>(),
         pods: new Map<string, Labelled>(),
       },
-      sums: { listed: 0, clusters: 0, clustersOfPods: 0 },
+      sums: { listedEndpointCount: 0, clusters: 0, clustersOfPods: 0 },
     };
     if (kind === 'WorkloadEntry') {
       if (config === undefined) namespace.entries.drop(key);
@@ -162,7 +164,9 @@ const kinds: ReadonlySet<string> = new Set([
 function sourceOf(config: Config): EndpointSource | undefined {
   const listedCount = listedEndpoints(config);
   const selection = selectionOf(config);
-  return listedCount === 0 && selection === undefined ? undefined : { config, listed: listedCount, selection };
+  return listedCount === 0 && selection === undefined
+    ? undefined
+    : { config, listedEndpointCount: listedCount, selection };
 }
 
 function listedEndpoints({ kind, spec }: Config): number {
@@ -199,8 +203,8 @@ function selectionOf({ kind, spec }: Config): Selection | undefined {
 
 function addTo(sums: Sums, source: EndpointSource | undefined, times: 1 | -1): void {
   if (source === undefined) return;
-  const { listed, selection } = source;
-  sums.listed += times * listed;
+  const { listedEndpointCount, selection } = source;
+  sums.listedEndpointCount += times * listedEndpointCount;
   sums.clusters += times * (selection?.clusters ?? 0);
   if (selection?.selectsPods) sums.clustersOfPods += times * selection.clusters;
 }
@@ -213,13 +217,13 @@ function sharesOf(namespace: NamespaceEndpoints): readonly LimitShare[] {
     for (const [key, pod] of pods) namespace.podIndex.put(key, pod);
   }
   const { podIndex } = namespace;
-  return [...sources.values()].map(({ config, listed, selection }) => {
-    if (selection === undefined) return { config, cost: listed };
+  return [...sources.values()].map(({ config, listedEndpointCount, selection }) => {
+    if (selection === undefined) return { config, cost: listedEndpointCount };
     const { selector, clusters, selectsPods } = selection;
     // Upper bound, because an exact count would evaluate each selector for each workload.
     const selectedCount =
       entries.maxSelectedBy(selector) + (selectsPods ? (podIndex?.maxSelectedBy(selector) ?? 0) : 0);
-    return { config, cost: listed + clusters * selectedCount };
+    return { config, cost: listedEndpointCount + clusters * selectedCount };
   });
 }
 

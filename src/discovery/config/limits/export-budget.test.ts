@@ -53,11 +53,11 @@ class BudgetFixture {
 
   /** @returns names of objects whose limitation changed */
   limit(keys: string[]): string[] {
-    const { limited, changed } = runToEnd(
-      this.budget.limiting(keys, (key) => this.objects.get(key), { rootNamespace: 'root' }, this.limited),
+    const { limitedByKey, changedKeys } = runToEnd(
+      this.budget.limitInSteps(keys, (key) => this.objects.get(key), { rootNamespace: 'root' }, this.limited),
     );
-    this.limited = limited;
-    return [...changed].map((key) => key.split('/').at(-1)!).sort();
+    this.limited = limitedByKey;
+    return [...changedKeys].map((key) => key.split('/').at(-1)!).sort();
   }
 
   get names(): string[] {

@@ -55,7 +55,7 @@ export class ExportBudget implements NamespaceBudget {
     this.#limits = limits;
   }
 
-  *limiting(
+  *limitInSteps(
     keys: Iterable<string>,
     objectOf: (key: string) => Config | undefined,
     settings: BudgetSettings,

@@ -28,7 +28,7 @@ export class IngressBudget implements NamespaceBudget {
     this.#maxPaths = maxPaths;
   }
 
-  *limiting(
+  *limitInSteps(
     keys: Iterable<string>,
     objectOf: (key: string) => Config | undefined,
     { rootNamespace }: BudgetSettings,

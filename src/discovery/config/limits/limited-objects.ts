@@ -7,8 +7,8 @@ import type { Steps } from '../../../runtime/turns.ts';
 import { clusterConfig } from '../sources/config-sources.ts';
 
 export interface LimitedObjects {
-  readonly limited: ReadonlyMap<string, LimitedObject>;
-  readonly changed: ReadonlySet<string>;
+  readonly limitedByKey: ReadonlyMap<string, LimitedObject>;
+  readonly changedKeys: ReadonlySet<string>;
 }
 
 export interface LimitedObject {
@@ -32,7 +32,7 @@ export interface NamespaceBudget {
    * @param objectOf returns the current object of a key
    * @param previous last applied result
    */
-  limiting(
+  limitInSteps(
     keys: Iterable<string>,
     objectOf: (key: string) => Config | undefined,
     settings: BudgetSettings,
@@ -79,7 +79,7 @@ export function* recomputeLimited(
   const changedKeys = new Set<string>();
   for (const [key, { config }] of limitedObjects) if (previous.get(key)?.config !== config) changedKeys.add(key);
   for (const key of previous.keys()) if (!limitedObjects.has(key)) changedKeys.add(key);
-  return { limited: limitedObjects, changed: changedKeys };
+  return { limitedByKey: limitedObjects, changedKeys };
 }
 
 const versionOf = ({ original, variant }: Excess): string => `${original.resourceVersion}-${variant}`;

@@ -32,7 +32,7 @@ export class NamespaceBudgets implements NamespaceBudget {
     ];
   }
 
-  *limiting(
+  *limitInSteps(
     keys: Iterable<string>,
     objectOf: (key: string) => Config | undefined,
     settings: BudgetSettings,
@@ -45,17 +45,22 @@ export class NamespaceBudgets implements NamespaceBudget {
     const limitedParts: Limited[] = [];
     for (const [index, budget] of this.#budgets.entries()) {
       const narrowed = (key: string): Config | undefined => limitedObjects.get(key)?.config ?? objectOf(key);
-      const budgetResult = yield* budget.limiting(touchedKeys, narrowed, settings, previousParts?.[index] ?? previous);
-      for (const key of budgetResult.changed) {
+      const budgetResult = yield* budget.limitInSteps(
+        touchedKeys,
+        narrowed,
+        settings,
+        previousParts?.[index] ?? previous,
+      );
+      for (const key of budgetResult.changedKeys) {
         touchedKeys.add(key);
         changedKeys.add(key);
       }
-      for (const [key, limitedObject] of budgetResult.limited)
+      for (const [key, limitedObject] of budgetResult.limitedByKey)
         limitedObjects.set(key, this.#combine(limitedObjects.get(key), limitedObject));
-      limitedParts.push(budgetResult.limited);
+      limitedParts.push(budgetResult.limitedByKey);
     }
     this.#partsOfResult.set(limitedObjects, limitedParts);
-    return { limited: limitedObjects, changed: changedKeys };
+    return { limitedByKey: limitedObjects, changedKeys };
   }
 
   #combine(reduced: LimitedObject | undefined, last: LimitedObject): LimitedObject {

@@ -32,7 +32,7 @@ export class ConfigSnapshot {
     this.#objects = derived?.objects ?? PersistentMap.of(configs.map((config) => [configKeyText(config), config]));
     this.byKey = this.#objects;
     this.#lists = derived?.lists ?? listsOf(configs);
-    this.#sum = derived?.sum ?? sumOf(this.byKey);
+    this.#sum = derived?.checksum ?? sumOf(this.byKey);
   }
 
   /** Hash of all objects. Equal for equal objects, regardless of their source. */
@@ -56,12 +56,12 @@ export class ConfigSnapshot {
    * differs.
    */
   edited(edits: ConfigEdits): ConfigSnapshot {
-    return runToEnd(this.editing(edits));
+    return runToEnd(this.editInSteps(edits));
   }
 
   /** {@link edited} in steps. */
-  *editing(edits: ConfigEdits): Steps<ConfigSnapshot> {
-    let derived: Derived = { objects: this.#objects, lists: this.#lists, sum: this.#sum };
+  *editInSteps(edits: ConfigEdits): Steps<ConfigSnapshot> {
+    let derived: Derived = { objects: this.#objects, lists: this.#lists, checksum: this.#sum };
     let hasChanged = false;
     for (const editsPart of inParts([...edits], editsPerStep)) {
       const real = editsPart.filter(([key, config]) => this.#objects.get(key) !== config);
@@ -69,7 +69,7 @@ export class ConfigSnapshot {
       hasChanged ||= real.length > 0;
       yield;
     }
-    return hasChanged ? new ConfigSnapshot([], { ...derived, sum: BigInt.asUintN(64, derived.sum) }) : this;
+    return hasChanged ? new ConfigSnapshot([], { ...derived, checksum: BigInt.asUintN(64, derived.checksum) }) : this;
   }
 
   /** Keys of objects that differ or exist in only one of the snapshots. Fast if one was edited from the other. */
@@ -79,11 +79,14 @@ export class ConfigSnapshot {
 
   /** Changes since another snapshot, deletions first. */
   changesSince(previous: ConfigSnapshot, keys?: Iterable<string>): ConfigChange[] {
-    return runToEnd(this.comparing(previous, keys));
+    return runToEnd(this.compareInSteps(previous, keys));
   }
 
   /** {@link changesSince} in steps. */
-  *comparing(previous: ConfigSnapshot, keys: Iterable<string> = this.differingKeys(previous)): Steps<ConfigChange[]> {
+  *compareInSteps(
+    previous: ConfigSnapshot,
+    keys: Iterable<string> = this.differingKeys(previous),
+  ): Steps<ConfigChange[]> {
     const events: Record<ConfigChange['event'], ConfigChange[]> = { delete: [], add: [], update: [] };
     for (const key of new Set(keys)) {
       yield;
@@ -109,22 +112,22 @@ function* inParts<T>(items: readonly T[], length: number): Generator<readonly T[
 }
 
 function editedWith(
-  { objects, lists, sum }: Derived,
+  { objects, lists, checksum }: Derived,
   edits: readonly (readonly [string, Config | undefined])[],
 ): Derived {
-  let total = sum;
+  let total = checksum;
   for (const [key, config] of edits) {
     const previousConfig = objects.get(key);
     if (previousConfig !== undefined) total -= hashOf(key, previousConfig);
     if (config !== undefined) total += hashOf(key, config);
   }
-  return { objects: editedMap(objects, edits), lists: editedLists(lists, objects, edits), sum: total };
+  return { objects: editedMap(objects, edits), lists: editedLists(lists, objects, edits), checksum: total };
 }
 
 interface Derived {
   readonly objects: PersistentMap<Config>;
   readonly lists: ConfigLists;
-  readonly sum: bigint;
+  readonly checksum: bigint;
 }
 
 function sumOf(configByKey: ReadonlyMap<string, Config>): bigint {

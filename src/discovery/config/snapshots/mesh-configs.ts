@@ -103,7 +103,7 @@ export class MeshConfigs {
     return new Map(this.#sources.flatMap(([, { unreadable = [] }]) => [...unreadable]));
   }
 
-  /** @param listener called with the changes. `touched` contains the keys of all changes, and of objects that changed without effect. */
+  /** @param listener called with the changes. `touchedKeys` contains the keys of all changes, and of objects that changed without effect. */
   onChanges(listener: (changes: readonly ConfigChange[], touched: ReadonlySet<string>) => void): void {
     this.#listeners.push(listener);
   }
@@ -151,11 +151,11 @@ export class MeshConfigs {
     this.#pendingReadings.push([address, sourceReading]);
     if (sourceReading.outcome === 'missing')
       return { outcome: 'missing', reason: sourceReading.problems.map(problemLine).join('; ') };
-    for (const key of sourceReading.touched) this.#touchedKeys.add(key);
-    const { touched, problems, recovered } = sourceReading;
+    for (const key of sourceReading.touchedKeys) this.#touchedKeys.add(key);
+    const { touchedKeys, problems, recovered } = sourceReading;
     const isFirst = !this.#read.has(source);
     this.#read.add(source);
-    const hasChanged = isFirst || touched.size + problems.length + recovered.length > 0;
+    const hasChanged = isFirst || touchedKeys.size + problems.length + recovered.length > 0;
     return { outcome: 'read', objects: source.snapshot.byKey.size, problems: source.problemCount, changed: hasChanged };
   }
 
@@ -232,7 +232,7 @@ export class MeshConfigs {
     const workTurns = new Turns();
     await this.#merge(touchedKeys, workTurns);
     const now = this.#snapshot;
-    const changes = await workTurns.through(now.comparing(this.#reportedSnapshot, touchedKeys));
+    const changes = await workTurns.through(now.compareInSteps(this.#reportedSnapshot, touchedKeys));
     signal?.throwIfAborted();
     this.#reportedSnapshot = now;
     for (const listener of this.#listeners) listener(changes, touchedKeys);
@@ -330,13 +330,13 @@ export class MeshConfigs {
     const hasChanged = touchedKeys.size > 0;
     let { made, settings, gatewayApi } = previous;
     const ingresses = await workTurns.through(
-      this.#ingressBudget.limiting(touchedKeys, (key) => now.byKey.get(key), this.#mesh(), this.#limitedIngresses),
+      this.#ingressBudget.limitInSteps(touchedKeys, (key) => now.byKey.get(key), this.#mesh(), this.#limitedIngresses),
     );
     if (hasChanged && ingressesMayDiffer(previous.written.set, now.set)) {
       settings = this.#mesh();
       made = await workTurns.through(
         translatingIngresses(
-          withLimited(now.set, ingresses.limited),
+          withLimited(now.set, ingresses.limitedByKey),
           settings,
           { domain: this.#domain },
           previous.made,
@@ -350,26 +350,26 @@ export class MeshConfigs {
     }
     const configBeforeLimits = (key: string): Config | undefined =>
       now.byKey.get(key) ?? made.get(key) ?? gatewayApi.objects.get(key);
-    const { limited, changed } = await workTurns.through(
-      this.#budgets.limiting(touchedKeys, configBeforeLimits, this.#mesh(), this.#limitedObjects),
+    const { limitedByKey, changedKeys } = await workTurns.through(
+      this.#budgets.limitInSteps(touchedKeys, configBeforeLimits, this.#mesh(), this.#limitedObjects),
     );
-    for (const key of changed) touchedKeys.add(key);
+    for (const key of changedKeys) touchedKeys.add(key);
     let snapshot = now;
-    if (made.size + gatewayApi.objects.size + limited.size > 0) {
+    if (made.size + gatewayApi.objects.size + limitedByKey.size > 0) {
       const edits = new Map<string, Config | undefined>();
       for (const key of touchedKeys) {
-        edits.set(key, limited.get(key)?.config ?? configBeforeLimits(key));
+        edits.set(key, limitedByKey.get(key)?.config ?? configBeforeLimits(key));
         await workTurns.rest();
       }
-      snapshot = await workTurns.through(previous.snapshot.editing(edits));
+      snapshot = await workTurns.through(previous.snapshot.editInSteps(edits));
     }
     // Applies all results without interruption. If mesh settings changed during the merge, the objects are translated again.
     this.#sourceObjects = now;
     this.#ingressObjects = made;
-    this.#limitedIngresses = ingresses.limited;
+    this.#limitedIngresses = ingresses.limitedByKey;
     this.#settings = settings;
     this.#gatewayApi = gatewayApi;
-    if (changed.size > 0) this.#limitedObjects = limited;
+    if (changedKeys.size > 0) this.#limitedObjects = limitedByKey;
     this.#snapshot = snapshot;
   }
 
@@ -383,7 +383,7 @@ export class MeshConfigs {
       edits.set(key, firstOf(snapshots, key));
       await workTurns.rest();
     }
-    return workTurns.through(this.#sourceObjects.editing(edits));
+    return workTurns.through(this.#sourceObjects.editInSteps(edits));
   }
 
   #updateSnapshot(keys: Iterable<string>): void {

@@ -10,7 +10,7 @@ export type SourceReading =
   | {
       readonly outcome: 'read';
       /** Keys (`KIND/NAMESPACE/NAME`) of all objects that may have changed. */
-      readonly touched: ReadonlySet<string>;
+      readonly touchedKeys: ReadonlySet<string>;
       readonly problems: readonly ConfigProblem[];
       /** Files or objects whose problems are resolved, as text for users. */
       readonly recovered: readonly string[];

@@ -8,7 +8,7 @@ const sources = (configDir: string, registries: string[], ...addresses: string[]
 it('configuration sources are the directory of the flag and then the sources of the mesh configuration, without duplicates', () => {
   expect(sources('/mesh', [], 'fs:///more', 'fs:///mesh', 'fs://relative/dir')).toEqual({
     sources: ['fs:///mesh', 'fs:///more', 'fs://relative/dir'],
-    ignored: new Map(),
+    ignoredAddresses: new Map(),
   });
 });
 
@@ -37,9 +37,15 @@ it('configuration sources default to the cluster if the mesh configuration speci
 });
 
 it('a configuration source with an unsupported or unknown scheme is ignored, with a reason', () => {
-  const { sources: meshSources, ignored } = sources('', [], 'mcp://pilot:15010', 'ftp://host/dir', 'fs:///mesh');
+  const { sources: meshSources, ignoredAddresses } = sources(
+    '',
+    [],
+    'mcp://pilot:15010',
+    'ftp://host/dir',
+    'fs:///mesh',
+  );
   expect(meshSources).toEqual(['fs:///mesh']);
-  expect([...ignored]).toEqual([
+  expect([...ignoredAddresses]).toEqual([
     ['mcp://pilot:15010', 'mcp:// is not supported: use xds://HOST:PORT'],
     ['ftp://host/dir', 'unknown scheme ftp://'],
   ]);

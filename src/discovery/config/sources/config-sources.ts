@@ -8,7 +8,7 @@ export interface ConfigSources {
   /** Addresses such as `fs:///etc/mesh`, in order of precedence. */
   readonly sources: readonly string[];
   /** Unsupported addresses, with the reason. */
-  readonly ignored: ReadonlyMap<string, string>;
+  readonly ignoredAddresses: ReadonlyMap<string, string>;
 }
 
 export interface RequestedSources {
@@ -67,7 +67,7 @@ export function configSources(
       hint: 'set --kubeconfig FILE, read the mesh from files (--configDir DIR), or disable registries (--registries=)',
     });
   }
-  return { sources, ignored: ignoredSources };
+  return { sources, ignoredAddresses: ignoredSources };
 }
 
 const missingClusterReason =

@@ -89,7 +89,7 @@ class ToySource implements ConfigSource {
       problems.push(...configProblems);
     }
     this.#snapshot = this.#snapshot.edited(edits);
-    return { outcome: 'read', touched: new Set(edits.keys()), problems, recovered };
+    return { outcome: 'read', touchedKeys: new Set(edits.keys()), problems, recovered };
   }
 }
 

@@ -14,16 +14,16 @@ import type { TranslatedFiles } from './translated-files.ts';
  * `creationTimestamp` have equal age, so the cluster may limit other objects.
  */
 export function budgetProblems(
-  { configs, written: set, mesh, gatewayApi, generated }: TranslatedFiles,
+  { configs, writtenConfigs: set, mesh, gatewayApi, generatedConfigs }: TranslatedFiles,
   limits: NamespaceLimits,
 ): Problem[] {
   const writtenByKey = new Map(configs.map((config) => [configKeyText(config), config]));
-  const objects = new Map([...generated, ...writtenByKey]);
-  const { limited } = runToEnd(
-    new NamespaceBudgets(limits).limiting(objects.keys(), (key) => objects.get(key), mesh, new Map()),
+  const objects = new Map([...generatedConfigs, ...writtenByKey]);
+  const { limitedByKey } = runToEnd(
+    new NamespaceBudgets(limits).limitInSteps(objects.keys(), (key) => objects.get(key), mesh, new Map()),
   );
   const limitProblems = [
-    ...[...limited.values()].map((limitedObject) => limitedProblem(limitedObject, writtenByKey)),
+    ...[...limitedByKey.values()].map((limitedObject) => limitedProblem(limitedObject, writtenByKey)),
     ...[...gatewayApi.problems.values()].filter(({ code }) => code === 'LIMIT_EXCEEDED'),
     ...issuerProblems(set),
   ];

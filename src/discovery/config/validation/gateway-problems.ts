@@ -12,7 +12,12 @@ import { aboutObject } from './about-object.ts';
 import type { TranslatedFiles } from './translated-files.ts';
 
 /** Checks one gateway for each selector, with exactly its labels. Other gateways merge fewer objects. */
-export function gatewayProblems({ configs, mesh, domain, generated: generatedByKey }: TranslatedFiles): Problem[] {
+export function gatewayProblems({
+  configs,
+  mesh,
+  domain,
+  generatedConfigs: generatedByKey,
+}: TranslatedFiles): Problem[] {
   const writtenByKey = new Map(configs.map((config) => [configKeyText(config), config]));
   const gateways = [...configs, ...generatedByKey.values()].filter(isGateway);
   if (gateways.length === 0) return [];

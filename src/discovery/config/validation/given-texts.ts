@@ -61,10 +61,10 @@ async function textsAt(path: string, textsReading: TextsReadState): Promise<Give
       textsReading.bytes += Buffer.byteLength(text);
       return [{ file: path, text }];
     }
-    const { files, failures, ignored } = await walk(path, limits);
+    const { files, failures, ignoredFiles } = await walk(path, limits);
     for (const [file, error] of failures) unreadable.push(`${file}: ${messageOf(error)}`);
     if (files.length === 0) unreadable.push(`${path}: the directory has no files ${configNames}`);
-    if (ignored.count > 0) textsReading.notes.push(ignoredNote(path, ignored));
+    if (ignoredFiles.count > 0) textsReading.notes.push(ignoredNote(path, ignoredFiles));
     return files
       .map((file) => file.path)
       .filter(isConfigName)

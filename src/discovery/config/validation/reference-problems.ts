@@ -26,7 +26,7 @@ export interface ReferenceSettings {
   /** PILOT_SCOPE_GATEWAY_TO_NAMESPACE. */
   readonly scopesGateways: boolean;
   readonly networks?: MeshNetworks;
-  readonly rejected?: readonly ConfigKey[];
+  readonly rejectedKeys?: readonly ConfigKey[];
 }
 
 export interface ReferenceProblems {
@@ -37,11 +37,11 @@ export interface ReferenceProblems {
 
 /** Warnings with codes and the locations of both objects. */
 export function referenceProblems(
-  { configs, written, mesh, domain, gatewayApi, generated }: TranslatedFiles,
-  { pods, hasMeshConfig, meshFile, scopesGateways, networks, rejected }: ReferenceSettings,
+  { configs, writtenConfigs, mesh, domain, gatewayApi, generatedConfigs }: TranslatedFiles,
+  { pods, hasMeshConfig, meshFile, scopesGateways, networks, rejectedKeys }: ReferenceSettings,
   positions: FieldPositions,
 ): ReferenceProblems {
-  const set = generated.size === 0 ? written : configSetOf([...configs, ...generated.values()]);
+  const set = generatedConfigs.size === 0 ? writtenConfigs : configSetOf([...configs, ...generatedConfigs.values()]);
   const { trustDomain, defaultServiceExportTo, discoverySelectors, exportingNamespaces, rootNamespace } = mesh;
   const registry = buildServiceRegistry(set, {
     ...{ domain, trustDomain, defaultServiceExportTo, discoverySelectors, exportingNamespaces, rootNamespace },
@@ -59,7 +59,7 @@ export function referenceProblems(
     ...configs,
     Pod: [...configs.Pod, ...pods] as Set['Pod'],
   });
-  const fileObjects = new ObjectsOfFiles(withPods(written), hasMeshConfig, rejected);
+  const fileObjects = new ObjectsOfFiles(withPods(writtenConfigs), hasMeshConfig, rejectedKeys);
   const all = withPods(set);
   const configWarnings = findConfigWarnings(context, all, fileObjects, meshFile && meshConfigOf(meshFile));
   const warnings = [...configWarnings, ...unappliedPatches({ context, configs: all, known: fileObjects })].filter(

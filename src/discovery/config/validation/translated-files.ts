@@ -7,16 +7,16 @@ import { translateIngresses } from '../../../model/translation/ingress.ts';
 
 export interface TranslatedFiles {
   readonly configs: readonly Config[];
-  readonly written: ConfigSet;
+  readonly writtenConfigs: ConfigSet;
   readonly mesh: MeshConfig;
   readonly domain: string;
   readonly gatewayApi: GatewayApiTranslation;
-  readonly generated: ReadonlyMap<string, Config>;
+  readonly generatedConfigs: ReadonlyMap<string, Config>;
 }
 
 export function translateFiles(configs: readonly Config[], mesh: MeshConfig, domain: string): TranslatedFiles {
   const writtenSet = configSetOf(configs);
   const gatewayApi = translateGatewayApi(writtenSet, domain);
   const generatedConfigs = new Map([...translateIngresses(writtenSet, mesh, { domain }), ...gatewayApi.objects]);
-  return { configs, written: writtenSet, mesh, domain, gatewayApi, generated: generatedConfigs };
+  return { configs, writtenConfigs: writtenSet, mesh, domain, gatewayApi, generatedConfigs };
 }

@@ -72,7 +72,7 @@ export async function validateFiles(
       hasMeshConfig,
       scopesGateways,
       ...(meshFile && { meshFile }),
-      rejected: rejectedKeys(problems),
+      rejectedKeys: rejectedKeys(problems),
       ...(networks && { networks }),
     },
     positions,

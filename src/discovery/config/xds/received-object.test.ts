@@ -95,7 +95,7 @@ test('an unknown field in a received object is reported like in a file', () => {
   const staged = runToEnd(
     all.stage('AuthorizationPolicy', stagedResources(resource('shop/allow', { ...body, value } as Any))),
   );
-  expect(staged.rejected + staged.errors.length).toBeGreaterThan(0);
+  expect(staged.rejectedCount + staged.errors.length).toBeGreaterThan(0);
 });
 
 test.each<[string, () => Uint8Array, RegExp]>([
@@ -120,7 +120,7 @@ test.each<[string, () => Uint8Array, RegExp]>([
   all.apply(runToEnd(all.stage('ServiceEntry', stagedResources(entry('a'), entry('b')))), true);
   const staged = runToEnd(all.stage('ServiceEntry', stagedResources(bytes(), entry('b', 81))));
   expect(staged.errors.map(({ message }) => message).join()).toMatch(reason);
-  expect(staged.removed).toEqual([]);
+  expect(staged.removedNames).toEqual([]);
   all.apply(staged, true);
   const { edits } = all.takeChanges();
   expect([edits.get('ServiceEntry/shop/a'), edits.get('ServiceEntry/shop/b')]).toEqual([
@@ -139,7 +139,7 @@ test('an EnvoyFilter with 5,000 nested levels is rejected', () => {
   const body = { ...bodyOf('EnvoyFilter', {}), value: wrap(4, wrap(3, patch)) } as Any;
   const all = objects();
   const staged = runToEnd(all.stage('EnvoyFilter', stagedResources(resource('shop/deep', body))));
-  expect(staged.rejected).toBe(1);
+  expect(staged.rejectedCount).toBe(1);
 });
 
 test('the first of two resources with the same name applies, and the second causes an error', () => {
@@ -164,7 +164,7 @@ test('only the changed resource is decoded again if one of 2,000 differs', () =>
   const { edits } = all.takeChanges();
   expect(edits.size).toBe(2_000);
   const staged = runToEnd(all.stage('ServiceEntry', stagedResources(...previous.with(7, entry('e7', 81)))));
-  expect([...staged.changed.keys()]).toEqual(['shop/e7']);
+  expect([...staged.changedObjects.keys()]).toEqual(['shop/e7']);
   all.apply(staged, true);
   expect([...all.takeChanges().edits.keys()]).toEqual(['ServiceEntry/shop/e7']);
 });

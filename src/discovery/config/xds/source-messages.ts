@@ -57,7 +57,7 @@ export interface SourceResponse {
   /** Resources are decoded one by one, because a message can claim to contain millions. */
   readonly resources: Iterable<StagedResource>;
   /** Removed names in a delta response. `undefined` if the response is the complete state. */
-  readonly removed: readonly string[] | undefined;
+  readonly removedNames: readonly string[] | undefined;
 }
 
 /** @throws Error if the bytes are not a response, or contain more than `maxRemoved` removed names */
@@ -74,7 +74,7 @@ export function decodeResponse(message: Uint8Array, protocol: XdsProtocol, maxRe
     }
   }
   const resources = protocol === 'sotw' ? stateResources(message) : deltaResources(message);
-  return { typeUrl, version, nonce, resources, removed: protocol === 'delta' ? removedNames : undefined };
+  return { typeUrl, version, nonce, resources, removedNames: protocol === 'delta' ? removedNames : undefined };
 }
 
 const noBytes = new Uint8Array();

@@ -33,20 +33,20 @@ interface XdsObject {
   /** Resource of the last valid version. */
   readonly valid: Uint8Array | undefined;
   /** The object, its last valid version, or a placeholder that denies access. */
-  readonly active: readonly Config[];
+  readonly activeConfigs: readonly Config[];
   readonly problems: readonly ConfigProblem[];
 }
 
 export interface StagedResponse {
   readonly kind: KindName;
-  readonly sent: number;
-  readonly present: ReadonlySet<string>;
-  readonly changed: ReadonlyMap<string, XdsObject>;
+  readonly sentCount: number;
+  readonly presentNames: ReadonlySet<string>;
+  readonly changedObjects: ReadonlyMap<string, XdsObject>;
   /** Names of active objects that the response removes. */
-  readonly removed: readonly string[];
-  readonly known: number;
+  readonly removedNames: readonly string[];
+  readonly knownCount: number;
   /** Number of rejected objects, including unchanged ones. */
-  readonly rejected: number;
+  readonly rejectedCount: number;
   /** Errors of rejected objects, in the order of resources. */
   readonly errors: readonly ConfigProblem[];
   /** Limit that the response exceeds, so that no part of it applies. `undefined` if it exceeds none. */
@@ -61,7 +61,7 @@ export interface StagedResource {
 }
 
 const none: ReadonlyMap<string, XdsObject> = new Map();
-const emptyObject: XdsObject = { version: '', digest: '', bytes: 0, valid: undefined, active: [], problems: [] };
+const emptyObject: XdsObject = { version: '', digest: '', bytes: 0, valid: undefined, activeConfigs: [], problems: [] };
 /** Key prefix for resources without a readable name. No valid name starts with it. */
 const unnamed = '/';
 
@@ -156,12 +156,12 @@ export class SourceObjects {
         : removedNames.filter((name) => currentObjects.has(name) && !present.has(name));
     return {
       kind,
-      sent: count,
-      present,
-      changed: changedObjects,
-      removed: missingNames,
-      known: currentObjects.size,
-      rejected: rejectedCount,
+      sentCount: count,
+      presentNames: present,
+      changedObjects,
+      removedNames: missingNames,
+      knownCount: currentObjects.size,
+      rejectedCount,
       errors,
       refusal: undefined,
     };
@@ -169,8 +169,8 @@ export class SourceObjects {
 
   /** @returns whether anything changed */
   apply(response: StagedResponse, deletes: boolean): boolean {
-    for (const [name, now] of response.changed) this.#setObject(response.kind, name, now);
-    return this.delete(response.kind, deletes ? response.removed : []) || response.changed.size > 0;
+    for (const [name, now] of response.changedObjects) this.#setObject(response.kind, name, now);
+    return this.delete(response.kind, deletes ? response.removedNames : []) || response.changedObjects.size > 0;
   }
 
   delete(kind: KindName, names: Iterable<string>): boolean {
@@ -202,10 +202,10 @@ export class SourceObjects {
     this.#bytes += (now?.bytes ?? 0) - (previous?.bytes ?? 0);
     const [previousObject, next] = [previous ?? emptyObject, now ?? emptyObject];
     this.#problemCount += next.problems.length - previousObject.problems.length;
-    for (const config of previousObject.active)
-      if (!next.active.includes(config)) this.#edits.set(keyOf(config), undefined);
-    for (const config of next.active)
-      if (!previousObject.active.includes(config)) this.#edits.set(keyOf(config), config);
+    for (const config of previousObject.activeConfigs)
+      if (!next.activeConfigs.includes(config)) this.#edits.set(keyOf(config), undefined);
+    for (const config of next.activeConfigs)
+      if (!previousObject.activeConfigs.includes(config)) this.#edits.set(keyOf(config), config);
     if (next.problems.length > 0) this.#problems.push(...next.problems);
     else if (previousObject.problems.length > 0)
       this.#recoveredKeys.add(`${this.#options.address}: ${previousObject.problems[0]!.object}`);
@@ -249,14 +249,14 @@ export class SourceObjects {
     receivedObject: ReceivedObject,
     previous: XdsObject | undefined,
     bytes: Uint8Array,
-  ): Pick<XdsObject, 'active' | 'problems' | 'valid'> {
+  ): Pick<XdsObject, 'activeConfigs' | 'problems' | 'valid'> {
     const { address, revision, keepsBytes } = this.#options;
     const source = { file: address, line: 0 };
     const { object, failure } = receivedObject;
-    const lastGood = (previous?.active ?? []).filter(({ standsFor }) => standsFor === undefined);
-    const lastValid = { active: lastGood, valid: previous?.valid };
+    const lastGood = (previous?.activeConfigs ?? []).filter(({ standsFor }) => standsFor === undefined);
+    const lastValid = { activeConfigs: lastGood, valid: previous?.valid };
     try {
-      if (!hasRevision(object as never, revision)) return { active: [], problems: [], valid: undefined };
+      if (!hasRevision(object as never, revision)) return { activeConfigs: [], problems: [], valid: undefined };
       const read = readConfigObject(address, object, { creationTimestamp: 0, source });
       const objectProblems = boundedProblems(read.problems).map((problem) =>
         problemOf(problem, read.standIns, address),
@@ -267,14 +267,14 @@ export class SourceObjects {
         const hasLastGood = lastGood.length > 0;
         return hasLastGood
           ? { ...lastValid, problems: withoutEffect(problems, lastGood) }
-          : { active: read.standIns, valid: undefined, problems };
+          : { activeConfigs: read.standIns, valid: undefined, problems };
       }
       const [activeConfig] = lastGood;
       const isUnchanged =
         activeConfig?.resourceVersion === read.config.resourceVersion &&
         activeConfig.creationTimestamp === read.config.creationTimestamp;
       return {
-        active: [isUnchanged ? activeConfig : read.config],
+        activeConfigs: [isUnchanged ? activeConfig : read.config],
         problems,
         valid: keepsBytes ? Uint8Array.from(bytes) : undefined,
       };
@@ -302,12 +302,12 @@ export class SourceObjects {
 function emptyResponse(kind: KindName, currentCount: number): Omit<StagedResponse, 'refusal'> {
   return {
     kind,
-    sent: 0,
-    present: new Set(),
-    changed: none,
-    removed: [],
-    known: currentCount,
-    rejected: 0,
+    sentCount: 0,
+    presentNames: new Set(),
+    changedObjects: none,
+    removedNames: [],
+    knownCount: currentCount,
+    rejectedCount: 0,
     errors: [],
   };
 }

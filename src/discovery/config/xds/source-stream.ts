@@ -51,8 +51,8 @@ export interface SourceStreamOptions {
   /** Limits the rate of reading responses. Flow control then makes the server wait. */
   readonly pace: Pace;
   /** Called if objects of the kind changed or must be saved. */
-  readonly applied: (kind: KindName, isChanged: boolean) => void;
-  readonly counted: (outcome: 'accepted' | 'rejected') => void;
+  readonly onApplied: (kind: KindName, isChanged: boolean) => void;
+  readonly countOutcome: (outcome: 'accepted' | 'rejected') => void;
   readonly limits?: GrpcConnectionLimits;
   readonly random?: () => number;
 }
@@ -69,7 +69,7 @@ export function sourceStream(options: SourceStreamOptions) {
       if (!stop.signal.aborted) sendBack(event);
     });
     receive((order) => stream.execute(order));
-    void stream.begin();
+    void stream.start();
     return () => {
       stop.abort();
       stream.close();
@@ -122,7 +122,7 @@ class SourceStream {
     this.#allowance = new Allowance(options.pace);
   }
 
-  async begin(): Promise<void> {
+  async start(): Promise<void> {
     try {
       const { target, headers } = await this.#options.connection();
       this.#stopSignal.throwIfAborted();
@@ -188,7 +188,7 @@ class SourceStream {
     if (kind === undefined || subscription === undefined) return;
     const workTurns = new Turns();
     const staged = this.#withPaused(
-      await workTurns.through(objects().stage(kind, response.resources, response.removed)),
+      await workTurns.through(objects().stage(kind, response.resources, response.removedNames)),
     );
     if (this.#isEnded || this.#stopSignal.aborted) return;
     const { nonce, version } = response;
@@ -203,8 +203,15 @@ class SourceStream {
     }
     await new Promise<void>((resolve) => {
       this.#pendingResponses.set(`${kind} ${nonce}`, { subscription, response: staged, version, settle: resolve });
-      const { known, removed, rejected } = staged;
-      this.#report({ type: 'source-response.received', kind, nonce, known, removed: removed.length, rejected });
+      const { knownCount, removedNames, rejectedCount } = staged;
+      this.#report({
+        type: 'source-response.received',
+        kind,
+        nonce,
+        known: knownCount,
+        removed: removedNames.length,
+        rejected: rejectedCount,
+      });
     });
   }
 
@@ -212,8 +219,8 @@ class SourceStream {
   #withPaused(response: StagedResponse): StagedResponse {
     const previous = this.#protocol === 'delta' ? (this.#pausedKinds.get(response.kind) ?? []) : [];
     if (previous.length === 0) return response;
-    const removedNames = previous.filter((name) => !response.present.has(name));
-    return { ...response, removed: [...new Set([...removedNames, ...response.removed])] };
+    const removedNames = previous.filter((name) => !response.presentNames.has(name));
+    return { ...response, removedNames: [...new Set([...removedNames, ...response.removedNames])] };
   }
 
   #subscriptionOf(typeUrl: string): TypeSubscription | undefined {
@@ -221,16 +228,16 @@ class SourceStream {
   }
 
   /** Whether the response has the API version used for this kind. A server may know only one version and send empty responses for others. */
-  #isChosenType(kind: KindName, typeUrl: string, { sent, removed, known }: StagedResponse): boolean {
+  #isChosenType(kind: KindName, typeUrl: string, { sentCount, removedNames, knownCount }: StagedResponse): boolean {
     const chosenType = this.#typeOfKind.get(kind) ?? '';
     if (chosenType === typeUrl) {
-      if (sent === 0 && removed.length === known) {
+      if (sentCount === 0 && removedNames.length === knownCount) {
         this.#nonEmptyTypes.delete(chosenType);
         this.#requestAllTypes(kind);
       } else this.#nonEmptyTypes.add(chosenType);
       return true;
     }
-    if (sent === 0 || this.#nonEmptyTypes.has(chosenType)) return false;
+    if (sentCount === 0 || this.#nonEmptyTypes.has(chosenType)) return false;
     this.#typeOfKind.set(kind, typeUrl);
     this.#nonEmptyTypes.add(typeUrl);
     return true;
@@ -263,16 +270,16 @@ class SourceStream {
     const isChanged = this.#options.objects().apply(response, deletes);
     if (deletes) this.#pausedKinds.delete(kind);
     else this.#pause(kind, response);
-    this.#options.applied(kind, isChanged);
+    this.#options.onApplied(kind, isChanged);
     this.#acknowledge(subscription, nonce, version, rejectionOf(response));
     settle();
   }
 
-  #pause(kind: KindName, { removed }: StagedResponse): void {
+  #pause(kind: KindName, { removedNames }: StagedResponse): void {
     if (!this.#pausedKinds.has(kind)) {
-      this.#options.log.warn('config-source.deletionsPaused', { kind, objects: removed.length });
+      this.#options.log.warn('config-source.deletionsPaused', { kind, objects: removedNames.length });
     }
-    this.#pausedKinds.set(kind, removed);
+    this.#pausedKinds.set(kind, removedNames);
   }
 
   #applyPaused(kind: KindName): void {
@@ -280,11 +287,11 @@ class SourceStream {
     if (names === undefined) return;
     this.#pausedKinds.delete(kind);
     this.#options.log.warn('config-source.deletionsApplied', { kind, objects: names.length });
-    this.#options.applied(kind, this.#options.objects().delete(kind, names));
+    this.#options.onApplied(kind, this.#options.objects().delete(kind, names));
   }
 
   #acknowledge(subscription: TypeSubscription, nonce: string, version: string, rejection?: string): void {
-    this.#options.counted(rejection === undefined ? 'accepted' : 'rejected');
+    this.#options.countOutcome(rejection === undefined ? 'accepted' : 'rejected');
     if (rejection === undefined) subscription.version = version;
     const { typeUrl } = subscription;
     this.#send({ typeUrl, version: subscription.version, nonce, ...(rejection !== undefined && { rejection }) });
@@ -313,15 +320,15 @@ class SourceStream {
 }
 
 /** Message such as `2 objects rejected, their last valid versions stay: VirtualService shop/web: spec.hosts: must not be empty; …`. */
-function rejectionOf({ rejected, errors }: StagedResponse): string | undefined {
-  if (rejected === 0) return undefined;
+function rejectionOf({ rejectedCount, errors }: StagedResponse): string | undefined {
+  if (rejectedCount === 0) return undefined;
   const problemLines = errors
     .slice(0, maxListedErrors)
     .map((problem) => problemLine({ ...problem, place: { source: '' } }));
   const omittedText = errors.length > maxListedErrors ? [`and ${errors.length - maxListedErrors} more`] : [];
   const summary =
-    rejected === 1
+    rejectedCount === 1
       ? '1 object is rejected, its last valid version stays'
-      : `${rejected} objects are rejected, their last valid versions stay`;
+      : `${rejectedCount} objects are rejected, their last valid versions stay`;
   return `${summary}; all others apply: ${[...problemLines, ...omittedText].join('; ')}`;
 }

@@ -29,7 +29,7 @@ export interface XdsSourceOptions {
   /** Number in the actor's name `xds-source-N`. */
   readonly number: number;
   /** Called when the watch of the source ends. */
-  readonly closed?: () => void;
+  readonly onClosed?: () => void;
 }
 
 export interface XdsSourceStatus {
@@ -133,8 +133,8 @@ export class XdsSource implements ConfigSource {
         maxMessageBytes: limits.maxMessageBytes,
         maxObjects: limits.maxObjects,
         pace: { burst: limits.maxResponsesPerSecond * 5, perSecond: limits.maxResponsesPerSecond },
-        applied: (kind, isChanged) => this.#onApplied(kind, isChanged),
-        counted: (responseOutcome) => {
+        onApplied: (kind, isChanged) => this.#onApplied(kind, isChanged),
+        countOutcome: (responseOutcome) => {
           this.#responses[responseOutcome] += 1;
         },
       },
@@ -151,7 +151,7 @@ export class XdsSource implements ConfigSource {
       this.#actor?.stop();
       this.#onChanged = undefined;
       this.#save();
-      this.#options.closed?.();
+      this.#options.onClosed?.();
     };
   }
 
@@ -174,10 +174,10 @@ export class XdsSource implements ConfigSource {
   async read(): Promise<SourceReading> {
     await this.#readable.promise;
     // With `optional=0s`, the first read completes before the saved state is loaded.
-    if (this.#objects === undefined) return { outcome: 'read', touched: new Set(), problems: [], recovered: [] };
+    if (this.#objects === undefined) return { outcome: 'read', touchedKeys: new Set(), problems: [], recovered: [] };
     const { edits, problems, recovered } = this.#objects.takeChanges();
-    this.#snapshot = await new Turns().through(this.#snapshot.editing(edits));
-    return { outcome: 'read', touched: new Set(edits.keys()), problems, recovered };
+    this.#snapshot = await new Turns().through(this.#snapshot.editInSteps(edits));
+    return { outcome: 'read', touchedKeys: new Set(edits.keys()), problems, recovered };
   }
 
   async #restore(): Promise<RestoredState> {

@@ -47,7 +47,7 @@ export class XdsSources {
         tokenFile: limits.tokenFile,
         ownIdentity,
       }),
-      closed: () => this.#sources.delete(source),
+      onClosed: () => this.#sources.delete(source),
     });
     this.#sources.add(source);
     return source;

@@ -72,12 +72,12 @@ it('only the changed object is decoded, and unchanged objects are reused', async
   expect(moved).toEqual(['EndpointSlice']);
   expect(reads).toEqual({ one: 1, all: 0 });
   expect(readResult).toMatchObject({ outcome: 'read', problems: [] });
-  expect(readResult.outcome === 'read' && [...readResult.touched]).toEqual([key.replace('slice-7', 'slice-900')]);
+  expect(readResult.outcome === 'read' && [...readResult.touchedKeys]).toEqual([key.replace('slice-7', 'slice-900')]);
   expect(source.snapshot.byKey.get(key)).toBe(untouched);
   // An unchanged object is written again; readers are not notified.
   world.server.put(slices, 'slice-900', entryWith('10.0.0.2'));
   await world.pass(10);
-  expect(await source.read()).toMatchObject({ touched: new Set() });
+  expect(await source.read()).toMatchObject({ touchedKeys: new Set() });
 });
 
 it('the first read completes only when all kinds are received, even from a slow server, and is not visible earlier', async () => {

@@ -151,7 +151,7 @@ export class ClusterSource implements ConfigSource {
     const referenced = this.#unreadReferenced;
     this.#unreadReferenced = new Map();
     for (const [kind, keys] of referenced) for (const key of keys) await read(kind, key);
-    this.#snapshot = await workTurns.through(this.#snapshot.editing(edits));
+    this.#snapshot = await workTurns.through(this.#snapshot.editInSteps(edits));
     for (const [kind, key, current] of now) {
       const storedEntries = this.#objects.get(kind)!;
       this.#notifyRejected(kind, key, storedEntries.get(key) ?? emptyState, current);
@@ -159,7 +159,7 @@ export class ClusterSource implements ConfigSource {
       if (current === emptyState) storedEntries.delete(key);
       else storedEntries.set(key, current);
     }
-    return { outcome: 'read', touched: new Set(edits.keys()), problems, recovered };
+    return { outcome: 'read', touchedKeys: new Set(edits.keys()), problems, recovered };
   }
 
   #isReferenced(kind: KindName): kind is ReferencedDataKind {

@@ -33,7 +33,7 @@ test('certificate metrics count requests by outcome', async () => {
     status.PERMISSION_DENIED,
     status.INVALID_ARGUMENT,
   ]) {
-    issuance.responded(code);
+    issuance.recordResponse(code);
   }
   expect(await samples(registry)).toEqual({
     citadel_server_csr_count: 5,

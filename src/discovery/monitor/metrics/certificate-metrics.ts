@@ -32,7 +32,7 @@ export function addCertificateMetrics(registry: Registry, { expiry, issuance }: 
   const add = (name: string, help: string, value: () => number): void =>
     readCounter(registry, { name: `citadel_server_${name}`, help }, () => [{ labels: {}, value: value() }]);
   add('csr_count', 'Certificate requests', () => issuance.requests);
-  add('success_cert_issuance_count', 'Certificates issued', () => issuance.issued);
+  add('success_cert_issuance_count', 'Certificates issued', () => issuance.issuedCount);
   add(
     'authentication_failure_count',
     'Certificate requests of unknown callers, or of callers of another mesh',
@@ -45,6 +45,6 @@ export function addCertificateMetrics(registry: Registry, { expiry, issuance }: 
       help: 'Certificate requests of known callers that failed, by gRPC status',
       labelNames: ['error'],
     },
-    () => [...issuance.failed].map(([error, value]) => ({ labels: { error }, value })),
+    () => [...issuance.rejectedByCode].map(([error, value]) => ({ labels: { error }, value })),
   );
 }

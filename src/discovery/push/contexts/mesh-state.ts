@@ -317,7 +317,7 @@ export class MeshState {
       else differingKeys.push(key);
     }
     return {
-      applied: waitingConfigs.size === 0 ? configs : yield* configs.editing(waitingConfigs),
+      applied: waitingConfigs.size === 0 ? configs : yield* configs.editInSteps(waitingConfigs),
       differing: differingKeys,
       objects,
     };
