@@ -75,16 +75,16 @@ export class ConformingWorld implements World {
     return [...this.#world.violations, ...deviations, ...unexpected];
   }
 
-  get spawned(): number {
-    return this.#world.spawned;
+  get spawnCount(): number {
+    return this.#world.spawnCount;
   }
 
-  get ending(): boolean {
-    return this.#world.ending;
+  get isEnding(): boolean {
+    return this.#world.isEnding;
   }
 
-  get reached(): boolean {
-    return this.#world.reached ?? true;
+  get isGoalReached(): boolean {
+    return this.#world.isGoalReached ?? true;
   }
 
   save(): () => void {

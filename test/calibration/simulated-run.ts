@@ -55,10 +55,10 @@ class ModelRun implements SimulatedRun {
     this.#observations = new Observations(() => this.#takeLap());
     this.#system.arm(lapTimer, 0, 'mark');
     const watch = {
-      spawning: () => {},
-      signalling: () => {},
-      wentLive: () => {},
-      left: (process: SimulatedProcess, end: Parameters<Observations['exited']>[1]) => {
+      onSpawn: () => {},
+      onSignal: () => {},
+      onLive: () => {},
+      onExit: (process: SimulatedProcess, end: Parameters<Observations['exited']>[1]) => {
         this.#exitedProcesses.push(process);
         this.#observations.exited(this.#nameOf(process), end);
       },
@@ -82,7 +82,7 @@ class ModelRun implements SimulatedRun {
         this.#start(step);
         return;
       case 'live':
-        this.#runUntil(`${step.name} is live`, () => this.#processOf(step.name)?.live === true, step.name);
+        this.#runUntil(`${step.name} is live`, () => this.#processOf(step.name)?.isLive === true, step.name);
         this.#observations.occurred(step.name, 'is live');
         return;
       case 'admin open':
@@ -94,7 +94,10 @@ class ModelRun implements SimulatedRun {
         this.#observations.occurred(step.name, 'is blocked');
         return;
       case 'closes':
-        this.#runUntil(`${step.name} takes no more connections`, () => this.#runningProcess(step.name).closed);
+        this.#runUntil(
+          `${step.name} takes no more connections`,
+          () => this.#runningProcess(step.name).hasClosedListeners,
+        );
         this.#observations.occurred(step.name, 'takes no more connections');
         return;
       case 'exits':
@@ -134,7 +137,7 @@ class ModelRun implements SimulatedRun {
     const { name, epoch, family, drainMs, parentShutdownMs } = start;
     this.#families.add(family);
     this.#observations.ordered(`start of ${name}`);
-    this.#starts.set(name, { start, pid: this.#host.spawned + 1 });
+    this.#starts.set(name, { start, pid: this.#host.spawnCount + 1 });
     const process = this.#host.spawn({
       epoch,
       baseId: baseIds[family],
@@ -168,7 +171,7 @@ class ModelRun implements SimulatedRun {
     const process = this.#host.processes.find((one) => one.baseId === baseIds[family] && this.#host.hasAdmin(one));
     if (process === undefined) return 'nobody';
     if (this.#host.isBlocked(process) || this.#host.isHanging(process)) return 'silent';
-    return { name: this.#nameOf(process), live: process.live, marked: this.#host.seesMark(process) };
+    return { name: this.#nameOf(process), live: process.isLive, marked: this.#host.seesMark(process) };
   }
 
   /** @param awaitedProcess process whose `awaited` configuration arrives now */
@@ -186,7 +189,7 @@ class ModelRun implements SimulatedRun {
     for (const process of this.#host.processes) {
       const { event, withinMs } = this.#host.natureOf(process) ?? {};
       const isConfigured = this.#nameOf(process) === awaitedProcess && this.#configurationOf(process) === 'awaited';
-      if (isConfigured && this.#host.hasAdmin(process) && !process.live) {
+      if (isConfigured && this.#host.hasAdmin(process) && !process.isLive) {
         this.#raise(process, 'envoy.went-live');
         return true;
       }

@@ -67,7 +67,7 @@ test.each([
   { within: bounds(1, 0, 1), orders: ['successor', 'hup'] },
   { within: bounds(1, 1, 1), orders: ['successor'], faults: ['crash', 'kill'] },
 ])('states with equal keys have the same possible choices: $within, $orders', ({ within, ...options }) => {
-  expectSameChoices(() => exploreAgent(within, { ...killed, agentSucceeded: true, ...options }).begin());
+  expectSameChoices(() => exploreAgent(within, { ...killed, agentSucceeded: true, ...options }).beginWorld());
 });
 
 /** A hot restart, effect by effect, until the parent has exited; the child's process is reported late. */
@@ -107,7 +107,7 @@ function restartWithout({ from, to, end = 'exit:0' }: Absence, options: Paramete
     ...options,
   });
   const path: string[] = [];
-  const world = agent.begin();
+  const world = agent.beginWorld();
   const does = (choice: string) => {
     path.push(choice);
     world.apply(choice);
@@ -133,14 +133,14 @@ test.each([...absences, ...absences.map((absence): Absence => ({ ...absence, end
     const { path, world, next } = restartWithout(absence);
     expect(world.violations, path.join(' ')).toEqual([]);
     expect(world.host.processes.map(({ label }) => label)).toEqual(['1']);
-    expect(world.host.spawned).toBe(2);
+    expect(world.host.spawnCount).toBe(2);
     expect(next).toEqual([]);
   },
 );
 
 test('a parent whose child exited has its full shutdown time again for the next child, even if another agent adopts both', () => {
   const agent = exploreAgent(bounds(1, 2, 0), { ...killed, faults: ['kill', 'crash'], orders: ['hup'] });
-  const world = agent.begin();
+  const world = agent.beginWorld();
   const first = ['prepared:0', 'admin:0', 'live:0', 'seen:0', 'tick:start-limiter.refill'];
   const child = ['hup', 'prepared:1', 'admin:1', 'live:1', 'crash:1', 'tick:start-limiter.refill'];
   const next = ['prepared:1', 'admin:1', 'tick:start-limiter.refill', 'tick:epoch-0.parentDue'];
@@ -168,7 +168,7 @@ test("the exploration detects an agent that adopts no epochs, so that no agent w
   const machines = { supervisor: forgetful };
   const invariants = [everyProcessIsAwaited];
   const agent = exploreAgent(bounds(0, 1, 0), { ...killed, faults: ['kill'], machines, invariants });
-  const { found } = findShortest(() => agent.begin());
+  const { found } = findShortest(() => agent.beginWorld());
   expect(found?.path).toContain('kill');
   expect(found?.violations[0]?.invariant).toBe('every process is reaped');
 });

@@ -73,7 +73,7 @@ describe('a changed Envoy binary', () => {
   ])('the exploration detects %s', (_, invariant, machines, worldBounds, path) => {
     const faults = ['crash', 'misfit'];
     const agent = exploreAgent(worldBounds, { ...binaryOnly, machines, faults, invariants: [invariant] });
-    const { found } = findShortest(() => agent.begin());
+    const { found } = findShortest(() => agent.beginWorld());
     expect(found?.violations).toMatchObject([{ invariant: invariant.name }]);
     for (const choice of path) expect(found?.path.join(' ')).toContain(choice);
   });

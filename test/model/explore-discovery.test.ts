@@ -58,7 +58,7 @@ function expectComplete(result: Exploration, minStates: number): void {
 /** Explores everything within the bounds, on one thread. */
 function exploreAll(pushBounds: PushBounds, options: Parameters<typeof explorePush>[1] = {}): Exploration {
   const world = explorePush(pushBounds, options);
-  return explore(() => world.begin());
+  return explore(() => world.beginWorld());
 }
 
 describe('the push path', () => {
@@ -84,7 +84,7 @@ describe('the push path', () => {
   test('breaks no invariant if a slow client stops reading, even while other clients connect', () => {
     expectComplete(exploreAll(bounds(2, 1), { clients: ['sotw'], window: 1 }), 1_000);
     expectComplete(exploreAll(bounds(1, 1), { clients: ['delta'], window: 2, types: meshTypes }), 200);
-    expectComplete(exploreAll(bounds(0, 1), { settled: false, window: 1 }), 300);
+    expectComplete(exploreAll(bounds(0, 1), { startsConnected: false, window: 1 }), 300);
   });
 
   test('breaks no invariant if three proxies are queued or two are served at a time', () => {
@@ -111,7 +111,7 @@ describe('the push path', () => {
     expectComplete(exploreAll(bounds(1, 1), { ...lostRegistry, events: [] }), 100);
     if (isQuick) return;
     expectComplete(
-      exploreAll(bounds(1, 1), { ...lostRegistry, events: ['endpoint'], listsLate: true, settled: false }),
+      exploreAll(bounds(1, 1), { ...lostRegistry, events: ['endpoint'], listsLate: true, startsConnected: false }),
       200,
     );
   });
@@ -137,14 +137,14 @@ describe('the push path', () => {
 
 describe.skipIf(isQuick)('the simulation of the push path', () => {
   test('has the same states when restored as when replayed', () => {
-    const { begin } = explorePush(bounds(1, 1), { clients: ['sotw'] });
-    expect(figures(explore(() => new ReplayedWorld(() => begin())))).toEqual(figures(explore(() => begin())));
+    const { beginWorld } = explorePush(bounds(1, 1), { clients: ['sotw'] });
+    expect(figures(explore(() => new ReplayedWorld(() => beginWorld())))).toEqual(figures(explore(() => beginWorld())));
   });
 
   test('has the same states with two threads as with one', () => {
-    const { begin, helper } = explorePush(bounds(1, 1));
-    const inTwo = exploreWithHelper(begin, helper);
-    const singleResult = explore(() => begin());
+    const { beginWorld, helper } = explorePush(bounds(1, 1));
+    const inTwo = exploreWithHelper(beginWorld, helper);
+    const singleResult = explore(() => beginWorld());
     expect([inTwo.outcome, inTwo.states]).toEqual([singleResult.outcome, singleResult.states]);
   });
 });
@@ -275,19 +275,19 @@ const brokenMachines: Record<string, Broken> = {
     finds: unreachable,
     within: bounds(1, 1),
     machines: registry({ delays: { retryDelay: 1e12 }, guards: { affectsServices: () => false } }),
-    options: { clients: ['sotw'], moves: ['cluster'], events: [] },
+    options: { clients: ['sotw'], registryChanges: ['cluster'], events: [] },
   },
   'a registry that does not request a computation when it changes by itself': {
     finds: unreachable,
     within: bounds(1, 0),
     machines: registry({ guards: { hasPendingChanges: () => false } }),
-    options: { clients: ['sotw'], moves: ['cluster'], events: [] },
+    options: { clients: ['sotw'], registryChanges: ['cluster'], events: [] },
   },
   'a registry that does not report its changes': {
     finds: unreachable,
     within: bounds(1, 0),
     machines: { member: registryMachine.provide({ actions: { reportChanged: () => {} } }) },
-    options: { clients: ['sotw'], moves: ['cluster'], events: [] },
+    options: { clients: ['sotw'], registryChanges: ['cluster'], events: [] },
   },
   'a registry that reports nothing after it was lost': {
     finds: unreachable,
@@ -302,13 +302,13 @@ const brokenMachines: Record<string, Broken> = {
         },
       }),
     },
-    options: { registryFails: true, clients: ['sotw'], moves: ['cluster'], events: [] },
+    options: { registryFails: true, clients: ['sotw'], registryChanges: ['cluster'], events: [] },
   },
   'a registry that treats a missing first list as empty': {
     finds: listsFirst,
     within: bounds(0, 0),
     machines: registry({ guards: { areAllSynced: () => true } }),
-    options: { listsLate: true, settled: false, clients: ['sotw'] },
+    options: { listsLate: true, startsConnected: false, clients: ['sotw'] },
   },
   'a registry that waits for its first list without a limit': {
     finds: unreachable,
@@ -322,12 +322,18 @@ const brokenMachines: Record<string, Broken> = {
         }),
       },
     }),
-    options: { listsLate: true, settled: false, clients: ['sotw'] },
+    options: { listsLate: true, startsConnected: false, clients: ['sotw'] },
   },
   'a stream without subscriptions that keeps its context after a push': {
     finds: unreachable,
     within: bounds(1, 0),
-    options: { requestsLate: true, settled: false, skipsUnsubscribed: true, clients: ['sotw'], events: ['cluster'] },
+    options: {
+      requestsLate: true,
+      startsConnected: false,
+      skipsUnsubscribed: true,
+      clients: ['sotw'],
+      events: ['cluster'],
+    },
   },
   'a connection that does not wait for an acknowledgement': {
     finds: oneOutstanding,
@@ -433,10 +439,10 @@ describe.skipIf(isQuick)('the exploration of the push path', () => {
     (_, { finds, within, machines = {}, options }) => {
       const invariants = finds === unreachable ? [] : [finds];
       const world = explorePush(within, { invariants, machines, ...options });
-      const { found } = findShortest(() => world.begin(), { ms: 20_000 });
+      const { found } = findShortest(() => world.beginWorld(), { ms: 20_000 });
       expect(found?.violations[0]?.invariant).toBe(finds.name);
-      if (finds === unreachable) expect(endOf(() => world.begin(), found!.path).reached).toBe(false);
-      else expect(lastsUntilTheEnd(() => world.begin(), found!.path)).toBe(true);
+      if (finds === unreachable) expect(endOf(() => world.beginWorld(), found!.path).isGoalReached).toBe(false);
+      else expect(lastsUntilTheEnd(() => world.beginWorld(), found!.path)).toBe(true);
     },
   );
 
@@ -457,11 +463,11 @@ describe.skipIf(isQuick)('the exploration of the push path', () => {
     const world = explorePush(bounds(0, 0), {
       machines: restless,
       invariants: [],
-      settled: false,
+      startsConnected: false,
       clients: ['sotw'],
       types: [clusterType],
     });
-    const { found } = findShortest(() => world.begin(), { states: 1_000 });
+    const { found } = findShortest(() => world.beginWorld(), { states: 1_000 });
     expect(found?.violations[0]?.invariant).toBe('no livelock');
   });
 });

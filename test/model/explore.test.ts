@@ -90,7 +90,7 @@ describe('the agent', () => {
       { settings: { ...explorationSettings, restartPolicy: 'exit' as const } },
     ],
   ])('breaks no invariant %s', (_, worldBounds, options) => {
-    const result = explore(() => exploreAgent(worldBounds, options).begin());
+    const result = explore(() => exploreAgent(worldBounds, options).beginWorld());
     expect(figures(result)).toMatchObject({ outcome: 'complete', found: undefined });
   });
 
@@ -110,15 +110,15 @@ describe('the agent', () => {
       ],
     });
     for (const [worldBounds, options] of runs)
-      expectComplete(explore(() => exploreAgent(worldBounds, { orders: ['hup', 'reopen'], ...options }).begin()));
+      expectComplete(explore(() => exploreAgent(worldBounds, { orders: ['hup', 'reopen'], ...options }).beginWorld()));
   });
 
   test('breaks no invariant if notices report what an Envoy waits for', () => {
-    expectComplete(explore(() => exploreAgent(bounds(1, 0, 0), { notices: true }).beginChecked()));
+    expectComplete(explore(() => exploreAgent(bounds(1, 0, 0), { logsDelays: true }).beginChecked()));
   });
 
   test('breaks no invariant if states are distinguished by the times between deadlines', () => {
-    expectComplete(explore(() => exploreAgent(bounds(1, 0, 0), { exactTimes: true }).begin()));
+    expectComplete(explore(() => exploreAgent(bounds(1, 0, 0), { exactTimes: true }).beginWorld()));
   });
 
   test('conforms to the diagrams if runs that lead to the same state are distinguished', () => {
@@ -132,7 +132,7 @@ test.skipIf(isQuick)(
   () => {
     const machines = { epoch: chartWithout(epochMachine, 'preparing', 'after', 'prepareLimit') };
     const agent = exploreAgent(bounds(0, 1, 0), { faults: ['unprepared'], machines, invariants: [] });
-    const { found } = findShortest(() => agent.begin());
+    const { found } = findShortest(() => agent.beginWorld());
     expect(found).toMatchObject({ path: ['unprepared:0'], violations: [{ invariant: goalIsReached }] });
   },
 );
@@ -155,7 +155,7 @@ describe('files that the first start requires', () => {
       // Also removes the notices, whose backoff doubles without a limit: ten thousand states would differ only in it.
       const certWatcher = chartWithout(unlimited, 'waiting for files.unchanged', 'after', 'notice');
       const agent = exploreAgent(bounds(0, 0, 0), { ...lateFiles, machines: { certWatcher }, invariants: [] });
-      const { found } = findShortest(() => agent.begin());
+      const { found } = findShortest(() => agent.beginWorld());
       expect(found).toMatchObject({ path: [], violations: [{ invariant: goalIsReached }] });
     },
   );
@@ -206,7 +206,7 @@ describe('a read of the certificate files', () => {
     (_, state, delay, worldBounds, path) => {
       const machines = { certWatcher: chartWithout(certWatcherMachine, state, 'after', delay) };
       const agent = exploreAgent(worldBounds, { ...readingHangs, faults: ['unread'], machines, invariants: [] });
-      const { found } = findShortest(() => agent.begin());
+      const { found } = findShortest(() => agent.beginWorld());
       expect(found?.violations).toMatchObject([{ invariant: goalIsReached }]);
       expect(found?.path).toEqual(expect.arrayContaining(path));
     },
@@ -240,14 +240,14 @@ describe('a watched directory', () => {
   ])('with a fault leaves a change unapplied, which the exploration detects: %s', (_, fault, directoryWatch) => {
     const machines = { directoryWatch };
     const agent = exploreAgent(bounds(0, 1, 0), { ...watchFails, faults: [fault], machines, invariants: [] });
-    const { found } = findShortest(() => agent.begin());
+    const { found } = findShortest(() => agent.beginWorld());
     expect(found).toMatchObject({ path: ['prepared:0', fault], violations: [{ invariant: goalIsReached }] });
   });
 
   test.skipIf(isQuick)('can lack a timeout for its setup after it reappears, which the exploration detects', () => {
     const machines = { directoryWatch: chartWithout(directoryWatchMachine, 'watching', 'on', 'directory.found') };
     const agent = exploreAgent(bounds(0, 1, 0), { ...watchFails, faults: ['away'], machines, invariants: [] });
-    const { found } = findShortest(() => agent.begin());
+    const { found } = findShortest(() => agent.beginWorld());
     expect(found).toMatchObject({ violations: [{ invariant: goalIsReached }] });
     expect(found?.path.at(-1)).toBe('back:hung');
   });
@@ -302,7 +302,7 @@ test('a child that took over and crashed unobserved, and the loss of its parent,
   const run =
     'prepared:0 hup admin:0 live:0 seen:0 tick:start-limiter.refill prepared:1 admin:1 live:1 crash:1 ' +
     'tick:start-limiter.refill crash:0';
-  const world = exploreAgent(bounds(1, 2, 1)).begin();
+  const world = exploreAgent(bounds(1, 2, 1)).beginWorld();
   for (const choice of run.split(' ')) world.apply(choice);
   expect(world.violations).toEqual([]);
 });
@@ -315,7 +315,7 @@ test('a replaced epoch that survives SIGKILL at its deadline can receive SIGKILL
     'prepared:0b admin:0b live:0b seen:0b call:1 tick:start-limiter.refill tick:epoch-1.linger undying:1',
     'tick:epoch-1.retirementOverdue',
   ];
-  const world = exploreAgent(bounds(1, 2, 1)).begin();
+  const world = exploreAgent(bounds(1, 2, 1)).beginWorld();
   for (const choice of run.join(' ').split(' ')) world.apply(choice);
   expect(world.violations).toEqual([]);
 });
@@ -323,26 +323,26 @@ test('a replaced epoch that survives SIGKILL at its deadline can receive SIGKILL
 describe.skipIf(isQuick)('the explorer', () => {
   test('restores a simulation to the same state as a replay', () => {
     const agent = exploreAgent(bounds(0, 1, 1));
-    const replaying = explore(() => new ReplayedWorld(() => agent.begin()));
-    expect(figures(replaying)).toEqual(figures(explore(() => agent.begin())));
+    const replaying = explore(() => new ReplayedWorld(() => agent.beginWorld()));
+    expect(figures(replaying)).toEqual(figures(explore(() => agent.beginWorld())));
   });
 
   test('reaches the same states depth first and breadth first', () => {
     const agent = exploreAgent(bounds(0, 1, 1));
-    expect(figures(findShortest(() => agent.begin()))).toEqual(figures(explore(() => agent.begin())));
+    expect(figures(findShortest(() => agent.beginWorld()))).toEqual(figures(explore(() => agent.beginWorld())));
   });
 
   test('reaches the same states with two threads as with one', () => {
-    const { begin, helper } = exploreAgent(bounds(0, sized({ short: 1, full: 2 }), 2), { exactTimes: true });
-    const inTwo = exploreWithHelper(begin, helper);
-    const singleResult = explore(() => begin());
+    const { beginWorld, helper } = exploreAgent(bounds(0, sized({ short: 1, full: 2 }), 2), { exactTimes: true });
+    const inTwo = exploreWithHelper(beginWorld, helper);
+    const singleResult = explore(() => beginWorld());
     expect(figures(inTwo)).toEqual(figures(singleResult));
   });
 
   test('reports when it reaches a limit', () => {
     const agent = exploreAgent(bounds(1, 1, 1));
-    expect(explore(() => agent.begin(), { states: 50 }).outcome).toBe('limit');
-    expect(exploreWithHelper(agent.begin, agent.helper, { states: 50 }).outcome).toBe('limit');
+    expect(explore(() => agent.beginWorld(), { states: 50 }).outcome).toBe('limit');
+    expect(exploreWithHelper(agent.beginWorld, agent.helper, { states: 50 }).outcome).toBe('limit');
   });
 });
 
@@ -555,9 +555,9 @@ const brokenMachines: Record<string, Broken> = {
 describe.skipIf(isQuick)('the exploration of the agent', () => {
   test.each(Object.entries(brokenMachines))('detects, by a shortest run, %s', (_, { finds, within, machines }) => {
     const agent = exploreAgent(within, { ...machines, invariants: [finds] });
-    const { found } = findShortest(() => agent.begin());
+    const { found } = findShortest(() => agent.beginWorld());
     expect(found?.violations[0]?.invariant).toBe(finds.name);
-    expect(lastsUntilTheEnd(() => agent.begin(), found!.path)).toBe(true);
+    expect(lastsUntilTheEnd(() => agent.beginWorld(), found!.path)).toBe(true);
   });
 
   test.each<[string, Broken['machines'], Bounds, string]>([
@@ -579,7 +579,7 @@ describe.skipIf(isQuick)('the exploration of the agent', () => {
     ],
   ])('detects an unreachable desired state: %s', (_, machines, worldBounds, fault) => {
     const agent = exploreAgent(worldBounds, { ...machines, faults: [fault], invariants: [] });
-    const { found } = explore(() => agent.begin());
+    const { found } = explore(() => agent.beginWorld());
     expect(found?.violations[0]?.invariant).toBe(goalIsReached);
     expect(found?.path.some((choice) => choice.startsWith(fault))).toBe(true);
   });
@@ -589,20 +589,20 @@ describe.skipIf(isQuick)('the exploration of the agent', () => {
     const from = (run: string, triggers: number, machines: Broken['machines'] = {}) => {
       const agent = exploreAgent(bounds(triggers, 1, 0), machines);
       return findShortest(() => {
-        const world = agent.begin();
+        const world = agent.beginWorld();
         for (const choice of run.split(' ')) world.apply(choice);
         return world;
       });
     };
 
     test('is eventually accepted if its chart has a timeout for missing listeners', () => {
-      const heldResult = explore(() => exploreAgent(bounds(0, 1, 1), { faults: ['lack'] }).begin());
+      const heldResult = explore(() => exploreAgent(bounds(0, 1, 1), { faults: ['lack'] }).beginWorld());
       expect(figures(heldResult)).toMatchObject({ outcome: 'complete', found: undefined });
       const machines = {
         epoch: chartWithout(epochMachine, 'running.initializing.missing listeners', 'after', 'missingListenersLimit'),
       };
       const agent = exploreAgent(bounds(0, 1, 0), { faults: ['lack'], machines, invariants: [] });
-      const { found } = findShortest(() => agent.begin());
+      const { found } = findShortest(() => agent.beginWorld());
       expect(found).toMatchObject({
         path: ['lack:0'],
         violations: [{ invariant: goalIsReached }],
@@ -634,7 +634,7 @@ describe.skipIf(isQuick)('the exploration of the agent', () => {
       actions: { countFailure: () => {}, countAbort: () => {} },
     });
     const agent = exploreAgent(bounds(1, 0, 0), { ...neverExhausted, invariants: [] });
-    const { found } = findShortest(() => agent.begin());
+    const { found } = findShortest(() => agent.beginWorld());
     expect(found?.violations[0]?.invariant).toBe('no livelock');
   });
 
@@ -659,7 +659,7 @@ describe.skipIf(isQuick)('the exploration of the agent', () => {
 
   test('detects an epoch that does not report its start, by the sequence diagrams', () => {
     const agent = exploreAgent(bounds(0, 0, 0), epoch({ actions: { reportStarted: () => {} } }));
-    const { runs } = explore(() => agent.begin());
+    const { runs } = explore(() => agent.beginWorld());
     expect(runs().some((run) => agent.conformance(run).departures.length > 0)).toBe(true);
   });
 });

@@ -64,14 +64,14 @@ export class ReplayedWorld implements World {
   get violations() {
     return this.#world.violations;
   }
-  get spawned(): number {
-    return this.#world.spawned;
+  get spawnCount(): number {
+    return this.#world.spawnCount;
   }
-  get ending(): boolean {
-    return this.#world.ending;
+  get isEnding(): boolean {
+    return this.#world.isEnding;
   }
-  get reached(): boolean {
-    return this.#world.reached ?? true;
+  get isGoalReached(): boolean {
+    return this.#world.isGoalReached ?? true;
   }
   save(): () => void {
     const path = this.#path;

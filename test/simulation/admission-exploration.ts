@@ -42,8 +42,8 @@ interface State extends AdmissionBounds {
 }
 
 export class AdmissionExploration implements World {
-  readonly spawned = 0;
-  readonly ending = false;
+  readonly spawnCount = 0;
+  readonly isEnding = false;
   readonly #system = new SymbolicSystem();
   readonly #root: AnyActorRef;
   #state: State;
@@ -70,7 +70,7 @@ export class AdmissionExploration implements World {
   }
 
   /** Whether no client waits. */
-  get reached(): boolean {
+  get isGoalReached(): boolean {
     return this.#state.waiting === 0;
   }
 

@@ -90,8 +90,8 @@ const withBounds = (name: string, value: unknown): unknown =>
 const indexOf = (endpoint: string): number => Number(/\d+/.exec(endpoint)![0]);
 
 export class BundlesWorld implements World {
-  readonly spawned = 0;
-  readonly ending = false;
+  readonly spawnCount = 0;
+  readonly isEnding = false;
   readonly #bounds: BundlesBounds;
   readonly #parts: BundlesParts;
   readonly #system = new SymbolicSystem();
@@ -129,7 +129,7 @@ export class BundlesWorld implements World {
   }
 
   /** Whether the bundle of each listed publisher is active and reported, and unlisted ones are removed. */
-  get reached(): boolean {
+  get isGoalReached(): boolean {
     const { isUp, held, endpoints } = this.#state;
     const isDone = ({ isNamed, published, notified }: Endpoint, index: number): boolean =>
       isNamed

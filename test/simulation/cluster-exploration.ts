@@ -67,8 +67,8 @@ const refusals = [410, 429, 500, 401, 404] as const;
 const withoutDraws = (name: string, value: unknown): unknown => (name === 'draw' ? undefined : value);
 
 export class ClusterExploration implements World {
-  readonly spawned = 0;
-  readonly ending = false;
+  readonly spawnCount = 0;
+  readonly isEnding = false;
   readonly #bounds: ClusterBounds;
   readonly #system = new SymbolicSystem();
   #state: State;
@@ -89,7 +89,7 @@ export class ClusterExploration implements World {
     return this.#state.violations;
   }
 
-  get reached(): boolean {
+  get isGoalReached(): boolean {
     return this.#state.isUp && this.#state.held === this.#serverState;
   }
 

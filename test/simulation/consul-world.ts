@@ -63,8 +63,8 @@ const maxBurst = 8;
 const isPause = /\.(retryDelay|verifyInterval)$/;
 
 export class ConsulWorld implements World {
-  readonly spawned = 0;
-  readonly ending = false;
+  readonly spawnCount = 0;
+  readonly isEnding = false;
   readonly #system = new SymbolicSystem();
   readonly #root: AnyActorRef;
   #credentials: AnyActorRef | undefined;
@@ -85,7 +85,7 @@ export class ConsulWorld implements World {
   }
 
   /** Whether the services on the server are served; while access is denied, nothing can be known. */
-  get reached(): boolean {
+  get isGoalReached(): boolean {
     const { isUp, isDenied, services, served } = this.#state;
     return isUp && !isDenied && services === served;
   }

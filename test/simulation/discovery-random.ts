@@ -70,9 +70,16 @@ export function searchPushes({ seed, runs, maxChoices, path, machines, world }: 
   const figures = { runs: 0, choices: 0, responses: 0 };
   const followRun = (run: RandomPushes): { choices: string[]; violations: readonly InvariantViolation[] } => {
     const { picks, start, ...options } = run;
-    const beginning = { settled: start === 'settled', listsLate: start === 'unlisted' };
+    const beginning = { startsConnected: start === 'settled', listsLate: start === 'unlisted' };
     const bounds = { changes: picks.length, faults: picks.length };
-    const at = new PushWorld(charts, bounds, { types: meshTypes, events, moves, ...beginning, ...options, ...world });
+    const at = new PushWorld(charts, bounds, {
+      types: meshTypes,
+      events,
+      registryChanges: moves,
+      ...beginning,
+      ...options,
+      ...world,
+    });
     const choices: string[] = [];
     const takeChoice = (pick: number): boolean => {
       const possible = at.choices();
@@ -91,10 +98,12 @@ export function searchPushes({ seed, runs, maxChoices, path, machines, world }: 
         ? [{ invariant: 'no livelock', detail: `no rest after ${maxChoicesUntilIdle} choices` }]
         : [];
     const unreached =
-      at.violations.length > 0 || at.reached ? [] : [{ invariant: goalIsReached, detail: 'at the end of the run' }];
+      at.violations.length > 0 || at.isGoalReached
+        ? []
+        : [{ invariant: goalIsReached, detail: 'at the end of the run' }];
     figures.runs++;
     figures.choices += choices.length;
-    figures.responses += at.spawned;
+    figures.responses += at.spawnCount;
     return { choices, violations: [...at.violations, ...restless, ...unreached] };
   };
   const details = fc.check(

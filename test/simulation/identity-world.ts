@@ -101,8 +101,8 @@ const rootOf = (certificate: string): string => certificate.split('~')[0]!;
 const silentTimers = /\.(checkInterval|settleTime|trustLimit|obtainLimit|clockLimit|openLimit|detectLimit|debounce)$/;
 
 export class IdentityWorld implements World {
-  readonly spawned = 0;
-  readonly ending = false;
+  readonly spawnCount = 0;
+  readonly isEnding = false;
   readonly #plane = new SymbolicSystem();
   readonly #hosts: readonly SymbolicSystem[];
   readonly #control: AnyActorRef;
@@ -157,7 +157,7 @@ export class IdentityWorld implements World {
   }
 
   /** Whether there is one root, which signed every certificate and is trusted by every workload, and no request is pending. */
-  get reached(): boolean {
+  get isGoalReached(): boolean {
     const { isUp, journal, signer, workloads } = this.#state;
     return (
       isUp &&

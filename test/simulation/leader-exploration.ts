@@ -69,8 +69,8 @@ const sentOf = (name: Name): string => `${name}.sent`;
 const text = (version: number): string => (version === 0 ? '' : `v${version}`);
 
 export class LeaderExploration implements World {
-  readonly spawned = 0;
-  readonly ending = false;
+  readonly spawnCount = 0;
+  readonly isEnding = false;
   readonly #system = new SymbolicSystem();
   readonly #roots: ReadonlyMap<Name, AnyActorRef>;
   readonly #charts: LeaderCharts;

@@ -16,7 +16,7 @@ import {
 export interface RandomEffectWorld extends EffectWorld {
   claiming(call: AnyActorRef): void;
   setFileWait(call: AnyActorRef, on: boolean): void;
-  reading(call: AnyActorRef, on: boolean): void;
+  setFileRead(call: AnyActorRef, on: boolean): void;
   serveStatus(http: AnyActorRef, on: boolean): void;
   statusOrder(
     http: AnyActorRef,
@@ -45,8 +45,8 @@ export function randomAgent(machines: Partial<AgentMachines> = {}): ScriptedAgen
             { digest: string; files: string[]; problems: string[] },
             { directories: string[]; judge: boolean }
           >(
-            (call) => world(call).reading(call.self, true),
-            (call) => world(call).reading(call.self, false),
+            (call) => world(call).setFileRead(call.self, true),
+            (call) => world(call).setFileRead(call.self, false),
           ),
         },
       }),

@@ -103,14 +103,14 @@ export class EnvoyTimes {
 
   #isSeenByAgent(process: SimulatedProcess): boolean {
     const { host, probeOf } = this.#options;
-    return probeOf(process) !== undefined && process.live && host.hasAdmin(process) && !process.exitRequested;
+    return probeOf(process) !== undefined && process.isLive && host.hasAdmin(process) && !process.exitRequested;
   }
 
   /** Reports that a probe found the process live. */
   see(process: SimulatedProcess): void {
     const probe = this.#options.probeOf(process);
     if (probe === undefined) return;
-    this.#options.host.noteSeen(process);
+    this.#options.host.markSeenLive(process);
     report(probe, { type: 'probe.passed', timeToLiveMs: 300, unseenMs: 300 });
   }
 }

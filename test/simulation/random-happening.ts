@@ -61,7 +61,7 @@ function happen(happening: ScheduledEvent, world: RandomWorld): void {
       world.refusals++;
       break;
     case 'stuck':
-      for (const { live, baseId, epoch } of host.processes.slice(-1)) if (live) host.leaveMark(baseId, epoch + 1);
+      for (const { isLive, baseId, epoch } of host.processes.slice(-1)) if (isLive) host.leaveMark(baseId, epoch + 1);
       break;
     case 'pace':
       world.paced.setPace(100 / happening.percent);
@@ -80,7 +80,7 @@ function endByHttp(event: { type: string; reason?: string }, world: RandomWorld)
 
 function kill(process: SimulatedProcess, cause: 'crash' | 'oom', { host }: RandomWorld): void {
   // To the agent, a parent killed during an ordered exit looks like a crashed one.
-  if (process.exitRequested && process.supersededSeen) return;
+  if (process.exitRequested && process.isChildSeenLive) return;
   if (cause === 'crash') {
     host.sendEvent(process, 'envoy.crashed');
     return;
@@ -100,6 +100,6 @@ function victims(selection: ProcessSelection, { host }: RandomWorld): readonly S
     case 'serving':
       return processes.filter((process) => host.isServing(process)).slice(-1);
     case 'starting':
-      return processes.filter(({ live }) => !live).slice(-1);
+      return processes.filter(({ isLive }) => !isLive).slice(-1);
   }
 }

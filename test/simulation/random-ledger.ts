@@ -48,14 +48,14 @@ export class Ledger {
 
   constructor(options: LedgerOptions, readRun: () => ObservedRun) {
     this.#options = options;
-    this.#alwaysInvariants = options.invariants.filter(({ always }) => always !== undefined);
+    this.#alwaysInvariants = options.invariants.filter(({ afterChoice }) => afterChoice !== undefined);
     this.#readRun = readRun;
   }
 
   /** Begins a new task of the agent; it may fail again, and earlier starts may still fail. */
   beginTask(): void {
     const { host, preparing } = this.#readRun();
-    this.tries = preparing + host.processes.filter(({ seen }) => !seen).length;
+    this.tries = preparing + host.processes.filter(({ isSeenLive }) => !isSeenLive).length;
   }
 
   /** Handles a SIGHUP. */
@@ -86,7 +86,7 @@ export class Ledger {
   judgeAlways(): void {
     const observed = this.#observe();
     for (const invariant of this.#alwaysInvariants) {
-      const detail = invariant.always?.(observed);
+      const detail = invariant.afterChoice?.(observed);
       if (detail !== undefined) this.accuse(invariant.name, detail);
     }
   }
@@ -106,14 +106,14 @@ export class Ledger {
   /** Called by the host before it acts. */
   watch(): HostWatch {
     return {
-      spawning: (order) => this.judge((invariant, observed) => invariant.spawning?.(order, observed)),
-      signalling: (process, signal) =>
-        this.judge((invariant, observed) => invariant.signalling?.(process, signal, observed)),
-      wentLive: (child) => this.#countDeadline(child, false),
-      seen: (child) => this.#countDeadline(child, true),
-      left: (process, end) => {
-        this.judge((invariant, observed) => invariant.leaving?.(process, end, observed));
-        if (process.live && !process.exitRequested) this.tries++;
+      onSpawn: (order) => this.judge((invariant, observed) => invariant.onSpawn?.(order, observed)),
+      onSignal: (process, signal) =>
+        this.judge((invariant, observed) => invariant.onSignal?.(process, signal, observed)),
+      onLive: (child) => this.#countDeadline(child, false),
+      onSeenLive: (child) => this.#countDeadline(child, true),
+      onExit: (process, end) => {
+        this.judge((invariant, observed) => invariant.onExit?.(process, end, observed));
+        if (process.isLive && !process.exitRequested) this.tries++;
       },
     };
   }
@@ -132,7 +132,7 @@ export class Ledger {
   /** Handles the supervisor's reports of its decisions. */
   readonly handleReport = ({ type, name }: AnyEventObject): void => {
     if (type !== 'restart.decided' && type !== 'restart.ended') return;
-    this.judge((invariant, observed) => invariant.reporting?.(type, name, observed));
+    this.judge((invariant, observed) => invariant.onReport?.(type, name, observed));
     this.#restart = type === 'restart.decided' ? name : undefined;
   };
 
@@ -144,9 +144,10 @@ export class Ledger {
     const { host } = this.#readRun();
     const { parentShutdownMs, parentGraceMs } = this.#options.settings;
     for (const other of host.processes) {
-      const isParent = other.baseId === baseId && other.epoch === epoch - 1 && other.supersededSeen === isSeen;
+      const isParent = other.baseId === baseId && other.epoch === epoch - 1 && other.isChildSeenLive === isSeen;
       // A replaced epoch keeps its deadline.
-      const isReplaced = !isSeen && other.baseId !== baseId && other.live && !other.closed && !host.isOrphaned(other);
+      const isReplaced =
+        !isSeen && other.baseId !== baseId && other.isLive && !other.hasClosedListeners && !host.isOrphaned(other);
       if (isParent) this.#armDeadline(other, parentShutdownMs + parentGraceMs);
       else if (isReplaced) this.#armDeadline(other, parentShutdownMs);
     }
@@ -183,7 +184,7 @@ export class Ledger {
       failures,
       restartsInFull: !settings.hotRestart || baseIds.length < 2,
       restart: this.#restart,
-      unreported: this.#unreportedReason,
+      unreportedReason: this.#unreportedReason,
     };
   }
 }

@@ -81,7 +81,7 @@ export function run(schedule: Schedule, options: RandomRunOptions): RandomRun {
   return {
     violations: [...world.ledger.violations, ...(deviations?.() ?? []), ...(sinks?.violations ?? [])],
     virtualMs: world.clock.now(),
-    spawned: world.host.spawned,
+    spawned: world.host.spawnCount,
     exitCode: world.agent.output?.exitCode,
     ...(sinks !== undefined && { sinks: sinks.figures }),
   };

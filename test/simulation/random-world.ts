@@ -297,7 +297,7 @@ export class RandomWorld implements RandomEffectWorld {
     return this.#files.read().digest;
   }
 
-  reading(call: AnyActorRef, isOn: boolean): void {
+  setFileRead(call: AnyActorRef, isOn: boolean): void {
     if (!isOn) {
       this.#calls.forget(call);
       return;
@@ -310,7 +310,7 @@ export class RandomWorld implements RandomEffectWorld {
     });
   }
 
-  preparing({ input, self }: Running<PrepareOrder>): void {
+  startPreparing({ input, self }: Running<PrepareOrder>): void {
     this.host.recordAttempt(input.baseId);
     const { digest } = this.#files.read();
     const isOutdated = input.certificates !== null && input.certificates !== digest;
@@ -322,7 +322,7 @@ export class RandomWorld implements RandomEffectWorld {
     });
   }
 
-  notPreparing({ self }: Running<Run>): void {
+  stopPreparing({ self }: Running<Run>): void {
     this.#prepareCalls.delete(self);
     this.#calls.forget(self);
   }
@@ -346,16 +346,16 @@ export class RandomWorld implements RandomEffectWorld {
   }
 
   signal({ self }: Running<unknown>, signal: ProcessSignal['signal']): void {
-    const process = this.host.ofEffect(self);
+    const process = this.host.processOfEffect(self);
     if (process !== undefined) this.host.signal(process, signal);
   }
 
-  abandon({ self }: Running<unknown>): void {
-    const process = this.host.ofEffect(self);
+  abandonProcess({ self }: Running<unknown>): void {
+    const process = this.host.processOfEffect(self);
     if (process !== undefined) this.host.kill(process);
   }
 
-  probing({ input, self }: Running<Run>, isOn: boolean): void {
+  setProbing({ input, self }: Running<Run>, isOn: boolean): void {
     const key = keyOf(input);
     if (isOn) {
       this.#probes.set(key, self);
@@ -376,7 +376,7 @@ export class RandomWorld implements RandomEffectWorld {
     this.clock.setTimeout(() => {
       const process = this.host.processes.find((other) => keyOf(other) === keyOf(input) && this.host.hasAdmin(other));
       if (process !== undefined && this.host.isBlocked(process)) return;
-      if (process?.live !== true || process.exitRequested) report(self, { type: 'probe.failed', reason: '503' });
+      if (process?.isLive !== true || process.exitRequested) report(self, { type: 'probe.failed', reason: '503' });
       else this.#times.see(process);
     }, ms);
   }
@@ -385,12 +385,12 @@ export class RandomWorld implements RandomEffectWorld {
     if (this.#lastingFaults.has('admin unheard')) return false;
     const process = this.host.processes.find((other) => keyOf(other) === keyOf(run) && this.host.hasAdmin(other));
     if (process === undefined || this.host.isBlocked(process)) return false;
-    this.ledger.judge((invariant, observed) => invariant.draining?.(process, observed));
+    this.ledger.judge((invariant, observed) => invariant.onDrain?.(process, observed));
     if (replaced) this.host.drainListeners(process);
     return true;
   }
 
-  repair({ input, self }: Running<{ baseId: number }>): void {
+  startRepair({ input, self }: Running<{ baseId: number }>): void {
     const repaired = !this.#lastingFaults.has('no repair') && this.host.repair(input.baseId);
     settleCall(self, repaired ? { value: undefined } : { error: new Error('an epoch initializes') });
   }

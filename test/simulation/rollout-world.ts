@@ -40,7 +40,7 @@ export interface RolloutWorldOptions {
 
 export class RolloutWorld implements World {
   readonly violations: InvariantViolation[] = [];
-  readonly ending = false;
+  readonly isEnding = false;
   readonly #options: RolloutWorldOptions;
   readonly #source = new ScriptedSource();
   readonly #clock = new VirtualClock();
@@ -91,7 +91,7 @@ export class RolloutWorld implements World {
     }
   }
 
-  get spawned(): number {
+  get spawnCount(): number {
     return this.#envoy.responses;
   }
 
@@ -100,7 +100,7 @@ export class RolloutWorld implements World {
     return this.#envoy.received.get(cluster) ?? 0;
   }
 
-  get reached(): boolean {
+  get isGoalReached(): boolean {
     return this.#lack() === undefined;
   }
 

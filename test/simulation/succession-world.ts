@@ -136,7 +136,7 @@ const adoption: Adoption = {
 };
 
 export class SuccessionWorld implements World {
-  readonly spawned = 0;
+  readonly spawnCount = 0;
   readonly #system = new SymbolicSystem();
   readonly #launcher: AnyActorRef;
   readonly #machines: SuccessionMachines;
@@ -163,16 +163,16 @@ export class SuccessionWorld implements World {
     return this.#state.violations;
   }
 
-  get ending(): boolean {
+  get isEnding(): boolean {
     return (this.#launcher.getSnapshot() as { context: { isEndRequested: boolean } }).context.isEndRequested;
   }
 
   /** Whether one agent decides, alone or next to one that hangs and owns nothing; or all have ended on order. */
-  get reached(): boolean {
+  get isGoalReached(): boolean {
     const livingProcesses = this.#state.processes.filter(({ life }) => life !== 'reaped');
     if (this.#isOver) return livingProcesses.length === 0;
-    if (this.#state.owedBy !== undefined && !this.ending) return false;
-    if (this.#state.requestedAt !== undefined && !this.ending) return false;
+    if (this.#state.owedBy !== undefined && !this.isEnding) return false;
+    if (this.#state.requestedAt !== undefined && !this.isEnding) return false;
     return (
       livingProcesses.some((process) => this.#decides(process)) &&
       livingProcesses.filter(({ life }) => life !== 'hung').length === 1
@@ -307,7 +307,7 @@ export class SuccessionWorld implements World {
     if (this.#standsIn && this.#machines.keepsNoPorts === true) this.#set({ requestedAt: noOne });
     this.#armNature();
     const deciding = this.#deciding;
-    if (deciding.length > 0 || this.#isOver || this.ending) {
+    if (deciding.length > 0 || this.#isOver || this.isEnding) {
       this.#system.disarm(noControl);
       if (deciding.length > 0) this.#set({ hasBegun: true });
     } else if (this.#state.hasBegun && !this.#system.zone.has(noControl)) this.#system.arm(noControl, 0, 'mark');
@@ -321,7 +321,7 @@ export class SuccessionWorld implements World {
       const maxMs = this.#system.zone.atMostSinceMs(noControl);
       if (maxMs > maxWithoutControlMs) this.#violate('never 2 s without an agent with control', `${maxMs} ms`);
     }
-    if (this.#isOver && !this.ending) this.#violate('agents stop only by order', 'no stop was ordered');
+    if (this.#isOver && !this.isEnding) this.#violate('agents stop only by order', 'no stop was ordered');
     for (const failure of this.#system.failures) this.#violate('no chart fails', failure);
   }
 

@@ -73,8 +73,8 @@ export interface SourceParts {
 }
 
 export class XdsSourceExploration implements World {
-  readonly spawned = 0;
-  readonly ending = false;
+  readonly spawnCount = 0;
+  readonly isEnding = false;
   readonly #system = new SymbolicSystem();
   readonly #parts: SourceParts;
   #root: AnyActorRef | undefined;
@@ -105,7 +105,7 @@ export class XdsSourceExploration implements World {
   }
 
   /** Whether the newest valid state applies; for an object that is invalid now, any version that was sent before. */
-  get reached(): boolean {
+  get isGoalReached(): boolean {
     const { isReadable, applied, written, served } = this.#state;
     const isNewest = (name: Name): boolean => {
       const newest = written[name];

@@ -53,7 +53,11 @@ export function exploreCommand(output: CommandOutput): Command {
     }
     if (world === 'discovery') {
       const { explorePush } = await import('../../simulation/discovery/explore-discovery.ts');
-      process.exitCode = exploreWithin(explorePush({ changes, faults }, { moves: ['cluster'] }), options, output);
+      process.exitCode = exploreWithin(
+        explorePush({ changes, faults }, { registryChanges: ['cluster'] }),
+        options,
+        output,
+      );
       return;
     }
     const { exploreAgent } = await import('../../simulation/agent/explore-agent.ts');

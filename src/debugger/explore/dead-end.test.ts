@@ -15,8 +15,8 @@ function worldOf(edges: Edges, goalStates: readonly string[] | undefined): World
     },
     key: () => at,
     violations: [],
-    spawned: 0,
-    ending: false,
+    spawnCount: 0,
+    isEnding: false,
     save: () => {
       const savedState = at;
       return () => {
@@ -27,7 +27,7 @@ function worldOf(edges: Edges, goalStates: readonly string[] | undefined): World
   if (goalStates === undefined) return world;
   return {
     ...world,
-    get reached() {
+    get isGoalReached() {
       return goalStates.includes(at);
     },
   };

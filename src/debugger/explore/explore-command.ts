@@ -17,7 +17,7 @@ const maxDetail = 1_000;
 
 export interface ExplorationSubject {
   readonly bounds: Readonly<Record<string, number>>;
-  begin(): World;
+  beginWorld(): World;
   /** Limits if the user sets none; absent if the bounds make the number of states finite. */
   readonly defaultLimits?: Limits;
   /** Creates the same world in a second thread; absent for a small subject, which is explored breadth first. */
@@ -52,7 +52,7 @@ export function exploreWithin(
     ...(minutes !== undefined && { ms: minutes * 60_000 }),
   };
   const limits = limit === undefined && minutes === undefined ? (subject.defaultLimits ?? {}) : optionLimits;
-  const beginWorld = (): World => subject.begin();
+  const beginWorld = (): World => subject.beginWorld();
   const reportProgress = (progress: Progress): void => output.error(`${formatProgress(progress)}\n`);
   const { helper } = subject;
   const result =

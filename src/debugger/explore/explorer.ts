@@ -250,14 +250,14 @@ export class StateSearch {
   }
 
   #newNode(state: number): Node {
-    if (this.#world.reached !== undefined) this.#definesGoal = true;
-    if (this.#world.reached === true) this.#graph.markReached(state);
+    if (this.#world.isGoalReached !== undefined) this.#definesGoal = true;
+    if (this.#world.isGoalReached === true) this.#graph.markReached(state);
     return this.#node(state);
   }
 
   #node(state: number): Node {
-    const { spawned } = this.#world;
-    return { state, restore: this.#world.save(), choices: this.#world.choices(), spawned, next: 0 };
+    const { spawnCount } = this.#world;
+    return { state, restore: this.#world.save(), choices: this.#world.choices(), spawned: spawnCount, next: 0 };
   }
 
   /**
@@ -272,8 +272,8 @@ export class StateSearch {
       return undefined;
     }
     const { state, isNew } = this.#visitedStates.claim(this.#world.key());
-    const spawns = this.#world.spawned > node.spawned;
-    this.#graph.addEdge(node.state, state, { choice, spawns, ending: this.#world.ending });
+    const spawns = this.#world.spawnCount > node.spawned;
+    this.#graph.addEdge(node.state, state, { choice, spawns, ending: this.#world.isEnding });
     return isNew ? this.#newNode(state) : undefined;
   }
 

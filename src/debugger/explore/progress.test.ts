@@ -9,8 +9,8 @@ class Counter implements World {
   #position = 0;
   readonly #to: number;
   readonly violations = [];
-  readonly spawned = 0;
-  readonly ending = false;
+  readonly spawnCount = 0;
+  readonly isEnding = false;
 
   constructor(to: number) {
     this.#to = to;

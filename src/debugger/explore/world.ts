@@ -12,14 +12,14 @@ export interface World {
   /** Violated invariants; the run ends in this state. */
   readonly violations: readonly InvariantViolation[];
   /** Processes started so far: a cycle of free choices that starts one is a livelock. */
-  readonly spawned: number;
+  readonly spawnCount: number;
   /** Whether the world was ordered to end, after which no cycle is allowed. */
-  readonly ending: boolean;
+  readonly isEnding: boolean;
   /**
    * Whether the goal is reached or impossible in this state. Fair choices must lead from every state to one where it is
    * true. Absent if the world defines no goal.
    */
-  readonly reached?: boolean;
+  readonly isGoalReached?: boolean;
   /** Saves the state. The returned function restores it and can be called repeatedly. */
   save(): () => void;
 }

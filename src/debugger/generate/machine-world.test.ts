@@ -35,7 +35,7 @@ const lock = setup({
   },
 });
 const events = { 'code.entered': [{ code: '1234' }, { code: '0000' }] };
-const explorationOf = (samples: Samples) => findShortest(() => exploreMachine(lock, samples).begin());
+const explorationOf = (samples: Samples) => findShortest(() => exploreMachine(lock, samples).beginWorld());
 
 test('the exploration of a machine visits every configuration', () => {
   const { outcome, states, edges } = explorationOf({ events });
@@ -64,7 +64,7 @@ test('the exploration of a machine reports a guard that throws an error as a vio
       },
     },
   });
-  const { outcome, found: example } = findShortest(() => exploreMachine(brokenLock, { events }).begin());
+  const { outcome, found: example } = findShortest(() => exploreMachine(brokenLock, { events }).beginWorld());
   expect(outcome).toBe('violation');
   expect(example?.violations[0]?.detail).toContain('no keypad');
   expect(example?.path).toHaveLength(1);

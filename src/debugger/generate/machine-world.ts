@@ -22,7 +22,7 @@ export function exploreMachine(machine: AnyStateMachine, samples: Samples): Expl
   return {
     bounds: { [inputs === 1 ? 'input' : 'inputs']: inputs },
     defaultLimits,
-    begin: () => new MachineWorld(isolatedMachine, samples),
+    beginWorld: () => new MachineWorld(isolatedMachine, samples),
     writeTrace(path, sink: TraceSink) {
       let world: MachineWorld | undefined;
       const recorder = createRecorder({
@@ -45,8 +45,8 @@ class MachineWorld implements World {
   #path: readonly string[] = [];
   #run: { readonly start: number; readonly machine: MachineRun } | undefined;
   #failure: string | undefined;
-  readonly spawned = 0;
-  readonly ending = false;
+  readonly spawnCount = 0;
+  readonly isEnding = false;
 
   constructor(machine: AnyStateMachine, samples: Samples, inspect?: (event: InspectionEvent) => void) {
     this.#machine = machine;

@@ -42,10 +42,10 @@ export interface ExplorationOptions {
   /** A newer agent can start, and take over from this one in time or not. */
   readonly agentSucceeded?: boolean;
   /** The agent logs why an Envoy is not live. Off by default, because it has no other effect. */
-  readonly notices?: boolean;
+  readonly logsDelays?: boolean;
   readonly inspect?: (event: InspectionEvent) => void;
   /** Records the elapsed time, for traces. */
-  readonly timed?: boolean;
+  readonly recordsTime?: boolean;
 }
 
 export const explorationBaseIds: readonly number[] = [7, 8];

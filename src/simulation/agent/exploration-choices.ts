@@ -4,7 +4,7 @@ import type { Zone } from '../../debugger/explore/zone.ts';
 import { filesThatAreRead, type WorldState } from './exploration-state.ts';
 import type { Generation, SimulatedHost, SimulatedProcess } from './simulated-host.ts';
 
-export interface Situation {
+export interface ChoiceContext {
   readonly state: WorldState;
   readonly host: SimulatedHost;
   readonly zone: Zone;
@@ -22,48 +22,48 @@ export const isTrigger = (name: string): boolean =>
   ['cert', 'hup', 'reopen', 'term', 'binary', 'successor'].includes(name);
 
 const freeChoice = (name: string): WorldChoice => ({ name, free: true });
-const bounded = (name: string): WorldChoice => ({ name, free: false });
+const boundedChoice = (name: string): WorldChoice => ({ name, free: false });
 
-export function* choicesIn(situation: Situation): Generator<WorldChoice> {
+export function* choicesIn(situation: ChoiceContext): Generator<WorldChoice> {
   const { state: s, host, zone, watchFails, mayBeKilled, mayBeSucceeded, standsBy, agentEnds } = situation;
   if (mayBeSucceeded && s.triggers > 0 && s.link !== undefined && s.stoppedAgent === undefined)
-    yield bounded('successor');
+    yield boundedChoice('successor');
   if (s.stoppedAgent !== undefined) yield freeChoice(standsBy ? 'hold' : 'next');
-  else if (mayBeKilled && s.faults > 0 && !agentEnds) yield bounded('kill');
-  if (s.triggers > 0 && !agentEnds) yield bounded('reopen');
+  else if (mayBeKilled && s.faults > 0 && !agentEnds) yield boundedChoice('kill');
+  if (s.triggers > 0 && !agentEnds) yield boundedChoice('reopen');
   // With `watchFails`, files also change while there is no watch; the next watch detects the change.
-  const mayChange = (watchFails || s.watch !== undefined) && !s.away;
+  const mayChange = (watchFails || s.watch !== undefined) && !s.isDirectoryAway;
   if (s.stop === 'not ordered' && !agentEnds) {
-    if (s.triggers > 0 && mayChange) yield bounded('cert');
-    if (s.triggers > 0) yield bounded('hup');
-    if (s.binaryWatch !== undefined && !s.misfit) {
-      if (s.triggers > 0) yield bounded('binary');
-      if (s.faults > 0) yield bounded('misfit');
+    if (s.triggers > 0 && mayChange) yield boundedChoice('cert');
+    if (s.triggers > 0) yield boundedChoice('hup');
+    if (s.binaryWatch !== undefined && !s.isBinaryIncompatible) {
+      if (s.triggers > 0) yield boundedChoice('binary');
+      if (s.faults > 0) yield boundedChoice('misfit');
     }
-    if (s.faults > 0 && mayChange && !s.spoiled) yield bounded('spoil');
+    if (s.faults > 0 && mayChange && !s.isSpoiled) yield boundedChoice('spoil');
     if (watchFails) yield* directoryChoices(s);
   }
-  if (s.stops > 0) yield bounded('term');
+  if (s.stops > 0) yield boundedChoice('term');
   // The files might never appear.
-  if (s.waiting !== undefined) yield { name: 'came', free: true, fair: false };
-  if (s.reading !== undefined) {
+  if (s.fileWait !== undefined) yield { name: 'came', free: true, fair: false };
+  if (s.fileRead !== undefined) {
     yield freeChoice('read');
-    if (s.faults > 0) yield bounded('unread');
+    if (s.faults > 0) yield boundedChoice('unread');
   }
-  for (const epoch of s.preparing.keys()) {
-    if (s.unprepared.has(epoch)) continue;
+  for (const epoch of s.prepareCalls.keys()) {
+    if (s.hungPrepares.has(epoch)) continue;
     yield freeChoice(`prepared:${epoch}`);
     if (s.faults > 0) {
-      yield bounded(`refuse:${epoch}`);
-      yield bounded(`unspawnable:${epoch}`);
-      yield bounded(`unprepared:${epoch}`);
-      if (s.refused !== filesThatAreRead(s)) yield bounded(`lack:${epoch}`);
+      yield boundedChoice(`refuse:${epoch}`);
+      yield boundedChoice(`unspawnable:${epoch}`);
+      yield boundedChoice(`unprepared:${epoch}`);
+      if (s.refusedFiles !== filesThatAreRead(s)) yield boundedChoice(`lack:${epoch}`);
     }
   }
-  for (const label of s.spawning.keys()) yield freeChoice(`spawned:${label}`);
+  for (const label of s.pendingSpawns.keys()) yield freeChoice(`spawned:${label}`);
   if (repairIsUnderWay(s)) {
     yield freeChoice('repaired');
-    if (s.faults > 0) yield bounded('unrepaired');
+    if (s.faults > 0) yield boundedChoice('unrepaired');
   }
   for (const name of s.pendingProbes.keys()) if (isAdminResponsive(name, host)) yield freeChoice(`looked:${name}`);
   for (const process of host.processes) yield* processChoices(process, s, host);
@@ -72,15 +72,15 @@ export function* choicesIn(situation: Situation): Generator<WorldChoice> {
   for (const timer of zone.firable()) yield { name: `tick:${timer}`, free: timer !== 'supervisor.healthy' };
 }
 
-function* directoryChoices({ faults, watch, hung, away }: WorldState): Generator<WorldChoice> {
+function* directoryChoices({ faults, watch, isWatchHung, isDirectoryAway }: WorldState): Generator<WorldChoice> {
   // The directory might never reappear.
-  if (away) for (const name of ['back', 'back:hung']) yield { name, free: true, fair: false };
+  if (isDirectoryAway) for (const name of ['back', 'back:hung']) yield { name, free: true, fair: false };
   if (faults === 0 || watch === undefined) return;
-  yield bounded('unwatch');
-  if (away) return;
-  yield bounded('unseen');
-  yield bounded('away');
-  if (!hung) yield bounded('replace');
+  yield boundedChoice('unwatch');
+  if (isDirectoryAway) return;
+  yield boundedChoice('unseen');
+  yield boundedChoice('away');
+  if (!isWatchHung) yield boundedChoice('replace');
 }
 
 function* processChoices(process: SimulatedProcess, state: WorldState, host: SimulatedHost): Generator<WorldChoice> {
@@ -94,18 +94,21 @@ function* processChoices(process: SimulatedProcess, state: WorldState, host: Sim
   if (process.isUnresponsive) yield freeChoice(`well:${label}`);
   if (state.faults === 0) return;
   if (host.mayHang(process)) {
-    yield bounded(`hang:${label}`);
-    yield bounded(`usr1:${label}`);
+    yield boundedChoice(`hang:${label}`);
+    yield boundedChoice(`usr1:${label}`);
   }
-  if (nature?.withinMs === undefined || host.isOrphaned(process)) yield bounded(`crash:${label}`);
-  if (becomesLive && state.unfit === undefined) yield bounded(`starve:${label}`);
-  if (host.isKilled(process) && !process.isUnkillable) yield bounded(`undying:${label}`);
-  if (process.seen && host.isServing(process) && host.isResponsive(process)) yield bounded(`sick:${label}`);
+  if (nature?.withinMs === undefined || host.isOrphaned(process)) yield boundedChoice(`crash:${label}`);
+  if (becomesLive && state.unusableGeneration === undefined) yield boundedChoice(`starve:${label}`);
+  if (host.isKilled(process) && !process.isUnkillable) yield boundedChoice(`undying:${label}`);
+  if (process.isSeenLive && host.isServing(process) && host.isResponsive(process)) yield boundedChoice(`sick:${label}`);
 }
 
 /** Whether the configuration of this generation can never become live; only a newer one can. */
-export function cannotBecomeLive({ files, orders }: Generation, { unfit }: Pick<WorldState, 'unfit'>): boolean {
-  return unfit?.files === files && unfit.orders === orders;
+export function cannotBecomeLive(
+  { files, orders }: Generation,
+  { unusableGeneration }: Pick<WorldState, 'unusableGeneration'>,
+): boolean {
+  return unusableGeneration?.files === files && unusableGeneration.orders === orders;
 }
 
 /**
@@ -119,18 +122,18 @@ export function isAdminResponsive(name: string, host: SimulatedHost): boolean {
 
 /** Whether a probe would find the process live. */
 export function isDetectableAsLive(process: SimulatedProcess, { probes }: WorldState, host: SimulatedHost): boolean {
-  if (!process.live || process.exitRequested || !probes.has(process.label)) return false;
+  if (!process.isLive || process.exitRequested || !probes.has(process.label)) return false;
   return host.hasAdmin(process) && host.isResponsive(process);
 }
 
 /** Whether a probe would report something new to the epoch. A probe also checks listeners, and reports missing ones once. */
 export function hasNewProbeResult(process: SimulatedProcess, state: WorldState, host: SimulatedHost): boolean {
-  return isDetectableAsLive(process, state, host) && !process.heldBack;
+  return isDetectableAsLive(process, state, host) && !process.isHeldBack;
 }
 
 /** False once the supervisor has stopped waiting for the repair. */
-function repairIsUnderWay({ repairing }: WorldState): boolean {
-  return repairing?.call.getSnapshot().status === 'active';
+function repairIsUnderWay({ pendingRepair }: WorldState): boolean {
+  return pendingRepair?.call.getSnapshot().status === 'active';
 }
 
 /** Names of the choices for Envoy's spontaneous events. */

@@ -52,7 +52,7 @@ export interface EffectWorld {
   /** The wait for files that the first start requires starts or stops. Absent: the files exist. */
   setFileWait?(call: AnyActorRef, on: boolean): void;
   /** A read of the files starts or stops. Absent: it finishes immediately. */
-  reading?(call: AnyActorRef, on: boolean): void;
+  setFileRead?(call: AnyActorRef, on: boolean): void;
   /** Returns the hash of the watched files. */
   readFiles(): string;
   /** Returns why Envoy cannot use the files. */
@@ -61,13 +61,13 @@ export interface EffectWorld {
   setBinaryWatch?(watch: AnyActorRef | undefined): void;
   /** Checks the file at the path of the binary. Absent: the initial binary. */
   checkBinary?(): BinaryCheckResult;
-  preparing(call: Running<PrepareOrder>): void;
-  notPreparing(call: Running<EpochRun>): void;
+  startPreparing(call: Running<PrepareOrder>): void;
+  stopPreparing(call: Running<EpochRun>): void;
   spawn(effect: Running<StartOrder>): void;
   signal(effect: Running<EpochRun>, signal: ProcessSignal['signal']): void;
   /** The effect is stopped: no actor waits for the process. */
-  abandon(effect: Running<EpochRun>): void;
-  probing(effect: Running<ProbeOrder>, on: boolean): void;
+  abandonProcess(effect: Running<EpochRun>): void;
+  setProbing(effect: Running<ProbeOrder>, on: boolean): void;
   openStatus?(http: AnyActorRef | undefined): void;
   orderStatus?(effect: Running<unknown>, order: AdminUse | EnvoyProbe | ReadinessRespond): void;
   probeNow(effect: Running<EpochRun>, order: ProbeRun): void;
@@ -75,14 +75,14 @@ export interface EffectWorld {
   /** Returns whether the request arrived. */
   drain(run: EpochRun & { replaced: boolean }): boolean;
   /** Clears the INITIALIZING mark of an epoch that exited before it was live, if that is safe. */
-  repair(call: Running<{ baseId: number }>): void;
+  startRepair(call: Running<{ baseId: number }>): void;
   /** Terminates every Envoy; returns when the last one has exited. */
   release(call: Running<{ baseIds: readonly number[]; keeps: boolean }>): void;
 }
 
 /** The simulation of each actor system. */
 export const worldOf = new WeakMap<object, EffectWorld>();
-const world = ({ system }: { system: object }): EffectWorld => {
+const worldOfCall = ({ system }: { system: object }): EffectWorld => {
   const effectWorld = worldOf.get(system);
   if (effectWorld === undefined) throw new Error('an effect outside of any world');
   return effectWorld;
@@ -121,24 +121,26 @@ export function scriptedAgent(machines: AgentMachines = agentMachines, baseIds =
   return machines.agent.provide({
     actors: {
       signals: scriptedCallback<{ type: never }, undefined>({
-        start: (effect) => world(effect).setSignals(effect.self),
-        stop: (effect) => world(effect).setSignals(undefined),
+        start: (effect) => worldOfCall(effect).setSignals(effect.self),
+        stop: (effect) => worldOfCall(effect).setSignals(undefined),
       }),
       claimBaseIds: scriptedPromise<ClaimedIds, { succeeds: boolean }>((call) =>
-        settleCall(call.self, { value: world(call).claim?.(baseIds) ?? { baseIds, sweptFiles: [] } }),
+        settleCall(call.self, { value: worldOfCall(call).claim?.(baseIds) ?? { baseIds, sweptFiles: [] } }),
       ),
       predecessor: scriptedPredecessor(machines.predecessor, baseIds),
-      releaseBaseIds: scriptedPromise<void, { baseIds: number[]; keeps: boolean }>((call) => world(call).release(call)),
+      releaseBaseIds: scriptedPromise<void, { baseIds: number[]; keeps: boolean }>((call) =>
+        worldOfCall(call).release(call),
+      ),
       status: machines.status.provide({
         actors: {
           http: scriptedCallback({
             start: (effect) => {
-              world(effect).openStatus?.(effect.self);
+              worldOfCall(effect).openStatus?.(effect.self);
               report(effect.self, { type: 'http.listening', port: (effect.input as { port: number }).port });
             },
             receive: (effect, order) =>
-              world(effect).orderStatus?.(effect, order as AdminUse | EnvoyProbe | ReadinessRespond),
-            stop: (effect) => world(effect).openStatus?.(undefined),
+              worldOfCall(effect).orderStatus?.(effect, order as AdminUse | EnvoyProbe | ReadinessRespond),
+            stop: (effect) => worldOfCall(effect).openStatus?.(undefined),
           }),
         },
       }),
@@ -147,7 +149,7 @@ export function scriptedAgent(machines: AgentMachines = agentMachines, baseIds =
       supervisor: machines.supervisor.provide({
         actors: {
           epoch: scriptedEpoch(machines.epoch),
-          repair: scriptedPromise<void, { baseId: number }>((call) => world(call).repair(call)),
+          repair: scriptedPromise<void, { baseId: number }>((call) => worldOfCall(call).startRepair(call)),
           restart: machines.restart,
           shutdown: machines.shutdown.provide({
             actors: {
@@ -166,19 +168,19 @@ function scriptedPredecessor(predecessor: typeof predecessorMachine, baseIds: nu
   return predecessor.provide({
     actors: {
       link: scriptedCallback<LinkOrder, undefined>({
-        start: (effect) => world(effect).setSuccessorLink?.(effect.self, true),
+        start: (effect) => worldOfCall(effect).setSuccessorLink?.(effect.self, true),
         receive: (effect, { type }) => {
-          if (type === 'successor.refuse') world(effect).cancelHandOver?.();
+          if (type === 'successor.refuse') worldOfCall(effect).cancelHandOver?.();
         },
-        stop: (effect) => world(effect).setSuccessorLink?.(effect.self, false),
+        stop: (effect) => worldOfCall(effect).setSuccessorLink?.(effect.self, false),
       }),
       writeRecord: scriptedPromise<void, undefined>((call) => {
-        world(call).beginHandOver?.();
+        worldOfCall(call).beginHandOver?.();
         settleCall(call.self, { value: undefined });
       }),
       giveUp: scriptedPromise<void, undefined>((call) => settleCall(call.self, { value: undefined })),
       takeBack: scriptedPromise<ClaimedIds, undefined>((call) =>
-        settleCall(call.self, { value: world(call).claim?.(baseIds) ?? { baseIds, sweptFiles: [] } }),
+        settleCall(call.self, { value: worldOfCall(call).claim?.(baseIds) ?? { baseIds, sweptFiles: [] } }),
       ),
     },
   });
@@ -196,8 +198,8 @@ export function scriptedWatch(directoryWatch: typeof directoryWatchMachine): typ
   return directoryWatch.provide({
     actors: {
       watchDirectory: scriptedCallback<{ type: never }, DirectoryWatchInput>({
-        start: (watch) => world(watch).setWatch(watch, true),
-        stop: (watch) => world(watch).setWatch(watch, false),
+        start: (watch) => worldOfCall(watch).setWatch(watch, true),
+        stop: (watch) => worldOfCall(watch).setWatch(watch, false),
       }),
     },
   });
@@ -210,15 +212,17 @@ function scriptedBinaryWatcher({ binaryWatcher, directoryWatch }: AgentMachines)
         actors: {
           watchDirectory: scriptedCallback<{ type: never }, DirectoryWatchInput>({
             start: (watch) => {
-              world(watch).setBinaryWatch?.(watch.self);
+              worldOfCall(watch).setBinaryWatch?.(watch.self);
               report(watch.self, { type: 'watch.began' });
             },
-            stop: (watch) => world(watch).setBinaryWatch?.(undefined),
+            stop: (watch) => worldOfCall(watch).setBinaryWatch?.(undefined),
           }),
         },
       }),
       checkBinary: scriptedPromise<BinaryCheckResult, BinaryCheckOrder>((call) =>
-        settleCall(call.self, { value: world(call).checkBinary?.() ?? { binary: call.input.known, description: '' } }),
+        settleCall(call.self, {
+          value: worldOfCall(call).checkBinary?.() ?? { binary: call.input.known, description: '' },
+        }),
       ),
     },
   });
@@ -229,11 +233,11 @@ function scriptedWatcher({ certWatcher, directoryWatch }: AgentMachines): typeof
     actors: {
       waitForFiles: scriptedCallback<{ type: never }, { files: string[] }>({
         start: ({ self, system }) => {
-          const effects = world({ system });
+          const effects = worldOfCall({ system });
           if (effects.setFileWait === undefined) report(self, noPendingFiles);
           else effects.setFileWait(self, true);
         },
-        stop: (effect) => world(effect).setFileWait?.(effect.self, false),
+        stop: (effect) => worldOfCall(effect).setFileWait?.(effect.self, false),
       }),
       directory: scriptedWatch(directoryWatch),
       digestFiles: scriptedPromise<
@@ -241,11 +245,11 @@ function scriptedWatcher({ certWatcher, directoryWatch }: AgentMachines): typeof
         { directories: string[]; judge: boolean }
       >(
         (call) => {
-          const effects = world(call);
-          if (effects.reading === undefined) settleCall(call.self, { value: readingOf(effects) });
-          else effects.reading(call.self, true);
+          const effects = worldOfCall(call);
+          if (effects.setFileRead === undefined) settleCall(call.self, { value: readingOf(effects) });
+          else effects.setFileRead(call.self, true);
         },
-        (call) => world(call).reading?.(call.self, false),
+        (call) => worldOfCall(call).setFileRead?.(call.self, false),
       ),
     },
   });
@@ -255,22 +259,24 @@ function scriptedEpoch(epoch: typeof epochMachine): typeof epochMachine {
   return epoch.provide({
     actors: {
       prepare: scriptedPromise<PreparedEpoch, PrepareOrder>(
-        (call) => world(call).preparing(call),
-        (call) => world(call).notPreparing(call),
+        (call) => worldOfCall(call).startPreparing(call),
+        (call) => worldOfCall(call).stopPreparing(call),
       ),
       process: scriptedCallback<ProcessSignal, StartOrder>({
-        start: (effect) => world(effect).spawn(effect),
-        receive: (effect, { signal }) => world(effect).signal(effect, signal),
-        stop: (effect) => world(effect).abandon(effect),
+        start: (effect) => worldOfCall(effect).spawn(effect),
+        receive: (effect, { signal }) => worldOfCall(effect).signal(effect, signal),
+        stop: (effect) => worldOfCall(effect).abandonProcess(effect),
       }),
       probe: scriptedCallback<ProbeRun | ProbeExplain, ProbeOrder>({
-        start: (effect) => world(effect).probing(effect, true),
+        start: (effect) => worldOfCall(effect).setProbing(effect, true),
         receive: (effect, order) =>
-          order.type === 'probe.run' ? world(effect).probeNow(effect, order) : world(effect).explain(effect),
-        stop: (effect) => world(effect).probing(effect, false),
+          order.type === 'probe.run'
+            ? worldOfCall(effect).probeNow(effect, order)
+            : worldOfCall(effect).explain(effect),
+        stop: (effect) => worldOfCall(effect).setProbing(effect, false),
       }),
       drainListeners: scriptedPromise<void, DrainListenersOrder>((call) => {
-        const isDelivered = world(call).drain(call.input);
+        const isDelivered = worldOfCall(call).drain(call.input);
         settleCall(call.self, isDelivered ? { value: undefined } : { error: new Error('connection refused') });
       }),
     },

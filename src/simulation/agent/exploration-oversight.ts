@@ -11,7 +11,7 @@ import type { HostWatch, SimulatedHost, SimulatedProcess } from './simulated-hos
 
 export type AgentSnapshot = SnapshotFrom<typeof agentMachine>;
 
-export interface Watched {
+export interface ObservedWorld {
   readonly system: SymbolicSystem;
   readonly host: SimulatedHost;
   readonly state: WorldState;
@@ -30,41 +30,41 @@ const stopDeadline = 'stop deadline';
 const deadlineOf = ({ label }: SimulatedProcess): string => `deadline of ${label}`;
 
 export class Oversight {
-  readonly #watched: Watched;
+  readonly #world: ObservedWorld;
   readonly #options: OversightOptions;
 
-  constructor(watched: Watched, options: OversightOptions) {
-    this.#watched = watched;
+  constructor(watched: ObservedWorld, options: OversightOptions) {
+    this.#world = watched;
     this.#options = options;
   }
 
   /** Called by the host before it acts. */
   readonly hostWatch: HostWatch = {
-    spawning: (order) => this.judge((invariant, observation) => invariant.spawning?.(order, observation)),
-    signalling: (process, signal) => {
-      this.judge((invariant, observation) => invariant.signalling?.(process, signal, observation));
-      if (!process.seen && !process.exitRequested) this.countCancelled();
+    onSpawn: (order) => this.checkInvariants((invariant, observation) => invariant.onSpawn?.(order, observation)),
+    onSignal: (process, signal) => {
+      this.checkInvariants((invariant, observation) => invariant.onSignal?.(process, signal, observation));
+      if (!process.isSeenLive && !process.exitRequested) this.countCancelled();
     },
-    wentLive: (process) => this.#countDeadline(process, false),
-    seen: (process) => {
+    onLive: (process) => this.#countDeadline(process, false),
+    onSeenLive: (process) => {
       this.#countDeadline(process, true);
       this.#recordFirstBinary(process);
     },
-    left: (process, end) => {
-      this.judge((invariant, observation) => invariant.leaving?.(process, end, observation));
+    onExit: (process, end) => {
+      this.checkInvariants((invariant, observation) => invariant.onExit?.(process, end, observation));
       // If no agent is running, the exit counts when the next agent is notified of it.
-      if (this.#watched.state.stoppedAgent === undefined) this.recordObservedExit(process);
+      if (this.#world.state.stoppedAgent === undefined) this.recordObservedExit(process);
       this.#markFailedBinary(process, end);
     },
   };
 
-  judge(check: (invariant: Invariant, observed: Observed) => string | undefined): void {
+  checkInvariants(check: (invariant: Invariant, observed: Observed) => string | undefined): void {
     const observation = this.#observe();
     for (const invariant of this.#options.invariants) {
       const detail = check(invariant, observation);
       if (detail === undefined) continue;
-      const { violations } = this.#watched.state;
-      this.#watched.change({ violations: [...violations, { invariant: invariant.name, detail }] });
+      const { violations } = this.#world.state;
+      this.#world.change({ violations: [...violations, { invariant: invariant.name, detail }] });
     }
   }
 
@@ -72,30 +72,33 @@ export class Oversight {
   handleReport({ type, name, binary }: AnyEventObject): void {
     if (type === 'binary.withdrawn') this.#noteWithdrawn(binary as string);
     if (type !== 'restart.decided' && type !== 'restart.ended') return;
-    this.judge((invariant, observation) => invariant.reporting?.(type, name, observation));
-    this.#watched.change({ restart: type === 'restart.decided' ? name : undefined });
+    this.checkInvariants((invariant, observation) => invariant.onReport?.(type, name, observation));
+    this.#world.change({ restart: type === 'restart.decided' ? name : undefined });
   }
 
   #noteWithdrawn(binary: string): void {
-    const { withdrawn, failedBinaries } = this.#watched.state;
-    const change = { withdrawn: new Set(withdrawn).add(binary), failedBinaries: new Set(failedBinaries).add(binary) };
-    this.#watched.change(change);
+    const { withdrawnBinaries, failedBinaries } = this.#world.state;
+    const change = {
+      withdrawn: new Set(withdrawnBinaries).add(binary),
+      failedBinaries: new Set(failedBinaries).add(binary),
+    };
+    this.#world.change(change);
   }
 
   /** Handles the first or second order to stop. */
   orderStop(): void {
-    const { system, state } = this.#watched;
+    const { system, state } = this.#world;
     if (state.stop === 'not ordered') system.arm(stopDeadline, this.#options.settings.terminationDrainMs, 'mark');
     else system.disarm(stopDeadline);
-    this.#watched.change({ stop: state.stop === 'not ordered' ? 'ordered' : 'deadline passed' });
+    this.#world.change({ stop: state.stop === 'not ordered' ? 'ordered' : 'deadline passed' });
   }
 
   /** Removes deadlines that have passed or belong to exited processes. */
   expireDeadlines(): void {
-    const { system, host } = this.#watched;
+    const { system, host } = this.#world;
     if (system.zone.hasPassed(stopDeadline)) {
       system.disarm(stopDeadline);
-      this.#watched.change({ stop: 'deadline passed' });
+      this.#world.change({ stop: 'deadline passed' });
     }
     for (const name of system.zone.names('mark')) {
       const isDeadline = name.startsWith(deadlinePrefix);
@@ -104,12 +107,12 @@ export class Oversight {
   }
 
   checkReadiness(response: ReadinessRespond): void {
-    this.judge((invariant, observation) => invariant.respondingReadiness?.(response, observation));
+    this.checkInvariants((invariant, observation) => invariant.onReadiness?.(response, observation));
   }
 
   /** Whether the desired configuration serves, or cannot: then the agent must have reported that its retries are exhausted. */
   get isReached(): boolean {
-    const { state, agent, host } = this.#watched;
+    const { state, agent, host } = this.#world;
     if (agent?.status === 'done') return true;
     if (state.stop !== 'not ordered') return false;
     const { budget } = this.#options.settings.retry;
@@ -122,25 +125,29 @@ export class Oversight {
 
   /** Whether the desired configuration, or a newer one that was desired only briefly, prevents every Envoy from becoming live. */
   get #mayWaitForEver(): boolean {
-    const { unfit, desired } = this.#watched.state;
-    return unfit !== undefined && unfit.files >= desired.files && unfit.orders === desired.orders;
+    const { unusableGeneration, desired } = this.#world.state;
+    return (
+      unusableGeneration !== undefined &&
+      unusableGeneration.files >= desired.files &&
+      unusableGeneration.orders === desired.orders
+    );
   }
 
   /** Whether a process that cannot be killed occupies the names of this base ID. */
   #isLost(baseId: number): boolean {
-    return this.#watched.host.processes.some((other) => other.isUnkillable && other.baseId === baseId);
+    return this.#world.host.processes.some((other) => other.isUnkillable && other.baseId === baseId);
   }
 
   #isDesired(process: SimulatedProcess): boolean {
-    const { state, host } = this.#watched;
+    const { state, host } = this.#world;
     const { generation } = process;
     // The supervisor must know that it serves, too.
-    if (!host.isServing(process) || !process.seen || process.isUnresponsive) return false;
+    if (!host.isServing(process) || !process.isSeenLive || process.isUnresponsive) return false;
     return generation.files >= state.desired.files && generation.orders === state.desired.orders;
   }
 
   get agentEnds(): boolean {
-    const { agent } = this.#watched;
+    const { agent } = this.#world;
     return agent?.hasTag('leaving') === true;
   }
 
@@ -149,11 +156,12 @@ export class Oversight {
    * live.
    */
   #countDeadline({ epoch, baseId }: SimulatedProcess, wasSeen: boolean): void {
-    const { system, host } = this.#watched;
+    const { system, host } = this.#world;
     const { parentShutdownMs, parentGraceMs } = this.#options.settings;
     for (const other of host.processes) {
-      const isParent = other.baseId === baseId && other.epoch === epoch - 1 && other.supersededSeen === wasSeen;
-      const isReplaced = !wasSeen && other.baseId !== baseId && other.live && !other.closed && !host.isOrphaned(other);
+      const isParent = other.baseId === baseId && other.epoch === epoch - 1 && other.isChildSeenLive === wasSeen;
+      const isReplaced =
+        !wasSeen && other.baseId !== baseId && other.isLive && !other.hasClosedListeners && !host.isOrphaned(other);
       if (!isParent && !isReplaced) continue;
       system.disarm(deadlineOf(other));
       system.arm(deadlineOf(other), isParent ? parentShutdownMs + parentGraceMs : parentShutdownMs, 'mark');
@@ -161,13 +169,12 @@ export class Oversight {
   }
 
   countFailure(): void {
-    this.#watched.change({ failures: this.#watched.state.failures + 1 });
+    this.#world.change({ failures: this.#world.state.failures + 1 });
   }
 
   /** Counts a start that the agent cancelled, unless the Envoy that it should have followed has exited: that loss was counted already. */
   countCancelled(): void {
-    if (this.#watched.host.processes.some((other) => other.supersededSeen || isKnownToServe(other)))
-      this.countFailure();
+    if (this.#world.host.processes.some((other) => other.isChildSeenLive || isKnownToServe(other))) this.countFailure();
   }
 
   /**
@@ -175,30 +182,38 @@ export class Oversight {
    * that serves under another base ID is not marked.
    */
   #markFailedBinary(
-    { binary, exitRequested: sentAway, supersededSeen, closed, parentCrashed, seen }: SimulatedProcess,
+    {
+      binary,
+      exitRequested: sentAway,
+      isChildSeenLive,
+      hasClosedListeners,
+      parentCrashed,
+      isSeenLive,
+    }: SimulatedProcess,
     end: ProcessEnd,
   ): void {
-    const { state, host } = this.#watched;
-    const isOrdered = sentAway || supersededSeen || closed || state.stop !== 'not ordered';
+    const { state, host } = this.#world;
+    const isOrdered = sentAway || isChildSeenLive || hasClosedListeners || state.stop !== 'not ordered';
     if (isOrdered || parentCrashed || end.refusedByParent) return;
-    if (state.proven.has(binary)) {
+    if (state.provenBinaries.has(binary)) {
       // There is no other binary to fall back to.
-      if (!seen && !host.processes.some(isKnownToServe)) this.#prove([...state.checked].at(-1)!);
+      if (!isSeenLive && !host.processes.some(isKnownToServe))
+        this.#recordProvenBinary([...state.checkedBinaries].at(-1)!);
       return;
     }
     if (host.processes.some((other) => other.binary === binary && isKnownToServe(other))) return;
-    this.#watched.change({ failedBinaries: new Set(state.failedBinaries).add(binary) });
+    this.#world.change({ failedBinaries: new Set(state.failedBinaries).add(binary) });
   }
 
   /** Before the first Envoy is live there is no binary to fall back to. */
   #recordFirstBinary({ binary }: SimulatedProcess): void {
-    if (this.#watched.state.everLive) return;
-    this.#watched.change({ everLive: true });
-    this.#prove(binary);
+    if (this.#world.state.wasEverLive) return;
+    this.#world.change({ wasEverLive: true });
+    this.#recordProvenBinary(binary);
   }
 
-  #prove(binary: string): void {
-    this.#watched.change({ proven: new Set(this.#watched.state.proven).add(binary) });
+  #recordProvenBinary(binary: string): void {
+    this.#world.change({ provenBinaries: new Set(this.#world.state.provenBinaries).add(binary) });
   }
 
   /**
@@ -207,36 +222,48 @@ export class Oversight {
    * @param awaits whether the agent still waits for another Envoy's exit
    */
   recordObservedExit(process: SimulatedProcess, awaits = false): void {
-    const isUseless = process.exitRequested || process.supersededSeen || process.closed;
+    const isUseless = process.exitRequested || process.isChildSeenLive || process.hasClosedListeners;
     if (isUseless) {
       const isNeeded =
-        process.supersededSeen && !this.#watched.host.processes.some(isKnownToServe) && (awaits || !this.#isIdle());
+        process.isChildSeenLive && !this.#world.host.processes.some(isKnownToServe) && (awaits || !this.#isIdle());
       if (isNeeded || this.#isUnobservedShutdown(process)) this.countFailure();
       return;
     }
-    if (this.#isOutdated(process)) this.#watched.change({ failures: 0 });
+    if (this.#isOutdated(process)) this.#world.change({ failures: 0 });
     this.countFailure();
   }
 
   /** Whether the process's child terminated it while no agent was running. For the next agent, such a serving Envoy has exited without an order. */
-  #isUnobservedShutdown({ exitRequested: sentAway, seen, supersededSeen, baseId, epoch }: SimulatedProcess): boolean {
-    const child = this.#watched.host.processes.find((other) => other.baseId === baseId && other.epoch === epoch + 1);
-    return sentAway && seen && !supersededSeen && child?.live === true && !child.seen && !child.exitRequested;
+  #isUnobservedShutdown({
+    exitRequested: sentAway,
+    isSeenLive,
+    isChildSeenLive,
+    baseId,
+    epoch,
+  }: SimulatedProcess): boolean {
+    const child = this.#world.host.processes.find((other) => other.baseId === baseId && other.epoch === epoch + 1);
+    return (
+      sentAway && isSeenLive && !isChildSeenLive && child?.isLive === true && !child.isSeenLive && !child.exitRequested
+    );
   }
 
   /** Whether the process kept serving while newer epochs failed. These failures do not affect it, so its loss starts a new count. */
-  #isOutdated({ seen, generation }: SimulatedProcess): boolean {
-    const { filesRead, desired } = this.#watched.state;
-    return seen && (generation.files < filesRead || generation.orders < desired.orders);
+  #isOutdated({ isSeenLive, generation }: SimulatedProcess): boolean {
+    const { filesRead, desired } = this.#world.state;
+    return isSeenLive && (generation.files < filesRead || generation.orders < desired.orders);
   }
 
   #isIdle(): boolean {
-    const { host, state } = this.#watched;
-    return state.preparing.size === 0 && state.repairing === undefined && host.processes.every(({ seen }) => seen);
+    const { host, state } = this.#world;
+    return (
+      state.prepareCalls.size === 0 &&
+      state.pendingRepair === undefined &&
+      host.processes.every(({ isSeenLive }) => isSeenLive)
+    );
   }
 
   #observe(): Observed {
-    const { system, host, state, agent } = this.#watched;
+    const { system, host, state, agent } = this.#world;
     const { settings, baseIds } = this.#options;
     const { zone } = system;
     return {
@@ -248,21 +275,25 @@ export class Oversight {
       stopDeadlinePassed: state.stop === 'deadline passed' || zone.hasPassed(stopDeadline),
       isOverdue: (parent) => zone.hasPassed(deadlineOf(parent)),
       agentEnds: this.agentEnds || state.stoppedAgent !== undefined,
-      isHurried: state.hurried,
+      isHurried: state.isHurried,
       mayWaitForEver: this.#mayWaitForEver,
       agentExitCode: agent?.status === 'done' ? agent.output?.exitCode : undefined,
       failures: system.failures,
       restartsInFull: !settings.hotRestart || baseIds.filter((baseId) => !this.#isLost(baseId)).length < 2,
       policy: settings,
       restart: state.restart,
-      checked: state.checked,
+      checkedBinaries: state.checkedBinaries,
       failedBinaries: state.failedBinaries,
-      withdrawn: state.withdrawn,
+      withdrawnBinaries: state.withdrawnBinaries,
     };
   }
 }
 
 const deadlinePrefix = 'deadline of ';
 
-const isKnownToServe = ({ seen, supersededSeen, exitRequested: sentAway, closed }: SimulatedProcess): boolean =>
-  seen && !supersededSeen && !sentAway && !closed;
+const isKnownToServe = ({
+  isSeenLive,
+  isChildSeenLive,
+  exitRequested: sentAway,
+  hasClosedListeners,
+}: SimulatedProcess): boolean => isSeenLive && !isChildSeenLive && !sentAway && !hasClosedListeners;

@@ -17,62 +17,62 @@ export interface WorldState {
   readonly stops: number;
   /** Version of the certificate files' contents, and whether Envoy cannot use the current contents. */
   readonly files: number;
-  readonly spoiled: boolean;
+  readonly isSpoiled: boolean;
   /** The last usable contents that the agent has read. */
   readonly filesRead: number;
   readonly desired: { readonly files: number; readonly orders: number };
   /** Failed starts and lost live epochs since the last trigger or the last minute of health. */
   readonly failures: number;
   /** The generation with which no Envoy ever becomes live. */
-  readonly unfit: Generation | undefined;
+  readonly unusableGeneration: Generation | undefined;
   /** Contents that Envoy rejects although their check passed: it is live without its listener. */
-  readonly refused: number | undefined;
+  readonly refusedFiles: number | undefined;
   /** Another stop was ordered while the agent waited for the last processes. */
-  readonly hurried: boolean;
+  readonly isHurried: boolean;
   readonly stop: 'not ordered' | 'ordered' | 'deadline passed';
   readonly restart: string | undefined;
   /** Pending calls of `prepare`, by epoch: `0`, `0b`. */
-  readonly preparing: ReadonlyMap<string, AnyActorRef>;
+  readonly prepareCalls: ReadonlyMap<string, AnyActorRef>;
   /** Calls of `prepare` that never return. */
-  readonly unprepared: ReadonlySet<string>;
+  readonly hungPrepares: ReadonlySet<string>;
   readonly probes: ReadonlyMap<string, AnyActorRef>;
   /** Probes with a pending order for an immediate check. */
   readonly pendingProbes: ReadonlyMap<
     string,
     { readonly probe: AnyActorRef; readonly acceptsMissingListeners: boolean }
   >;
-  readonly repairing: { readonly call: AnyActorRef; readonly baseId: number } | undefined;
-  readonly releasing: AnyActorRef | undefined;
+  readonly pendingRepair: { readonly call: AnyActorRef; readonly baseId: number } | undefined;
+  readonly releaseCall: AnyActorRef | undefined;
   readonly signals: AnyActorRef | undefined;
   /** The link that newer agents connect to. */
   readonly link: AnyActorRef | undefined;
   readonly watch: AnyActorRef | undefined;
   /** The watch is never set up, so it reports nothing. */
-  readonly hung: boolean;
+  readonly isWatchHung: boolean;
   /** There is no directory at the watched path. */
-  readonly away: boolean;
+  readonly isDirectoryAway: boolean;
   /** Version of the Envoy binary at the path, and whether it is incompatible. */
   readonly binary: number;
-  readonly misfit: boolean;
-  readonly checked: ReadonlySet<string>;
+  readonly isBinaryIncompatible: boolean;
+  readonly checkedBinaries: ReadonlySet<string>;
   readonly failedBinaries: ReadonlySet<string>;
   /** Binaries that the supervisor has reported as withdrawn. */
-  readonly withdrawn: ReadonlySet<string>;
+  readonly withdrawnBinaries: ReadonlySet<string>;
   /** Binaries that have served for a minute; always includes the first one. */
-  readonly proven: ReadonlySet<string>;
-  readonly everLive: boolean;
+  readonly provenBinaries: ReadonlySet<string>;
+  readonly wasEverLive: boolean;
   readonly binaryWatch: AnyActorRef | undefined;
   /** The pending wait for files that the first start requires. */
-  readonly waiting: AnyActorRef | undefined;
+  readonly fileWait: AnyActorRef | undefined;
   /** A read of the certificate files that will finish. */
-  readonly reading: AnyActorRef | undefined;
+  readonly fileRead: AnyActorRef | undefined;
   readonly http: AnyActorRef | undefined;
   /** The base ID whose admin port is queried. */
   readonly adminOf: number | undefined;
   /** The next start fails: the operating system cannot create a process. */
-  readonly unspawnable: boolean;
+  readonly failsNextSpawn: boolean;
   /** Effects that have not reported their new process to its epoch yet. */
-  readonly spawning: ReadonlyMap<string, AnyActorRef>;
+  readonly pendingSpawns: ReadonlyMap<string, AnyActorRef>;
   readonly violations: readonly InvariantViolation[];
   /** The agent was killed or replaced, and the next one has not started yet. */
   readonly stoppedAgent: StoppedAgent | undefined;
@@ -80,15 +80,15 @@ export interface WorldState {
 
 /** State that an agent leaves behind, apart from its Envoys. */
 export interface StoppedAgent {
-  readonly knowledge: PersistedState;
+  readonly persistedState: PersistedState;
   /** Deadlines of exiting parents, from the contexts of their charts. */
-  readonly leaving: ReadonlyMap<string, Pick<EpochContext, 'parentShutdownMs' | 'unseenMs'>>;
+  readonly exitingParents: ReadonlyMap<string, Pick<EpochContext, 'parentShutdownMs' | 'unseenMs'>>;
   /** The agent's timers, which measure the duration of its operations. */
   readonly timers: readonly string[];
   /** The start that the agent had reported as decided; used if it resumes. */
   readonly restart: string | undefined;
   /** Exits that no agent observed, by the names of the processes. */
-  readonly ends: ReadonlyMap<string, ExitedProcess>;
+  readonly exitedProcesses: ReadonlyMap<string, ExitedProcess>;
 }
 
 export interface ExitedProcess {
@@ -102,48 +102,48 @@ export function firstState({ triggers, faults, stops }: Bounds): WorldState {
     faults,
     stops,
     files: 0,
-    spoiled: false,
+    isSpoiled: false,
     filesRead: 0,
     desired: { files: 0, orders: 0 },
     failures: 0,
-    unfit: undefined,
-    refused: undefined,
-    hurried: false,
+    unusableGeneration: undefined,
+    refusedFiles: undefined,
+    isHurried: false,
     stop: 'not ordered',
     restart: undefined,
-    preparing: new Map(),
-    unprepared: new Set(),
+    prepareCalls: new Map(),
+    hungPrepares: new Set(),
     probes: new Map(),
     pendingProbes: new Map(),
-    repairing: undefined,
-    releasing: undefined,
+    pendingRepair: undefined,
+    releaseCall: undefined,
     signals: undefined,
     link: undefined,
     watch: undefined,
-    hung: false,
-    away: false,
-    waiting: undefined,
-    reading: undefined,
+    isWatchHung: false,
+    isDirectoryAway: false,
+    fileWait: undefined,
+    fileRead: undefined,
     http: undefined,
     binary: 0,
-    misfit: false,
-    checked: new Set([firstBinary]),
+    isBinaryIncompatible: false,
+    checkedBinaries: new Set([firstBinary]),
     failedBinaries: new Set(),
-    withdrawn: new Set(),
-    proven: new Set([firstBinary]),
-    everLive: false,
+    withdrawnBinaries: new Set(),
+    provenBinaries: new Set([firstBinary]),
+    wasEverLive: false,
     binaryWatch: undefined,
     adminOf: undefined,
-    unspawnable: false,
-    spawning: new Map(),
+    failsNextSpawn: false,
+    pendingSpawns: new Map(),
     violations: [],
     stoppedAgent: undefined,
   };
 }
 
 /** Returns the contents with which an Envoy would be started now. */
-export function filesThatAreRead({ files, filesRead, spoiled }: WorldState): number {
-  return spoiled ? filesRead : files;
+export function filesThatAreRead({ files, filesRead, isSpoiled }: WorldState): number {
+  return isSpoiled ? filesRead : files;
 }
 
 /**
@@ -151,30 +151,31 @@ export function filesThatAreRead({ files, filesRead, spoiled }: WorldState): num
  * generation and the number of failures.
  */
 export function keyOfState(s: WorldState, maxFailures: number): string {
-  const calls = `${s.adminOf} ${[...s.preparing.keys()].map((name) => (s.unprepared.has(name) ? `${name}!` : name))}/${[...s.probes.keys()]}/${[...s.pendingProbes].map(([name, { acceptsMissingListeners }]) => `${name}${acceptsMissingListeners ? '!' : ''}`)}/${[...s.spawning.keys()].map((name) => `+${name}`)}/${s.repairing?.baseId}/${s.releasing !== undefined}${s.waiting === undefined ? '' : '/files'}${s.reading === undefined ? '' : '/reading'}`;
+  const calls = `${s.adminOf} ${[...s.prepareCalls.keys()].map((name) => (s.hungPrepares.has(name) ? `${name}!` : name))}/${[...s.probes.keys()]}/${[...s.pendingProbes].map(([name, { acceptsMissingListeners }]) => `${name}${acceptsMissingListeners ? '!' : ''}`)}/${[...s.pendingSpawns.keys()].map((name) => `+${name}`)}/${s.pendingRepair?.baseId}/${s.releaseCall !== undefined}${s.fileWait === undefined ? '' : '/files'}${s.fileRead === undefined ? '' : '/reading'}`;
   if (s.stop !== 'not ordered')
-    return `${keyOfStoppedAgent(s.stoppedAgent, true)}${s.link !== undefined && s.triggers > 0 ? '+' : ''}${s.faults} ${s.stops} ${s.hurried ? '!' : ''}${s.stop}|${s.restart ?? ''}|${calls}`;
-  const files = `f${s.files};${s.spoiled ? '!' : ''}f${s.filesRead};f${s.desired.files};`;
+    return `${keyOfStoppedAgent(s.stoppedAgent, true)}${s.link !== undefined && s.triggers > 0 ? '+' : ''}${s.faults} ${s.stops} ${s.isHurried ? '!' : ''}${s.stop}|${s.restart ?? ''}|${calls}`;
+  const files = `f${s.files};${s.isSpoiled ? '!' : ''}f${s.filesRead};f${s.desired.files};`;
   const failures = Math.min(s.failures, maxFailures);
-  const unfit = s.unfit === undefined ? '' : `never f${s.unfit.files};o${s.unfit.orders};`;
-  // `refused` omits rejected contents with which no Envoy starts.
-  const watch = `${s.hung ? 'hung' : ''}${s.away ? 'away' : ''}`;
-  const isThere = s.refused !== undefined && s.refused === filesThatAreRead(s);
-  const refusedText = isThere ? `lacking f${s.refused};` : '';
+  const unfit =
+    s.unusableGeneration === undefined ? '' : `never f${s.unusableGeneration.files};o${s.unusableGeneration.orders};`;
+  // `refusedText` omits rejected contents with which no Envoy starts.
+  const watch = `${s.isWatchHung ? 'hung' : ''}${s.isDirectoryAway ? 'away' : ''}`;
+  const isThere = s.refusedFiles !== undefined && s.refusedFiles === filesThatAreRead(s);
+  const refusedText = isThere ? `lacking f${s.refusedFiles};` : '';
   const binary =
     s.binary === 0
       ? ''
-      : `binary ${s.binary}${s.misfit ? '!' : ''}${s.everLive ? 'L' : ''} ${[...s.failedBinaries].sort()} ${[...s.withdrawn].sort()} ${[...s.proven].sort()};`;
+      : `binary ${s.binary}${s.isBinaryIncompatible ? '!' : ''}${s.wasEverLive ? 'L' : ''} ${[...s.failedBinaries].sort()} ${[...s.withdrawnBinaries].sort()} ${[...s.provenBinaries].sort()};`;
   return `${keyOfStoppedAgent(s.stoppedAgent, false)}${s.triggers} ${s.faults} ${s.stops}|${binary}${files}${watch}o${s.desired.orders};${unfit}${refusedText} ${failures}|${s.restart ?? ''}|${calls}`;
 }
 
 function keyOfStoppedAgent(agent: StoppedAgent | undefined, stopOrdered: boolean): string {
   if (agent === undefined) return '';
   const omittedFields = stopOrdered ? historyAfterStop : history;
-  const knowledge = JSON.stringify(agent.knowledge, (name, value: unknown) =>
+  const knowledge = JSON.stringify(agent.persistedState, (name, value: unknown) =>
     omittedFields.has(name) ? undefined : value,
   );
-  const endTexts = [...agent.ends].map(
+  const endTexts = [...agent.exitedProcesses].map(
     ([name, { process, end }]) => `${name}=${end.code}${keyOfProcess(process, stopOrdered)}`,
   );
   return `gone ${generations(knowledge)} ${endTexts.sort()} `;
@@ -194,7 +195,7 @@ const settledFields = [
   // The resulting timer is part of the key.
   'unseenMs',
 ];
-const watched = [
+const fileFields = [
   'directories',
   'directory',
   'delayMs',
@@ -218,9 +219,18 @@ const limits = [
 ];
 const reportedFields = ['attempts', 'attempt', 'trouble', 'reason', 'how', 'configFile'];
 /** Fields that only affect starts; nothing starts after an order to stop. */
-const deciding = ['desired', 'failures', 'recovery', 'provenDigest', 'provenBinary', 'digest', 'orders', 'miscounts'];
-const history = new Set([...settledFields, ...watched, ...limits, ...reportedFields]);
-const historyAfterStop = new Set([...history, ...deciding]);
+const decisionFields = [
+  'desired',
+  'failures',
+  'recovery',
+  'provenDigest',
+  'provenBinary',
+  'digest',
+  'orders',
+  'miscounts',
+];
+const history = new Set([...settledFields, ...fileFields, ...limits, ...reportedFields]);
+const historyAfterStop = new Set([...history, ...decisionFields]);
 const keys = new WeakMap<object, string>();
 const keysAfterStop = new WeakMap<object, string>();
 

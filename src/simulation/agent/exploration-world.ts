@@ -122,22 +122,22 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#maxFailures = settings.retry.budget + 1;
     this.#state = firstState(bounds);
     // Elapsed time is not part of a state, only of a trace.
-    if (options.timed === true) this.#system.arm(beginning, 0, 'mark');
+    if (options.recordsTime === true) this.#system.arm(beginningMark, 0, 'mark');
     this.#oversight = this.#beginOversight({ settings, baseIds, invariants: options.invariants ?? invariants });
     const watch = this.#oversight.hostWatch;
-    const onExit: typeof watch.left = (process, end) => {
-      this.#set({ spawning: withoutKey(this.#state.spawning, process.label) });
+    const onExit: typeof watch.onExit = (process, end) => {
+      this.#set({ pendingSpawns: withoutKey(this.#state.pendingSpawns, process.label) });
       this.#system.disarm(startOf(process));
       this.#noteUnseen(process, end);
-      watch.left(process, end);
+      watch.onExit(process, end);
     };
-    this.#host = new SimulatedHost(this.#system, { ...watch, left: onExit }, settings.parentShutdownMs);
+    this.#host = new SimulatedHost(this.#system, { ...watch, onExit }, settings.parentShutdownMs);
     this.#beginAgent = () =>
       this.#system.start(agent, {
         id: 'agent',
         input: { settings: { ...settings, liveRestore: this.#agentKilled, givesWay: this.#agentSucceeded } },
         inspect,
-        isSilenced: (timer) => options.notices !== true && isNotice(timer),
+        isSilenced: (timer) => options.logsDelays !== true && isNotice(timer),
         created: (root) => worldOf.set(root.system, this),
         onEvent: (event) => this.#oversight.handleReport(event),
       });
@@ -149,16 +149,16 @@ export class ExplorationWorld implements World, EffectWorld {
     return this.#state.violations;
   }
 
-  get spawned(): number {
-    return this.#host.spawned;
+  get spawnCount(): number {
+    return this.#host.spawnCount;
   }
 
-  get ending(): boolean {
+  get isEnding(): boolean {
     return this.#state.stop !== 'not ordered';
   }
 
   /** Whether the newest desired configuration serves, or the agent has exhausted its retries or exited after an order. */
-  get reached(): boolean {
+  get isGoalReached(): boolean {
     return this.#oversight.isReached;
   }
 
@@ -168,7 +168,7 @@ export class ExplorationWorld implements World, EffectWorld {
 
   /** Earliest time of the current state in milliseconds, over all timings that the run represents. Used in traces. */
   get earliestTime(): number {
-    return this.#system.zone.has(beginning) ? this.#system.zone.sinceMs(beginning) : 0;
+    return this.#system.zone.has(beginningMark) ? this.#system.zone.sinceMs(beginningMark) : 0;
   }
 
   get agentSnapshot(): AgentSnapshot {
@@ -195,10 +195,10 @@ export class ExplorationWorld implements World, EffectWorld {
     const time = this.#exactTimes
       ? this.#system.zone.key()
       : this.#system.zone.orderKey(this.#agentKilled || this.#agentSucceeded);
-    const { ending } = this;
-    let key = `${keyOfState(this.#state, this.#maxFailures)}|${this.#host.key(ending)}|${time}|`;
-    for (const actor of this.#system.actors()) key += keyOfActor(actor, ending);
-    return ending ? key : renumberGenerations(key);
+    const { isEnding } = this;
+    let key = `${keyOfState(this.#state, this.#maxFailures)}|${this.#host.key(isEnding)}|${time}|`;
+    for (const actor of this.#system.actors()) key += keyOfActor(actor, isEnding);
+    return isEnding ? key : renumberGenerations(key);
   }
 
   save(): () => void {
@@ -221,9 +221,9 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   setWatch({ self, input: { knownHash } }: Running<DirectoryWatchInput>, isOn: boolean): void {
-    this.#set({ watch: isOn ? self : undefined, hung: false });
+    this.#set({ watch: isOn ? self : undefined, isWatchHung: false });
     if (!isOn) return;
-    if (this.#state.away) {
+    if (this.#state.isDirectoryAway) {
       report(self, { type: 'directory.missing' });
       return;
     }
@@ -232,25 +232,25 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   setFileWait(call: AnyActorRef, isOn: boolean): void {
-    if (!isOn) this.#set({ waiting: undefined });
-    else if (this.#filesLate) this.#set({ waiting: call });
+    if (!isOn) this.#set({ fileWait: undefined });
+    else if (this.#filesLate) this.#set({ fileWait: call });
     else report(call, noPendingFiles);
   }
 
-  reading(call: AnyActorRef, isOn: boolean): void {
-    if (!isOn) this.#set({ reading: undefined });
-    else if (this.#readingHangs) this.#set({ reading: call });
+  setFileRead(call: AnyActorRef, isOn: boolean): void {
+    if (!isOn) this.#set({ fileRead: undefined });
+    else if (this.#readingHangs) this.#set({ fileRead: call });
     else settleCall(call, { value: readingOf(this) });
   }
 
   readFiles(): string {
-    const { files, filesRead, spoiled } = this.#state;
-    if (!spoiled && files !== filesRead) this.#set({ filesRead: files, failures: 0 });
+    const { files, filesRead, isSpoiled } = this.#state;
+    if (!isSpoiled && files !== filesRead) this.#set({ filesRead: files, failures: 0 });
     return this.#contents;
   }
 
   fileProblems(): string[] {
-    return this.#state.spoiled ? ['tls.crt: not a certificate'] : [];
+    return this.#state.isSpoiled ? ['tls.crt: not a certificate'] : [];
   }
 
   setBinaryWatch(watch: AnyActorRef | undefined): void {
@@ -258,11 +258,11 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   checkBinary(): BinaryCheckResult {
-    const { binary, misfit, checked } = this.#state;
-    if (misfit) return { refused: 'its hot restart version is 11.112' };
+    const { binary, isBinaryIncompatible, checkedBinaries } = this.#state;
+    if (isBinaryIncompatible) return { refused: 'its hot restart version is 11.112' };
     const name = `binary-${binary}`;
-    if (!checked.has(name)) this.#set({ failures: 0 });
-    this.#set({ checked: new Set(checked).add(name) });
+    if (!checkedBinaries.has(name)) this.#set({ failures: 0 });
+    this.#set({ checkedBinaries: new Set(checkedBinaries).add(name) });
     return { binary: name, description: '' };
   }
 
@@ -287,24 +287,24 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   claim(baseIds: number[]): ClaimedIds {
-    const adoption = this.#adoption();
+    const adoption = this.#buildAdoption();
     return { baseIds, sweptFiles: [], ...(adoption && { adoption }) };
   }
 
-  preparing({ input, self }: Running<PrepareOrder>): void {
+  startPreparing({ input, self }: Running<PrepareOrder>): void {
     if (input.adopted !== undefined) {
       settleCall(self, { value: { configFile: input.adopted.configFile, adminPort: input.adminPort } });
       return;
     }
-    this.#oversight.judge((invariant, observation) => invariant.preparing?.(input, observation));
+    this.#oversight.checkInvariants((invariant, observation) => invariant.onPrepare?.(input, observation));
     this.#host.recordAttempt(input.baseId);
-    this.#set({ preparing: new Map(this.#state.preparing).set(this.#nameOf(input), self) });
+    this.#set({ prepareCalls: new Map(this.#state.prepareCalls).set(this.#nameOf(input), self) });
   }
 
-  notPreparing({ input, self }: Running<Run>): void {
-    const { preparing } = this.#state;
+  stopPreparing({ input, self }: Running<Run>): void {
+    const { prepareCalls } = this.#state;
     const name = this.#nameOf(input);
-    if (preparing.get(name) !== self) return;
+    if (prepareCalls.get(name) !== self) return;
     this.#takeCall(name);
     if (this.#state.stoppedAgent === undefined) this.#oversight.countCancelled();
   }
@@ -314,14 +314,14 @@ export class ExplorationWorld implements World, EffectWorld {
       this.#adopt(input, self);
       return;
     }
-    if (this.#state.unspawnable) {
+    if (this.#state.failsNextSpawn) {
       this.#host.recordSpawnFailure(input.baseId);
       report(self, { type: 'process.failed', reason: 'EAGAIN' });
       return;
     }
     const generation = { files: filesThatAreRead(this.#state), orders: this.#state.desired.orders };
     const { epoch, baseId, binary } = input;
-    const lacksListener = generation.files === this.#state.refused;
+    const lacksListener = generation.files === this.#state.refusedFiles;
     const { pid, label } = this.#host.spawn({
       epoch,
       baseId,
@@ -331,21 +331,21 @@ export class ExplorationWorld implements World, EffectWorld {
       effect: self,
     });
     if (this.#agentKilled || this.#agentSucceeded) this.#system.arm(startOf({ label }), 0, 'mark');
-    if (this.#spawnsLate) this.#set({ spawning: new Map(this.#state.spawning).set(label, self) });
+    if (this.#spawnsLate) this.#set({ pendingSpawns: new Map(this.#state.pendingSpawns).set(label, self) });
     else report(self, { type: 'process.spawned', pid, startedAtMs: 0 });
   }
 
   signal({ self }: Running<unknown>, signal: ProcessSignal['signal']): void {
-    const process = this.#host.ofEffect(self);
+    const process = this.#host.processOfEffect(self);
     if (process !== undefined) this.#host.signal(process, signal);
   }
 
-  abandon({ self }: Running<unknown>): void {
-    const process = this.#host.ofEffect(self);
+  abandonProcess({ self }: Running<unknown>): void {
+    const process = this.#host.processOfEffect(self);
     if (process !== undefined && this.#state.stoppedAgent === undefined) this.#host.kill(process);
   }
 
-  probing(probe: Running<ProbeOrder>, isOn: boolean): void {
+  setProbing(probe: Running<ProbeOrder>, isOn: boolean): void {
     const { input, self } = probe;
     if (input.adopted?.live) {
       if (isOn) report(self, { type: 'probe.passed', timeToLiveMs: 0, unseenMs: 0 });
@@ -380,13 +380,13 @@ export class ExplorationWorld implements World, EffectWorld {
       (other) => other.epoch === epoch && other.baseId === baseId && this.#host.hasAdmin(other),
     );
     if (process === undefined || !this.#host.isResponsive(process)) return false;
-    this.#oversight.judge((invariant, observation) => invariant.draining?.(process, observation));
+    this.#oversight.checkInvariants((invariant, observation) => invariant.onDrain?.(process, observation));
     if (replaced) this.#host.drainListeners(process);
     return true;
   }
 
-  repair({ input, self }: Running<{ baseId: number }>): void {
-    this.#set({ repairing: { call: self, baseId: input.baseId } });
+  startRepair({ input, self }: Running<{ baseId: number }>): void {
+    this.#set({ pendingRepair: { call: self, baseId: input.baseId } });
   }
 
   release({ self, input: { keeps } }: Running<{ keeps: boolean }>): void {
@@ -394,7 +394,7 @@ export class ExplorationWorld implements World, EffectWorld {
       settleCall(self, { value: undefined });
       return;
     }
-    this.#set({ releasing: self });
+    this.#set({ releaseCall: self });
     for (const process of this.#host.processes) this.#host.kill(process);
   }
 
@@ -446,12 +446,12 @@ export class ExplorationWorld implements World, EffectWorld {
         return;
       case 'reopen':
         this.#set({ triggers: this.#state.triggers - 1 });
-        this.#raise('SIGUSR1');
+        this.#deliverSignal('SIGUSR1');
         return;
       case 'term':
-        this.#set({ stops: this.#state.stops - 1, hurried: this.#oversight.agentEnds });
+        this.#set({ stops: this.#state.stops - 1, isHurried: this.#oversight.agentEnds });
         this.#oversight.orderStop();
-        this.#raise('SIGTERM');
+        this.#deliverSignal('SIGTERM');
         return;
       case 'kill':
         this.#killAgent();
@@ -482,11 +482,11 @@ export class ExplorationWorld implements World, EffectWorld {
         return;
       case 'unprepared':
         this.#spendFault();
-        this.#set({ unprepared: new Set(this.#state.unprepared).add(subject) });
+        this.#set({ hungPrepares: new Set(this.#state.hungPrepares).add(subject) });
         return;
       case 'lack':
         this.#spendFault();
-        this.#set({ refused: filesThatAreRead(this.#state) });
+        this.#set({ refusedFiles: filesThatAreRead(this.#state) });
         this.#onPrepared(subject, false);
         return;
       case 'refuse':
@@ -496,7 +496,7 @@ export class ExplorationWorld implements World, EffectWorld {
         return;
       case 'repaired':
       case 'unrepaired':
-        this.#repaired(kind === 'repaired');
+        this.#finishRepair(kind === 'repaired');
         return;
       case 'tick':
         // A minute of health resets the failures, like a trigger.
@@ -506,30 +506,30 @@ export class ExplorationWorld implements World, EffectWorld {
         this.#system.fire(subject);
         return;
       case 'seen':
-        this.#see(subject);
+        this.#reportLive(subject);
         return;
       case 'starve':
         this.#spendFault();
-        this.#set({ unfit: this.#host.byLabel(subject).generation });
+        this.#set({ unusableGeneration: this.#host.processByLabel(subject).generation });
         return;
       case 'usr1':
         this.#spendFault();
-        this.#host.byLabel(subject).envoy.send({ type: 'signal.sent', signal: 'SIGUSR1' });
+        this.#host.processByLabel(subject).envoy.send({ type: 'signal.sent', signal: 'SIGUSR1' });
         return;
       case 'undying':
         this.#spendFault();
-        this.#host.makeUnkillable(this.#host.byLabel(subject));
+        this.#host.makeUnkillable(this.#host.processByLabel(subject));
         return;
       case 'sick':
       case 'well':
         if (kind === 'sick') this.#spendFault();
-        this.#host.setSick(this.#host.byLabel(subject), kind === 'sick');
+        this.#host.setSick(this.#host.processByLabel(subject), kind === 'sick');
         return;
       case 'looked':
         this.#runProbe(subject);
         return;
       default:
-        this.#happen(kind, this.#host.byLabel(subject));
+        this.#raiseEnvoyEvent(kind, this.#host.processByLabel(subject));
     }
   }
 
@@ -546,26 +546,38 @@ export class ExplorationWorld implements World, EffectWorld {
         link: undefined,
         watch: undefined,
         binaryWatch: undefined,
-        waiting: undefined,
-        reading: undefined,
+        fileWait: undefined,
+        fileRead: undefined,
       },
-      ...{ http: undefined, adminOf: undefined, repairing: undefined, releasing: undefined, restart: undefined },
-      ...{ preparing: none, unprepared: new Set<string>(), spawning: none, probes: none, pendingProbes: none },
+      ...{ http: undefined, adminOf: undefined, pendingRepair: undefined, releaseCall: undefined, restart: undefined },
+      ...{
+        prepareCalls: none,
+        hungPrepares: new Set<string>(),
+        pendingSpawns: none,
+        probes: none,
+        pendingProbes: none,
+      },
     });
   }
 
   #stateOfStoppedAgent(timers: StoppedAgent['timers'], restart: StoppedAgent['restart']): StoppedAgent {
-    const knowledge = this.#knowledge();
-    return { knowledge, leaving: this.#leavingEpochsOf(knowledge), timers, restart, ends: new Map() };
+    const knowledge = this.#persistedState();
+    return {
+      persistedState: knowledge,
+      exitingParents: this.#leavingEpochsOf(knowledge),
+      timers,
+      restart,
+      exitedProcesses: new Map(),
+    };
   }
 
-  #leavingEpochsOf({ epochs }: PersistedState): StoppedAgent['leaving'] {
+  #leavingEpochsOf({ epochs }: PersistedState): StoppedAgent['exitingParents'] {
     const { children } = (this.agentSnapshot.children as Record<string, AnyActorRef>).supervisor!.getSnapshot();
     const leavingEpochs = epochs.filter(({ phase }) => phase === 'leaving');
     return new Map(leavingEpochs.map(({ name }) => [name, children[name].getSnapshot().context as EpochContext]));
   }
 
-  #knowledge(): PersistedState {
+  #persistedState(): PersistedState {
     const { supervisor } = this.agentSnapshot.children as Record<string, AnyActorRef | undefined>;
     return persistedStateOf(supervisor?.getSnapshot().context as SupervisorContext);
   }
@@ -581,7 +593,7 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#system.forget(this.#agent);
     this.#agent = this.#beginAgent();
     this.#removeStoppedAgent();
-    if (this.#state.stop !== 'not ordered') this.#raise('SIGTERM');
+    if (this.#state.stop !== 'not ordered') this.#deliverSignal('SIGTERM');
   }
 
   #removeStoppedAgent(): void {
@@ -603,25 +615,25 @@ export class ExplorationWorld implements World, EffectWorld {
     const { stoppedAgent } = this.#state;
     if (stoppedAgent === undefined) return;
     const exitedProcess = { process, end: { ...end, ...takeOverOf(process) } };
-    const nextEnds = new Map(stoppedAgent.ends).set(this.#nameOf(process), exitedProcess);
-    this.#set({ stoppedAgent: { ...stoppedAgent, ends: nextEnds } });
+    const nextEnds = new Map(stoppedAgent.exitedProcesses).set(this.#nameOf(process), exitedProcess);
+    this.#set({ stoppedAgent: { ...stoppedAgent, exitedProcesses: nextEnds } });
   }
 
-  #adoption(): Adoption | undefined {
+  #buildAdoption(): Adoption | undefined {
     const { stoppedAgent } = this.#state;
     if (stoppedAgent === undefined) return undefined;
     const isThere = (run: Run): boolean =>
-      this.#processOf(run) !== undefined || stoppedAgent.ends.has(this.#nameOf(run));
-    const epochs = stoppedAgent.knowledge.epochs.filter(isThere).map((epoch) => {
+      this.#processOf(run) !== undefined || stoppedAgent.exitedProcesses.has(this.#nameOf(run));
+    const epochs = stoppedAgent.persistedState.epochs.filter(isThere).map((epoch) => {
       return { ...epoch, configFile: 'envoy.json', ...this.#timesOf(epoch, stoppedAgent) };
     });
-    return epochs.length === 0 ? undefined : { ...stoppedAgent.knowledge, epochs };
+    return epochs.length === 0 ? undefined : { ...stoppedAgent.persistedState, epochs };
   }
 
   /** Lower and upper bounds of the times; the next agent treats the range between them as unobserved. */
   #timesOf(
     { name, phase }: EpochRecord,
-    { leaving }: StoppedAgent,
+    { exitingParents }: StoppedAgent,
   ): Pick<AdoptedEpoch, 'startedAtMs' | 'elapsedMs' | 'unseenMs'> {
     const { zone } = this.#system;
     const unknownDurations = { startedAtMs: 0, elapsedMs: 0, unseenMs: 0 };
@@ -632,11 +644,11 @@ export class ExplorationWorld implements World, EffectWorld {
       // Times beyond the parent's shutdown time are equivalent: the child may have finished by then.
       return {
         ...unknownDurations,
-        startedAtMs: -roughly(Math.min(zone.atMostSinceMs(start), this.#parentShutdownMs)),
+        startedAtMs: -roundUpMs(Math.min(zone.atMostSinceMs(start), this.#parentShutdownMs)),
       };
     }
     const timer = `${name}.${phase === 'leaving' ? 'parentDue' : 'linger'}`;
-    const knownDurations = leaving.get(name);
+    const knownDurations = exitingParents.get(name);
     if (!zone.has(timer)) return { ...unknownDurations, elapsedMs: this.#parentShutdownMs };
     if (knownDurations === undefined) return unknownDurations;
     const beganMs = this.#parentShutdownMs - knownDurations.parentShutdownMs + parentDueMs(knownDurations);
@@ -653,13 +665,13 @@ export class ExplorationWorld implements World, EffectWorld {
     if (process !== undefined) this.#host.adopt(process, effect);
     report(effect, { type: 'process.spawned', pid: process?.pid ?? 0, startedAtMs: run.adopted?.startedAtMs ?? 0 });
     const { stoppedAgent } = this.#state;
-    const exitedProcess = stoppedAgent?.ends.get(this.#nameOf(run));
+    const exitedProcess = stoppedAgent?.exitedProcesses.get(this.#nameOf(run));
     if (process !== undefined || exitedProcess === undefined) return;
     // Exits of Envoys that have been live are reported first; the agent then still waits for the others.
     const awaits =
-      stoppedAgent?.knowledge.restart !== undefined &&
-      exitedProcess.process.seen &&
-      [...stoppedAgent.ends.values()].some(isUnseen);
+      stoppedAgent?.persistedState.restart !== undefined &&
+      exitedProcess.process.isSeenLive &&
+      [...stoppedAgent.exitedProcesses.values()].some(isUnseen);
     this.#host.reportLater(() => {
       this.#oversight.recordObservedExit(exitedProcess.process, awaits);
       report(effect, { type: 'process.exited', ...exitedProcess.end });
@@ -670,18 +682,18 @@ export class ExplorationWorld implements World, EffectWorld {
     return this.#host.processes.find((other) => other.epoch === epoch && other.baseId === baseId);
   }
 
-  #see(name: string): void {
+  #reportLive(name: string): void {
     this.#system.disarm(`probe of ${name}`);
-    const process = this.#host.byLabel(name);
+    const process = this.#host.processByLabel(name);
     const probe = this.#state.probes.get(name)!;
     if (mayBeHeldBack(process)) {
       this.#host.holdBack(process);
       report(probe, { type: 'probe.incomplete', reason: 'LIVE without tls' });
-    } else this.#passed(process, probe);
+    } else this.#passProbe(process, probe);
   }
 
-  #passed(process: SimulatedProcess, probe: AnyActorRef): void {
-    this.#host.noteSeen(process);
+  #passProbe(process: SimulatedProcess, probe: AnyActorRef): void {
+    this.#host.markSeenLive(process);
     this.#system.disarm(startOf(process));
     // The probe's clock is at 0, so an earlier start is negative.
     const { startedAtMs } = (probe.getSnapshot() as CallbackSnapshot<ProbeOrder>).input;
@@ -694,7 +706,7 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#set({ pendingProbes: withoutKey(this.#state.pendingProbes, name) });
     const process = this.#host.processes.find(({ label }) => label === name);
     const isThere = process !== undefined && isDetectableAsLive(process, this.#state, this.#host);
-    if (isThere && (acceptsMissingListeners || !mayBeHeldBack(process))) this.#passed(process, probe);
+    if (isThere && (acceptsMissingListeners || !mayBeHeldBack(process))) this.#passProbe(process, probe);
     else report(probe, { type: 'probe.failed', reason: '503 INITIALIZING' });
   }
 
@@ -703,7 +715,7 @@ export class ExplorationWorld implements World, EffectWorld {
     const { desired } = this.#state;
     if (spoiled) {
       this.#spendFault();
-      this.#set({ spoiled, desired: { ...desired, files: this.#state.filesRead } });
+      this.#set({ isSpoiled: spoiled, desired: { ...desired, files: this.#state.filesRead } });
     } else {
       this.#set({ triggers: this.#state.triggers - 1 });
       this.#putOtherFiles();
@@ -712,13 +724,13 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   get #contents(): string {
-    return this.#state.spoiled ? 'unusable' : `files-${this.#state.files}`;
+    return this.#state.isSpoiled ? 'unusable' : `files-${this.#state.files}`;
   }
 
   /** Reports the change if a watch receives it. */
   #reportFileChange(): void {
-    const { watch, hung } = this.#state;
-    if (watch !== undefined && !hung) report(watch, { type: 'files.changed', path: 'tls.crt' });
+    const { watch, isWatchHung } = this.#state;
+    if (watch !== undefined && !isWatchHung) report(watch, { type: 'files.changed', path: 'tls.crt' });
   }
 
   /**
@@ -730,8 +742,8 @@ export class ExplorationWorld implements World, EffectWorld {
     const previousContents = this.#contents;
     if (change !== 'back') this.#spendFault();
     const hung = change === 'replace' || hangs;
-    this.#set({ hung, away: change === 'away' });
-    if (change === 'away') this.#set({ spoiled: true, desired: { ...desired, files: filesRead } });
+    this.#set({ isWatchHung: hung, isDirectoryAway: change === 'away' });
+    if (change === 'away') this.#set({ isSpoiled: true, desired: { ...desired, files: filesRead } });
     else if (change !== 'unwatch') this.#putOtherFiles();
     if (watch === undefined) return;
     if (change === 'unwatch' || change === 'unseen')
@@ -745,14 +757,14 @@ export class ExplorationWorld implements World, EffectWorld {
   #putOtherFiles(): void {
     const { desired } = this.#state;
     const files = this.#state.files + 1;
-    this.#set({ files, spoiled: false, desired: { ...desired, files } });
+    this.#set({ files, isSpoiled: false, desired: { ...desired, files } });
   }
 
   /** An incompatible binary has no effect; a compatible one becomes desired. */
   #replaceBinary(misfit: boolean): void {
     if (misfit) this.#spendFault();
     else this.#set({ triggers: this.#state.triggers - 1 });
-    this.#set({ binary: this.#state.binary + 1, misfit });
+    this.#set({ binary: this.#state.binary + 1, isBinaryIncompatible: misfit });
     const { binaryWatch } = this.#state;
     if (binaryWatch !== undefined) report(binaryWatch, { type: 'files.changed', path: '/usr/bin/envoy' });
   }
@@ -760,10 +772,10 @@ export class ExplorationWorld implements World, EffectWorld {
   #demandRestart(): void {
     const { triggers, desired } = this.#state;
     this.#set({ triggers: triggers - 1, desired: { ...desired, orders: desired.orders + 1 }, failures: 0 });
-    this.#raise('SIGHUP');
+    this.#deliverSignal('SIGHUP');
   }
 
-  #happen(kind: string, process: SimulatedProcess): void {
+  #raiseEnvoyEvent(kind: string, process: SimulatedProcess): void {
     const event = eventsOfChoices[kind];
     if (event === undefined) throw new Error(`no choice is named '${kind}'`);
     if (event === 'envoy.crashed' || event === 'envoy.hung') this.#spendFault();
@@ -776,17 +788,17 @@ export class ExplorationWorld implements World, EffectWorld {
       this.#spendFault();
       this.#oversight.countFailure();
     }
-    this.#set({ unspawnable });
+    this.#set({ failsNextSpawn: unspawnable });
     settleCall(this.#takeCall(name), { value: { configFile: `envoy-rev${name}.json`, adminPort } });
-    this.#set({ unspawnable: false });
+    this.#set({ failsNextSpawn: false });
   }
 
   #onSpawned(label: string): void {
-    const { spawning } = this.#state;
-    this.#set({ spawning: withoutKey(spawning, label) });
-    report(spawning.get(label)!, {
+    const { pendingSpawns } = this.#state;
+    this.#set({ pendingSpawns: withoutKey(pendingSpawns, label) });
+    report(pendingSpawns.get(label)!, {
       type: 'process.spawned',
-      pid: this.#host.byLabel(label).pid,
+      pid: this.#host.processByLabel(label).pid,
       startedAtMs: -spawnMs,
     });
   }
@@ -794,7 +806,8 @@ export class ExplorationWorld implements World, EffectWorld {
   /** Marks a binary as proven if this timer is its minute of health. */
   #recordHealth(timer: string): void {
     const [, name] = /^epoch-(\w+)\.healthy$/.exec(timer) ?? [];
-    if (name !== undefined) this.#set({ proven: new Set(this.#state.proven).add(this.#host.byLabel(name).binary) });
+    if (name !== undefined)
+      this.#set({ provenBinaries: new Set(this.#state.provenBinaries).add(this.#host.processByLabel(name).binary) });
   }
 
   /** Counts a failed start if this timer is the time limit of a preparation. */
@@ -806,40 +819,40 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   #reportFilesPresent(): void {
-    const { waiting } = this.#state;
-    this.#set({ waiting: undefined });
-    if (waiting !== undefined) report(waiting, noPendingFiles);
+    const { fileWait } = this.#state;
+    this.#set({ fileWait: undefined });
+    if (fileWait !== undefined) report(fileWait, noPendingFiles);
   }
 
   /** If the read does not respond, only a new read returns a result. */
   #filesRead(responds: boolean): void {
-    const { reading } = this.#state;
-    this.#set({ reading: undefined });
+    const { fileRead } = this.#state;
+    this.#set({ fileRead: undefined });
     if (!responds) this.#spendFault();
-    else if (reading !== undefined) settleCall(reading, { value: readingOf(this) });
+    else if (fileRead !== undefined) settleCall(fileRead, { value: readingOf(this) });
   }
 
-  #repaired(isAwaited: boolean): void {
-    const { call, baseId } = this.#state.repairing!;
-    this.#set({ repairing: undefined });
+  #finishRepair(isAwaited: boolean): void {
+    const { call, baseId } = this.#state.pendingRepair!;
+    this.#set({ pendingRepair: undefined });
     if (!isAwaited) this.#spendFault();
     const repaired = isAwaited && this.#host.repair(baseId);
     settleCall(call, repaired ? { value: undefined } : { error: new Error('an epoch initializes') });
   }
 
   #takeCall(name: string): AnyActorRef {
-    const { preparing } = this.#state;
-    const unprepared = new Set(this.#state.unprepared);
+    const { prepareCalls } = this.#state;
+    const unprepared = new Set(this.#state.hungPrepares);
     unprepared.delete(name);
-    this.#set({ preparing: withoutKey(preparing, name), unprepared });
-    return preparing.get(name)!;
+    this.#set({ prepareCalls: withoutKey(prepareCalls, name), hungPrepares: unprepared });
+    return prepareCalls.get(name)!;
   }
 
   #spendFault(): void {
     this.#set({ faults: this.#state.faults - 1 });
   }
 
-  #raise(signal: string): void {
+  #deliverSignal(signal: string): void {
     if (this.#state.signals !== undefined) report(this.#state.signals, { type: 'signal.received', signal });
   }
 
@@ -850,10 +863,10 @@ export class ExplorationWorld implements World, EffectWorld {
   #runToIdle(): void {
     this.#system.keepCancelled([]);
     this.#host.sendPendingReports();
-    const { releasing } = this.#state;
-    if (releasing !== undefined && this.#host.processes.length === 0) {
-      this.#set({ releasing: undefined });
-      settleCall(releasing, { value: undefined });
+    const { releaseCall } = this.#state;
+    if (releaseCall !== undefined && this.#host.processes.length === 0) {
+      this.#set({ releaseCall: undefined });
+      settleCall(releaseCall, { value: undefined });
     }
     this.#armNature();
     this.#forgetOverdue();
@@ -861,8 +874,8 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#system.elapse();
     this.#choices = undefined;
     this.#probeReadiness();
-    this.#oversight.judge((invariant, observation) => invariant.always?.(observation));
-    if (this.#isIdle) this.#oversight.judge((invariant, observation) => invariant.whenIdle?.(observation));
+    this.#oversight.checkInvariants((invariant, observation) => invariant.afterChoice?.(observation));
+    if (this.#isIdle) this.#oversight.checkInvariants((invariant, observation) => invariant.whenIdle?.(observation));
   }
 
   /** Whether no spontaneous event remains, apart from repeated notices of waiting Envoys. */
@@ -878,7 +891,7 @@ export class ExplorationWorld implements World, EffectWorld {
     const { http } = this.#state;
     const status = http?._parent;
     if (http === undefined || status === undefined) return;
-    const readinessKey = `${this.ending} ${stateName(status.getSnapshot().value)} ${this.#host.readinessKey(this.#state.adminOf)}`;
+    const readinessKey = `${this.isEnding} ${stateName(status.getSnapshot().value)} ${this.#host.readinessKey(this.#state.adminOf)}`;
     if (this.#checkedReadiness.has(readinessKey)) return;
     this.#checkedReadiness.add(readinessKey);
     report(http, { type: 'readiness.requested', request: 0 });
@@ -892,12 +905,12 @@ export class ExplorationWorld implements World, EffectWorld {
         dueTimers.set(`${natureNames[nature.event]} of ${process.label}`, nature.withinMs);
       if (hasNewProbeResult(process, this.#state, this.#host)) dueTimers.set(`probe of ${process.label}`, probeMs);
     }
-    for (const name of this.#state.preparing.keys()) {
-      if (!this.#state.unprepared.has(name)) dueTimers.set(`preparation of ${name}`, preparationMs);
+    for (const name of this.#state.prepareCalls.keys()) {
+      if (!this.#state.hungPrepares.has(name)) dueTimers.set(`preparation of ${name}`, preparationMs);
     }
-    for (const label of this.#state.spawning.keys()) dueTimers.set(`process of ${label}`, spawnMs);
+    for (const label of this.#state.pendingSpawns.keys()) dueTimers.set(`process of ${label}`, spawnMs);
     if (this.#state.stoppedAgent !== undefined) dueTimers.set('the next agent', this.#standsBy ? holdMs : nextAgentMs);
-    if (this.#state.reading !== undefined) dueTimers.set('reading of the files', readMs);
+    if (this.#state.fileRead !== undefined) dueTimers.set('reading of the files', readMs);
     for (const name of this.#state.pendingProbes.keys())
       if (isAdminResponsive(name, this.#host)) dueTimers.set(`check of ${name}`, probeNowMs);
     for (const name of this.#system.zone.names('within')) if (!dueTimers.has(name)) this.#system.disarm(name);
@@ -959,16 +972,16 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 }
 
-const beginning = 'beginning';
+const beginningMark = 'beginning';
 /** Timer of an Envoy's start, until a probe finds it live. */
 const startOf = ({ label }: Pick<SimulatedProcess, 'label'>): string => `start of ${label}`;
-const isUnseen = ({ process }: ExitedProcess): boolean => !process.seen;
+const isUnseen = ({ process }: ExitedProcess): boolean => !process.isSeenLive;
 const isOverdueTimer = /^epoch-(\w+)\.parentOverdue$/;
 /** A timer of notices about a waiting Envoy. */
 const isNotice = (name: string): boolean => /\bepoch-\w+\.(firstNotice|notice)$/.test(name);
 
 /** Rounds up to one of a few values: a state per millisecond would be too many. */
-const roughly = (ms: number): number => probeMs * 2 ** Math.max(0, Math.ceil(Math.log2(ms / probeMs)));
+const roundUpMs = (ms: number): number => probeMs * 2 ** Math.max(0, Math.ceil(Math.log2(ms / probeMs)));
 
 function withoutKey<Value>(map: ReadonlyMap<string, Value>, key: string): ReadonlyMap<string, Value> {
   const remaining = new Map(map);

@@ -24,7 +24,7 @@ export interface ExplorationOrder {
 
 export interface AgentExploration extends ExplorationSubject {
   readonly helper: Helper;
-  begin(options?: Pick<ExplorationOptions, 'inspect' | 'timed'>): ExplorationWorld;
+  beginWorld(options?: Pick<ExplorationOptions, 'inspect' | 'recordsTime'>): ExplorationWorld;
   /** A simulation in which deviations from the sequence diagrams are violations, too. */
   beginChecked(options?: ConformanceOptions): World;
   /** Checks a run against the sequence diagrams. */
@@ -33,7 +33,7 @@ export interface AgentExploration extends ExplorationSubject {
 
 export function exploreAgent(
   bounds: Bounds,
-  options: Omit<ExplorationOptions, 'inspect' | 'timed'> & {
+  options: Omit<ExplorationOptions, 'inspect' | 'recordsTime'> & {
     machines?: Partial<AgentMachines>;
     change?: (agent: ScriptedAgent) => ScriptedAgent;
   } = {},
@@ -41,7 +41,7 @@ export function exploreAgent(
   const { change = (unchanged) => unchanged, baseIds = explorationBaseIds } = options;
   const agent = change(scriptedAgent({ ...agentMachines, ...options.machines }, [...baseIds]));
   const diagrams = loadDiagrams(join(packageRoot(), 'machines/agent/sequences'));
-  const beginWorld: AgentExploration['begin'] = (extraOptions = {}) =>
+  const beginWorld: AgentExploration['beginWorld'] = (extraOptions = {}) =>
     new ExplorationWorld(agent, bounds, { ...options, ...extraOptions });
   const followPath = (path: readonly string[], sinks: readonly TraceSink[]): TraceCheckReport => {
     let world: ExplorationWorld | undefined;
@@ -53,7 +53,7 @@ export function exploreAgent(
     });
     const checker = new TraceChecker(diagrams);
     recorder.observe(checker.feed);
-    world = beginWorld({ inspect: recorder.inspect, timed: true });
+    world = beginWorld({ inspect: recorder.inspect, recordsTime: true });
     for (const choice of path) world.apply(choice);
     for (const sink of sinks) sink.close();
     return checker.report();
@@ -66,7 +66,7 @@ export function exploreAgent(
   return {
     bounds: { ...bounds },
     helper: { module: helperModule, world: order },
-    begin: beginWorld,
+    beginWorld: beginWorld,
     beginChecked: (extraOptions) =>
       new ConformingWorld(({ inspect }) => beginWorld({ inspect }), diagrams, extraOptions),
     conformance: (path) => followPath(path, []),

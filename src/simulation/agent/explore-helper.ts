@@ -7,5 +7,5 @@ console.warn = () => {};
 
 runHelper((order) => {
   const { bounds, options } = order as ExplorationOrder;
-  return exploreAgent(bounds, options).begin();
+  return exploreAgent(bounds, options).beginWorld();
 }, workerData as HelperData);

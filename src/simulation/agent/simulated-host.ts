@@ -28,9 +28,9 @@ export type { EnvoySignal, Generation, HostWatch, SimulatedProcess, SpawnOrder }
 /** Shared memory of one base ID. */
 interface SharedMemory {
   /** Epoch that set the INITIALIZING bit. */
-  readonly initializing: number | undefined;
+  readonly initializingEpoch: number | undefined;
   /** PID of its creator. Older running processes use other memory. */
-  readonly createdBy: number;
+  readonly creatorPid: number;
 }
 
 const refusedListener: RefusedListener = { name: 'tls', reason: 'no certificate that Envoy takes' };
@@ -40,7 +40,7 @@ interface HostState {
   readonly memory: ReadonlyMap<number, SharedMemory>;
   /** PID of the admin port's owner, by base ID. */
   readonly admin: ReadonlyMap<number, number>;
-  readonly spawned: number;
+  readonly spawnCount: number;
 }
 
 /** Time until a child was live, reported after its exit. */
@@ -60,7 +60,7 @@ function onHost(act: (host: SimulatedHost, process: SimulatedProcess) => void) {
 export const envoyOnHost = simulatedEnvoyMachine.provide({
   actions: {
     setInitializing: onHost((host, process) => host.setInitializing(process)),
-    clearInitializing: onHost((host, process) => host.initialized(process)),
+    clearInitializing: onHost((host, process) => host.finishInitializing(process)),
     takeAdmin: onHost((host, process) => host.takeAdmin(process)),
     closeListeners: onHost((host, process) => host.closeListeners(process)),
     giveUpAdmin: onHost((host, process) => host.giveUpAdmin(process)),
@@ -68,7 +68,7 @@ export const envoyOnHost = simulatedEnvoyMachine.provide({
     sendParentAway: onHost((host, process) => host.sendAway(process)),
     leave: ({ self }: Self, { end }: { end: ProcessEnd }) => {
       const foundHost = hosts.get(self);
-      foundHost?.host.left(foundHost.process(), end);
+      foundHost?.host.removeProcess(foundHost.process(), end);
     },
   },
 });
@@ -79,7 +79,7 @@ export class SimulatedHost {
   readonly #parentShutdownMs: number;
   readonly #envoy: typeof simulatedEnvoyMachine;
   readonly #pendingReports: (() => void)[] = [];
-  #state: HostState = { processes: [], memory: new Map(), admin: new Map(), spawned: 0 };
+  #state: HostState = { processes: [], memory: new Map(), admin: new Map(), spawnCount: 0 };
 
   constructor(system: ActorHome, watch: HostWatch, parentShutdownMs: number, envoy = envoyOnHost) {
     this.#system = system;
@@ -93,17 +93,17 @@ export class SimulatedHost {
     return this.#state.processes;
   }
 
-  get spawned(): number {
-    return this.#state.spawned;
+  get spawnCount(): number {
+    return this.#state.spawnCount;
   }
 
-  byLabel(label: string): SimulatedProcess {
+  processByLabel(label: string): SimulatedProcess {
     const labelledProcess = this.processes.find((process) => process.label === label);
     if (labelledProcess === undefined) throw new Error(`no process is named ${label}`);
     return labelledProcess;
   }
 
-  ofEffect(effect: AnyActorRef): SimulatedProcess | undefined {
+  processOfEffect(effect: AnyActorRef): SimulatedProcess | undefined {
     return this.processes.find((process) => process.effect === effect);
   }
 
@@ -113,11 +113,11 @@ export class SimulatedHost {
   }
 
   spawn(run: SpawnOrder): SimulatedProcess {
-    this.#watch.spawning(run);
+    this.#watch.onSpawn(run);
     this.recordAttempt(run.baseId);
-    const reception = this.#reception(run.epoch, run.baseId);
+    const reception = this.#receptionOf(run.epoch, run.baseId);
     const { lacksListener = false } = run;
-    const pid = this.#state.spawned + 1;
+    const pid = this.#state.spawnCount + 1;
     const label = this.#labelFor(run);
     const parentShutdownMs = run.parentShutdownMs ?? this.#parentShutdownMs;
     if (run.epoch === 0 && !this.#isSocketInUse(run)) this.#makeMemory(run.baseId, pid, reception);
@@ -143,20 +143,20 @@ export class SimulatedHost {
           label,
           pid,
           envoy: envoy as SimulatedProcess['envoy'],
-          live: false,
-          seen: false,
+          isLive: false,
+          isSeenLive: false,
           isUnkillable: false,
           isUnresponsive: false,
           lacksListener: lacksListener,
-          heldBack: false,
-          supersededSeen: false,
+          isHeldBack: false,
+          isChildSeenLive: false,
           exitRequested: false,
-          closed: false,
+          hasClosedListeners: false,
           parentCrashed: false,
           successorTried: false,
           successorCrashed: false,
         };
-        this.#set({ processes: [...this.processes, startedProcess], spawned: pid });
+        this.#set({ processes: [...this.processes, startedProcess], spawnCount: pid });
       },
     });
     if (reception === 'accepted' || reception === 'no response') {
@@ -166,7 +166,7 @@ export class SimulatedHost {
   }
 
   signal(process: SimulatedProcess, signal: EnvoySignal): void {
-    this.#watch.signalling(process, signal);
+    this.#watch.onSignal(process, signal);
     if (signal !== 'SIGUSR1') this.#change(process, { exitRequested: true });
     process.envoy.send({ type: 'signal.sent', signal });
   }
@@ -196,16 +196,16 @@ export class SimulatedHost {
 
   /** Notes that its epoch was notified of the missing listener. */
   holdBack(process: SimulatedProcess): void {
-    this.#change(process, { heldBack: true });
+    this.#change(process, { isHeldBack: true });
   }
 
   closeListeners(process: SimulatedProcess): void {
-    this.#change(process, { closed: true });
+    this.#change(process, { hasClosedListeners: true });
   }
 
   /** Whether the process accepts connections and was not ordered to exit. */
   isServing(process: SimulatedProcess): boolean {
-    return process.live && !process.exitRequested && !process.closed && !this.isDraining(process);
+    return process.isLive && !process.exitRequested && !process.hasClosedListeners && !this.isDraining(process);
   }
 
   /**
@@ -215,7 +215,7 @@ export class SimulatedHost {
   isAccepting(process: SimulatedProcess): boolean {
     const state = process.envoy.getSnapshot();
     const works = state.matches('live') || state.matches({ 'calling a dead parent': 'serving' });
-    return works && !process.isUnresponsive && !process.closed && !this.isDraining(process);
+    return works && !process.isUnresponsive && !process.hasClosedListeners && !this.isDraining(process);
   }
 
   /** Whether its main thread waits for a parent, which blocks its admin interface, too. */
@@ -261,7 +261,9 @@ export class SimulatedHost {
 
   /** Whether no child can ever attach: the flag that an Envoy is initializing is set, but none is (fact 1). */
   isStuck(baseId: number): boolean {
-    return this.#sharedMemoryOf(baseId).initializing !== undefined && !this.#peers(baseId).some((peer) => !peer.live);
+    return (
+      this.#sharedMemoryOf(baseId).initializingEpoch !== undefined && !this.#peers(baseId).some((peer) => !peer.isLive)
+    );
   }
 
   hasAdmin(process: SimulatedProcess): boolean {
@@ -274,7 +276,7 @@ export class SimulatedHost {
     const refusedCount = this.refusedListeners(baseId)?.length;
     const processTexts = this.processes.map((process) => {
       const accepts = this.isAccepting(process);
-      return `${process.seen}${accepts}${process.lacksListener}${this.isReadyFor(process)}`;
+      return `${process.isSeenLive}${accepts}${process.lacksListener}${this.isReadyFor(process)}`;
     });
     return `${responseTexts.map(({ by, live }) => `${by} ${live}`).join(' ')} ${refusedCount} ${processTexts.join(' ')}`;
   }
@@ -285,7 +287,7 @@ export class SimulatedHost {
       (process) => process.baseId === baseId && this.hasAdmin(process) && this.isResponsive(process),
     );
     if (at === 'admin' || (at === 'admin or port' && admin !== undefined)) {
-      const live = admin?.live === true;
+      const live = admin?.isLive === true;
       return { by: 'admin', live, detail: live ? 'LIVE' : '503', unserved: '' };
     }
     const live = this.processes.some((process) => this.isAccepting(process));
@@ -302,23 +304,23 @@ export class SimulatedHost {
   /** Whether its supervisor knows that it serves, no listener is missing, and it responds to probes. */
   isReadyFor(process: SimulatedProcess): boolean {
     const serves = this.isAccepting(process) && this.isServing(process) && this.isResponsive(process);
-    return serves && process.seen && !process.lacksListener && !this.isOrphaned(process);
+    return serves && process.isSeenLive && !process.lacksListener && !this.isOrphaned(process);
   }
 
   /** Clears the INITIALIZING bit from outside (fact 2), unless a running child may have set it. */
   repair(baseId: number): boolean {
-    if (this.#peers(baseId).some(({ live }) => !live)) return false;
+    if (this.#peers(baseId).some(({ isLive }) => !isLive)) return false;
     this.clearInitializing(baseId);
     return true;
   }
 
   clearInitializing(baseId: number): void {
-    this.#setMemory(baseId, { ...this.#sharedMemoryOf(baseId), initializing: undefined });
+    this.#setMemory(baseId, { ...this.#sharedMemoryOf(baseId), initializingEpoch: undefined });
   }
 
   /** Sets the INITIALIZING bit, like a child that exits before it is live. */
   leaveMark(baseId: number, epoch: number): void {
-    this.#setMemory(baseId, { ...this.#sharedMemoryOf(baseId), initializing: epoch });
+    this.#setMemory(baseId, { ...this.#sharedMemoryOf(baseId), initializingEpoch: epoch });
   }
 
   /** Removes the shared memory; processes that have it open continue. */
@@ -330,19 +332,19 @@ export class SimulatedHost {
 
   /** Returns this process's `/server_info.hot_restart_initializing`. */
   seesMark(process: SimulatedProcess): boolean {
-    return this.#sharesMemory(process) && this.#sharedMemoryOf(process.baseId).initializing !== undefined;
+    return this.#sharesMemory(process) && this.#sharedMemoryOf(process.baseId).initializingEpoch !== undefined;
   }
 
-  noteSeen(process: SimulatedProcess): void {
+  markSeenLive(process: SimulatedProcess): void {
     this.#recordTakeover(process);
-    this.#change(process, { seen: true });
+    this.#change(process, { isSeenLive: true });
   }
 
   /** Notes that the agent knows that the parent no longer serves. */
   #recordTakeover(process: SimulatedProcess): void {
-    this.#watch.seen?.(process);
+    this.#watch.onSeenLive?.(process);
     const parent = this.#parentOf(process);
-    if (parent !== undefined) this.#change(parent, { supersededSeen: true });
+    if (parent !== undefined) this.#change(parent, { isChildSeenLive: true });
   }
 
   /** Notes that an Envoy with this base ID is about to be prepared or started. */
@@ -364,7 +366,7 @@ export class SimulatedHost {
     this.leaveMark(baseId, epoch);
   }
 
-  initialized(process: SimulatedProcess): void {
+  finishInitializing(process: SimulatedProcess): void {
     if (this.#sharesMemory(process)) this.clearInitializing(process.baseId);
   }
 
@@ -380,9 +382,9 @@ export class SimulatedHost {
   }
 
   becameLive(process: SimulatedProcess): void {
-    this.#change(process, { live: true });
+    this.#change(process, { isLive: true });
     this.#parentOf(process)?.envoy.send({ type: 'child.went-live' });
-    this.#watch.wentLive(process);
+    this.#watch.onLive(process);
   }
 
   sendAway(process: SimulatedProcess): void {
@@ -392,12 +394,12 @@ export class SimulatedHost {
     parent.envoy.send({ type: 'child.sent-away' });
   }
 
-  left(process: SimulatedProcess, end: ProcessEnd): void {
-    const isFoundOutNow = process.live && process.epoch > 0 && !process.seen && !this.isKilled(process);
+  removeProcess(process: SimulatedProcess, end: ProcessEnd): void {
+    const isFoundOutNow = process.isLive && process.epoch > 0 && !process.isSeenLive && !this.isKilled(process);
     this.#set({ processes: this.processes.filter(({ pid }) => pid !== process.pid) });
     this.#system.forget(process.envoy);
     this.giveUpAdmin(process);
-    this.#watch.left(process, end);
+    this.#watch.onExit(process, end);
     this.#noteDeath(process, end);
     if (isFoundOutNow) this.#recordTakeover(process);
     this.#pendingReports.push(() => {
@@ -434,17 +436,18 @@ export class SimulatedHost {
       key += `${process.label}:${keyOfProcess(process, ending)}`;
       key += admin.get(process.baseId) === process.pid ? 'A ' : ' ';
     }
-    for (const [id, { initializing }] of memory) key += `${id}=${initializing ?? ''}${this.#isTorn(id) ? '!' : ''} `;
+    for (const [id, { initializingEpoch }] of memory)
+      key += `${id}=${initializingEpoch ?? ''}${this.#isTorn(id) ? '!' : ''} `;
     return key;
   }
 
-  #reception(epoch: number, baseId: number): Reception {
+  #receptionOf(epoch: number, baseId: number): Reception {
     if (this.#isSocketInUse({ epoch, baseId })) return 'no address';
     // A first epoch next to others cannot request the admin port from a parent.
     if (epoch === 0) return this.#state.admin.has(baseId) ? 'no address' : 'accepted';
     const sharedMemory = this.#state.memory.get(baseId);
     if (sharedMemory === undefined) return 'no shared memory';
-    if (sharedMemory.initializing !== undefined) return 'refused';
+    if (sharedMemory.initializingEpoch !== undefined) return 'refused';
     const parent = this.#peers(baseId).find((peer) => peer.epoch % 3 === (epoch - 1) % 3);
     // A killed parent does not respond, and exits before the new process calls it.
     if (parent === undefined || parent.envoy.getSnapshot().matches('killed')) return 'no parent';
@@ -458,11 +461,11 @@ export class SimulatedHost {
 
   /** A first epoch removes existing memory. If it does not get the admin port, it leaves its mark in the memory that it created. */
   #makeMemory(baseId: number, pid: number, reception: Reception): void {
-    this.#setMemory(baseId, { initializing: reception === 'accepted' ? undefined : 0, createdBy: pid });
+    this.#setMemory(baseId, { initializingEpoch: reception === 'accepted' ? undefined : 0, creatorPid: pid });
   }
 
   #sharesMemory({ baseId, pid }: SimulatedProcess): boolean {
-    return pid >= this.#sharedMemoryOf(baseId).createdBy;
+    return pid >= this.#sharedMemoryOf(baseId).creatorPid;
   }
 
   /** Whether the memory was recreated under a running Envoy. */
@@ -471,7 +474,7 @@ export class SimulatedHost {
   }
 
   #sharedMemoryOf(baseId: number): SharedMemory {
-    return this.#state.memory.get(baseId) ?? { initializing: undefined, createdBy: 0 };
+    return this.#state.memory.get(baseId) ?? { initializingEpoch: undefined, creatorPid: 0 };
   }
 
   #setMemory(baseId: number, sharedMemory: SharedMemory): void {
@@ -486,7 +489,7 @@ export class SimulatedHost {
     for (const other of this.processes) {
       if (isChildOf(other, process) && other.baseId === process.baseId && code !== 0 && signal !== 'SIGUSR1')
         this.#change(other, { parentCrashed: true });
-      if (other.baseId !== process.baseId && !process.seen && !process.exitRequested)
+      if (other.baseId !== process.baseId && !process.isSeenLive && !process.exitRequested)
         this.#change(other, { successorCrashed: true });
     }
   }
@@ -514,8 +517,8 @@ export class SimulatedHost {
 }
 
 /** From the shared memory after the exit, whether or not a probe detected in time that the process was live. */
-export function takeOverOf({ live, epoch }: SimulatedProcess): { tookOverWithinMs?: number } {
-  return live && epoch > 0 ? { tookOverWithinMs: simulatedStartMs } : {};
+export function takeOverOf({ isLive, epoch }: SimulatedProcess): { tookOverWithinMs?: number } {
+  return isLive && epoch > 0 ? { tookOverWithinMs: simulatedStartMs } : {};
 }
 
 /** Key without the process's chart. */
@@ -534,14 +537,14 @@ function startKey({
 }
 
 function lifeKey({
-  live,
-  seen,
-  supersededSeen,
+  isLive,
+  isSeenLive,
+  isChildSeenLive,
   exitRequested: sentAway,
-  closed,
+  hasClosedListeners,
   parentCrashed,
   ...extraFields
 }: SimulatedProcess): string {
-  const { isUnkillable: undying, isUnresponsive: sick, heldBack } = extraFields;
-  return `${undying ? 'U' : ''}${heldBack ? 'H' : ''}${sick ? 'I' : ''}${parentCrashed ? 'O' : ''}${live ? 'L' : ''}${seen ? 'S' : ''}${supersededSeen ? 'P' : ''}${sentAway ? 'E' : ''}${closed ? 'C' : ''}`;
+  const { isUnkillable: undying, isUnresponsive: sick, isHeldBack } = extraFields;
+  return `${undying ? 'U' : ''}${isHeldBack ? 'H' : ''}${sick ? 'I' : ''}${parentCrashed ? 'O' : ''}${isLive ? 'L' : ''}${isSeenLive ? 'S' : ''}${isChildSeenLive ? 'P' : ''}${sentAway ? 'E' : ''}${hasClosedListeners ? 'C' : ''}`;
 }

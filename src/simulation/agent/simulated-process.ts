@@ -25,11 +25,11 @@ export interface SimulatedProcess {
   /** The effect that is notified of its exit. */
   readonly effect: AnyActorRef;
   /** It has been live. */
-  readonly live: boolean;
+  readonly isLive: boolean;
   /** Its supervisor was notified that it is live. */
-  readonly seen: boolean;
+  readonly isSeenLive: boolean;
   /** Its supervisor was notified that its child is live. */
-  readonly supersededSeen: boolean;
+  readonly isChildSeenLive: boolean;
   /** It was killed, but the kernel never ends it. */
   readonly isUnkillable: boolean;
   /** It works, but does not respond for a while, neither at its admin interface nor at its ports. */
@@ -37,11 +37,11 @@ export interface SimulatedProcess {
   /** It rejected a listener on start, so it is live without it. */
   readonly lacksListener: boolean;
   /** Its epoch was notified of the missing listener, and does not count it as live yet. */
-  readonly heldBack: boolean;
+  readonly isHeldBack: boolean;
   /** It was ordered to exit: by a signal, or by its child. */
   readonly exitRequested: boolean;
   /** It was ordered to close its listeners. */
-  readonly closed: boolean;
+  readonly hasClosedListeners: boolean;
   /** Its parent crashed. Whether it crashed too early cannot be determined from outside. */
   readonly parentCrashed: boolean;
   /** Since it was orphaned, an Envoy of another base ID was prepared or started to replace it. */
@@ -66,12 +66,12 @@ export interface SpawnOrder {
 
 /** Callbacks that run before events on the host take effect. */
 export interface HostWatch {
-  spawning(order: SpawnOrder): void;
-  signalling(process: SimulatedProcess, signal: EnvoySignal): void;
-  wentLive(process: SimulatedProcess): void;
+  onSpawn(order: SpawnOrder): void;
+  onSignal(process: SimulatedProcess, signal: EnvoySignal): void;
+  onLive(process: SimulatedProcess): void;
   /** Its supervisor is about to be notified that it is live. */
-  seen?(process: SimulatedProcess): void;
-  left(process: SimulatedProcess, end: ProcessEnd): void;
+  onSeenLive?(process: SimulatedProcess): void;
+  onExit(process: SimulatedProcess, end: ProcessEnd): void;
 }
 
 /** Only an Envoy without parent can wait for its rejected listener; a child has already replaced its parent. */

@@ -19,10 +19,10 @@ export interface PushWorldOptions {
   /** Maximum unread responses per client; 0: unlimited, and clients read immediately unless they stall. */
   readonly window: number;
   /** Starts with all clients connected and served. */
-  readonly settled: boolean;
+  readonly startsConnected: boolean;
   /** Possible changes of the registry itself; default: none. */
-  readonly moves?: readonly MeshEvent[];
-  /** The first list of a registry arrives late or never, and clients connect after the limit for it. Excludes `settled`. */
+  readonly registryChanges?: readonly MeshEvent[];
+  /** The first list of a registry arrives late or never, and clients connect after the limit for it. Excludes `startsConnected`. */
   readonly listsLate?: boolean;
   /** The registry can be lost (`lost`), a fault. It is retried, and then sends its list again (`listed`). */
   readonly registryFails?: boolean;

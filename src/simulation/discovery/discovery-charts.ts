@@ -27,8 +27,8 @@ export type BuildInput = { forced: boolean; configs: string[] };
 
 /** Calls of the effects to the simulation. */
 export interface PushEffectWorld {
-  building(call: Running<BuildInput>): void;
-  computing(call: Running<ServicesOrder>): void;
+  startBuild(call: Running<BuildInput>): void;
+  startComputing(call: Running<ServicesOrder>): void;
   computingStopped(call: AnyActorRef): void;
   registriesListed(effect: AnyActorRef): void;
   registryRuns(effect: AnyActorRef): void;
@@ -40,7 +40,7 @@ export interface PushEffectWorld {
 
 /** The simulation of each actor system. */
 export const pushWorldOf = new WeakMap<object, PushEffectWorld>();
-const world = ({ system }: { system: object }): PushEffectWorld => {
+const worldOfCall = ({ system }: { system: object }): PushEffectWorld => {
   const pushWorld = pushWorldOf.get(system);
   if (pushWorld === undefined) throw new Error('an effect outside of any world');
   return pushWorld;
@@ -67,7 +67,7 @@ export const pushMachines: PushMachines = {
   member: registryMachine,
 };
 
-export const debounce = { debounceAfterMs: 100, debounceMaxMs: 10_000, debounceEndpoints: true };
+export const debounceSettings = { debounceAfterMs: 100, debounceMaxMs: 10_000, debounceEndpoints: true };
 
 export const firstLists = { firstListsMs: 30_000 };
 
@@ -77,20 +77,22 @@ export const firstLists = { firstListsMs: 30_000 };
  */
 export function scriptedCharts({ push, queue, connection, exchange, registry, member }: PushMachines) {
   const scriptedPush = push.provide({
-    actors: { buildContext: scriptedPromise<PublishedContext, BuildInput>((call) => world(call).building(call)) },
+    actors: {
+      buildContext: scriptedPromise<PublishedContext, BuildInput>((call) => worldOfCall(call).startBuild(call)),
+    },
   });
   const server = scriptedCallback<ProxiesServe, undefined>({
-    start: (effect) => world(effect).serverStarted(effect.self),
-    receive: (effect, order) => world(effect).serve(order),
+    start: (effect) => worldOfCall(effect).serverStarted(effect.self),
+    receive: (effect, order) => worldOfCall(effect).serve(order),
   });
   const scriptedRegistry = registry.provide({
     actors: {
       computeServices: scriptedPromise<ServicesReading, ServicesOrder>(
-        (call) => world(call).computing(call),
-        (call) => world(call).computingStopped(call.self),
+        (call) => worldOfCall(call).startComputing(call),
+        (call) => worldOfCall(call).computingStopped(call.self),
       ),
       listRegistries: scriptedCallback<{ type: never }, undefined>({
-        start: (effect) => world(effect).registriesListed(effect.self),
+        start: (effect) => worldOfCall(effect).registriesListed(effect.self),
       }),
       // No gateway has a name here; test/model/gateway-names.test.ts covers names.
       gatewayNames: gatewayNamesMachine.provide({
@@ -99,7 +101,7 @@ export function scriptedCharts({ push, queue, connection, exchange, registry, me
       registry: member.provide({
         actors: {
           runRegistry: scriptedCallback<{ type: never }, ListedRegistry>({
-            start: (effect) => world(effect).registryRuns(effect.self),
+            start: (effect) => worldOfCall(effect).registryRuns(effect.self),
           }),
         },
       }),
@@ -118,7 +120,7 @@ export function scriptedCharts({ push, queue, connection, exchange, registry, me
     invoke: [
       { id: 'ads-server', systemId: 'ads-server', src: 'server' },
       { id: 'push-queue', systemId: 'push-queue', src: 'queue', input: ({ context }) => context },
-      { id: 'push', systemId: 'push', src: 'push', input: debounce },
+      { id: 'push', systemId: 'push', src: 'push', input: debounceSettings },
       { id: 'service-registry', systemId: 'service-registry', src: 'registry', input: firstLists },
     ],
     entry: sendTo('service-registry', { type: 'services.load' }),
@@ -134,8 +136,8 @@ export function scriptedCharts({ push, queue, connection, exchange, registry, me
   const scriptedConnection = connection.provide({
     actors: {
       stream: scriptedCallback<StreamOrder, { connection: number }>({
-        start: (effect) => world(effect).streamOpened(effect),
-        receive: (effect, order) => world(effect).execute(effect.input.connection, order),
+        start: (effect) => worldOfCall(effect).streamOpened(effect),
+        receive: (effect, order) => worldOfCall(effect).execute(effect.input.connection, order),
       }),
     },
   });

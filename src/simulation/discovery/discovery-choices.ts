@@ -5,28 +5,28 @@ import type { PushMoment } from './discovery-moment.ts';
 
 export function* possibleChoices(moment: PushMoment): Generator<WorldChoice> {
   const { options } = moment;
-  const { build, orders, changes, faults, computing, isListed, isInStep, feed } = moment.state;
+  const { build, orders, changes, faults, computeCall, isListed, isSynced, registryActor } = moment.state;
   if (build !== undefined) yield { name: 'built', free: true };
-  if (computing !== undefined) yield { name: 'computed', free: true };
+  if (computeCall !== undefined) yield { name: 'computed', free: true };
   // The first list may never arrive; a lost registry always sends its list again.
-  if (!isInStep && feed !== undefined) yield { name: 'listed', free: true, ...(!isListed && { fair: false }) };
+  if (!isSynced && registryActor !== undefined) yield { name: 'listed', free: true, ...(!isListed && { fair: false }) };
   if (orders.length > 0) yield { name: 'turn', free: true };
   for (const [index, client] of moment.state.clients.entries()) yield* choicesOf(moment, index, client);
   for (const timer of moment.system.zone.firable()) yield { name: `tick:${timer}`, free: true };
   if (changes > 0) for (const event of options.events) yield { name: `change:${event}`, free: false };
-  if (changes > 0) for (const event of options.moves ?? []) yield { name: `move:${event}`, free: false };
+  if (changes > 0) for (const event of options.registryChanges ?? []) yield { name: `move:${event}`, free: false };
   if (faults === 0 || options.buildsFail === false) return;
   // Before the first context, a failed build or computation would end the program with an error.
   if (moment.state.contexts.length === 0) return;
   if (build !== undefined) yield { name: 'unbuilt', free: false };
-  if (computing !== undefined) yield { name: 'uncomputed', free: false };
-  if (options.registryFails === true && isInStep) yield { name: 'lost', free: false };
+  if (computeCall !== undefined) yield { name: 'uncomputed', free: false };
+  if (options.registryFails === true && isSynced) yield { name: 'lost', free: false };
 }
 
 function* choicesOf(
   moment: PushMoment,
   index: number,
-  { connection, unacknowledged, nonces, stalled }: ClientState,
+  { connection, unacknowledgedResponses, nonces, isStalled }: ClientState,
 ): Generator<WorldChoice> {
   const isFaulty = moment.state.faults > 0;
   if (connection === undefined) {
@@ -37,11 +37,11 @@ function* choicesOf(
     yield { name: `ask:${index}`, free: true };
     return;
   }
-  if (unacknowledged.length > 0) yield { name: `accept:${index}`, free: true };
-  if (stalled) yield { name: `resume:${index}`, free: true, fair: false };
+  if (unacknowledgedResponses.length > 0) yield { name: `accept:${index}`, free: true };
+  if (isStalled) yield { name: `resume:${index}`, free: true, fair: false };
   else if (moment.state.streams.get(connection)!.network.length > 0) yield { name: `read:${index}`, free: true };
   if (!isFaulty) return;
-  if (!stalled) yield { name: `stall:${index}`, free: false };
+  if (!isStalled) yield { name: `stall:${index}`, free: false };
   if (mayReject(moment, index)) yield { name: `reject:${index}`, free: false };
   if (Object.keys(nonces).length > 0) yield { name: `stale:${index}`, free: false };
   yield { name: `reset:${index}`, free: false };
@@ -52,10 +52,10 @@ function* choicesOf(
  * new names only with its ACK of that response. If it rejects the response, the server does not receive them until the next one.
  */
 function mayReject(moment: PushMoment, index: number): boolean {
-  const { delta, unacknowledged, connection, requestedEndpoints } = moment.state.clients[index]!;
-  const [response] = unacknowledged;
-  if (response === undefined || delta || response.typeUrl !== endpointType) return response !== undefined;
-  return moment.state.wires.get(connection!)![endpointType]!.subscribed === requestedEndpoints.toSorted().join();
+  const { isDelta, unacknowledgedResponses, connection, requestedEndpoints } = moment.state.clients[index]!;
+  const [response] = unacknowledgedResponses;
+  if (response === undefined || isDelta || response.typeUrl !== endpointType) return response !== undefined;
+  return moment.state.wires.get(connection!)![endpointType]!.subscribedNames === requestedEndpoints.toSorted().join();
 }
 
 /** Whether the client is connected and has not sent a request yet. */

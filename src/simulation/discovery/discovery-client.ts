@@ -5,15 +5,15 @@ import type { MeshType, Resources } from './discovery-mesh.ts';
 import type { WireResponse } from './discovery-stream.ts';
 
 export interface ClientState {
-  readonly delta: boolean;
+  readonly isDelta: boolean;
   readonly types: readonly MeshType[];
   /** Connection of its stream, if any. */
   readonly connection: number | undefined;
   /** It reads nothing from its stream, perhaps forever. */
-  readonly stalled: boolean;
+  readonly isStalled: boolean;
   /** Responses that it has read, but neither acknowledged nor rejected. */
-  readonly unacknowledged: readonly WireResponse[];
-  readonly has: Readonly<Record<string, Resources>>;
+  readonly unacknowledgedResponses: readonly WireResponse[];
+  readonly resources: Readonly<Record<string, Resources>>;
   /** Names of endpoints that it has requested on this stream. */
   readonly requestedEndpoints: readonly string[];
   /** Nonces of the last response of each type on this stream. */
@@ -28,15 +28,27 @@ export interface ClientStep {
   readonly requests: readonly AdsRequest[];
 }
 
-export function newClient(delta: boolean, types: readonly MeshType[]): ClientState {
-  const initialState = { unacknowledged: [], has: {}, requestedEndpoints: [], nonces: {}, rejectedContents: [] };
-  return { delta, types, connection: undefined, stalled: false, ...initialState };
+export function newClient(isDelta: boolean, types: readonly MeshType[]): ClientState {
+  const initialState = {
+    unacknowledgedResponses: [],
+    resources: {},
+    requestedEndpoints: [],
+    nonces: {},
+    rejectedContents: [],
+  };
+  return { isDelta, types, connection: undefined, isStalled: false, ...initialState };
 }
 
 /** Opens a new stream; the client keeps its resources. */
 export function connectClient(client: ClientState, connection: number): ClientStep {
-  const endpoints = Object.keys(client.has[clusterType] ?? {});
-  const next: ClientState = { ...client, connection, unacknowledged: [], nonces: {}, requestedEndpoints: endpoints };
+  const endpoints = Object.keys(client.resources[clusterType] ?? {});
+  const next: ClientState = {
+    ...client,
+    connection,
+    unacknowledgedResponses: [],
+    nonces: {},
+    requestedEndpoints: endpoints,
+  };
   const subscriptions: Partial<Record<MeshType, readonly string[]>> = {
     [clusterType]: [],
     ...(endpoints.length > 0 && { [endpointType]: endpoints }),
@@ -46,35 +58,44 @@ export function connectClient(client: ClientState, connection: number): ClientSt
     const names = subscriptions[type];
     if (names === undefined) return [];
     return [
-      client.delta
-        ? delta(type, { subscribe: names, initialResources: client.has[type] ?? {} })
-        : sotw(type, '', names),
+      client.isDelta
+        ? deltaRequest(type, { subscribe: names, initialResources: client.resources[type] ?? {} })
+        : sotwRequest(type, '', names),
     ];
   });
   return { client: next, requests };
 }
 
-export function disconnected(client: ClientState): ClientState {
-  return { ...client, connection: undefined, stalled: false, unacknowledged: [], nonces: {}, requestedEndpoints: [] };
+export function disconnectClient(client: ClientState): ClientState {
+  return {
+    ...client,
+    connection: undefined,
+    isStalled: false,
+    unacknowledgedResponses: [],
+    nonces: {},
+    requestedEndpoints: [],
+  };
 }
 
 /** Accepts the oldest response that it has read: applies it, acknowledges it, and requests missing resources. */
 export function acceptResponse(client: ClientState): ClientStep {
-  const [response, ...hands] = client.unacknowledged as [WireResponse, ...WireResponse[]];
+  const [response, ...hands] = client.unacknowledgedResponses as [WireResponse, ...WireResponse[]];
   const { typeUrl, nonce } = response;
-  const previousResources = client.has[typeUrl] ?? {};
-  const isFullState = !client.delta && !isByName(typeUrl);
+  const previousResources = client.resources[typeUrl] ?? {};
+  const isFullState = !client.isDelta && !isByName(typeUrl);
   const mergedResources: Record<string, number> = isFullState
     ? { ...response.resources }
     : { ...previousResources, ...response.resources };
-  for (const name of response.removed) delete mergedResources[name];
+  for (const name of response.removedNames) delete mergedResources[name];
   const nextClient: ClientState = {
     ...client,
-    unacknowledged: hands,
-    has: { ...client.has, [typeUrl]: mergedResources },
+    unacknowledgedResponses: hands,
+    resources: { ...client.resources, [typeUrl]: mergedResources },
     nonces: { ...client.nonces, [typeUrl]: nonce },
   };
-  const acknowledgement = client.delta ? delta(typeUrl, { nonce }) : sotw(typeUrl, nonce, namesOf(nextClient, typeUrl));
+  const acknowledgement = client.isDelta
+    ? deltaRequest(typeUrl, { nonce })
+    : sotwRequest(typeUrl, nonce, namesOf(nextClient, typeUrl));
   if (typeUrl !== clusterType || !client.types.includes(endpointType)) {
     return { client: nextClient, requests: [acknowledgement] };
   }
@@ -83,45 +104,54 @@ export function acceptResponse(client: ClientState): ClientStep {
 }
 
 /** Rejects the oldest response that it has read. */
-export function rejected(client: ClientState): ClientStep {
-  const [{ typeUrl, nonce, resources, removed }, ...hands] = client.unacknowledged as [WireResponse, ...WireResponse[]];
-  const isFullState = !client.delta && !isByName(typeUrl);
-  const removedNames = isFullState ? Object.keys(client.has[typeUrl] ?? {}).filter((name) => !(name in resources)) : [];
+export function rejectResponse(client: ClientState): ClientStep {
+  const [{ typeUrl, nonce, resources, removedNames }, ...hands] = client.unacknowledgedResponses as [
+    WireResponse,
+    ...WireResponse[],
+  ];
+  const isFullState = !client.isDelta && !isByName(typeUrl);
+  const replacedNames = isFullState
+    ? Object.keys(client.resources[typeUrl] ?? {}).filter((name) => !(name in resources))
+    : [];
   const contents = Object.entries(resources).map(([name, content]) => `${typeUrl} ${name}=${content}`);
-  const removals = [...removed, ...removedNames].map((name) => `${typeUrl} ${name}=gone`);
+  const removals = [...removedNames, ...replacedNames].map((name) => `${typeUrl} ${name}=gone`);
   const next: ClientState = {
     ...client,
-    unacknowledged: hands,
+    unacknowledgedResponses: hands,
     nonces: { ...client.nonces, [typeUrl]: nonce },
     rejectedContents: [...new Set([...client.rejectedContents, ...contents, ...removals])].sort(),
   };
-  const request = client.delta
-    ? delta(typeUrl, { nonce, rejection: 'no' })
-    : { ...sotw(typeUrl, nonce, namesOf(next, typeUrl)), rejection: 'no' };
+  const request = client.isDelta
+    ? deltaRequest(typeUrl, { nonce, rejection: 'no' })
+    : { ...sotwRequest(typeUrl, nonce, namesOf(next, typeUrl)), rejection: 'no' };
   return { client: next, requests: [request] };
 }
 
 /** Sends a late request with an outdated nonce. */
-export function stale(client: ClientState): ClientStep {
-  const request = client.delta ? delta(clusterType, { nonce: 'stale' }) : sotw(clusterType, 'stale', []);
+export function sendStaleRequest(client: ClientState): ClientStep {
+  const request = client.isDelta
+    ? deltaRequest(clusterType, { nonce: 'stale' })
+    : sotwRequest(clusterType, 'stale', []);
   return { client, requests: [request] };
 }
 
 /** Adjusts the requested endpoints to the clusters. */
 function subscribeEndpoints(client: ClientState): ClientStep {
-  const clusters = Object.keys(client.has[clusterType]!);
+  const clusters = Object.keys(client.resources[clusterType]!);
   const addedNames = clusters.filter((name) => !client.requestedEndpoints.includes(name));
   const droppedNames = client.requestedEndpoints.filter((name) => !clusters.includes(name));
   if (addedNames.length + droppedNames.length === 0) return { client, requests: [] };
-  const keptEndpoints = Object.entries(client.has[endpointType] ?? {}).filter(([name]) => clusters.includes(name));
+  const keptEndpoints = Object.entries(client.resources[endpointType] ?? {}).filter(([name]) =>
+    clusters.includes(name),
+  );
   const next: ClientState = {
     ...client,
     requestedEndpoints: clusters,
-    has: { ...client.has, [endpointType]: Object.fromEntries(keptEndpoints) },
+    resources: { ...client.resources, [endpointType]: Object.fromEntries(keptEndpoints) },
   };
-  const request = client.delta
-    ? delta(endpointType, { subscribe: addedNames, unsubscribe: droppedNames })
-    : sotw(endpointType, client.nonces[endpointType] ?? '', clusters);
+  const request = client.isDelta
+    ? deltaRequest(endpointType, { subscribe: addedNames, unsubscribe: droppedNames })
+    : sotwRequest(endpointType, client.nonces[endpointType] ?? '', clusters);
   return { client: next, requests: [request] };
 }
 
@@ -131,11 +161,11 @@ function namesOf(client: ClientState, typeUrl: string): readonly string[] {
   return typeUrl === routeType ? ['r'] : [];
 }
 
-function sotw(typeUrl: string, nonce: string, names: readonly string[]): AdsRequest {
+function sotwRequest(typeUrl: string, nonce: string, names: readonly string[]): AdsRequest {
   return { protocol: 'sotw', typeUrl, nonce, names, rejection: null };
 }
 
-function delta(
+function deltaRequest(
   typeUrl: string,
   fields: {
     nonce?: string;

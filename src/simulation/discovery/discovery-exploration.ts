@@ -18,7 +18,13 @@ import type { InvariantViolation, World, WorldChoice } from '../../debugger/expl
 import type { PushBounds, PushWorldOptions } from './discovery-bounds.ts';
 import { type BuildInput, type PushEffectWorld, pushWorldOf, type ScriptedCharts } from './discovery-charts.ts';
 import { possibleChoices } from './discovery-choices.ts';
-import { acceptResponse, type ClientState, connectClient, rejected, stale } from './discovery-client.ts';
+import {
+  acceptResponse,
+  type ClientState,
+  connectClient,
+  rejectResponse,
+  sendStaleRequest,
+} from './discovery-client.ts';
 import { noWire, stalledDelaysNoClient } from './discovery-invariants.ts';
 import { type Contents, type MeshEvent, meshTypes } from './discovery-mesh.ts';
 import { PushMoment } from './discovery-moment.ts';
@@ -54,7 +60,7 @@ export class PushWorld implements World, PushEffectWorld {
       this.apply('computed');
       this.apply('built');
     }
-    while (options.settled && this.choices().length > 0) this.apply(this.choices()[0]!.name);
+    while (options.startsConnected && this.choices().length > 0) this.apply(this.choices()[0]!.name);
     this.#moment.set(bounds);
     this.#runToIdle();
   }
@@ -64,21 +70,22 @@ export class PushWorld implements World, PushEffectWorld {
   }
 
   /** Responses so far: a cycle that sends any is a livelock. */
-  get spawned(): number {
+  get spawnCount(): number {
     return this.#moment.state.responses;
   }
 
-  get ending(): boolean {
+  get isEnding(): boolean {
     return false;
   }
 
   /** Whether all clients have the contents of the sources, as far as possible. */
-  get reached(): boolean {
-    const { isListed, contents, computed } = this.#moment.state;
-    const published = isListed ? contents : computed;
+  get isGoalReached(): boolean {
+    const { isListed, contents, computedContents } = this.#moment.state;
+    const published = isListed ? contents : computedContents;
     return (
-      stalledDelaysNoClient.whenIdleExceptStalled!({ ...this.#moment.observed(), published }) === undefined &&
-      this.#moment.state.clients.every((client) => !client.stalled || this.#isSentAll(client, published))
+      stalledDelaysNoClient.whenIdleExceptStalled!({ ...this.#moment.observe(), publishedContents: published }) ===
+        undefined &&
+      this.#moment.state.clients.every((client) => !client.isStalled || this.#isSentAll(client, published))
     );
   }
 
@@ -87,10 +94,10 @@ export class PushWorld implements World, PushEffectWorld {
     const { orders, end } = this.#moment.state.streams.get(connection!)!;
     if (orders.length > 0 || end !== undefined) return false;
     return types.every((type) => {
-      const { subscribed, sent } = this.#moment.state.wires.get(connection!)![type] ?? noWire;
+      const { subscribedNames, sentVersions } = this.#moment.state.wires.get(connection!)![type] ?? noWire;
       const all = contents[type];
-      const names = isByName(type) ? subscribed.split(',').filter((name) => name in all) : Object.keys(all);
-      return names.every((name) => sent[name] === all[name]);
+      const names = isByName(type) ? subscribedNames.split(',').filter((name) => name in all) : Object.keys(all);
+      return names.every((name) => sentVersions[name] === all[name]);
     });
   }
 
@@ -140,12 +147,12 @@ export class PushWorld implements World, PushEffectWorld {
     };
   }
 
-  building(call: Running<BuildInput>): void {
-    this.#sources.building(call);
+  startBuild(call: Running<BuildInput>): void {
+    this.#sources.startBuild(call);
   }
 
-  computing(call: Running<ServicesOrder>): void {
-    this.#sources.computing(call);
+  startComputing(call: Running<ServicesOrder>): void {
+    this.#sources.startComputing(call);
   }
 
   computingStopped(call: AnyActorRef): void {
@@ -169,7 +176,7 @@ export class PushWorld implements World, PushEffectWorld {
   }
 
   streamOpened(effect: Running<{ connection: number }>): void {
-    this.#streams.opened(effect);
+    this.#streams.onOpened(effect);
   }
 
   execute(connection: number, order: StreamOrder): void {
@@ -180,32 +187,33 @@ export class PushWorld implements World, PushEffectWorld {
     const index = Number(subject);
     switch (kind) {
       case 'change':
-        this.#sources.change(subject as MeshEvent);
+        this.#sources.changeConfig(subject as MeshEvent);
         return;
       case 'built':
-        this.#sources.built();
+        this.#sources.finishBuild();
         return;
       case 'unbuilt':
         this.#moment.spendFault();
-        this.#sources.unbuilt();
+        this.#sources.failBuild();
         return;
       case 'move':
-        this.#sources.move(subject as MeshEvent);
+        this.#sources.changeRegistry(subject as MeshEvent);
         return;
       case 'listed':
-        if (!this.#moment.state.isListed) this.#moment.set({ moved: [...this.#moment.state.moved, 'cluster'] });
+        if (!this.#moment.state.isListed)
+          this.#moment.set({ pendingChanges: [...this.#moment.state.pendingChanges, 'cluster'] });
         this.#sources.list();
         return;
       case 'lost':
         this.#moment.spendFault();
-        this.#sources.lose();
+        this.#sources.loseRegistry();
         return;
       case 'computed':
         this.#sources.computed();
         return;
       case 'uncomputed':
         this.#moment.spendFault();
-        this.#sources.uncomputed();
+        this.#sources.failComputing();
         return;
       case 'ask':
         this.#streams.sendRequests(
@@ -214,7 +222,7 @@ export class PushWorld implements World, PushEffectWorld {
         );
         return;
       case 'turn':
-        this.#turns.turn();
+        this.#turns.serveNextProxy();
         return;
       case 'tick':
         this.#tick(subject);
@@ -227,21 +235,21 @@ export class PushWorld implements World, PushEffectWorld {
         return;
       case 'stall':
         this.#moment.spendFault();
-        this.#streams.stall(index);
+        this.#streams.stallClient(index);
         return;
       case 'resume':
-        this.#streams.resume(index);
+        this.#streams.resumeClient(index);
         return;
       case 'accept':
-        this.#streams.take(index, acceptResponse);
+        this.#streams.processResponse(index, acceptResponse);
         return;
       case 'reject':
         this.#moment.spendFault();
-        this.#streams.take(index, rejected);
+        this.#streams.processResponse(index, rejectResponse);
         return;
       case 'stale':
         this.#moment.spendFault();
-        this.#streams.take(index, stale);
+        this.#streams.processResponse(index, sendStaleRequest);
         return;
       case 'reset':
         this.#moment.spendFault();
@@ -257,8 +265,8 @@ export class PushWorld implements World, PushEffectWorld {
     if (delay === 'ackTimeout') {
       const connection = Number(actor.slice('ads-connection-'.length));
       for (const type of meshTypes) {
-        if ((this.#moment.state.wires.get(connection)?.[type]?.unacknowledged.length ?? 0) > 0)
-          this.#moment.note(connection, type, (record) => ({ ...record, overdue: true }));
+        if ((this.#moment.state.wires.get(connection)?.[type]?.unacknowledgedResponses.length ?? 0) > 0)
+          this.#moment.updateRecord(connection, type, (record) => ({ ...record, isAckOverdue: true }));
       }
     }
     if (delay === 'firstListsLimit') this.#moment.set({ isLate: true });
@@ -268,12 +276,12 @@ export class PushWorld implements World, PushEffectWorld {
   #runToIdle(): void {
     this.#moment.system.elapse();
     this.#choices = undefined;
-    this.#moment.judge((invariant, observation) => invariant.always?.(observation));
+    this.#moment.checkInvariants((invariant, observation) => invariant.afterChoice?.(observation));
     if (this.violations.length === 0 && !this.choices().some((choice) => choice.free)) {
-      this.#moment.judge((invariant, observation) => invariant.whenIdle?.(observation));
+      this.#moment.checkInvariants((invariant, observation) => invariant.whenIdle?.(observation));
     }
     if (this.violations.length === 0 && this.#isOnlyStalledLeft()) {
-      this.#moment.judge((invariant, observation) => invariant.whenIdleExceptStalled?.(observation));
+      this.#moment.checkInvariants((invariant, observation) => invariant.whenIdleExceptStalled?.(observation));
     }
     this.#choices = undefined;
   }
@@ -281,8 +289,8 @@ export class PushWorld implements World, PushEffectWorld {
   /** Whether only clients that do not read have pending choices. */
   #isOnlyStalledLeft(): boolean {
     const { clients } = this.#moment.state;
-    const stalledChoices = clients.flatMap(({ stalled, connection }, index) =>
-      stalled ? [`resume:${index}`, `accept:${index}`, `tick:ads-connection-${connection}`] : [],
+    const stalledChoices = clients.flatMap(({ isStalled, connection }, index) =>
+      isStalled ? [`resume:${index}`, `accept:${index}`, `tick:ads-connection-${connection}`] : [],
     );
     if (stalledChoices.length === 0) return false;
     const isTheirs = (name: string): boolean =>

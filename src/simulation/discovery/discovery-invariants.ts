@@ -11,28 +11,28 @@ import type { StreamState, WireResponse } from './discovery-stream.ts';
 /** Messages of one type on a stream, as recorded on the wire. */
 export interface WireRecord {
   /** Responses without an ACK or NACK, oldest first. */
-  readonly unacknowledged: readonly WireResponse[];
+  readonly unacknowledgedResponses: readonly WireResponse[];
   /** Names that the client has requested and that were not sent since (`*`: all). They are sent even if other responses are pending. */
   readonly pendingRequests: readonly string[];
   /** The server no longer waits for the ACK of the last response: its ackTimeout has elapsed. */
-  readonly overdue: boolean;
+  readonly isAckOverdue: boolean;
   readonly lastNonce: string;
   /** Subscribed names, from the client's last valid request. */
-  readonly subscribed: string;
+  readonly subscribedNames: string;
   /** Everything sent so far; later contents replace earlier ones. */
-  readonly sent: Readonly<Record<string, number>>;
+  readonly sentVersions: Readonly<Record<string, number>>;
   /** The last response that the client accepted while none was on its way. */
-  readonly accepted: { readonly nonce: string; readonly version: string };
+  readonly acceptedResponse: { readonly nonce: string; readonly version: string };
 }
 
 export const noWire: WireRecord = {
-  unacknowledged: [],
+  unacknowledgedResponses: [],
   pendingRequests: [],
-  overdue: false,
+  isAckOverdue: false,
   lastNonce: '',
-  subscribed: '',
-  sent: {},
-  accepted: { nonce: '', version: '' },
+  subscribedNames: '',
+  sentVersions: {},
+  acceptedResponse: { nonce: '', version: '' },
 };
 
 export type Wire = Readonly<Partial<Record<string, WireRecord>>>;
@@ -42,33 +42,33 @@ export interface PushObserved {
   readonly streams: ReadonlyMap<number, StreamState>;
   readonly wires: ReadonlyMap<number, Wire>;
   /** Contents of the last published context. */
-  readonly published: Contents;
+  readonly publishedContents: Contents;
   /** The first lists of all registries are complete, or the wait for them has timed out. */
   readonly mayServe: boolean;
   /** Keys that were pushed while the client was connected, but not served to it since. */
-  readonly owed: ReadonlyMap<number, readonly string[]>;
+  readonly unservedKeys: ReadonlyMap<number, readonly string[]>;
   /** Open connections that the server was ordered to serve, but has not reported yet. */
-  readonly beingServed: readonly number[];
+  readonly connectionsBeingServed: readonly number[];
   readonly throttle: number;
   /** Maximum unread responses per client; 0: unlimited. */
   readonly window: number;
   /** What a connection reports as acknowledged. */
-  acknowledged(connection: number, type: MeshType): { readonly nonce: string; readonly version: string };
+  lastAcknowledged(connection: number, type: MeshType): { readonly nonce: string; readonly version: string };
   readonly failures: readonly string[];
 }
 
 export interface PushInvariant {
   readonly name: string;
   /** A response is about to be sent. `wire`: the record before. */
-  sending?(response: WireResponse, wire: Wire, contents: Contents, observed: PushObserved): string | undefined;
+  onSend?(response: WireResponse, wire: Wire, contents: Contents, observed: PushObserved): string | undefined;
   /** Runs after every choice, when all actors are idle. */
-  always?(observed: PushObserved): string | undefined;
+  afterChoice?(observed: PushObserved): string | undefined;
   /** Runs when no spontaneous event remains. */
   whenIdle?(observed: PushObserved): string | undefined;
   /** Runs when no spontaneous event remains, except for clients that do not read. */
   whenIdleExceptStalled?(observed: PushObserved): string | undefined;
   /** The server is about to end the stream of a client. */
-  ending?(client: ClientState, end: StreamEnd, stream: StreamState): string | undefined;
+  onStreamEnd?(client: ClientState, end: StreamEnd, stream: StreamState): string | undefined;
 }
 
 /**
@@ -77,22 +77,22 @@ export interface PushInvariant {
  */
 export const oneOutstanding: PushInvariant = {
   name: 'one response of a type is outstanding on a stream',
-  sending({ typeUrl, nonce }, wire) {
-    const { unacknowledged, pendingRequests, overdue } = wire[typeUrl] ?? noWire;
-    if (unacknowledged.length === 0 || pendingRequests.length > 0 || overdue) return undefined;
-    return `${nonce} follows ${unacknowledged.at(-1)!.nonce}, which the client has not acknowledged`;
+  onSend({ typeUrl, nonce }, wire) {
+    const { unacknowledgedResponses, pendingRequests, isAckOverdue } = wire[typeUrl] ?? noWire;
+    if (unacknowledgedResponses.length === 0 || pendingRequests.length > 0 || isAckOverdue) return undefined;
+    return `${nonce} follows ${unacknowledgedResponses.at(-1)!.nonce}, which the client has not acknowledged`;
   },
 };
 
 export const acknowledgedWasSent: PushInvariant = {
   name: 'a version reported as acknowledged was sent on that stream and accepted',
-  always(observation) {
+  afterChoice(observation) {
     for (const { connection } of observation.streams.values()) {
       for (const type of meshTypes) {
-        const claimedAck = observation.acknowledged(connection, type);
-        const { accepted } = observation.wires.get(connection)?.[type] ?? noWire;
-        if (claimedAck.nonce !== accepted.nonce || claimedAck.version !== accepted.version)
-          return `${claimedAck.nonce} (${claimedAck.version}) on ${connection}; the client accepted ${accepted.nonce} (${accepted.version})`;
+        const claimedAck = observation.lastAcknowledged(connection, type);
+        const { acceptedResponse } = observation.wires.get(connection)?.[type] ?? noWire;
+        if (claimedAck.nonce !== acceptedResponse.nonce || claimedAck.version !== acceptedResponse.version)
+          return `${claimedAck.nonce} (${claimedAck.version}) on ${connection}; the client accepted ${acceptedResponse.nonce} (${acceptedResponse.version})`;
       }
     }
     return undefined;
@@ -102,17 +102,17 @@ export const acknowledgedWasSent: PushInvariant = {
 /** Make before break: resources that a pushed response refers to, in the same context, were sent on the stream before. */
 export const clustersFirst: PushInvariant = {
   name: 'clusters are sent before the endpoints and routes of their context',
-  sending({ typeUrl }, wire, contents) {
+  onSend({ typeUrl }, wire, contents) {
     if (wire[typeUrl]?.pendingRequests.length !== 0) return undefined;
     for (const earlierType of meshTypes.slice(0, meshTypes.indexOf(typeUrl))) {
-      const sentResources = wire[earlierType]?.sent;
+      const sentResources = wire[earlierType]?.sentVersions;
       if (sentResources === undefined) continue;
       // Unsubscribed endpoints are not sent; those requested just now are sent as a response, not as a push.
-      const { subscribed, pendingRequests } = wire[earlierType]!;
+      const { subscribedNames, pendingRequests } = wire[earlierType]!;
       const names =
         earlierType === clusterType
           ? Object.keys(contents[earlierType])
-          : subscribed.split(',').filter((name) => !pendingRequests.includes(name));
+          : subscribedNames.split(',').filter((name) => !pendingRequests.includes(name));
       for (const name of names) {
         const content = contents[earlierType][name];
         // Resources sent again may belong to an earlier context than the client's clusters.
@@ -127,9 +127,9 @@ export const clustersFirst: PushInvariant = {
 /** A connected client has all requested contents of the source, except rejected ones. */
 export const everyoneConverges: PushInvariant = {
   name: 'every client converges',
-  whenIdle({ clients, published }) {
+  whenIdle({ clients, publishedContents }) {
     for (const [index, client] of clients.entries()) {
-      const lack = missingResourcesOf(client, index, published);
+      const lack = missingResourcesOf(client, index, publishedContents);
       if (lack !== undefined) return lack;
     }
     return undefined;
@@ -139,9 +139,9 @@ export const everyoneConverges: PushInvariant = {
 /** Whatever a client leaves unread, the next in the queue gets its slot and its responses. */
 export const stalledDelaysNoClient: PushInvariant = {
   name: 'a client that does not read does not delay other clients',
-  whenIdleExceptStalled({ clients, published }) {
+  whenIdleExceptStalled({ clients, publishedContents }) {
     for (const [index, client] of clients.entries()) {
-      const lack = client.stalled ? undefined : missingResourcesOf(client, index, published);
+      const lack = client.isStalled ? undefined : missingResourcesOf(client, index, publishedContents);
       if (lack !== undefined) return lack;
     }
     return undefined;
@@ -151,16 +151,16 @@ export const stalledDelaysNoClient: PushInvariant = {
 /** The server closes only streams of clients that do not read: in this simulation it does not drain, and all clients authenticate. */
 export const readersStay: PushInvariant = {
   name: 'only a stream whose client does not read is closed, with a reason',
-  ending({ stalled }, { code, reason }, { orders }) {
-    if (stalled && orders.length > 0 && code === 'RESOURCE_EXHAUSTED' && reason !== '') return undefined;
-    return `${code} (${reason}) for a client that ${stalled ? 'does not read' : 'reads'}; ${orders.length} pushes wait`;
+  onStreamEnd({ isStalled }, { code, reason }, { orders }) {
+    if (isStalled && orders.length > 0 && code === 'RESOURCE_EXHAUSTED' && reason !== '') return undefined;
+    return `${code} (${reason}) for a client that ${isStalled ? 'does not read' : 'reads'}; ${orders.length} pushes wait`;
   },
 };
 
 /** A proxy would treat resources missing from a first list as removed. */
 export const listsFirst: PushInvariant = {
   name: 'no proxy is served before the first lists are complete',
-  always({ mayServe, streams }) {
+  afterChoice({ mayServe, streams }) {
     const [first] = streams.keys();
     return mayServe || first === undefined ? undefined : `${first} is connected`;
   },
@@ -168,15 +168,19 @@ export const listsFirst: PushInvariant = {
 
 export const throttleHolds: PushInvariant = {
   name: 'the number of proxies served at once stays within the throttle',
-  always({ beingServed, throttle }) {
-    return beingServed.length > throttle ? `${beingServed.join(', ')} with a throttle of ${throttle}` : undefined;
+  afterChoice({ connectionsBeingServed, throttle }) {
+    return connectionsBeingServed.length > throttle
+      ? `${connectionsBeingServed.join(', ')} with a throttle of ${throttle}`
+      : undefined;
   },
 };
 
 export const everyProxyIsServed: PushInvariant = {
   name: 'every proxy with a pending push is served',
-  whenIdle({ owed, streams }) {
-    const [unservedConnection] = [...owed].filter(([connection, keys]) => streams.has(connection) && keys.length > 0);
+  whenIdle({ unservedKeys, streams }) {
+    const [unservedConnection] = [...unservedKeys].filter(
+      ([connection, keys]) => streams.has(connection) && keys.length > 0,
+    );
     return unservedConnection && `${unservedConnection[0]} was not served with ${unservedConnection[1].join(', ')}`;
   },
 };
@@ -187,7 +191,7 @@ export const stalledWindow = 1;
 /** A client that does not read has at most one order per type, and a limited number of pending responses. */
 export const slowCostsLittle: PushInvariant = {
   name: 'a slow proxy costs bounded memory',
-  always({ streams, window }) {
+  afterChoice({ streams, window }) {
     for (const { connection, orders, network } of streams.values()) {
       if (new Set(orders.map(({ order }) => order.typeUrl)).size < orders.length)
         return `${orders.length} pushes wait on ${connection}: ${orders.map(({ order }) => shortName(order.typeUrl)).join(', ')}`;
@@ -200,7 +204,7 @@ export const slowCostsLittle: PushInvariant = {
 
 export const noPushChartFails: PushInvariant = {
   name: 'no chart fails',
-  always: ({ failures }) => failures[0],
+  afterChoice: ({ failures }) => failures[0],
 };
 
 export const pushInvariants: readonly PushInvariant[] = [
@@ -223,7 +227,7 @@ function missingResourcesOf(client: ClientState, index: number, contents: Conten
   for (const type of client.types) {
     for (const name of expectedNames(client, type, contents)) {
       const should = contents[type][name];
-      const heldVersion = client.has[type]?.[name];
+      const heldVersion = client.resources[type]?.[name];
       if (heldVersion === should || client.rejectedContents.includes(`${type} ${name}=${should ?? 'gone'}`)) continue;
       return `client ${index} has ${shortName(type)} ${name}=${heldVersion ?? 'nothing'} instead of ${should ?? 'nothing'}`;
     }
@@ -234,7 +238,7 @@ function missingResourcesOf(client: ClientState, index: number, contents: Conten
 /** Names that the client should have, and those that it should no longer have. */
 function expectedNames(client: ClientState, type: MeshType, contents: Contents): Iterable<string> {
   if (type === endpointType) return client.requestedEndpoints;
-  return new Set([...Object.keys(contents[type]), ...Object.keys(client.has[type] ?? {})]);
+  return new Set([...Object.keys(contents[type]), ...Object.keys(client.resources[type] ?? {})]);
 }
 
 const shortName = (typeUrl: string): string => typeUrl.slice(typeUrl.lastIndexOf('.') + 1);

@@ -13,7 +13,7 @@ export interface MeshContext {
   readonly number: number;
   readonly contents: Contents;
   /** Keys that differ from the previous context. */
-  readonly changed: ReadonlySet<string>;
+  readonly changedKeys: ReadonlySet<string>;
   readonly forced: boolean;
 }
 
@@ -40,14 +40,14 @@ export function changedContents(contents: Contents, event: MeshEvent, number: nu
     case 'route':
       return { ...contents, [routeType]: set(routeType, 'r') };
     case 'service':
-      return { ...toggled(contents, number), [routeType]: set(routeType, 'r') } as Contents;
+      return { ...toggleService(contents, number), [routeType]: set(routeType, 'r') } as Contents;
     case 'forced':
       return contents;
   }
 }
 
 /** Adds or removes service b. */
-function toggled(contents: Contents, number: number): Contents {
+function toggleService(contents: Contents, number: number): Contents {
   const toggle = ({ b, ...otherResources }: Resources): Resources =>
     b === undefined ? { ...otherResources, b: number } : otherResources;
   return {

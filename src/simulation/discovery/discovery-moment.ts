@@ -30,20 +30,20 @@ export class PushMoment {
     this.state = state;
   }
 
-  observed(): PushObserved {
-    const { clients, streams, wires, contexts, owed, orders, isListed, isLate } = this.state;
+  observe(): PushObserved {
+    const { clients, streams, wires, contexts, unservedKeys, orders, isListed, isLate } = this.state;
     const orderedConnections = orders.flatMap(({ order }) => order.connections);
     return {
       clients,
       streams,
       wires,
-      published: contexts.at(-1)?.contents ?? firstContents,
+      publishedContents: contexts.at(-1)?.contents ?? firstContents,
       mayServe: isListed || isLate,
-      owed,
-      beingServed: orderedConnections.filter((connection) => streams.has(connection)),
+      unservedKeys,
+      connectionsBeingServed: orderedConnections.filter((connection) => streams.has(connection)),
       throttle: this.options.throttle,
       window: this.options.window,
-      acknowledged: (connection, type) => {
+      lastAcknowledged: (connection, type) => {
         const watch = streams.get(connection)!.exchange.watches[type];
         return { nonce: watch?.nonceAcked ?? '', version: watch?.versionAcked ?? '' };
       },
@@ -51,8 +51,8 @@ export class PushMoment {
     };
   }
 
-  judge(check: (invariant: PushInvariant, observed: PushObserved) => string | undefined): void {
-    const observation = this.observed();
+  checkInvariants(check: (invariant: PushInvariant, observed: PushObserved) => string | undefined): void {
+    const observation = this.observe();
     for (const invariant of this.options.invariants ?? pushInvariants) {
       const detail = check(invariant, observation);
       if (detail === undefined) continue;
@@ -77,7 +77,7 @@ export class PushMoment {
     this.set({ faults: this.state.faults - 1 });
   }
 
-  change(connection: number, next: (stream: StreamState) => StreamState): void {
+  updateStream(connection: number, next: (stream: StreamState) => StreamState): void {
     const { streams } = this.state;
     this.set({ streams: new Map(streams).set(connection, next(streams.get(connection)!)) });
   }
@@ -86,7 +86,7 @@ export class PushMoment {
     this.set({ clients: this.state.clients.with(index, client) });
   }
 
-  note(connection: number, type: string, next: (record: WireRecord) => WireRecord): void {
+  updateRecord(connection: number, type: string, next: (record: WireRecord) => WireRecord): void {
     const { wires } = this.state;
     const wire = wires.get(connection)!;
     this.set({ wires: new Map(wires).set(connection, { ...wire, [type]: next(wire[type] ?? noWire) }) });

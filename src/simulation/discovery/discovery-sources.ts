@@ -17,16 +17,16 @@ export class PushSources {
     this.#moment = moment;
   }
 
-  building({ self, input }: Running<BuildInput>): void {
-    this.#moment.set({ build: { call: self, input, contents: this.#state.computed } });
+  startBuild({ self, input }: Running<BuildInput>): void {
+    this.#moment.set({ build: { call: self, input, contents: this.#state.computedContents } });
   }
 
-  computing({ self }: Running<ServicesOrder>): void {
-    this.#moment.set({ computing: self });
+  startComputing({ self }: Running<ServicesOrder>): void {
+    this.#moment.set({ computeCall: self });
   }
 
   computingStopped(call: AnyActorRef): void {
-    if (this.#state.computing === call) this.#moment.set({ computing: undefined });
+    if (this.#state.computeCall === call) this.#moment.set({ computeCall: undefined });
   }
 
   registriesListed(registries: AnyActorRef): void {
@@ -34,20 +34,20 @@ export class PushSources {
   }
 
   registryRuns(feed: AnyActorRef): void {
-    this.#moment.set({ feed, isInStep: false });
+    this.#moment.set({ registryActor: feed, isSynced: false });
   }
 
   reportRegistries(): void {
     report(this.#state.registries!, { type: 'registries.listed', registries: [slowRegistry] });
   }
 
-  change(event: MeshEvent): void {
-    const { changes, changed, contents, computed } = this.#state;
+  changeConfig(event: MeshEvent): void {
+    const { changes, changeCount, contents, computedContents: finishComputing } = this.#state;
     this.#moment.set({
       changes: changes - 1,
-      changed: changed + 1,
-      contents: changedContents(contents, event, changed + 1),
-      computed: changedContents(computed, event, changed + 1),
+      changeCount: changeCount + 1,
+      contents: changedContents(contents, event, changeCount + 1),
+      computedContents: changedContents(finishComputing, event, changeCount + 1),
     });
     this.#moment.actor('push').send({
       type: 'push.request',
@@ -58,36 +58,36 @@ export class PushSources {
   }
 
   /** Changes the registry itself, which only the registry reports. */
-  move(event: MeshEvent): void {
-    const { changes, changed, contents, moved } = this.#state;
+  changeRegistry(event: MeshEvent): void {
+    const { changes, changeCount, contents, pendingChanges } = this.#state;
     this.#moment.set({
       changes: changes - 1,
-      changed: changed + 1,
-      contents: changedContents(contents, event, changed + 1),
-      moved: [...moved.filter((one) => one !== event), event],
+      changeCount: changeCount + 1,
+      contents: changedContents(contents, event, changeCount + 1),
+      pendingChanges: [...pendingChanges.filter((one) => one !== event), event],
     });
-    if (this.#state.isInStep) this.#reportFromRegistry('registry.changed');
+    if (this.#state.isSynced) this.#reportFromRegistry('registry.changed');
   }
 
   list(): void {
-    this.#moment.set({ isListed: true, isInStep: true });
+    this.#moment.set({ isListed: true, isSynced: true });
     this.#reportFromRegistry('registry.synced');
   }
 
   /** Keeps the lost registry's services; its later changes are not reported. */
-  lose(): void {
-    const { feed } = this.#state;
-    this.#moment.set({ feed: undefined, isInStep: false });
-    report(feed!, { type: 'registry.failed', registry: slowRegistry.registry, reason: 'connection lost' });
+  loseRegistry(): void {
+    const { registryActor } = this.#state;
+    this.#moment.set({ registryActor: undefined, isSynced: false });
+    report(registryActor!, { type: 'registry.failed', registry: slowRegistry.registry, reason: 'connection lost' });
   }
 
   #reportFromRegistry(type: 'registry.synced' | 'registry.changed'): void {
-    report(this.#state.feed!, { type, registry: slowRegistry.registry });
+    report(this.#state.registryActor!, { type, registry: slowRegistry.registry });
   }
 
   computed(): void {
-    const { moved, isInStep, contents } = this.#state;
-    const handedOver = isInStep ? moved : [];
+    const { pendingChanges, isSynced, contents } = this.#state;
+    const handedOver = isSynced ? pendingChanges : [];
     const keys = handedOver.flatMap((event) => keysOf[event]);
     const servicesReading: ServicesReading = {
       services: 1,
@@ -95,27 +95,27 @@ export class PushSources {
       changedServices: keys.filter((key) => !key.startsWith('Endpoints/')),
       changedEndpoints: keys.filter((key) => key.startsWith('Endpoints/')),
     };
-    if (isInStep) this.#moment.set({ moved: [], computed: contents });
+    if (isSynced) this.#moment.set({ pendingChanges: [], computedContents: contents });
     settleCall(this.#takeComputing(), { value: servicesReading });
   }
 
   #takeComputing(): AnyActorRef {
-    const { computing } = this.#state;
-    if (computing === undefined) throw new Error('no services are being computed');
-    this.#moment.set({ computing: undefined });
-    return computing;
+    const { computeCall } = this.#state;
+    if (computeCall === undefined) throw new Error('no services are being computed');
+    this.#moment.set({ computeCall: undefined });
+    return computeCall;
   }
 
-  built(): void {
+  finishBuild(): void {
     const { call, input, contents } = this.#takeBuild();
-    const { contexts, owed } = this.#state;
+    const { contexts, unservedKeys } = this.#state;
     const number = contexts.length + 1;
     const changedKeys = new Set(input.configs);
-    this.#moment.set({ contexts: [...contexts, { number, contents, changed: changedKeys, forced: input.forced }] });
+    this.#moment.set({ contexts: [...contexts, { number, contents, changedKeys, forced: input.forced }] });
     if (number > 1) {
       const keys = input.forced ? [...changedKeys, allNames] : [...changedKeys];
       this.#moment.set({
-        owed: new Map([...owed].map(([connection, owedKeys]) => [connection, union(owedKeys, keys)])),
+        unservedKeys: new Map([...unservedKeys].map(([connection, owedKeys]) => [connection, union(owedKeys, keys)])),
       });
     }
     settleCall(call, { value: { version: `${number}`, publishedAt: 0 } });
@@ -128,11 +128,11 @@ export class PushSources {
     return build;
   }
 
-  unbuilt(): void {
+  failBuild(): void {
     settleCall(this.#takeBuild().call, { error: new Error('a bug of a generator') });
   }
 
-  uncomputed(): void {
+  failComputing(): void {
     settleCall(this.#takeComputing(), { error: new Error('a bug of a registry') });
   }
 

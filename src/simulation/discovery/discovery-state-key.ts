@@ -16,7 +16,7 @@ const reportedFields = [
   'version',
   'lastError',
 ];
-const constant = [
+const constantFields = [
   'debounceAfterMs',
   'debounceMaxMs',
   'debounceEndpoints',
@@ -29,7 +29,7 @@ const constant = [
 ];
 const omittedFields = new Set([
   ...reportedFields,
-  ...constant,
+  ...constantFields,
   'resendsEndpoints',
   'acceptsLateNames',
   'responses',
@@ -42,24 +42,24 @@ export function keyOfWorld(state: PushWorldState, system: SymbolicSystem): strin
     changes,
     faults,
     contents,
-    computed,
-    moved,
+    computedContents,
+    pendingChanges,
     isListed,
-    isInStep,
-    feed,
+    isSynced,
+    registryActor,
     isLate,
-    computing,
+    computeCall,
     contexts,
     build,
     orders,
     streams,
     clients,
     wires,
-    owed,
+    unservedKeys,
   } = state;
   let key = `${changes} ${faults} ${JSON.stringify(contents)}|`;
-  if (moved.length > 0 || !isInStep) key += JSON.stringify(computed);
-  key += `${moved.join()} ${isListed} ${isInStep} ${feed !== undefined} ${isLate} ${computing !== undefined}|`;
+  if (pendingChanges.length > 0 || !isSynced) key += JSON.stringify(computedContents);
+  key += `${pendingChanges.join()} ${isListed} ${isSynced} ${registryActor !== undefined} ${isLate} ${computeCall !== undefined}|`;
   const oldest = Math.min(contexts.length, ...[...streams.values()].map(({ context }) => context));
   key += contexts
     .slice(Math.max(0, oldest - 1))
@@ -69,7 +69,7 @@ export function keyOfWorld(state: PushWorldState, system: SymbolicSystem): strin
   for (const stream of streams.values()) key += keyOf(stream);
   for (const client of clients) key += keyOf(client);
   for (const wire of wires.values()) key += keyOf(wire);
-  for (const [connection, owedKeys] of owed) key += `${connection}:${owedKeys.join()};`;
+  for (const [connection, owedKeys] of unservedKeys) key += `${connection}:${owedKeys.join()};`;
   key += system.zone.orderKey();
   for (const actor of system.actors()) key += keyOfActor(actor);
   return renumberNonces(key);

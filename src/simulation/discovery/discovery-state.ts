@@ -13,28 +13,28 @@ export interface PushWorldState {
   readonly changes: number;
   readonly faults: number;
   /** Number of changes so far. */
-  readonly changed: number;
+  readonly changeCount: number;
   readonly contents: Contents;
   /** Contents from which a context can be built; includes registry changes once services have been computed. */
-  readonly computed: Contents;
-  /** Changes of the registry that are not in {@link computed}. */
-  readonly moved: readonly MeshEvent[];
+  readonly computedContents: Contents;
+  /** Changes of the registry that are not in {@link computedContents}. */
+  readonly pendingChanges: readonly MeshEvent[];
   /** The registry has reported its first list. */
   readonly isListed: boolean;
   /** The registry is running, and has sent its list since its last loss. */
-  readonly isInStep: boolean;
+  readonly isSynced: boolean;
   /** The wait for the registry's list has timed out. */
   readonly isLate: boolean;
   /** The pending computation of services. */
-  readonly computing: AnyActorRef | undefined;
+  readonly computeCall: AnyActorRef | undefined;
   readonly registries: AnyActorRef | undefined;
   /** Actor of the only registry. */
-  readonly feed: AnyActorRef | undefined;
+  readonly registryActor: AnyActorRef | undefined;
   readonly contexts: readonly MeshContext[];
   /** A context that is being built, with the sources' contents at its start. */
   readonly build: { readonly call: AnyActorRef; readonly input: BuildInput; readonly contents: Contents } | undefined;
   readonly server: AnyActorRef | undefined;
-  readonly orders: readonly { readonly order: ProxiesServe; readonly served: number }[];
+  readonly orders: readonly { readonly order: ProxiesServe; readonly servedCount: number }[];
   readonly streams: ReadonlyMap<number, StreamState>;
   readonly effects: ReadonlyMap<number, AnyActorRef>;
   readonly connections: ReadonlyMap<number, AnyActorRef>;
@@ -43,7 +43,7 @@ export interface PushWorldState {
   /** Number of responses so far. */
   readonly responses: number;
   readonly wires: ReadonlyMap<number, Wire>;
-  readonly owed: ReadonlyMap<number, readonly string[]>;
+  readonly unservedKeys: ReadonlyMap<number, readonly string[]>;
   readonly violations: readonly InvariantViolation[];
 }
 
@@ -52,16 +52,16 @@ export function firstState({ clients, types, listsLate = false }: PushWorldOptio
   return {
     changes: 0,
     faults: 0,
-    changed: 0,
+    changeCount: 0,
     contents: firstContents,
-    computed: listsLate ? unlistedContents : firstContents,
-    moved: [],
+    computedContents: listsLate ? unlistedContents : firstContents,
+    pendingChanges: [],
     isListed: !listsLate,
-    isInStep: false,
+    isSynced: false,
     isLate: false,
-    computing: undefined,
+    computeCall: undefined,
     registries: undefined,
-    feed: undefined,
+    registryActor: undefined,
     contexts: [],
     build: undefined,
     server: undefined,
@@ -73,7 +73,7 @@ export function firstState({ clients, types, listsLate = false }: PushWorldOptio
     streamCount: 0,
     responses: 0,
     wires: new Map(),
-    owed: new Map(),
+    unservedKeys: new Map(),
     violations: [],
   };
 }

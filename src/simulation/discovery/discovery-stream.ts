@@ -12,7 +12,7 @@ export interface WireResponse {
   readonly nonce: string;
   readonly version: string;
   readonly resources: Resources;
-  readonly removed: readonly string[];
+  readonly removedNames: readonly string[];
 }
 
 export interface WaitingOrder {
@@ -24,22 +24,22 @@ export interface StreamState {
   readonly connection: number;
   /** Index of the client. */
   readonly client: number;
-  readonly delta: boolean;
+  readonly isDelta: boolean;
   readonly exchange: Exchange;
   /** Waiting orders, each with the context current at that time. */
   readonly orders: readonly WaitingOrder[];
   /** Responses that the client has not read. */
   readonly network: readonly WireResponse[];
   /** Whether an order waits until earlier responses have been read, and the connection was notified of this. */
-  readonly congested: boolean;
+  readonly isCongested: boolean;
   /** Requests on the wire that the client sent while congested. */
-  readonly held: readonly AdsRequest[];
+  readonly heldRequests: readonly AdsRequest[];
   /** Why the connection has ended the stream; `undefined` while it is open. */
   readonly end: StreamEnd | undefined;
   /** Resources sent to the client, by type. */
-  readonly sent: Readonly<Record<string, Resources>>;
+  readonly sentResources: Readonly<Record<string, Resources>>;
   /** Names of endpoints to send again, because their clusters were sent after them. */
-  readonly forgotten: readonly string[];
+  readonly endpointsToResend: readonly string[];
   readonly responses: number;
   /** Number of the context from which the node is served. */
   readonly context: number;
@@ -49,15 +49,15 @@ export function newStream(connection: number, client: number, delta: boolean, co
   return {
     connection,
     client,
-    delta,
+    isDelta: delta,
     exchange: newExchange,
     orders: [],
     network: [],
-    congested: false,
-    held: [],
+    isCongested: false,
+    heldRequests: [],
     end: undefined,
-    sent: {},
-    forgotten: [],
+    sentResources: {},
+    endpointsToResend: [],
     responses: 0,
     context,
   };
@@ -71,38 +71,41 @@ export function executeOrder(
 ): { stream: StreamState; response: WireResponse | undefined } {
   const typeUrl = order.typeUrl as MeshType;
   const all = contents[typeUrl];
-  const now = order.names === '*' ? all : pick(all, order.names);
-  const sentBefore = stream.sent[typeUrl] ?? {};
+  const now = order.names === '*' ? all : pickResources(all, order.names);
+  const sentBefore = stream.sentResources[typeUrl] ?? {};
   const names = namesToSend(stream, order, sentBefore, now);
   const missingNames = [...order.requested, ...Object.keys(sentBefore), ...(order.has?.names ?? [])].filter(
     (name) => now[name] === undefined,
   );
   const removedNames =
-    stream.delta && (order.all || order.changed || order.requested.length > 0) ? [...new Set(missingNames)].sort() : [];
+    stream.isDelta && (order.all || order.changed || order.requested.length > 0)
+      ? [...new Set(missingNames)].sort()
+      : [];
   const isResponse = order.all || order.requested.length > 0;
-  const isWholeChanged = !stream.delta && !isByName(typeUrl) && missingNames.length > 0;
-  const nextResources = order.all || order.changed ? now : { ...sentBefore, ...pick(now, order.requested) };
-  const nextStream: StreamState = { ...stream, sent: { ...stream.sent, [typeUrl]: nextResources } };
+  const isWholeChanged = !stream.isDelta && !isByName(typeUrl) && missingNames.length > 0;
+  const nextResources = order.all || order.changed ? now : { ...sentBefore, ...pickResources(now, order.requested) };
+  const nextStream: StreamState = { ...stream, sentResources: { ...stream.sentResources, [typeUrl]: nextResources } };
   if (!isResponse && names.length === 0 && removedNames.length === 0 && !isWholeChanged) {
     return { stream: nextStream, response: undefined };
   }
-  const isFullState = !stream.delta && !isByName(typeUrl);
-  const resources = isFullState ? now : pick(now, names);
+  const isFullState = !stream.isDelta && !isByName(typeUrl);
+  const resources = isFullState ? now : pickResources(now, names);
   const responses = stream.responses + 1;
   const nonce = `n${stream.connection}.${responses};`;
-  const response: WireResponse = { typeUrl, nonce, version: `${context}`, resources, removed: removedNames };
+  const response: WireResponse = { typeUrl, nonce, version: `${context}`, resources, removedNames };
   return { stream: withForgotten({ ...nextStream, responses }, typeUrl, order, names), response };
 }
 
 function namesToSend(
-  { forgotten }: StreamState,
+  { endpointsToResend }: StreamState,
   order: ResponseOrder,
   sentBefore: Resources,
   now: Resources,
 ): readonly string[] {
-  if (order.all) return Object.keys(now).filter((name) => forgotten.includes(name) || !hasAlready(order, name, now));
+  if (order.all)
+    return Object.keys(now).filter((name) => endpointsToResend.includes(name) || !hasAlready(order, name, now));
   const changedNames = Object.keys(now).filter((name) => sentBefore[name] !== now[name]);
-  const resentNames = order.typeUrl === endpointType ? forgotten : [];
+  const resentNames = order.typeUrl === endpointType ? endpointsToResend : [];
   const dueNames = order.changed ? [...changedNames, ...resentNames] : [];
   return [...new Set([...order.requested, ...dueNames])].filter((name) => now[name] !== undefined);
 }
@@ -119,11 +122,15 @@ function withForgotten(
   { all, changed }: ResponseOrder,
   names: readonly string[],
 ): StreamState {
-  if (typeUrl === clusterType) return { ...stream, forgotten: [...new Set([...stream.forgotten, ...names])].sort() };
+  if (typeUrl === clusterType)
+    return { ...stream, endpointsToResend: [...new Set([...stream.endpointsToResend, ...names])].sort() };
   if (typeUrl !== endpointType) return stream;
-  return { ...stream, forgotten: all || changed ? [] : stream.forgotten.filter((name) => !names.includes(name)) };
+  return {
+    ...stream,
+    endpointsToResend: all || changed ? [] : stream.endpointsToResend.filter((name) => !names.includes(name)),
+  };
 }
 
-function pick(resources: Resources, names: readonly string[]): Resources {
+function pickResources(resources: Resources, names: readonly string[]): Resources {
   return Object.fromEntries(names.flatMap((name) => (name in resources ? [[name, resources[name]!]] : [])));
 }

@@ -15,7 +15,7 @@ import { type Running, report } from '../../debugger/explore/scripted-effect.ts'
 import { OneAtATime } from '../../runtime/one-at-a-time.ts';
 import type { PushWorldOptions } from './discovery-bounds.ts';
 import { type PushEffectWorld, pushWorldOf, type ScriptedCharts } from './discovery-charts.ts';
-import { type ClientState, type ClientStep, connectClient, disconnected } from './discovery-client.ts';
+import { type ClientState, type ClientStep, connectClient, disconnectClient } from './discovery-client.ts';
 import { stalledWindow } from './discovery-invariants.ts';
 import type { Contents } from './discovery-mesh.ts';
 import type { PushMoment } from './discovery-moment.ts';
@@ -38,7 +38,7 @@ export class PushStreams {
   readonly #charts: ScriptedCharts;
   readonly #effects: PushEffectWorld;
   /** Empty between choices. */
-  readonly #happenings = new OneAtATime<ConnectionEvent>((happening) => this.#step(happening));
+  readonly #pendingEvents = new OneAtATime<ConnectionEvent>((happening) => this.#step(happening));
 
   constructor(moment: PushMoment, charts: ScriptedCharts, effects: PushEffectWorld) {
     this.#moment = moment;
@@ -52,23 +52,23 @@ export class PushStreams {
         this.#endStream(connection, order);
         break;
       case 'responses.send':
-        this.#order(connection, order.orders);
+        this.#queueOrders(connection, order.orders);
         break;
       case 'waits.expire':
       case 'removals.expire':
         break;
       default:
-        this.happens(connection, order);
+        this.processEvent(connection, order);
     }
   }
 
-  opened({ self, input }: Running<{ connection: number }>): void {
+  onOpened({ self, input }: Running<{ connection: number }>): void {
     this.#moment.set({ effects: new Map(this.#state.effects).set(input.connection, self) });
   }
 
   /** Processes events one after the other: an event caused by another one is processed after it. */
-  happens(connection: number, event: ExchangeEvent): void {
-    this.#happenings.add({ connection, event });
+  processEvent(connection: number, event: ExchangeEvent): void {
+    this.#pendingEvents.add({ connection, event });
   }
 
   /** As in src/discovery/xds/stream/ads-exchange.ts. */
@@ -79,16 +79,16 @@ export class PushStreams {
     const message = isRecorded ? routineEventBefore(event) : undefined;
     if (message !== undefined) this.#moment.send(connection, message);
     const step = this.#charts.exchange(stream.exchange, event, rules);
-    this.#moment.change(connection, (previous) => ({ ...previous, exchange: step.exchange }));
+    this.#moment.updateStream(connection, (previous) => ({ ...previous, exchange: step.exchange }));
     for (const report of step.reports) this.#moment.send(connection, report);
     if (isRecorded)
       for (const report of routineEventAfter(stream.exchange, step)) this.#moment.send(connection, report);
-    if (this.#state.streams.get(connection)?.end === undefined) this.#order(connection, step.orders);
+    if (this.#state.streams.get(connection)?.end === undefined) this.#queueOrders(connection, step.orders);
   }
 
-  #order(connection: number, orders: readonly ResponseOrder[]): void {
+  #queueOrders(connection: number, orders: readonly ResponseOrder[]): void {
     if (orders.length === 0) return;
-    this.#moment.change(connection, (stream) => ({
+    this.#moment.updateStream(connection, (stream) => ({
       ...stream,
       orders: [...stream.orders, ...orders.map((order) => ({ order, context: stream.context }))],
     }));
@@ -101,9 +101,9 @@ export class PushStreams {
     const { streams, contexts, connections } = this.#state;
     this.#moment.set({
       streamCount: connection,
-      streams: new Map(streams).set(connection, newStream(connection, index, client.delta, contexts.length)),
+      streams: new Map(streams).set(connection, newStream(connection, index, client.isDelta, contexts.length)),
       wires: new Map(this.#state.wires).set(connection, {}),
-      owed: new Map(this.#state.owed).set(connection, []),
+      unservedKeys: new Map(this.#state.unservedKeys).set(connection, []),
     });
     const actor = this.#moment.system.start(this.#charts.connection, {
       id: `ads-connection-${connection}`,
@@ -123,9 +123,9 @@ export class PushStreams {
   reset(index: number): void {
     const client = this.#client(index);
     const connection = client.connection!;
-    this.#moment.setClient(index, disconnected(client));
+    this.#moment.setClient(index, disconnectClient(client));
     report(this.#effect(connection), { type: 'stream.closed', reason: 'reset' });
-    this.#forget(connection);
+    this.#removeStream(connection);
   }
 
   /** Closes streams whose connection has ended; their clients reconnect. */
@@ -133,12 +133,12 @@ export class PushStreams {
     for (const [connection, actor] of this.#state.connections) {
       if (actor.getSnapshot().status !== 'done') continue;
       const { client: index } = this.#stream(connection);
-      this.#moment.setClient(index, disconnected(this.#client(index)));
-      this.#forget(connection);
+      this.#moment.setClient(index, disconnectClient(this.#client(index)));
+      this.#removeStream(connection);
     }
   }
 
-  #forget(connection: number): void {
+  #removeStream(connection: number): void {
     this.#moment.system.disarm(readingOf(connection));
     this.#moment.system.forget(this.#state.connections.get(connection)!);
     this.#moment.set({
@@ -146,7 +146,7 @@ export class PushStreams {
       effects: withoutKey(this.#state.effects, connection),
       connections: withoutKey(this.#state.connections, connection),
       wires: withoutKey(this.#state.wires, connection),
-      owed: withoutKey(this.#state.owed, connection),
+      unservedKeys: withoutKey(this.#state.unservedKeys, connection),
     });
     this.#moment.sendToQueue({ type: 'proxy.disconnected', connection });
   }
@@ -154,14 +154,14 @@ export class PushStreams {
   /** The status is sent after the responses: a client that reads nothing does not receive it. */
   #endStream(connection: number, end: StreamEnd): void {
     const stream = this.#stream(connection);
-    this.#moment.judge((invariant) => invariant.ending?.(this.#client(stream.client), end, stream));
-    this.#moment.change(connection, (previous) => ({ ...previous, orders: [], held: [], end }));
+    this.#moment.checkInvariants((invariant) => invariant.onStreamEnd?.(this.#client(stream.client), end, stream));
+    this.#moment.updateStream(connection, (previous) => ({ ...previous, orders: [], heldRequests: [], end }));
     this.#closeWhenRead(connection);
   }
 
   #closeWhenRead(connection: number): void {
     const { end, network, client } = this.#stream(connection);
-    if (end === undefined || network.length > 0 || this.#client(client).stalled) return;
+    if (end === undefined || network.length > 0 || this.#client(client).isStalled) return;
     report(this.#effect(connection), { type: 'stream.closed', reason: 'ended by the server' });
   }
 
@@ -169,7 +169,7 @@ export class PushStreams {
     for (let stream = this.#stream(connection); ; stream = this.#stream(connection)) {
       const [order, ...orders] = stream.orders;
       if (order === undefined || stream.network.length >= this.#windowOf(stream)) break;
-      this.#moment.change(connection, (previous) => ({ ...previous, orders }));
+      this.#moment.updateStream(connection, (previous) => ({ ...previous, orders }));
       this.#executeOrder(connection, order);
     }
     this.#noteCongestion(connection);
@@ -178,24 +178,24 @@ export class PushStreams {
   #windowOf({ client }: StreamState): number {
     const { window } = this.#options;
     if (window > 0) return window;
-    return this.#client(client).stalled ? stalledWindow : Number.POSITIVE_INFINITY;
+    return this.#client(client).isStalled ? stalledWindow : Number.POSITIVE_INFINITY;
   }
 
   /** While an order waits, the server reads nothing from the client; afterwards it reads the held requests. */
   #noteCongestion(connection: number): void {
-    const { orders, congested: wasCongested, end } = this.#stream(connection);
+    const { orders, isCongested: wasCongested, end } = this.#stream(connection);
     const congested = orders.length > 0;
     if (congested === wasCongested || end !== undefined) return;
-    this.#moment.change(connection, (stream) => ({ ...stream, congested }));
-    this.happens(connection, { type: congested ? 'stream.congested' : 'stream.resumed' });
+    this.#moment.updateStream(connection, (stream) => ({ ...stream, isCongested: congested }));
+    this.processEvent(connection, { type: congested ? 'stream.congested' : 'stream.resumed' });
     if (!congested) this.#readOn(connection);
   }
 
   #readOn(connection: number): void {
     for (let stream = this.#stream(connection); ; stream = this.#stream(connection)) {
-      const [request, ...laterRequests] = stream.held;
-      if (request === undefined || stream.congested) return;
-      this.#moment.change(connection, (previous) => ({ ...previous, held: laterRequests }));
+      const [request, ...laterRequests] = stream.heldRequests;
+      if (request === undefined || stream.isCongested) return;
+      this.#moment.updateStream(connection, (previous) => ({ ...previous, heldRequests: laterRequests }));
       this.#deliver(connection, request);
     }
   }
@@ -207,40 +207,43 @@ export class PushStreams {
     const context = again === undefined ? latest : Number(again);
     const { contents } = this.#state.contexts[context - 1]!;
     const { stream, response } = executeOrder(previous, { ...waitingOrder, context }, contents);
-    this.#moment.change(connection, () => stream);
+    this.#moment.updateStream(connection, () => stream);
     const { typeUrl } = waitingOrder.order;
     if (response === undefined) {
-      this.happens(connection, { type: 'response.skipped', typeUrl, reason: 'unchanged' });
+      this.processEvent(connection, { type: 'response.skipped', typeUrl, reason: 'unchanged' });
       return;
     }
     this.#write(connection, response, contents);
-    const { nonce, version, removed } = response;
+    const { nonce, version, removedNames } = response;
     const resources = Object.keys(response.resources).length;
-    const sentResponse = { typeUrl, nonce, version, resources, removed: removed.length, sentAt: 0 };
-    this.happens(connection, { type: 'response.sent', ...sentResponse });
+    const sentResponse = { typeUrl, nonce, version, resources, removed: removedNames.length, sentAt: 0 };
+    this.processEvent(connection, { type: 'response.sent', ...sentResponse });
   }
 
   #write(connection: number, response: WireResponse, contents: Contents): void {
     const wire = this.#state.wires.get(connection)!;
-    this.#moment.judge((invariant, observation) => invariant.sending?.(response, wire, contents, observation));
-    this.#moment.note(connection, response.typeUrl, (record) => recordResponse(record, response, contents));
+    this.#moment.checkInvariants((invariant, observation) => invariant.onSend?.(response, wire, contents, observation));
+    this.#moment.updateRecord(connection, response.typeUrl, (record) => recordResponse(record, response, contents));
     this.#moment.set({ responses: this.#state.responses + 1 });
-    this.#moment.change(connection, (stream) => ({ ...stream, network: [...stream.network, response] }));
+    this.#moment.updateStream(connection, (stream) => ({ ...stream, network: [...stream.network, response] }));
     if (this.#options.window === 0 && !this.#isStalled(connection)) this.read(connection);
     else this.#awaitReading(connection);
   }
 
   #isStalled(connection: number): boolean {
-    return this.#state.clients[this.#stream(connection).client]!.stalled;
+    return this.#state.clients[this.#stream(connection).client]!.isStalled;
   }
 
   /** The client reads, which frees capacity for the next response. */
   read(connection: number): void {
     const { network, client: index } = this.#stream(connection);
     const [response, ...laterResponses] = network as [WireResponse, ...WireResponse[]];
-    this.#moment.change(connection, (stream) => ({ ...stream, network: laterResponses }));
+    this.#moment.updateStream(connection, (stream) => ({ ...stream, network: laterResponses }));
     const client = this.#client(index);
-    this.#moment.setClient(index, { ...client, unacknowledged: [...client.unacknowledged, response] });
+    this.#moment.setClient(index, {
+      ...client,
+      unacknowledgedResponses: [...client.unacknowledgedResponses, response],
+    });
     this.#moment.system.disarm(readingOf(connection));
     this.#awaitReading(connection);
     if (this.#stream(connection).orders.length > 0) this.#sendDue(connection);
@@ -256,16 +259,16 @@ export class PushStreams {
   }
 
   /** The client stops reading; it may still respond to responses that it has read. */
-  stall(index: number): void {
+  stallClient(index: number): void {
     const client = this.#client(index);
-    this.#moment.setClient(index, { ...client, stalled: true });
+    this.#moment.setClient(index, { ...client, isStalled: true });
     this.#moment.system.disarm(readingOf(client.connection!));
   }
 
-  resume(index: number): void {
+  resumeClient(index: number): void {
     const client = this.#client(index);
     const connection = client.connection!;
-    this.#moment.setClient(index, { ...client, stalled: false });
+    this.#moment.setClient(index, { ...client, isStalled: false });
     // A resuming client reads everything that has accumulated, even if it is slow otherwise.
     while (this.#hasUnread(connection)) this.read(connection);
     this.#closeWhenRead(connection);
@@ -276,7 +279,7 @@ export class PushStreams {
   }
 
   /** A client processes a response that it has read. */
-  take(index: number, react: (client: ClientState) => ClientStep): void {
+  processResponse(index: number, react: (client: ClientState) => ClientStep): void {
     this.sendRequests(index, react(this.#client(index)));
   }
 
@@ -287,15 +290,19 @@ export class PushStreams {
 
   /** A request stays on the wire while the server does not read; a server that has ended the stream reads nothing. */
   #send(connection: number, request: AdsRequest): void {
-    const { congested, end } = this.#stream(connection);
+    const { isCongested, end } = this.#stream(connection);
     if (end !== undefined) return;
-    if (congested) this.#moment.change(connection, (stream) => ({ ...stream, held: [...stream.held, request] }));
+    if (isCongested)
+      this.#moment.updateStream(connection, (stream) => ({
+        ...stream,
+        heldRequests: [...stream.heldRequests, request],
+      }));
     else this.#deliver(connection, request);
   }
 
   #deliver(connection: number, request: AdsRequest): void {
-    this.#moment.note(connection, request.typeUrl, (record) => recordRequest(record, request));
-    this.happens(connection, { type: 'request.received', request });
+    this.#moment.updateRecord(connection, request.typeUrl, (record) => recordRequest(record, request));
+    this.processEvent(connection, { type: 'request.received', request });
   }
 
   get #state(): PushWorldState {

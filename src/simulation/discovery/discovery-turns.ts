@@ -24,38 +24,38 @@ export class PushTurns {
   }
 
   serve(order: ProxiesServe): void {
-    this.#moment.set({ orders: [...this.#state.orders, { order, served: 0 }] });
+    this.#moment.set({ orders: [...this.#state.orders, { order, servedCount: 0 }] });
   }
 
   /** Updates the next proxy. */
-  turn(): void {
-    const [{ order, served }, ...otherOrders] = this.#state.orders as [PushWorldState['orders'][0]];
-    const connection = order.connections[served]!;
-    const isLast = served + 1 === order.connections.length;
-    this.#moment.set({ orders: isLast ? otherOrders : [{ order, served: served + 1 }, ...otherOrders] });
+  serveNextProxy(): void {
+    const [{ order, servedCount }, ...otherOrders] = this.#state.orders as [PushWorldState['orders'][0]];
+    const connection = order.connections[servedCount]!;
+    const isLast = servedCount + 1 === order.connections.length;
+    this.#moment.set({ orders: isLast ? otherOrders : [{ order, servedCount: servedCount + 1 }, ...otherOrders] });
     if (this.#state.streams.has(connection)) this.#bringUpToDate(connection, order);
     if (isLast && !this.#keepsTurn(connection))
       this.#moment.sendToQueue({ type: 'proxies.served', connections: order.connections });
   }
 
   #keepsTurn(connection: number): boolean {
-    return this.#options.waitsForReaders === true && this.#state.streams.get(connection)?.congested === true;
+    return this.#options.waitsForReaders === true && this.#state.streams.get(connection)?.isCongested === true;
   }
 
   #bringUpToDate(connection: number, order: ProxiesServe): void {
-    const { owed, contexts, streams } = this.#state;
+    const { unservedKeys, contexts, streams } = this.#state;
     const settledKeys = order.forced ? [...order.configs, allNames] : order.configs;
-    const owedKeys = (owed.get(connection) ?? []).filter((key) => !settledKeys.includes(key));
-    this.#moment.set({ owed: new Map(owed).set(connection, owedKeys) });
+    const owedKeys = (unservedKeys.get(connection) ?? []).filter((key) => !settledKeys.includes(key));
+    this.#moment.set({ unservedKeys: new Map(unservedKeys).set(connection, owedKeys) });
     const { watches } = streams.get(connection)!.exchange;
     const watched = Object.keys(watches).filter((type) => isSubscribed(watches[type]!));
     if (watched.length === 0 && this.#options.skipsUnsubscribed === true) return;
     const types = this.#concernedTypes(contexts.slice(streams.get(connection)!.context), order);
-    this.#moment.change(connection, (stream) => ({ ...stream, context: contexts.length }));
+    this.#moment.updateStream(connection, (stream) => ({ ...stream, context: contexts.length }));
     const concernedTypes = watched.filter((type) => types === allNames || types.has(type));
     if (concernedTypes.length === 0) return;
     const push: ConnectionPush = { type: 'connection.push', version: order.version, types: concernedTypes };
-    this.#streams.happens(connection, push);
+    this.#streams.processEvent(connection, push);
   }
 
   /** Changes of the skipped contexts that concern a node. */
@@ -65,7 +65,7 @@ export class PushTurns {
       return order.forced ? allNames : typesToPush(order.configs);
     }
     if (order.forced || passed.some(({ forced }) => forced)) return allNames;
-    return typesToPush(passed.flatMap(({ changed }) => [...changed]));
+    return typesToPush(passed.flatMap(({ changedKeys }) => [...changedKeys]));
   }
 
   get #state(): PushWorldState {

@@ -7,5 +7,5 @@ console.warn = () => {};
 
 runHelper((order) => {
   const { bounds, options } = order as PushExplorationOrder;
-  return explorePush(bounds, options).begin();
+  return explorePush(bounds, options).beginWorld();
 }, workerData as HelperData);

@@ -24,7 +24,7 @@ export const defaultPushWorld: PushWorldOptions = {
   events: ['endpoint', 'cluster'],
   throttle: 1,
   window: 0,
-  settled: true,
+  startsConnected: true,
 };
 
 /** Input of a helper in another thread. */
@@ -49,7 +49,7 @@ function inspectAfterStart(inspect: (event: InspectionEvent) => void): (event: I
 
 export interface PushExploration extends ExplorationSubject {
   readonly helper: Helper;
-  begin(more?: Pick<PushWorldOptions, 'inspect'>): PushWorld;
+  beginWorld(more?: Pick<PushWorldOptions, 'inspect'>): PushWorld;
   /** A simulation in which deviations from the sequence diagrams are violations, too. */
   beginChecked(options?: ConformanceOptions): World;
 }
@@ -62,13 +62,13 @@ export function explorePush(
   const charts = scriptedCharts({ ...pushMachines, ...machines });
   const all = loadDiagrams(join(packageRoot(), 'machines/discovery/sequences'));
   const diagrams = all.filter(({ file }) => /\/(push|push-queue|ads)\.mmd$/.test(file));
-  const beginWorld: PushExploration['begin'] = (extraOptions = {}) =>
+  const beginWorld: PushExploration['beginWorld'] = (extraOptions = {}) =>
     new PushWorld(charts, bounds, { ...defaultPushWorld, ...worldOptions, ...extraOptions });
   const order: PushExplorationOrder = { bounds, options: worldOptions };
   return {
     bounds: { ...bounds, clients: (worldOptions.clients ?? defaultPushWorld.clients).length },
     helper: { module: helperModule, world: order },
-    begin: beginWorld,
+    beginWorld: beginWorld,
     beginChecked: (extraOptions) =>
       new ConformingWorld(({ inspect }) => beginWorld({ inspect: inspectAfterStart(inspect) }), diagrams, extraOptions),
     writeTrace(path: readonly string[], sink: TraceSink) {

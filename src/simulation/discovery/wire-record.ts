@@ -11,32 +11,32 @@ export const allNames = '*';
 export function recordResponse(record: WireRecord, response: WireResponse, contents: Contents): WireRecord {
   return {
     ...record,
-    unacknowledged: [...record.unacknowledged, response],
+    unacknowledgedResponses: [...record.unacknowledgedResponses, response],
     pendingRequests: record.pendingRequests.filter((name) => isOwed(name, record, response, contents)),
-    overdue: false,
+    isAckOverdue: false,
     lastNonce: response.nonce,
-    sent: withoutNames({ ...record.sent, ...response.resources }, response.removed),
+    sentVersions: withoutNames({ ...record.sentVersions, ...response.resources }, response.removedNames),
   };
 }
 
 export function recordRequest(record: WireRecord, request: AdsRequest): WireRecord {
   const { nonce, rejection } = request;
-  const { unacknowledged } = record;
-  const acknowledgedResponse = unacknowledged.find((response) => response.nonce === nonce);
+  const { unacknowledgedResponses } = record;
+  const acknowledgedResponse = unacknowledgedResponses.find((response) => response.nonce === nonce);
   const isCurrent = nonce === '' || nonce === record.lastNonce;
   // The names of a state-of-the-world request count if it refers to the last response, and does not reject it (S1).
   const counts = request.protocol === 'delta' || (isCurrent && rejection === null);
-  const isLast = acknowledgedResponse !== undefined && acknowledgedResponse === unacknowledged.at(-1);
-  const remaining = unacknowledged.filter((response) => response !== acknowledgedResponse);
+  const isLast = acknowledgedResponse !== undefined && acknowledgedResponse === unacknowledgedResponses.at(-1);
+  const remaining = unacknowledgedResponses.filter((response) => response !== acknowledgedResponse);
   return {
     ...record,
-    unacknowledged: remaining,
+    unacknowledgedResponses: remaining,
     // Without an outstanding response the flag has no effect, and would only distinguish equal states.
-    overdue: record.overdue && remaining.length > 0,
-    pendingRequests: union(record.pendingRequests, counts ? requestedNames(request, record.subscribed) : []),
-    ...(counts && { subscribed: namesAfter(record.subscribed, request) }),
-    ...(request.protocol === 'delta' && request.known.length > 0 && { sent: broughtBy(request) }),
-    ...(isLast && rejection === null && { accepted: { nonce, version: acknowledgedResponse.version } }),
+    isAckOverdue: record.isAckOverdue && remaining.length > 0,
+    pendingRequests: union(record.pendingRequests, counts ? requestedNames(request, record.subscribedNames) : []),
+    ...(counts && { subscribedNames: namesAfter(record.subscribedNames, request) }),
+    ...(request.protocol === 'delta' && request.known.length > 0 && { sentVersions: broughtBy(request) }),
+    ...(isLast && rejection === null && { acceptedResponse: { nonce, version: acknowledgedResponse.version } }),
   };
 }
 
@@ -59,7 +59,7 @@ function isOwed(name: string, record: WireRecord, { typeUrl, resources }: WireRe
   const content = contents[typeUrl][name];
   if (name === allNames || name in resources || content === undefined) return false;
   // Resources that the client has from an earlier stream are not sent again.
-  return record.lastNonce !== '' || record.sent[name] !== content;
+  return record.lastNonce !== '' || record.sentVersions[name] !== content;
 }
 
 /** Subscribed names after a request that counts. */

@@ -2,7 +2,7 @@ import { type Invariant, listOf } from './invariant.ts';
 
 export const noChartFails: Invariant = {
   name: 'no chart fails',
-  always({ failures }) {
+  afterChoice({ failures }) {
     return failures[0];
   },
 };

@@ -3,7 +3,7 @@ import { type Invariant, listOf } from './invariant.ts';
 /** While the agent runs, each process has an epoch that waits for its exit. */
 export const everyProcessIsAwaited: Invariant = {
   name: 'every process is reaped',
-  always({ host, agentEnds }) {
+  afterChoice({ host, agentEnds }) {
     if (agentEnds) return undefined;
     const unstoppedProcesses = host.processes.filter(({ effect }) => effect.getSnapshot().status !== 'active');
     return unstoppedProcesses.length === 0 ? undefined : `no epoch waits for the exit of ${listOf(unstoppedProcesses)}`;
@@ -13,10 +13,10 @@ export const everyProcessIsAwaited: Invariant = {
 /** No Envoy outlives its agent. */
 export const noProcessOutlivesAgent: Invariant = {
   name: 'every process ends',
-  always({ host, agentExitCode, isHurried: hurried }) {
+  afterChoice({ host, agentExitCode, isHurried }) {
     // A process that survives SIGKILL cannot be ended, and after a second order to stop, the agent does not wait for the kernel.
     const remainingProcesses = host.processes.filter(
-      (one) => !one.isUnkillable && !(hurried === true && host.isKilled(one)),
+      (one) => !one.isUnkillable && !(isHurried === true && host.isKilled(one)),
     );
     if (agentExitCode === undefined || remainingProcesses.length === 0) return undefined;
     return `the agent exited; running: ${listOf(remainingProcesses)}`;
@@ -26,7 +26,7 @@ export const noProcessOutlivesAgent: Invariant = {
 /** The agent exits without an order only when its retries are exhausted and no Envoy serves. */
 export const agentExitsForReason: Invariant = {
   name: 'the agent exits only on request, or when retries are exhausted and no Envoy serves',
-  always({ agentExitCode, stopOrdered, triesSinceTrigger, retryBudget, policy, host }) {
+  afterChoice({ agentExitCode, stopOrdered, triesSinceTrigger, retryBudget, policy, host }) {
     if (agentExitCode === undefined || stopOrdered) return undefined;
     // No start is possible without a free base ID.
     if (host.processes.some(({ isUnkillable: undying }) => undying)) return undefined;

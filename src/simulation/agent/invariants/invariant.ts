@@ -32,31 +32,31 @@ export interface Observed {
   /** The start that the supervisor has reported as decided, but not as ended. */
   readonly restart?: string | undefined;
   /** Binaries that were checked and are compatible. */
-  readonly checked?: ReadonlySet<string>;
-  readonly withdrawn?: ReadonlySet<string>;
+  readonly checkedBinaries?: ReadonlySet<string>;
+  readonly withdrawnBinaries?: ReadonlySet<string>;
   /** Withdrawn binaries, and binaries whose Envoy exited without an order within its first minute of serving. */
   readonly failedBinaries?: ReadonlySet<string>;
   /** Why there was no space for the files of a start, if the agent has not reported it. */
-  readonly unreported?: string | undefined;
+  readonly unreportedReason?: string | undefined;
 }
 
 /** A property that must always hold. Each function returns a description of the violation, if any. */
 export interface Invariant {
   readonly name: string;
   /** The agent requests the bootstrap of a process that it will start. */
-  preparing?(order: { epoch: number; binary: string }, observed: Observed): string | undefined;
+  onPrepare?(order: { epoch: number; binary: string }, observed: Observed): string | undefined;
   /** A process is about to be started. */
-  spawning?(order: { epoch: number; baseId: number; binary?: string }, observed: Observed): string | undefined;
+  onSpawn?(order: { epoch: number; baseId: number; binary?: string }, observed: Observed): string | undefined;
   /** The agent is about to send a signal. */
-  signalling?(process: SimulatedProcess, signal: EnvoySignal, observed: Observed): string | undefined;
-  draining?(process: SimulatedProcess, observed: Observed): string | undefined;
+  onSignal?(process: SimulatedProcess, signal: EnvoySignal, observed: Observed): string | undefined;
+  onDrain?(process: SimulatedProcess, observed: Observed): string | undefined;
   /** A process has exited. */
-  leaving?(process: SimulatedProcess, end: ProcessEnd, observed: Observed): string | undefined;
+  onExit?(process: SimulatedProcess, end: ProcessEnd, observed: Observed): string | undefined;
   /** The supervisor reports a start to the agent. */
-  reporting?(type: 'restart.decided' | 'restart.ended', name: string, observed: Observed): string | undefined;
-  respondingReadiness?(response: ReadinessRespond, observed: Observed): string | undefined;
+  onReport?(type: 'restart.decided' | 'restart.ended', name: string, observed: Observed): string | undefined;
+  onReadiness?(response: ReadinessRespond, observed: Observed): string | undefined;
   /** Runs after every choice, when all actors are idle. */
-  always?(observed: Observed): string | undefined;
+  afterChoice?(observed: Observed): string | undefined;
   /** Runs when no spontaneous event remains. */
   whenIdle?(observed: Observed): string | undefined;
 }
@@ -65,4 +65,4 @@ export const nameOf = (process: SimulatedProcess): string => `epoch ${process.la
 export const listOf = (processes: readonly SimulatedProcess[]): string =>
   processes.length === 0
     ? 'none'
-    : processes.map(({ label, live }) => `${label}${live ? '' : ' (not live)'}`).join(', ');
+    : processes.map(({ label, isLive }) => `${label}${isLive ? '' : ' (not live)'}`).join(', ');

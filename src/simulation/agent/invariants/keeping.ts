@@ -5,10 +5,10 @@ import { type Invariant, listOf, nameOf, type Observed } from './invariant.ts';
 /** A draining parent is processing requests, and a child whose parent exits early will abort (fact 4). */
 export const noSignalToDrainingParent: Invariant = {
   name: 'never a termination signal to a draining parent before its deadline',
-  signalling(process, signal, observation) {
+  onSignal(process, signal, observation) {
     if (signal === 'SIGUSR1' || !observation.host.isDraining(process) || process.exitRequested) return undefined;
     // A child that was killed between two probes may have been live.
-    if (!process.supersededSeen) return undefined;
+    if (!process.isChildSeenLive) return undefined;
     if (observation.stopDeadlinePassed || observation.isOverdue(process)) return undefined;
     return `${signal} to ${nameOf(process)}, which drains`;
   },
@@ -17,13 +17,13 @@ export const noSignalToDrainingParent: Invariant = {
 /** A child that is not live needs its parent: without it, the child calls ten times and aborts. */
 export const noSignalToNeededParent: Invariant = {
   name: 'never a termination signal to the parent of a starting epoch',
-  signalling(process, signal, { host, stopOrdered, isOverdue }) {
+  onSignal(process, signal, { host, stopOrdered, isOverdue }) {
     if (signal === 'SIGUSR1' || stopOrdered || process.exitRequested) return undefined;
     // The parent may hang; its child would wait forever.
     if (isOverdue(process)) return undefined;
     const child = host.processes.find(
-      ({ epoch, baseId, live, exitRequested: sentAway }) =>
-        baseId === process.baseId && epoch === process.epoch + 1 && !live && !sentAway,
+      ({ epoch, baseId, isLive, exitRequested: sentAway }) =>
+        baseId === process.baseId && epoch === process.epoch + 1 && !isLive && !sentAway,
     );
     return child === undefined
       ? undefined
@@ -34,17 +34,17 @@ export const noSignalToNeededParent: Invariant = {
 /** On SIGTERM a child that is not live also terminates its parent (fact 3). */
 export const startingIsKilled: Invariant = {
   name: 'never SIGTERM to an epoch that is not live',
-  signalling(process, signal) {
-    return signal === 'SIGTERM' && !process.live ? `SIGTERM to ${nameOf(process)}, which is not live` : undefined;
+  onSignal(process, signal) {
+    return signal === 'SIGTERM' && !process.isLive ? `SIGTERM to ${nameOf(process)}, which is not live` : undefined;
   },
 };
 
 /** An Envoy that no probe found live may be live by now, so it is probed again; its parent has closed its listeners. */
 export const noSigkillToLive: Invariant = {
   name: 'never SIGKILL to an epoch that would report that it is live',
-  signalling(process, signal, { host, stopOrdered }) {
+  onSignal(process, signal, { host, stopOrdered }) {
     if (signal !== 'SIGKILL' || stopOrdered || process.exitRequested) return undefined;
-    if (process.seen || mayBeHeldBack(process)) return undefined;
+    if (process.isSeenLive || mayBeHeldBack(process)) return undefined;
     if (!host.isServing(process) || !host.hasAdmin(process) || !host.isResponsive(process)) return undefined;
     return host.isOrphaned(process) ? undefined : `SIGKILL to ${nameOf(process)}, which serves and was not probed`;
   },
@@ -56,8 +56,8 @@ export const noSigkillToLive: Invariant = {
  */
 export const replacedFinishesRequests: Invariant = {
   name: 'never a termination signal to a replaced epoch before its deadline',
-  signalling(process, signal, { host, stopOrdered, isOverdue }) {
-    if (signal === 'SIGUSR1' || stopOrdered || !process.closed) return undefined;
+  onSignal(process, signal, { host, stopOrdered, isOverdue }) {
+    if (signal === 'SIGUSR1' || stopOrdered || !process.hasClosedListeners) return undefined;
     if (host.isOrphaned(process) || process.parentCrashed) return undefined;
     // Its requests are lost already; the first SIGKILL was checked.
     if (host.isKilled(process)) return undefined;
@@ -73,11 +73,11 @@ export const replacedFinishesRequests: Invariant = {
  */
 export const servingIsKept: Invariant = {
   name: 'never a serving epoch given up for one that is not live',
-  signalling(process, signal, observation) {
+  onSignal(process, signal, observation) {
     if (signal === 'SIGUSR1') return undefined;
     return unjustifiedAction(`${signal} to ${nameOf(process)}`, process, observation);
   },
-  draining(process, observation) {
+  onDrain(process, observation) {
     return unjustifiedAction(`a drain order to ${nameOf(process)}`, process, observation);
   },
 };
@@ -85,7 +85,7 @@ export const servingIsKept: Invariant = {
 function unjustifiedAction(action: string, process: SimulatedProcess, observation: Observed): string | undefined {
   const { host, stopOrdered } = observation;
   // Between two probes the agent cannot know that the Envoy is live.
-  if (stopOrdered || !host.isServing(process) || !process.seen) return undefined;
+  if (stopOrdered || !host.isServing(process) || !process.isSeenLive) return undefined;
   if (observation.policy?.hotRestart === false) return undefined;
   const takesNoChild = host.isOrphaned(process) || process.parentCrashed || host.isStuck(process.baseId);
   if (takesNoChild && (observation.restartsInFull === true || process.successorCrashed)) return undefined;
@@ -99,8 +99,9 @@ function unjustifiedAction(action: string, process: SimulatedProcess, observatio
  */
 export const orphanIsReplaced: Invariant = {
   name: 'an orphaned epoch is replaced before it aborts',
-  leaving(process, { signal }, { stopOrdered, restartsInFull, agentEnds }) {
-    if (signal !== 'SIGABRT' || !process.seen || process.exitRequested || process.successorTried) return undefined;
+  onExit(process, { signal }, { stopOrdered, restartsInFull, agentEnds }) {
+    if (signal !== 'SIGABRT' || !process.isSeenLive || process.exitRequested || process.successorTried)
+      return undefined;
     // There might be no agent to replace it.
     if (stopOrdered || restartsInFull === true || agentEnds) return undefined;
     return `${nameOf(process)} aborted, and no replacement was started`;

@@ -4,16 +4,16 @@ import { type Invariant, listOf } from './invariant.ts';
 /** Only checked binaries are started, also when a certificate changes while an unchecked file is at the path. */
 export const onlyCheckedBinaries: Invariant = {
   name: 'never an Envoy binary that was not checked',
-  spawning({ epoch, binary = '' }, { checked }) {
-    if (checked === undefined || checked.has(binary)) return undefined;
-    return `epoch ${epoch} is started from ${binary}; checked: ${[...checked].join(', ')}`;
+  onSpawn({ epoch, binary = '' }, { checkedBinaries }) {
+    if (checkedBinaries === undefined || checkedBinaries.has(binary)) return undefined;
+    return `epoch ${epoch} is started from ${binary}; checked: ${[...checkedBinaries].join(', ')}`;
   },
 };
 
 /** A new binary whose Envoy exited without an order would fail again. It may start again only as another file. */
 export const failedIsNotRepeated: Invariant = {
   name: 'never a new Envoy binary that failed or was withdrawn',
-  preparing({ epoch, binary }, { failedBinaries }) {
+  onPrepare({ epoch, binary }, { failedBinaries }) {
     return failedBinaries?.has(binary) ? `epoch ${epoch} is started from ${binary}, which has failed` : undefined;
   },
 };
@@ -21,14 +21,23 @@ export const failedIsNotRepeated: Invariant = {
 /** When idle, the newest compatible binary serves, or the agent has reported its withdrawal. */
 export const newestBinaryServes: Invariant = {
   name: 'the newest compatible Envoy binary serves, or was withdrawn',
-  whenIdle({ host, checked, withdrawn, triesSinceTrigger, retryBudget, stopOrdered, agentExitCode, mayWaitForEver }) {
-    if (checked === undefined || withdrawn === undefined || stopOrdered || agentExitCode !== undefined)
+  whenIdle({
+    host,
+    checkedBinaries,
+    withdrawnBinaries,
+    triesSinceTrigger,
+    retryBudget,
+    stopOrdered,
+    agentExitCode,
+    mayWaitForEver,
+  }) {
+    if (checkedBinaries === undefined || withdrawnBinaries === undefined || stopOrdered || agentExitCode !== undefined)
       return undefined;
     if (triesSinceTrigger > retryBudget || mayWaitForEver === true) return undefined;
     if (host.processes.some(({ isUnkillable: undying }) => undying)) return undefined;
-    const newest = [...checked].at(-1) ?? '';
+    const newest = [...checkedBinaries].at(-1) ?? '';
     const servingProcesses = host.processes.filter((process) => host.isServing(process));
-    if (withdrawn.has(newest) || servingProcesses.some(({ binary }) => binary === newest)) return undefined;
+    if (withdrawnBinaries.has(newest) || servingProcesses.some(({ binary }) => binary === newest)) return undefined;
     return `${newest} is compatible and does not serve; serving: ${listOf(servingProcesses)}`;
   },
 };

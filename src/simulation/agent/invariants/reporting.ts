@@ -3,7 +3,7 @@ import { type Invariant, listOf } from './invariant.ts';
 /** The reported readiness must be correct, because traffic depends on it. */
 export const readyIsTrue: Invariant = {
   name: 'never ready while no Envoy accepts connections',
-  respondingReadiness({ ready }, { host }) {
+  onReadiness({ ready }, { host }) {
     if (!ready || host.processes.some((process) => host.isAccepting(process))) return undefined;
     return `ready; running: ${listOf(host.processes)}`;
   },
@@ -12,8 +12,10 @@ export const readyIsTrue: Invariant = {
 /** Between two probes only Envoy knows that a child has taken over. */
 export const readyHasItsListeners: Invariant = {
   name: 'never ready while an Envoy serves without a listener that it rejected',
-  respondingReadiness({ ready }, { host }) {
-    const incompleteProcesses = host.processes.filter((one) => one.seen && one.lacksListener && host.isAccepting(one));
+  onReadiness({ ready }, { host }) {
+    const incompleteProcesses = host.processes.filter(
+      (one) => one.isSeenLive && one.lacksListener && host.isAccepting(one),
+    );
     return ready && incompleteProcesses.length > 0
       ? `ready; without a listener: ${listOf(incompleteProcesses)}`
       : undefined;
@@ -23,7 +25,7 @@ export const readyHasItsListeners: Invariant = {
 /** Otherwise traffic would not return when a valid certificate replaces an invalid one. */
 export const readyIsReported: Invariant = {
   name: 'ready while an Envoy serves its whole configuration',
-  respondingReadiness({ ready, reason }, { host, stopOrdered, agentEnds }) {
+  onReadiness({ ready, reason }, { host, stopOrdered, agentEnds }) {
     if (ready || stopOrdered || agentEnds) return undefined;
     const readyProcesses = host.processes.filter((process) => host.isReadyFor(process));
     return readyProcesses.length === 0 ? undefined : `not ready (${reason}); serving: ${listOf(readyProcesses)}`;
@@ -33,12 +35,12 @@ export const readyIsReported: Invariant = {
 /** Logs and metrics depend on these reports. */
 export const eachStartIsReportedOnce: Invariant = {
   name: 'each start is reported as decided, then as ended',
-  reporting(type, name, { restart }) {
+  onReport(type, name, { restart }) {
     if (type === 'restart.decided')
       return restart === undefined ? undefined : `${name} is decided before ${restart} has ended`;
     return restart === name ? undefined : `${name} has ended; in progress: ${restart ?? 'none'}`;
   },
-  always({ restart, agentExitCode }) {
+  afterChoice({ restart, agentExitCode }) {
     if (agentExitCode === undefined || restart === undefined) return undefined;
     return `the agent exited, and the end of ${restart} was not reported`;
   },
@@ -47,7 +49,7 @@ export const eachStartIsReportedOnce: Invariant = {
 /** Only an operator can free space. */
 export const fullDiskIsReported: Invariant = {
   name: 'a start without space for its files is reported with the reason',
-  always({ unreported: untold }) {
+  afterChoice({ unreportedReason: untold }) {
     return untold === undefined ? undefined : `not reported: ${untold}`;
   },
 };

@@ -3,8 +3,8 @@ import { type Invariant, listOf } from './invariant.ts';
 /** Envoy accepts one new process at a time, and one is enough, whatever its base ID. */
 export const oneNotLive: Invariant = {
   name: 'never two epochs that are not live',
-  spawning({ epoch }, { host }) {
-    const otherStarts = host.processes.filter((process) => !process.live && !process.isUnkillable);
+  onSpawn({ epoch }, { host }) {
+    const otherStarts = host.processes.filter((process) => !process.isLive && !process.isUnkillable);
     return otherStarts.length === 0 ? undefined : `epoch ${epoch} is started while ${listOf(otherStarts)} is not live`;
   },
 };
@@ -12,7 +12,7 @@ export const oneNotLive: Invariant = {
 /** An Envoy two epochs after its predecessor aborts and leaves the INITIALIZING bit set. */
 export const noGap: Invariant = {
   name: 'never an epoch gap',
-  spawning({ epoch, baseId }, { host }) {
+  onSpawn({ epoch, baseId }, { host }) {
     const alive = host.processes.filter((process) => process.baseId === baseId);
     const hasParent = epoch === 0 || alive.some((process) => process.epoch === epoch - 1);
     return hasParent ? undefined : `epoch ${epoch} is started without its predecessor; running: ${listOf(alive)}`;
@@ -22,7 +22,7 @@ export const noGap: Invariant = {
 /** Another epoch 0 would unlink the shared memory of running Envoys. */
 export const noSecondEpochZero: Invariant = {
   name: 'never epoch 0 beside another epoch',
-  spawning({ epoch, baseId }, { host }) {
+  onSpawn({ epoch, baseId }, { host }) {
     const alive = host.processes.filter((process) => process.baseId === baseId);
     return epoch !== 0 || alive.length === 0 ? undefined : `epoch 0 is started while ${listOf(alive)} runs`;
   },
@@ -31,7 +31,7 @@ export const noSecondEpochZero: Invariant = {
 /** A start while the grandparent drains cuts that drain short (fact 5). */
 export const noDrainCutByStart: Invariant = {
   name: 'never a drain cut short by a start',
-  spawning({ epoch, baseId }, { host }) {
+  onSpawn({ epoch, baseId }, { host }) {
     const draining = host.processes.find(
       (process) => process.baseId === baseId && process.epoch === epoch - 2 && host.isDraining(process),
     );
@@ -42,7 +42,7 @@ export const noDrainCutByStart: Invariant = {
 /** Each process costs 65 MB, and Envoy has names only for a parent and its child per base ID (fact 5). */
 export const fewProcesses: Invariant = {
   name: 'never more than three processes, nor more than two of one base id',
-  always({ host }) {
+  afterChoice({ host }) {
     const processes = host.processes.filter(({ isUnkillable: undying }) => !undying);
     const countForBaseId = (baseId: number): number => processes.filter((process) => process.baseId === baseId).length;
     const tooMany = processes.length > 3 || processes.some(({ baseId }) => countForBaseId(baseId) > 2);
