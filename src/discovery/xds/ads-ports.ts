@@ -1,5 +1,5 @@
 /** The gRPC servers of an ADS server: one for plaintext ports and one for TLS ports. */
-import { type AddressInfo, createServer, type Server as NetServer, type Socket } from 'node:net';
+import type { Server as NetServer, Socket } from 'node:net';
 import {
   type MethodDefinition,
   Server,
@@ -24,6 +24,7 @@ import {
 import { type AdsLimits, channelOptions, maxStreamsOf } from './ads-limits.ts';
 import { xdsMethods, xdsService } from './ads-services.ts';
 import { bindError } from './grpc-bind.ts';
+import { openPort, portOf } from './port-listeners.ts';
 import { type AdsCall, peerOf } from './stream/ads-transport.ts';
 import { plaintext, type StreamKind, type StreamSecurity } from './stream/incoming-stream.ts';
 
@@ -62,9 +63,6 @@ interface Ports {
 const normal: SessionLimits = { maxConcurrentStreams: firstStreams, resetBurst: 250, resetsPerSecond: 250 };
 const suspect: SessionLimits = { maxConcurrentStreams: firstStreams, resetBurst: 20, resetsPerSecond: 5 };
 
-/** Backlog, because all proxies of a mesh can connect to a new server together. */
-const maxUnaccepted = 65_535;
-
 export interface AdsPortsOptions {
   readonly pace: AddressPace;
   readonly known: KnownNodes;
@@ -79,6 +77,7 @@ export class AdsPorts {
   readonly #ports: { readonly plaintext: Ports; readonly secure: Ports };
   readonly #listeners = new Set<NetServer>();
   readonly #maxStreams: number;
+  #isClosed = false;
 
   constructor(
     limits: AdsLimits,
@@ -117,22 +116,21 @@ export class AdsPorts {
     this.#ports = { plaintext: newPorts(plaintext), secure: newPorts(streamSecurity) };
   }
 
-  listen(address: string, credentials: ServerCredentials | undefined): Promise<{ port: number }> {
-    const { promise, resolve, reject } = Promise.withResolvers<{ port: number }>();
+  async listen(address: string, credentials: ServerCredentials | undefined): Promise<{ port: number }> {
     const ports = this.#ports[credentials === undefined ? 'plaintext' : 'secure'];
     const injectors = this.#createInjectors(ports, credentials ?? ServerCredentials.createInsecure());
     ports.injectors ??= injectors;
-    // Sockets are read only when the connection queue, or the session, begins to.
-    const listener = createServer({ noDelay: true, pauseOnConnect: true }, (socket) =>
-      admitSocket(socket, ports, injectors),
-    );
-    listener.once('error', (error) => reject(bindError(address, error)));
-    const { host = '', port } = parseListenAddress('address', address) ?? { port: 0 };
-    listener.listen({ port, backlog: maxUnaccepted, ...(host !== '' && { host }) }, () => {
-      this.#listeners.add(listener);
-      resolve({ port: (listener.address() as AddressInfo).port });
-    });
-    return promise;
+    try {
+      // Sockets are read only when the connection queue, or the session, begins to.
+      const listeners = await openPort(parseListenAddress('address', address) ?? { host: '', port: 0 }, (socket) =>
+        admitSocket(socket, ports, injectors),
+      );
+      for (const listener of listeners) this.#listeners.add(listener);
+      if (this.#isClosed) this.#closeListeners();
+      return { port: portOf(listeners[0]!) };
+    } catch (error) {
+      throw bindError(address, error as Error);
+    }
   }
 
   /** @returns false if no port is open */
@@ -226,6 +224,7 @@ export class AdsPorts {
   }
 
   #closeListeners(): void {
+    this.#isClosed = true;
     for (const listener of this.#listeners) listener.close();
     this.#listeners.clear();
   }

@@ -1,0 +1,59 @@
+/**
+ * Opens a port with several listening sockets. libuv accepts one connection of each per iteration of the event loop. When thousands of proxies
+ * reconnect, an iteration takes 10 ms, so one socket accepts 100 connections a second, and the others time out in its backlog.
+ */
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import type { ListenAddress } from '../listen-address.ts';
+
+/** Backlog of each socket, because all proxies of a mesh can connect to a new server together. */
+const maxUnaccepted = 65_535;
+/** On other systems, the kernel does not distribute connections between the sockets of a port. */
+const socketsPerPort = process.platform === 'linux' ? 8 : 1;
+const maxProbeMs = 1_000;
+
+/**
+ * Fails with EADDRINUSE if another process listens on the port.
+ *
+ * @param onConnection called with a paused socket
+ * @returns at least one listener
+ */
+export async function openPort(
+  { host, port }: ListenAddress,
+  onConnection: (socket: Socket) => void,
+): Promise<Server[]> {
+  const reusePort = socketsPerPort > 1;
+  // The system permits sockets of several processes if all have SO_REUSEPORT.
+  if (reusePort && port !== 0 && (await isListening(host, port))) {
+    throw Object.assign(new Error('listen EADDRINUSE: address already in use'), { code: 'EADDRINUSE' });
+  }
+  const listeners: Server[] = [];
+  try {
+    while (listeners.length < socketsPerPort) {
+      const listener = createServer({ noDelay: true, pauseOnConnect: true }, onConnection);
+      const commonPort = listeners[0] === undefined ? port : portOf(listeners[0]);
+      await new Promise<void>((resolve, reject) => {
+        listener.once('error', reject);
+        const options = { port: commonPort, reusePort, backlog: maxUnaccepted, ...(host !== '' && { host }) };
+        listener.listen(options, resolve);
+      });
+      listeners.push(listener);
+    }
+  } catch (error) {
+    for (const listener of listeners) listener.close();
+    throw error;
+  }
+  return listeners;
+}
+
+export function portOf(listener: Server): number {
+  return (listener.address() as AddressInfo).port;
+}
+
+function isListening(host: string, port: number): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const socket = connect({ port, ...(host !== '' && { host }), timeout: maxProbeMs });
+  // A socket that is its own peer has taken a free port.
+  socket.once('connect', () => resolve(socket.localPort !== port));
+  for (const event of ['error', 'timeout'] as const) socket.once(event, () => resolve(false));
+  return promise.finally(() => socket.destroy());
+}
