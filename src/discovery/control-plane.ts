@@ -63,7 +63,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
     ...(cluster && {
       secretAccess: cluster.secretAccess,
       onCredentialsNeeded: (node, references) => cluster.referencedObjects.refer(node, references),
-      readingOf: (reference) => cluster.referencedObjects.readingOf(reference),
+      readingOf: (reference) => cluster.referencedObjects.stateOf(reference),
     }),
     rejections: {
       rejected: (node, typeUrl) => distribution?.objects.rejected(node, typeUrl),
@@ -148,7 +148,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
 
   changes.follow(state, configs);
   state.onPublished((publication) => {
-    distribution?.objects.published(publication);
+    distribution?.objects.onPublished(publication);
     cluster?.setSelectors(state.mesh.discoverySelectors);
     cluster?.readGranted(publication);
   });
@@ -169,7 +169,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
       ...{ cluster, options, signing, clusterSigning: ofCluster, mesh, log: log.scope('status') },
       distribution: distribution!.objects,
       limits: push,
-      isWhole: () => state.context !== undefined,
+      isComplete: () => state.context !== undefined,
       objects: () => state.objects,
       onMesh: (changedObjects) => state.onPublished(changedObjects),
       ...(webhooks && { injection: webhooks }),

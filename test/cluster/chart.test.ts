@@ -300,7 +300,7 @@ describe('the permissions of the chart', () => {
     const follows = new FollowedCluster({
       access: cluster.access(),
       isRegistry: true,
-      settings: { namespace: cluster.namespace, revision: '', shared: '' },
+      settings: { namespace: cluster.namespace, revision: '', sharedName: '' },
       ...{ signsCertificates: true, injectsSidecars: true },
       log: silentLogger,
     });

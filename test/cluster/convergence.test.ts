@@ -43,8 +43,8 @@ async function following() {
     server: client,
     kinds: resources.map((resource) => ({ resource })),
     ...{ random: Math.random, now: () => performance.now() },
-    synced: () => void synced++,
-    lost: (reason) => void lostReasons.push(reason),
+    onSynced: () => void synced++,
+    onLost: (reason) => void lostReasons.push(reason),
     fault: (error) => void faults.push(error),
   });
   for (const resource of resources) {

@@ -45,10 +45,10 @@ async function following(...resources: ApiResource[]) {
     kinds: resources.map((resource) => ({ resource, selection: { namespace: cluster.namespace } })),
     random: () => 0.5,
     now: () => performance.now(),
-    synced: () => {
+    onSynced: () => {
       isSynced = true;
     },
-    lost: (reason) => void lostReasons.push(reason),
+    onLost: (reason) => void lostReasons.push(reason),
     fault: (error) => {
       throw error;
     },

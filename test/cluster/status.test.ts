@@ -128,7 +128,7 @@ async function leading(
   let pendingRun = Promise.resolve();
   const stop = duty.watch(() => {
     pendingRun = pendingRun.then(async () => {
-      const { reason } = await duty.writeDue({ retry: true, anew: false }, gate);
+      const { reason } = await duty.writeDue({ retry: true, includesAll: false }, gate);
       if (reason !== '') failures.push(reason);
     });
   });
@@ -144,7 +144,7 @@ async function leading(
     actor.stop();
   });
   read();
-  await Promise.all(followedKinds.map((kind) => informers.firstSet(resourceOf(kind))));
+  await Promise.all(followedKinds.map((kind) => informers.waitForFirstSet(resourceOf(kind))));
   return { duty, gate, source, moved, warnings, failures, state, read };
 }
 
@@ -323,7 +323,7 @@ describe('Gateway API objects', () => {
     await cluster.apply(grants, grant('b'));
     await cluster.apply(grants, grant('a'));
     const previousConditions = { ...duty.counts };
-    await duty.writeDue({ retry: false, anew: true }, gate);
+    await duty.writeDue({ retry: false, includesAll: true }, gate);
     expect(duty.counts.superseded).toBe(previousConditions.superseded + 1);
     expect(shortConditions(ownParent((await read(routes, 'again')).status)!.conditions)).toEqual(acceptedConditions(1));
     state.isReading = true;

@@ -216,11 +216,11 @@ describe('the writer during a term', () => {
   it('writes all known objects once, then due ones', async () => {
     const one = world.start('one');
     await world.pass(100);
-    expect(one.duty.runs).toMatchObject([{ anew: true }]);
+    expect(one.duty.runs).toMatchObject([{ includesAll: true }]);
     one.duty.become();
     one.duty.become();
     await world.pass(100);
-    expect(one.duty.runs.slice(1)).toMatchObject([{ anew: false }]);
+    expect(one.duty.runs.slice(1)).toMatchObject([{ includesAll: false }]);
     await world.pass(60_000);
     expect(one.duty.runs).toHaveLength(2);
   });
@@ -235,7 +235,7 @@ describe('the writer during a term', () => {
     expect(one.duty.runs).toHaveLength(1);
     world.server.isUp = true;
     await world.pass(5_000);
-    expect(one.duty.runs.map(({ anew }) => anew)).toEqual([true, true]);
+    expect(one.duty.runs.map(({ includesAll }) => includesAll)).toEqual([true, true]);
   });
 
   it('retries failed writes with increasing delays, without delaying other writes', async () => {
@@ -252,9 +252,9 @@ describe('the writer during a term', () => {
     one.duty.failing = 0;
     one.duty.become();
     await world.pass(100);
-    expect(one.duty.runs.at(-1)).toMatchObject({ retry: false, anew: false });
+    expect(one.duty.runs.at(-1)).toMatchObject({ retry: false, includesAll: false });
     await world.pass(8_000);
-    expect(one.duty.runs.at(-1)).toMatchObject({ retry: true, anew: false });
+    expect(one.duty.runs.at(-1)).toMatchObject({ retry: true, includesAll: false });
     expect(one.duty.runs).toHaveLength(6);
   });
 
@@ -264,6 +264,6 @@ describe('the writer during a term', () => {
     await world.pass(500);
     one.duty.failing = 0;
     await world.pass(1_000);
-    expect(one.duty.runs.map(({ anew }) => anew)).toEqual([true, true]);
+    expect(one.duty.runs.map(({ includesAll }) => includesAll)).toEqual([true, true]);
   });
 });

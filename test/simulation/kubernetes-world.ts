@@ -83,8 +83,8 @@ export class KubernetesWorld {
       kinds: resources.map((resource) => ({ resource })),
       random: () => (this.#draws++ * 0.618) % 1,
       now: this.clock.now,
-      synced: () => void this.synced++,
-      lost: (reason) => void this.lost.push(reason),
+      onSynced: () => void this.synced++,
+      onLost: (reason) => void this.lost.push(reason),
       fault: (error) => void this.faults.push(error),
     });
     for (const followed of this.#followedResources) {

@@ -135,8 +135,8 @@ class CountingDuty implements Duty {
     this.runs.push({ ...run, at: this.#now() });
     this.isDue = false;
     if (this.failing instanceof Error) throw this.failing;
-    if (this.failing > 0) return { written: 0, failed: this.failing, reason: 'refused' };
-    return { written: gate.isOpen ? 1 : 0, failed: 0, reason: '' };
+    if (this.failing > 0) return { writtenCount: 0, failedCount: this.failing, reason: 'refused' };
+    return { writtenCount: gate.isOpen ? 1 : 0, failedCount: 0, reason: '' };
   }
 }
 

@@ -122,7 +122,7 @@ export class FollowedCluster {
     const refusals = new RefusedObjectLog((fields) => log.warn('object.limitExceeded', fields));
     const reportRefusal = (kind: string, key: string, reason: string): void => refusals.report(kind, key, reason);
     this.referencedObjects = new ReferencedObjects({
-      ...{ server: this.server, informers: () => this.informers, fault: faultOf(log), refused: reportRefusal },
+      ...{ server: this.server, informers: () => this.informers, fault: faultOf(log), onRejected: reportRefusal },
     });
     const rootConfigMaps = signsCertificates && options.rootConfigMap ? [rootConfigMapsOf(options.rootConfigMap)] : [];
     const injectorMap = options.injectsSidecars === true ? [injectorMapOf(settings)] : [];
@@ -144,17 +144,17 @@ export class FollowedCluster {
           followedKind(kind, this.referencedObjects, this.discoveredNamespaces),
         ),
       ],
-      refused: reportRefusal,
+      onRejected: reportRefusal,
       random: Math.random,
       now: () => performance.now(),
-      lost: (reason) => this.#outage.report(reason),
-      unserved: (resource, versions) => {
+      onLost: (reason) => this.#outage.report(reason),
+      onUnserved: (resource, versions) => {
         this.#unservedLog.warn(resource, 'kind.unserved', { resource, versions: versions.join(', ') });
       },
       fault: faultOf(log),
     });
-    this.referencedObjects.follow(['Secret', 'ConfigMap']);
-    if (isRegistry) this.discoveredNamespaces.follow();
+    this.referencedObjects.followKinds(['Secret', 'ConfigMap']);
+    if (isRegistry) this.discoveredNamespaces.watchLabels();
     this.registrations = new WorkloadRegistrations({
       server: this.server,
       groupOf: (...name) => this.#groupOf(settings.revision, ...name),
@@ -168,7 +168,7 @@ export class FollowedCluster {
       this.injectorSettings = {
         place,
         data: () => this.informers.storeOf(name).get(place)?.data,
-        known: this.informers.firstSet(name),
+        known: this.informers.waitForFirstSet(name),
         onChanged: (onChanged) => this.informers.addReader(name, () => onChanged()),
       };
     }
@@ -185,14 +185,14 @@ export class FollowedCluster {
         ...{
           namespace: settings.namespace,
           store: this.informers.storeOf(name),
-          synced: this.informers.firstSet(name),
+          whenSynced: this.informers.waitForFirstSet(name),
         },
         onChanged: (onChanged) => this.informers.addReader(name, () => onChanged()),
       };
     }
     if (authoritySecret !== undefined)
       this.authoritySecrets = this.#authoritySecrets(settings.namespace, authoritySecret);
-    const referenced = { objects: this.referencedObjects, of: credentialsReferencedBy };
+    const referenced = { objects: this.referencedObjects, referencesOf: credentialsReferencedBy };
     const { informers } = this;
     const sourceOptions = { informers, revision: settings.revision, referenced };
     this.sources = new Map([
@@ -220,7 +220,7 @@ export class FollowedCluster {
 
   /** Applies `discoverySelectors` of the mesh configuration. */
   setSelectors(selectors: readonly LabelSelector[]): void {
-    if (this.#isRegistry) this.discoveredNamespaces.select(selectors);
+    if (this.#isRegistry) this.discoveredNamespaces.setSelectors(selectors);
   }
 
   /** Reads Secrets in other namespaces that ReferenceGrants allow Gateways to use, because the status of those Gateways depends on them. */
@@ -301,7 +301,7 @@ export class FollowedCluster {
       ...{ namespace, name },
       sharedSecret: () => objectOf(name),
       pluggedInSecret: () => objectOf(pluggedInSecret),
-      whenSynced: Promise.all([name, pluggedInSecret].map((secret) => this.informers.firstSet(kindOf(secret)))),
+      whenSynced: Promise.all([name, pluggedInSecret].map((secret) => this.informers.waitForFirstSet(kindOf(secret)))),
       watch: (onChanged) => {
         listeners.add(onChanged);
         return () => void listeners.delete(onChanged);
@@ -341,12 +341,12 @@ function remoteSecretsIn(namespace: string): FollowedKind & { readonly name: str
 function followedKind(kind: KindName, referenced: ReferencedObjects, discovered: DiscoveredNamespaces): FollowedKind {
   const resource = resourceOf(kind);
   const defaultKind = { resource, selection: defaultSelection(resource), otherVersions: kinds[kind].versions.slice(1) };
-  if (discovered.isMemberKind(kind)) return { ...defaultKind, keeps: discovered.keeps };
+  if (discovered.isMemberKind(kind)) return { ...defaultKind, shouldKeep: discovered.shouldKeep };
   if (kind !== 'Secret' && kind !== 'ConfigMap') return defaultKind;
   return {
     ...defaultKind,
     selection: { ...defaultKind.selection, metadataOnly: true },
-    keeps: (key) => referenced.keeps(kind, key),
+    shouldKeep: (key) => referenced.shouldKeep(kind, key),
     isOnDemand: true,
   };
 }

@@ -40,7 +40,7 @@ export function makeCluster(options: ClusterFlags, log: Logger): FollowedCluster
       ...{
         access,
         isRegistry,
-        settings: { namespace, revision, shared: sharedMeshConfig },
+        settings: { namespace, revision, sharedName: sharedMeshConfig },
         clusterRegistriesNamespace,
         podName,
         log,

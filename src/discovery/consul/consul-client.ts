@@ -129,7 +129,7 @@ export class ConsulClient {
     this.#http2 ??= new ConnectionPool(this.#access, connectTimeoutMs);
     let receivedHeaders: IncomingHttpHeaders = {};
     const reader = {
-      isMidway: false,
+      isBodyIncomplete: false,
       hasTextErrors: true,
       headers: (responseHeaders: IncomingHttpHeaders): void => {
         receivedHeaders = responseHeaders;

@@ -134,7 +134,7 @@ export class ClusterWrites {
         ...{ informers, revision, rootConfigMap, distribution: this.#distribution },
         ...{
           ...(signing && { signing }),
-          ...(sharedRoot && { shared: sharedRoot }),
+          ...(sharedRoot && { sharedAuthority: sharedRoot }),
           ...(dnsSecrets && { dnsSecrets }),
         },
         ...(signer && { registrar: signer }),
@@ -143,12 +143,12 @@ export class ClusterWrites {
         ...{ mesh, onMesh, reports: this.#rejectionReports, orphans: this.orphans, events: this.#events },
         presence,
         identity,
-        leads: (lease) => this.elections.isLeader(lease),
-        ofGatewayClass: options.createsGatewayClass,
+        isLeaderOf: (lease) => this.elections.isLeader(lease),
+        managesGatewayClass: options.createsGatewayClass,
         status: {
           ...{ server, inputs, domain, namespace, log },
-          ofGatewayApi: options.writesGatewayApiStatus,
-          ofAddresses: options.features.autoAllocate,
+          writesGatewayApi: options.writesGatewayApiStatus,
+          writesAddresses: options.features.autoAllocate,
         },
       }),
       times: leaseTimesOf(leaseMs),
@@ -157,7 +157,7 @@ export class ClusterWrites {
     });
   }
 
-  #sharedRoot(): DutySources['shared'] {
+  #sharedRoot(): DutySources['sharedAuthority'] {
     const { cluster, options, clusterSigning } = this.#writes;
     const { authority } = options;
     if (authority === undefined || cluster.authoritySecrets === undefined || clusterSigning.shared === undefined) {

@@ -42,7 +42,7 @@ async function createDuty(registrar?: Registrar, rootMs = 3_650 * dayMs) {
   const duty = new DnsCertificates({
     lease: 'dns',
     secrets: {
-      ...{ namespace: 'istio-system', store: objects, synced: Promise.resolve() },
+      ...{ namespace: 'istio-system', store: objects, whenSynced: Promise.resolve() },
       onChanged: (one) => void onChangedListeners.push(one),
     },
     ...{
@@ -57,7 +57,7 @@ async function createDuty(registrar?: Registrar, rootMs = 3_650 * dayMs) {
   const reading = { monotonicMs: 0, wallMs: 0 };
   const gate = new WriteGate({ server, now: () => reading, writeMs: 1_000 });
   gate.extend(reading, 1_000);
-  const write = () => duty.writeDue({ retry: false, anew: false }, gate);
+  const write = () => duty.writeDue({ retry: false, includesAll: false }, gate);
   const pass = (ms: number): void => {
     now += ms;
     duty.check();
@@ -76,7 +76,7 @@ async function createDuty(registrar?: Registrar, rootMs = 3_650 * dayMs) {
 it('a DNS certificate is issued, and kept until half of its lifetime has passed', async () => {
   const { duty, write, writes, pass, leaf } = await createDuty();
   expect(duty.isDue).toBe(true);
-  expect(await write()).toEqual({ written: 1, failed: 0, reason: '' });
+  expect(await write()).toEqual({ writtenCount: 1, failedCount: 0, reason: '' });
   expect(leaf().alternativeNames?.dns).toEqual(['web.svc']);
   expect(leaf().notAfter.getTime()).toBe(startMs + 90 * dayMs);
   pass(44 * dayMs);
@@ -119,6 +119,6 @@ it.each([
   [{ tryAgainAfterMs: 1_000 }, '[CERTIFICATE_REQUESTS_EXHAUSTED]'],
 ])('the signer failure %j is reported, and no DNS certificate is written', async (signerResult, reason) => {
   const { write, writes } = await createDuty({ sign: async () => signerResult });
-  expect(await write()).toEqual({ written: 0, failed: 1, reason: expect.stringContaining(reason) });
+  expect(await write()).toEqual({ writtenCount: 0, failedCount: 1, reason: expect.stringContaining(reason) });
   expect(writes).toEqual([]);
 });

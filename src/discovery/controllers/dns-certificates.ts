@@ -22,7 +22,7 @@ import { DueKeys } from './due-keys.ts';
 export interface DnsSecrets {
   readonly namespace: string;
   readonly store: Pick<ObjectStore, 'get'>;
-  readonly synced: Promise<unknown>;
+  readonly whenSynced: Promise<unknown>;
   onChanged(changed: () => void): void;
 }
 
@@ -64,7 +64,7 @@ export class DnsCertificates implements Duty {
     this.#options = options;
     this.lease = options.lease;
     options.secrets.onChanged(() => this.check());
-    void options.secrets.synced.then(() => {
+    void options.secrets.whenSynced.then(() => {
       this.#isSynced = true;
       this.check();
     });

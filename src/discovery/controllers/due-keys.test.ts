@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { ApiError } from '../kubernetes/api-failure.ts';
 import { DueKeys } from './due-keys.ts';
 
-const usualRun = { retry: true, anew: false };
+const usualRun = { retry: true, includesAll: false };
 const none = (): string[] => [];
 
 /** @returns due keys, and a list of the keys that a run wrote */
@@ -23,10 +23,10 @@ function createDueKeys(...keys: string[]) {
 describe('a due key', () => {
   it('is written once, even if it is added several times', async () => {
     const { due, asked: attempted, write } = createDueKeys('a', 'b', 'a');
-    expect(await due.write(usualRun, none, write)).toEqual({ written: 2, failed: 0, reason: '' });
+    expect(await due.write(usualRun, none, write)).toEqual({ writtenCount: 2, failedCount: 0, reason: '' });
     expect(attempted).toEqual(['a', 'b']);
     expect(due.isDue).toBe(false);
-    expect(await due.write(usualRun, none, write)).toEqual({ written: 0, failed: 0, reason: '' });
+    expect(await due.write(usualRun, none, write)).toEqual({ writtenCount: 0, failedCount: 0, reason: '' });
   });
 
   it('notifies watchers each time it is added, even during a run', async () => {
@@ -45,13 +45,13 @@ describe('a due key', () => {
 
   it('is added once for each object at the start of a term', async () => {
     const { due, asked: attempted, write } = createDueKeys('a');
-    await due.write({ retry: true, anew: true }, () => ['a', 'b'], write);
+    await due.write({ retry: true, includesAll: true }, () => ['a', 'b'], write);
     expect(attempted).toEqual(['a', 'b']);
   });
 
   it('is not counted as written if no write was necessary', async () => {
     const { due } = createDueKeys('a');
-    expect(await due.write(usualRun, none, async () => false)).toEqual({ written: 0, failed: 0, reason: '' });
+    expect(await due.write(usualRun, none, async () => false)).toEqual({ writtenCount: 0, failedCount: 0, reason: '' });
   });
 });
 
@@ -59,11 +59,11 @@ describe('a failed key', () => {
   it('does not delay other keys, and is retried only on request', async () => {
     const { due, asked: attempted, failing, write } = createDueKeys('a', 'b');
     failing.set('a', new Error('refused'));
-    expect(await due.write(usualRun, none, write)).toEqual({ written: 1, failed: 1, reason: 'refused' });
-    await due.write({ retry: false, anew: false }, none, write);
+    expect(await due.write(usualRun, none, write)).toEqual({ writtenCount: 1, failedCount: 1, reason: 'refused' });
+    await due.write({ retry: false, includesAll: false }, none, write);
     expect(attempted).toEqual(['a', 'b']);
     failing.clear();
-    expect(await due.write(usualRun, none, write)).toEqual({ written: 1, failed: 0, reason: '' });
+    expect(await due.write(usualRun, none, write)).toEqual({ writtenCount: 1, failedCount: 0, reason: '' });
     expect(attempted).toEqual(['a', 'b', 'a']);
   });
 
@@ -72,10 +72,10 @@ describe('a failed key', () => {
     const { due, asked: attempted, failing, write } = createDueKeys(...keys);
     for (const key of keys)
       failing.set(key, new ApiError({ kind: 'aborted', message: 'this replica is not the leader' }));
-    const { failed } = await due.write(usualRun, none, write);
-    expect(failed).toBeLessThan(keys.length);
-    expect(attempted).toHaveLength(failed);
+    const { failedCount } = await due.write(usualRun, none, write);
+    expect(failedCount).toBeLessThan(keys.length);
+    expect(attempted).toHaveLength(failedCount);
     failing.clear();
-    expect(await due.write(usualRun, none, write)).toMatchObject({ written: 20, failed: 0 });
+    expect(await due.write(usualRun, none, write)).toMatchObject({ writtenCount: 20, failedCount: 0 });
   });
 });

@@ -36,7 +36,7 @@ export class DueKeys {
     all: () => Iterable<string>,
     write: (key: string) => Promise<boolean>,
   ): Promise<DutyReport> {
-    const keys = new Set([...this.#dueKeys, ...(run.retry ? this.#failedKeys : []), ...(run.anew ? all() : [])]);
+    const keys = new Set([...this.#dueKeys, ...(run.retry ? this.#failedKeys : []), ...(run.includesAll ? all() : [])]);
     this.#dueKeys.clear();
     let [writtenCount, failedCount, reason] = [0, 0, ''];
     const remainingKeys = keys.values();
@@ -56,6 +56,6 @@ export class DueKeys {
     await Promise.all(Array.from({ length: maxConcurrentWrites }, lane));
     // These keys remain because the term ended.
     for (const key of remainingKeys) this.#failedKeys.add(key);
-    return { written: writtenCount, failed: failedCount, reason };
+    return { writtenCount, failedCount, reason };
   }
 }

@@ -22,7 +22,10 @@ export interface DutySources {
   readonly informers: InformerEffects;
   readonly distribution: ObjectDistribution;
   readonly signing?: Signing;
-  readonly shared?: Pick<RootRotationOptions, 'authority' | 'namespace' | 'name' | 'gracePercent' | 'maxLeafMs'>;
+  readonly sharedAuthority?: Pick<
+    RootRotationOptions,
+    'authority' | 'namespace' | 'name' | 'gracePercent' | 'maxLeafMs'
+  >;
   readonly dnsSecrets?: DnsSecrets;
   /** If set, signs the DNS certificates instead of the authority. */
   readonly registrar?: Registrar;
@@ -34,12 +37,12 @@ export interface DutySources {
   readonly presence: string;
   readonly orphans: Duty;
   readonly events: Duty;
-  readonly leads: (lease: string) => boolean;
+  readonly isLeaderOf: (lease: string) => boolean;
   /** `undefined` if no webhooks are served, or if the authority does not sign their certificate. */
   readonly webhooks?: Pick<WebhookBundlesOptions, 'namespace' | 'hosts'>;
   /** PILOT_CA_CERT_CONFIGMAP: name of the ConfigMaps with the mesh root. */
   readonly rootConfigMap: string;
-  readonly ofGatewayClass: boolean;
+  readonly managesGatewayClass: boolean;
   /** `undefined` if Gateways are not deployed. */
   readonly injection?: Pick<GatewayDeploymentsOptions, 'injector' | 'onInjector'>;
   readonly identity: string;
@@ -47,10 +50,10 @@ export interface DutySources {
 }
 
 export function dutiesOf(sources: DutySources): Duty[] {
-  const { informers, signing, rootConfigMap, status, shared, orphans, events } = sources;
-  const { distribution, reports, presence, leads, ofGatewayClass } = sources;
+  const { informers, signing, rootConfigMap, status, sharedAuthority, orphans, events } = sources;
+  const { distribution, reports, presence, isLeaderOf, managesGatewayClass } = sources;
   return [
-    ...(shared === undefined ? [] : [new RootRotation({ ...shared, now: () => new Date() })]),
+    ...(sharedAuthority === undefined ? [] : [new RootRotation({ ...sharedAuthority, now: () => new Date() })]),
     ...dnsDuties(sources),
     ...(signing === undefined
       ? []
@@ -64,9 +67,9 @@ export function dutiesOf(sources: DutySources): Duty[] {
           }),
         ]),
     ...webhookDuties(sources),
-    ...statusDutiesOf({ ...status, informers, distribution, reports, presence, leads }),
+    ...statusDutiesOf({ ...status, informers, distribution, reports, presence, isLeaderOf }),
     ...gatewayDuties(sources),
-    ...(ofGatewayClass ? [new GatewayClassDuty({ informers, lease: 'chartpilot-gateway-class' })] : []),
+    ...(managesGatewayClass ? [new GatewayClassDuty({ informers, lease: 'chartpilot-gateway-class' })] : []),
     orphans,
     events,
   ];

@@ -46,7 +46,7 @@ function createDuty(respond = (_: ApiRequest): void => {}) {
     const object = { metadata: { name, uid: name, resourceVersion: `${++version}` } };
     readers.get(kind)!(store.apply({ type, object }) as never);
   };
-  const run = (includesAll = false) => duty.writeDue({ retry: true, anew: includesAll }, gate);
+  const run = (includesAll = false) => duty.writeDue({ retry: true, includesAll }, gate);
   return { change, duty, run, written: writtenBodies };
 }
 
@@ -87,7 +87,7 @@ it('GatewayClass istio is kept if another writer creates it concurrently', async
     throw new ApiError({ kind: 'status', code: 409, reason: 'AlreadyExists', message: '', causes: [] } as never);
   });
   change('definition', 'ADDED', definition);
-  expect(await run()).toEqual({ written: 0, failed: 0, reason: '' });
+  expect(await run()).toEqual({ writtenCount: 0, failedCount: 0, reason: '' });
   expect(written).toHaveLength(1);
 });
 
@@ -97,7 +97,7 @@ it('GatewayClass istio is created on a retry after a failure', async () => {
     if (isRejected) throw new ApiError({ kind: 'status', code: 404, message: 'not served', causes: [] } as never);
   });
   change('definition', 'ADDED', definition);
-  expect(await run()).toMatchObject({ failed: 1, reason: expect.stringContaining('not served') });
+  expect(await run()).toMatchObject({ failedCount: 1, reason: expect.stringContaining('not served') });
   isRejected = false;
-  expect(await run()).toMatchObject({ written: 1, failed: 0 });
+  expect(await run()).toMatchObject({ writtenCount: 1, failedCount: 0 });
 });

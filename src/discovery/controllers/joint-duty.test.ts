@@ -23,8 +23,8 @@ function createDuty(report: DutyReport) {
 }
 
 test('JointDuty runs two duties of one Lease, and reports the sum of their results', async () => {
-  const one = createDuty({ written: 1, failed: 2, reason: 'a quota' });
-  const other = createDuty({ written: 3, failed: 0, reason: '' });
+  const one = createDuty({ writtenCount: 1, failedCount: 2, reason: 'a quota' });
+  const other = createDuty({ writtenCount: 3, failedCount: 0, reason: '' });
   const joint = new JointDuty(one.duty, other.duty);
   let dueCount = 0;
   const stop = joint.watch(() => dueCount++);
@@ -32,8 +32,8 @@ test('JointDuty runs two duties of one Lease, and reports the sum of their resul
   expect([joint.lease, joint.isDue, dueCount]).toEqual(['l', false, 2]);
   other.state.isDue = true;
   expect(joint.isDue).toBe(true);
-  const report = await joint.writeDue({ retry: false, anew: false }, {} as WriteGate);
-  expect(report).toEqual({ written: 4, failed: 2, reason: 'a quota' });
+  const report = await joint.writeDue({ retry: false, includesAll: false }, {} as WriteGate);
+  expect(report).toEqual({ writtenCount: 4, failedCount: 2, reason: 'a quota' });
   expect([one.state.runs, other.state.runs]).toEqual([1, 1]);
   stop();
   expect([one.state.watchers.size, other.state.watchers.size]).toEqual([0, 0]);

@@ -27,8 +27,8 @@ export class JointDuty implements Duty {
   async writeDue(run: DutyRun, writeGate: WriteGate): Promise<DutyReport> {
     const reports = await Promise.all(this.#duties.map((duty) => duty.writeDue(run, writeGate)));
     return {
-      written: reports.reduce((sum, { written }) => sum + written, 0),
-      failed: reports.reduce((sum, { failed }) => sum + failed, 0),
+      writtenCount: reports.reduce((sum, { writtenCount }) => sum + writtenCount, 0),
+      failedCount: reports.reduce((sum, { failedCount }) => sum + failedCount, 0),
       reason: reports.findLast(({ reason }) => reason !== '')?.reason ?? '',
     };
   }

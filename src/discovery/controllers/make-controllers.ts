@@ -5,16 +5,16 @@ import { StatusInputs } from './status/status-inputs.ts';
 
 export interface ControllersParts extends Omit<ClusterWritesOptions, 'statusInputs'> {
   /** Whether all sources have been read. No status is written before. */
-  readonly isWhole: () => boolean;
+  readonly isComplete: () => boolean;
   readonly objects: () => ConfigSet;
 }
 
-export function makeControllers({ isWhole, objects, ...controllerParts }: ControllersParts) {
-  const statusInputs = new StatusInputs({ isComplete: isWhole, objects, settings: controllerParts.mesh });
+export function makeControllers({ isComplete, objects, ...controllerParts }: ControllersParts) {
+  const statusInputs = new StatusInputs({ isComplete, objects, settings: controllerParts.mesh });
   const writes = new ClusterWrites({ ...controllerParts, statusInputs });
   return {
     writes,
-    inputsChanged: statusInputs.changed,
+    inputsChanged: statusInputs.notifyChanged,
     actors: () => ({ elections: writes.elections.machine() }),
   };
 }

@@ -6,7 +6,7 @@ import type { ApiRequest, KubernetesObject } from '../kubernetes/api-server.ts';
 import { maxEventsOfNamespace, maxWarningEventsOfNamespace, RejectionEvents } from './rejection-events.ts';
 
 const clockReading = { monotonicMs: 0, wallMs: 0 };
-const run = { retry: false, anew: false };
+const run = { retry: false, includesAll: false };
 const limit = 'spec.ports: has 5000 items, the limit is 1024 (LIMIT_EXCEEDED)';
 
 /** A leader that writes Events. `answers` defines which requests fail. */
@@ -40,7 +40,7 @@ it('an Event names the rejected object, the reason and the limit', async () => {
   const { duty, written, write } = createWriter();
   duty.report('Service/shop/web', limit);
   expect(duty.isDue).toBe(true);
-  expect(await write()).toEqual({ written: 1, failed: 0, reason: '' });
+  expect(await write()).toEqual({ writtenCount: 1, failedCount: 0, reason: '' });
   expect(written).toEqual([
     expect.objectContaining({
       ...{ apiVersion: 'v1', kind: 'Event', type: 'Warning', reason: 'LimitExceeded', message: limit },
@@ -103,27 +103,27 @@ it('an Event that already exists counts as written, a failed Event is retried, a
   const { duty, write, state, written } = createWriter();
   state.code = 409;
   duty.report('Service/shop/a', limit);
-  expect(await write()).toMatchObject({ failed: 0 });
+  expect(await write()).toMatchObject({ failedCount: 0 });
   state.code = 503;
   duty.report('Service/shop/b', limit);
-  expect(await write()).toMatchObject({ failed: 1, reason: 'status 503 [API_REQUEST_REJECTED]' });
+  expect(await write()).toMatchObject({ failedCount: 1, reason: 'status 503 [API_REQUEST_REJECTED]' });
   state.code = 0;
-  expect(await write({ retry: true, anew: false })).toMatchObject({ written: 1, failed: 0 });
+  expect(await write({ retry: true, includesAll: false })).toMatchObject({ writtenCount: 1, failedCount: 0 });
   expect(written).toHaveLength(1);
   state.code = 422;
   duty.report('Service/shop/c', limit);
-  expect(await write()).toMatchObject({ failed: 0 });
+  expect(await write()).toMatchObject({ failedCount: 0 });
 });
 
 it('Events are disabled until the next term if permission is missing, and a warning names the permission', async () => {
   const { duty, write, state, warnings, written } = createWriter();
   state.code = 403;
   for (const name of ['a', 'b', 'c']) duty.report(`Service/shop/${name}`, limit);
-  expect(await write()).toMatchObject({ written: 0, failed: 0 });
+  expect(await write()).toMatchObject({ writtenCount: 0, failedCount: 0 });
   expect(duty.isDue).toBe(false);
   expect(warnings).toMatchObject([{ event: 'rejectionEvents.forbidden', level: 'warn' }]);
   state.code = 0;
-  await write({ retry: false, anew: true });
+  await write({ retry: false, includesAll: true });
   expect(written.length).toBeGreaterThan(0);
 });
 

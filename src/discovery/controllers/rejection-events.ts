@@ -105,14 +105,14 @@ export class RejectionEvents implements Duty {
     return !this.#isForbidden && this.#queue.isDue(this.#options.now());
   }
 
-  async writeDue({ retry, anew }: DutyRun, writeGate: WriteGate): Promise<DutyReport> {
+  async writeDue({ retry, includesAll }: DutyRun, writeGate: WriteGate): Promise<DutyReport> {
     const { now } = this.#options;
-    if (anew) this.#isForbidden = false;
+    if (includesAll) this.#isForbidden = false;
     if (retry) this.#queue.retry(now());
     const tried = new Set<string>();
     let [writtenCount, reason] = [0, ''];
     while (writeGate.isOpen && !this.#isForbidden) {
-      const next = this.#queue.take(now(), (key) => !tried.has(key));
+      const next = this.#queue.takeNext(now(), (key) => !tried.has(key));
       if (next === undefined) break;
       const [key, rejection] = next;
       tried.add(key);
@@ -127,7 +127,7 @@ export class RejectionEvents implements Duty {
         if (kind !== 'status' || code === 429) break;
       }
     }
-    return { written: writtenCount, failed: this.#queue.failed, reason: this.#queue.failed === 0 ? '' : reason };
+    return { writtenCount, failedCount: this.#queue.failedCount, reason: this.#queue.failedCount === 0 ? '' : reason };
   }
 
   /**
@@ -139,7 +139,7 @@ export class RejectionEvents implements Duty {
     const object = this.#options.objectOf(kind, `${namespace}/${name}`);
     if (object === undefined) return false;
     const { identity, time } = this.#options;
-    const event = warningEventOf(object, { kind, message, reason, identity, at: time() });
+    const event = warningEventOf(object, { kind, message, reason, identity, occurredAt: time() });
     if (this.#writtenEvents.get(key) === event.metadata.name || !this.#takeSlot(namespace, isWarning)) return false;
     try {
       await writeGate.write({ verb: 'create', resource: events, namespace, name: event.metadata.name, object: event });

@@ -7,7 +7,7 @@ import { ObjectStore } from '../kubernetes/store/object-store.ts';
 import { RootCertificates } from './root-certificates.ts';
 
 const clockReading = { monotonicMs: 0, wallMs: 0 };
-const run = { retry: false, anew: false };
+const run = { retry: false, includesAll: false };
 
 /** A cluster with these namespaces that records writes. */
 function createDuty() {

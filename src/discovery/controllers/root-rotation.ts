@@ -42,7 +42,7 @@ interface DueWrite {
   readonly read: ReadAuthority;
 }
 
-const nothingDue: DutyReport = { written: 0, failed: 0, reason: '' };
+const nothingDue: DutyReport = { writtenCount: 0, failedCount: 0, reason: '' };
 
 export class RootRotation implements Duty {
   readonly lease = 'chartpilot-root-rotation';
@@ -68,14 +68,14 @@ export class RootRotation implements Duty {
 
   async writeDue(run: DutyRun, writeGate: WriteGate): Promise<DutyReport> {
     const dueStep = this.#findDueStep();
-    const isTried = dueStep?.read === this.#processedAuthority && !run.retry && !run.anew;
+    const isTried = dueStep?.read === this.#processedAuthority && !run.retry && !run.includesAll;
     if (dueStep === undefined || isTried) return nothingDue;
     this.#processedAuthority = dueStep.read;
     try {
       await this.#write(dueStep, writeGate);
-      return { ...nothingDue, written: 1 };
+      return { ...nothingDue, writtenCount: 1 };
     } catch (error) {
-      return { written: 0, failed: 1, reason: explainInOneLine(error) };
+      return { writtenCount: 0, failedCount: 1, reason: explainInOneLine(error) };
     }
   }
 

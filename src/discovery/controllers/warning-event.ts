@@ -14,13 +14,13 @@ export interface WarningSubject {
   readonly reason: string;
   readonly identity: string;
   /** ISO 8601. */
-  readonly at: string;
+  readonly occurredAt: string;
 }
 
 /** Builds an Event whose name is a digest of object and message, so that replicas and restarts do not repeat it. */
 export function warningEventOf(
   { apiVersion, metadata }: KubernetesObject,
-  { kind, message, reason, identity, at }: WarningSubject,
+  { kind, message, reason, identity, occurredAt }: WarningSubject,
 ) {
   const { namespace, name, uid, resourceVersion } = metadata;
   const messageHash = createHash('sha256').update(`${uid} ${message}`).digest('hex').slice(0, 16);
@@ -34,6 +34,6 @@ export function warningEventOf(
     message: message.slice(0, maxMessageLength),
     source: { component },
     ...{ reportingComponent: component, reportingInstance: identity },
-    ...{ firstTimestamp: at, lastTimestamp: at, count: 1 },
+    ...{ firstTimestamp: occurredAt, lastTimestamp: occurredAt, count: 1 },
   };
 }

@@ -55,7 +55,7 @@ function createDuty() {
     readers.get(name)!(storeOf(name).apply({ type: 'MODIFIED', object }) as never);
   };
   const run = async (retry = false) => {
-    const report = await duty.writeDue({ retry, anew: false }, gate);
+    const report = await duty.writeDue({ retry, includesAll: false }, gate);
     return { report, written: writtenRequests.splice(0), proofs: proofs.splice(0) };
   };
   return { state, set, run };
@@ -109,11 +109,15 @@ it('WebhookBundles writes no configuration without an authority', async () => {
 it('WebhookBundles reports a configuration that another controller overwrites, and writes it again after 10 s', async () => {
   const { state, set, run } = createDuty();
   set('mutating', '1', [entry(ownClientConfig)]);
-  expect((await run()).report).toMatchObject({ written: 1, failed: 0 });
+  expect((await run()).report).toMatchObject({ writtenCount: 1, failedCount: 0 });
   set('mutating', '2', [entry({ ...ownClientConfig, caBundle: 'theirs' })]);
-  expect((await run()).report).toMatchObject({ written: 0, failed: 1, reason: expect.stringContaining('one') });
+  expect((await run()).report).toMatchObject({
+    writtenCount: 0,
+    failedCount: 1,
+    reason: expect.stringContaining('one'),
+  });
   state.now = 10_000;
-  expect((await run(true)).report).toMatchObject({ written: 1, failed: 0 });
+  expect((await run(true)).report).toMatchObject({ writtenCount: 1, failedCount: 0 });
 });
 
 it('WebhookBundles does not write a mutating configuration of another revision', async () => {
@@ -135,7 +139,7 @@ it('WebhookBundles sets failurePolicy to Fail only after the webhook denies a dr
   set('validating', '1', [validating()]);
   const acceptedRun = await run();
   expect(acceptedRun.written).toEqual([]);
-  expect(acceptedRun.report).toMatchObject({ failed: 1, reason: expect.stringContaining('WEBHOOK_UNPROVED') });
+  expect(acceptedRun.report).toMatchObject({ failedCount: 1, reason: expect.stringContaining('WEBHOOK_UNPROVED') });
   state.rejection = 'failed calling webhook "rev.validation.istio.io": connection refused';
   expect((await run(true)).report.reason).toContain('connection refused');
   state.rejection = denied;
@@ -169,7 +173,7 @@ it('WebhookBundles writes the root before the dry run, and repeats the dry run i
   state.now = 20_000;
   state.rejection = '';
   set('validating', '4', [validating()]);
-  expect(await run()).toMatchObject({ written: [], proofs: [{}], report: { failed: 1 } });
+  expect(await run()).toMatchObject({ written: [], proofs: [{}], report: { failedCount: 1 } });
 });
 
 it('WebhookBundles keeps the policy of webhooks of other services, and of a configuration with the annotation keep', async () => {

@@ -4,7 +4,7 @@ import { numberOfVersion } from './proxy-progress.ts';
 
 interface ContextStep {
   readonly number: number;
-  readonly changed: ReadonlySet<string>;
+  readonly changedKeys: ReadonlySet<string>;
   /** Whether other objects may have changed too. */
   readonly forced: boolean;
 }
@@ -15,16 +15,16 @@ export class ChangedObjects {
   #steps: ContextStep[] = [];
 
   add({ context, forced, changed }: Pick<ContextPublication, 'context' | 'forced' | 'changed'>): void {
-    this.#steps.push({ number: numberOfVersion(context.version), changed, forced });
+    this.#steps.push({ number: numberOfVersion(context.version), changedKeys: changed, forced });
     if (this.#steps.length > maxSteps) this.#steps = this.#steps.slice(maxSteps / 2);
   }
 
   /** Objects changed between two versions. `undefined` if unknown, because the history is too short or a push was forced. */
-  between(afterNumber: number, untilNumber: number): ReadonlySet<string> | undefined {
+  keysBetween(afterNumber: number, untilNumber: number): ReadonlySet<string> | undefined {
     const [oldest] = this.#steps;
     if (oldest === undefined || afterNumber < oldest.number - 1) return undefined;
     const steps = this.#steps.filter(({ number }) => number > afterNumber && number <= untilNumber);
     if (steps.some(({ forced }) => forced)) return undefined;
-    return new Set(steps.flatMap(({ changed }) => [...changed]));
+    return new Set(steps.flatMap(({ changedKeys }) => [...changedKeys]));
   }
 }

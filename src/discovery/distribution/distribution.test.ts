@@ -13,7 +13,7 @@ import { conditionsOf, decidedConditions, type ObjectError, type ObjectFindings 
 import type { OtherCounts } from './replica-report.ts';
 import type { KnownStatus } from './status-objects.ts';
 
-const noOtherCounts: OtherCounts = { upToDate: 0, concerned: 0, unreported: [], uncounted: [] };
+const noOtherCounts: OtherCounts = { upToDate: 0, concerned: 0, unreportedReplicas: [], uncountedReplicas: [] };
 
 const entry = (name: string, generation = 1, port = 80): string => `
 apiVersion: networking.istio.io/v1
@@ -80,7 +80,7 @@ class Client {
   }
 
   /** Moves the client to the newest push context and sends affected types. */
-  pushed(changedKeys: ReadonlySet<string>, isForced = false): void {
+  receivePush(changedKeys: ReadonlySet<string>, isForced = false): void {
     const version = 'of no matter';
     for (const typeUrl of this.node.typesToPush({ version, forced: isForced, configs: changedKeys }, types))
       this.#recordSent(typeUrl);
@@ -106,7 +106,7 @@ class Client {
 class World {
   now = 100_000;
   generations = 0;
-  readonly due: string[] = [];
+  readonly dueKeys: string[] = [];
   urgent = 0;
   readonly statuses = new Map<string, KnownStatus['conditions']>();
   readonly cache = new EncodedCache({ maxEntries: 1_000 });
@@ -132,7 +132,7 @@ class World {
     isWriter: true,
     readAt: Number.POSITIVE_INFINITY,
     reportedIncomplete: [] as (readonly [string, number])[],
-    incomplete(): readonly (readonly [string, number])[] {
+    incompleteObjects(): readonly (readonly [string, number])[] {
       return this.reportedIncomplete;
     },
     counts: noOtherCounts as OtherCounts | undefined,
@@ -161,10 +161,10 @@ class World {
   constructor() {
     this.state.onPublished((publishedState) => {
       this.resources.published(publishedState);
-      this.distribution.published(publishedState);
+      this.distribution.onPublished(publishedState);
     });
     this.distribution.onDue((keys, urgent) => {
-      this.due.push(...keys);
+      this.dueKeys.push(...keys);
       if (urgent) this.urgent += keys.length;
     });
   }
@@ -187,7 +187,7 @@ class World {
     const allChangedKeys = [...changedKeys, ...changedServices, ...changedEndpoints];
     if (allChangedKeys.length === 0 && !isForced) return;
     this.state.publishContext({ forced: isForced, changed: allChangedKeys });
-    for (const client of this.clients) client.pushed(new Set(allChangedKeys), isForced);
+    for (const client of this.clients) client.receivePush(new Set(allChangedKeys), isForced);
   }
 
   connect(app = 'web', namespace = 'shop'): Client {
@@ -203,9 +203,9 @@ class World {
 
   /** @returns objects whose status must be written */
   async evaluate(): Promise<string[]> {
-    this.due.length = 0;
+    this.dueKeys.length = 0;
     await this.distribution.evaluate();
-    return [...this.due].sort();
+    return [...this.dueKeys].sort();
   }
 
   /** Conditions of an object as short text. */
@@ -445,13 +445,13 @@ describe('an object whose status another replica changes', () => {
 
   it('is reported again, even if it is no longer tracked', async () => {
     world.apply(...services, route('cart', 1));
-    world.distribution.reportAgain(key);
+    world.distribution.repeatReport(key);
     expect(await world.evaluate()).toEqual([key]);
     expect(world.conditions(key)).toEqual(['Reconciled False 1: 0/2 proxies up to date']);
     one.acknowledges();
     other.acknowledges();
     expect(await world.evaluate()).toEqual([key]);
-    world.distribution.reportAgain(key);
+    world.distribution.repeatReport(key);
     expect(await world.evaluate()).toEqual([key]);
     const nextWorld = new World();
     nextWorld.statuses.set(key, new Map([['Reconciled', { status: 'True', observedGeneration: 1 }]]));
@@ -459,7 +459,7 @@ describe('an object whose status another replica changes', () => {
     nextWorld.connect().acknowledges();
     await nextWorld.evaluate();
     expect(nextWorld.conditions(key)).toEqual([]);
-    nextWorld.distribution.reportAgain(key);
+    nextWorld.distribution.repeatReport(key);
     expect(await nextWorld.evaluate()).toEqual([key]);
     expect(nextWorld.conditions(key)).toEqual(['Reconciled True 1: 1/1 proxies up to date']);
   });
@@ -472,7 +472,7 @@ describe('an object whose status another replica changes', () => {
     world.now += 60_000;
     await world.evaluate();
     world.otherReplicas.readAt = world.now;
-    world.distribution.reportAgain(key);
+    world.distribution.repeatReport(key);
     expect(world.conditions(key)).toEqual(['Reconciled True 1: 2/2 proxies up to date']);
     world.otherReplicas.counts = { ...noOtherCounts, upToDate: 0, concerned: 1 };
     expect(await world.evaluate()).toEqual([key]);
@@ -484,13 +484,13 @@ describe('an object whose status another replica changes', () => {
   it('is written at a limited rate if the status changes repeatedly', async () => {
     world.urgent = 0;
     for (let round = 0; round < 50; round++) {
-      world.distribution.reportAgain('ServiceEntry/shop/cart');
+      world.distribution.repeatReport('ServiceEntry/shop/cart');
       await world.evaluate();
       world.now += 200;
     }
     // One of the four urgent updates was used when the object was added.
     expect(world.urgent).toBe(3);
-    world.distribution.reportAgain('VirtualService/shop/none');
+    world.distribution.repeatReport('VirtualService/shop/none');
     await world.evaluate();
     expect(world.conditions('VirtualService/shop/none')).toEqual([]);
   });
@@ -658,8 +658,11 @@ describe('an object without proxies on this replica', () => {
 
   const from = (counts: Partial<OtherCounts>): OtherCounts => ({ ...noOtherCounts, ...counts });
 
-  it.each(['unreported', 'uncounted'])('is Unknown while an %s replica can have proxies for it', async (list) => {
-    await moveProxies(from({ [list]: [absentReplica] }));
+  it.each([
+    ['unreported', 'unreportedReplicas'],
+    ['uncounted', 'uncountedReplicas'],
+  ])('is Unknown while an %s replica can have proxies for it', async (_, field) => {
+    await moveProxies(from({ [field]: [absentReplica] }));
     expect(await world.evaluate()).toEqual([key]);
     expect(world.conditions(key)).toEqual([
       `Reconciled Unknown 2: 0/0 proxies up to date; replicas ${absentReplica} have not reported yet`,
@@ -668,7 +671,7 @@ describe('an object without proxies on this replica', () => {
   });
 
   it('is True when no other replica remains', async () => {
-    await moveProxies(from({ uncounted: [absentReplica] }));
+    await moveProxies(from({ uncountedReplicas: [absentReplica] }));
     await world.evaluate();
     world.otherReplicas.counts = noOtherCounts;
     expect(await world.evaluate()).toEqual([key]);
@@ -676,7 +679,7 @@ describe('an object without proxies on this replica', () => {
   });
 
   it('is True when a proxy of the other replica has reconnected and acknowledged it', async () => {
-    await moveProxies(from({ uncounted: [absentReplica] }));
+    await moveProxies(from({ uncountedReplicas: [absentReplica] }));
     await world.evaluate();
     world.connect().acknowledges();
     expect(await world.evaluate()).toEqual([key]);
@@ -693,7 +696,7 @@ describe('an object without proxies on this replica', () => {
   });
 
   it("is counted with this replica's proxies, and is not True while a running replica has not reported", async () => {
-    await moveProxies(from({ upToDate: 2, concerned: 2, unreported: [absentReplica] }));
+    await moveProxies(from({ upToDate: 2, concerned: 2, unreportedReplicas: [absentReplica] }));
     world.connect().acknowledges();
     expect(await world.evaluate()).toEqual([key]);
     expect(world.conditions(key)).toEqual([
@@ -707,7 +710,7 @@ describe('an object without proxies on this replica', () => {
   it('is reported by this replica, even if it affects only proxies of other replicas', async () => {
     world.apply(...services);
     await world.evaluate();
-    world.otherReplicas.counts = from({ unreported: [absentReplica] });
+    world.otherReplicas.counts = from({ unreportedReplicas: [absentReplica] });
     world.now += 60_000;
     world.apply(...services, filter('b', 1, 'cart', 'far'));
     expect(await world.evaluate()).toEqual([]);
@@ -723,7 +726,7 @@ describe('an object without proxies on this replica', () => {
 
   it('is counted in the report of a follower until its status states that all proxies have it', async () => {
     world.otherReplicas.isWriter = false;
-    world.otherReplicas.counts = from({ unreported: [absentReplica] });
+    world.otherReplicas.counts = from({ unreportedReplicas: [absentReplica] });
     world.apply(...services);
     await world.evaluate();
     world.apply(...services, filter('a', 1, 'cart'));
@@ -741,7 +744,7 @@ describe('an object without proxies on this replica', () => {
   });
 
   it('is counted again with the proxies of other replicas when this replica becomes the leader', async () => {
-    await moveProxies(from({ uncounted: [absentReplica] }));
+    await moveProxies(from({ uncountedReplicas: [absentReplica] }));
     world.otherReplicas.isWriter = false;
     world.apply(...services, filter('a', 3, 'cart'));
     expect(await world.evaluate()).toEqual([key]);

@@ -75,8 +75,8 @@ export class ObjectDistribution {
     this.#startedAt = options.now();
     this.#ownCounts = new OwnCounts(options.revision ?? '');
     this.#causes = new RejectionCauseFinder({
-      ...{ options, steps: this.#steps },
-      isRejected: (key) => this.#followedObjects.get(key)?.reported?.rejection !== undefined,
+      ...{ options, changedObjects: this.#steps },
+      isRejected: (key) => this.#followedObjects.get(key)?.lastReport?.rejection !== undefined,
     });
     options.objects.onErrors((key, error) => this.#setError(key, error));
   }
@@ -90,7 +90,7 @@ export class ObjectDistribution {
     }
   }
 
-  published(published: Publication): void {
+  onPublished(published: Publication): void {
     const { context, forced, changed, configs } = published;
     const isFirst = this.#latest === undefined;
     this.#latest = context;
@@ -127,7 +127,7 @@ export class ObjectDistribution {
   }
 
   /** Call when another replica wrote a different status. Reports the status again. */
-  reportAgain(key: string): void {
+  repeatReport(key: string): void {
     const latest = this.#latest;
     if (latest === undefined) return;
     const complete = this.#complete.get(key);
@@ -140,7 +140,7 @@ export class ObjectDistribution {
     // The last count is reported until the next one.
     if (followedObject !== undefined && complete !== undefined) {
       followedObject.distribution = complete;
-      followedObject.reported = complete;
+      followedObject.lastReport = complete;
     }
     if (followedObject !== undefined && followedObject.distribution === undefined) followedObject.mustReport = true;
     else this.#dueObjects.add(key, true, this.#options.now());
@@ -158,7 +158,7 @@ export class ObjectDistribution {
   /** Replaces the warnings about objects that take only partial effect. */
   setWarnings(warningsByObject: ReadonlyMap<string, ObjectWarning>): void {
     // Statuses may contain warnings of an earlier process.
-    if (!this.#warnings.isKnown) this.compareAllStatuses();
+    if (!this.#warnings.hasDiagnostics) this.compareAllStatuses();
     const changedKeys = this.#warnings.replace(warningsByObject);
     for (const key of changedKeys) this.#dueObjects.add(key, true, this.#options.now());
     if (changedKeys.length > 0) this.#notifyWatchers();
@@ -184,7 +184,7 @@ export class ObjectDistribution {
   findingsOf(key: string): ObjectFindings {
     const distribution = this.#followedObjects.get(key)?.distribution ?? this.#complete.get(key);
     const error = this.#errors.get(key);
-    const warning = this.#warnings.isKnown ? (this.#warnings.of(key) ?? 'none') : undefined;
+    const warning = this.#warnings.hasDiagnostics ? (this.#warnings.warningOf(key) ?? 'none') : undefined;
     const config = this.#options.configs().byKey.get(key);
     const generation = config && generationOf(config);
     return {
@@ -194,7 +194,7 @@ export class ObjectDistribution {
   }
 
   /** Objects that not all proxies have applied, or that are invalid or take only partial effect. */
-  get unfinished(): Iterable<string> {
+  get unfinishedKeys(): Iterable<string> {
     return new Set([...this.#followedObjects.keys(), ...this.#errors.keys(), ...this.#warnings.keys]);
   }
 
@@ -233,7 +233,7 @@ export class ObjectDistribution {
       return;
     }
     if (this.#followedObjects.size > 0 || this.#checkAt !== undefined) await otherReplicas.refresh();
-    for (const [key, generation] of otherReplicas.incomplete()) {
+    for (const [key, generation] of otherReplicas.incompleteObjects()) {
       if (this.#complete.get(key)?.generation === generation) this.recount(key);
     }
     if (this.#checkAt !== undefined && otherReplicas.readAt >= this.#checkAt) this.#checkAt = undefined;
@@ -275,13 +275,13 @@ export class ObjectDistribution {
     const reconciled = conditions.get(reconciledCondition);
     const generation = generationOf(config);
     const warns = conditions.has(partialCondition);
-    if (this.#warnings.isKnown && warns !== (this.#warnings.of(key) !== undefined)) return false;
+    if (this.#warnings.hasDiagnostics && warns !== (this.#warnings.warningOf(key) !== undefined)) return false;
     const isOnlyCondition = conditions.size === (warns ? 2 : 1);
     return isOnlyCondition && reconciled?.status === 'True' && reconciled.observedGeneration === generation;
   }
 
   async #compare(workTurns: Turns): Promise<void> {
-    const rejections = this.#rejections.byObject();
+    const rejections = this.#rejections.rejectionsByObject();
     for (const key of rejections.keys()) this.#followRejected(key);
     const progress = new ProxyProgress();
     for (const proxy of this.#options.proxies()) {
@@ -325,7 +325,7 @@ export class ObjectDistribution {
     this.#followedObjects.set(key, {
       ...{ config, generation, number, mustReport: previous?.mustReport ?? false },
       ...{ followedAt: this.#options.now(), reportedAt: this.#options.now() },
-      ...{ distribution: undefined, reported: undefined },
+      ...{ distribution: undefined, lastReport: undefined },
     });
   }
 
@@ -344,11 +344,11 @@ export class ObjectDistribution {
     count: ProxyCount,
     rejections: RejectionsOfObject | undefined,
   ): void {
-    const { generation, reported } = followedObject;
+    const { generation, lastReport } = followedObject;
     const { resource, reason } = rejections?.cause ?? { resource: '', reason: '' };
     const rejection = rejections && { proxies: rejections.proxies, of: count.concerned, resource, reason };
     const ownCount = { generation, ...count };
-    this.#ownCounts.note(key, ownCount, this.#options.now());
+    this.#ownCounts.record(key, ownCount, this.#options.now());
     const total = totalOf(key, ownCount, this.#options.otherReplicas, followedObject.followedAt);
     if (total === undefined) return;
     const isThere = total.concerned > 0;
@@ -358,7 +358,8 @@ export class ObjectDistribution {
       return;
     }
     // The proxies that rejected the object have disconnected and no other proxy has accepted it, so the problem is not resolved.
-    const isUnresolved = reported?.rejection !== undefined && rejection === undefined && !(isThere && isComplete(now));
+    const isUnresolved =
+      lastReport?.rejection !== undefined && rejection === undefined && !(isThere && isComplete(now));
     if (isUnresolved && !followedObject.mustReport) return;
     followedObject.distribution = now;
     if (isComplete(now)) this.#setComplete(key, followedObject, now);
@@ -371,7 +372,7 @@ export class ObjectDistribution {
     if (now.concerned === 0) {
       if (
         this.#options.now() - this.#startedAt < settlingMs &&
-        followedObject.reported === undefined &&
+        followedObject.lastReport === undefined &&
         !followedObject.mustReport
       )
         return;
@@ -380,24 +381,24 @@ export class ObjectDistribution {
         return;
       }
     }
-    if (followedObject.mustReport || !isSameProgress(followedObject.reported, now))
+    if (followedObject.mustReport || !isSameProgress(followedObject.lastReport, now))
       this.#reportDue(key, followedObject, now, true);
     this.#followedObjects.delete(key);
     setBounded(this.#complete, key, now, maxComplete);
     if (this.#options.otherReplicas?.isWriter) this.#checkAt = this.#options.now() + presenceMs;
   }
 
-  #hasNoStatus(key: string, { reported, mustReport }: FollowedObject): boolean {
-    return (this.#options.objects.statusOf(key)?.conditions.size ?? 0) === 0 && reported === undefined && !mustReport;
+  #hasNoStatus(key: string, { lastReport, mustReport }: FollowedObject): boolean {
+    return (this.#options.objects.statusOf(key)?.conditions.size ?? 0) === 0 && lastReport === undefined && !mustReport;
   }
 
-  #isWorthReporting({ reported, reportedAt }: FollowedObject, now: ObjectProgress): boolean {
-    if (now.rejection !== undefined && reported?.rejection === undefined) return true;
-    return !isSameProgress(reported, now) && this.#options.now() - reportedAt >= minUpdateIntervalMs;
+  #isWorthReporting({ lastReport, reportedAt }: FollowedObject, now: ObjectProgress): boolean {
+    if (now.rejection !== undefined && lastReport?.rejection === undefined) return true;
+    return !isSameProgress(lastReport, now) && this.#options.now() - reportedAt >= minUpdateIntervalMs;
   }
 
   #reportDue(key: string, followedObject: FollowedObject, now: ObjectProgress, isUrgent: boolean): void {
-    followedObject.reported = now;
+    followedObject.lastReport = now;
     followedObject.reportedAt = this.#options.now();
     followedObject.mustReport = false;
     this.#dueObjects.add(key, isUrgent, this.#options.now());

@@ -55,7 +55,7 @@ it("EnvoyRejections traces a proxy's rejection even if other proxies repeatedly 
     for (const proxy of loud) reject(proxy);
   }
   expect(traced).toEqual(['loud-1', 'loud-2', 'loud-3', 'quiet']);
-  expect(rejections.byObject().get('Gateway/shop/quiet')?.proxies).toBe(1);
+  expect(rejections.rejectionsByObject().get('Gateway/shop/quiet')?.proxies).toBe(1);
 });
 
 it('EnvoyRejections drops the causes of a proxy when the proxy disconnects or accepts a later response', () => {
@@ -65,9 +65,9 @@ it('EnvoyRejections drops the causes of a proxy when the proxy disconnects or ac
   reject(two);
   rejections.add(two, clusterType);
   while (!look());
-  expect([...rejections.byObject().keys()]).toEqual(['Gateway/shop/one', 'Gateway/shop/two']);
+  expect([...rejections.rejectionsByObject().keys()]).toEqual(['Gateway/shop/one', 'Gateway/shop/two']);
   expect(rejections.remove(two, listenerType)).toBe(true);
-  expect([...rejections.byObject().keys()]).toContain('Gateway/shop/two');
+  expect([...rejections.rejectionsByObject().keys()]).toContain('Gateway/shop/two');
   expect([rejections.remove(two, clusterType), rejections.disconnected(one)]).toEqual([true, true]);
   expect(rejections.isEmpty).toBe(true);
 });

@@ -82,7 +82,7 @@ export class EnvoyRejections<Proxy extends FollowedProxy> {
     return true;
   }
 
-  byObject(): ReadonlyMap<string, RejectionsOfObject> {
+  rejectionsByObject(): ReadonlyMap<string, RejectionsOfObject> {
     const rejectionsByObject = new Map<string, { proxies: Set<Proxy>; readonly counts: Map<RejectionCause, number> }>();
     for (const [proxy, types] of this.#rejectionsByProxy) {
       for (const { cause } of types.values()) {

@@ -13,7 +13,7 @@ export interface FollowedObject {
   /** Time of the last report. Initially, the time when tracking of the object began. */
   reportedAt: number;
   distribution: ObjectProgress | undefined;
-  reported: ObjectProgress | undefined;
+  lastReport: ObjectProgress | undefined;
 }
 
 export function isSameProgress(one: ObjectProgress | undefined, other: ObjectProgress): boolean {

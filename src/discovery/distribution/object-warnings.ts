@@ -11,7 +11,7 @@ export class ObjectWarnings {
   /** Warnings by `Kind/namespace/name`. `undefined` before the first diagnostics. */
   #warningsByObject: ReadonlyMap<string, ObjectWarning> | undefined;
 
-  get isKnown(): boolean {
+  get hasDiagnostics(): boolean {
     return this.#warningsByObject !== undefined;
   }
 
@@ -19,7 +19,7 @@ export class ObjectWarnings {
     return this.#warningsByObject?.keys() ?? [];
   }
 
-  of(key: string): ObjectWarning | undefined {
+  warningOf(key: string): ObjectWarning | undefined {
     return this.#warningsByObject?.get(key);
   }
 

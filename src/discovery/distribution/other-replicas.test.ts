@@ -37,7 +37,7 @@ function createReplicas() {
     clock.now = now;
     await replicas.refresh();
     const counts = replicas.countsOf(key, 2, 0);
-    return counts && [...counts.unreported, ...counts.uncounted].sort();
+    return counts && [...counts.unreportedReplicas, ...counts.uncountedReplicas].sort();
   };
   return { replicas, leases, script, hold, at, warnings };
 }
@@ -93,10 +93,15 @@ test('OtherReplicas adds the counts that other replicas report for a generation'
   hold(other, '1', other, report({ [key]: [2, 1, 2] }));
   hold(third, '1', third, report({ [key]: [2, 3, 3] }));
   await at(0);
-  expect(replicas.countsOf(key, 2, 0)).toEqual({ upToDate: 4, concerned: 5, unreported: [], uncounted: [] });
-  expect(replicas.countsOf(key, 1, 0)?.unreported).toEqual([other, third]);
-  expect(replicas.countsOf('Gateway/shop/a', 1, 0)?.unreported).toEqual([other, third]);
-  expect([...replicas.incomplete()]).toEqual([[key, 2]]);
+  expect(replicas.countsOf(key, 2, 0)).toEqual({
+    upToDate: 4,
+    concerned: 5,
+    unreportedReplicas: [],
+    uncountedReplicas: [],
+  });
+  expect(replicas.countsOf(key, 1, 0)?.unreportedReplicas).toEqual([other, third]);
+  expect(replicas.countsOf('Gateway/shop/a', 1, 0)?.unreportedReplicas).toEqual([other, third]);
+  expect([...replicas.incompleteObjects()]).toEqual([[key, 2]]);
   expect(warnings).toEqual([]);
 });
 
@@ -124,16 +129,26 @@ test('OtherReplicas ignores the counts of a replica that has exited', async () =
   await at(0);
   hold(other, '2', '', report({ [key]: [2, 1, 2] }));
   await at(5_000);
-  expect(replicas.countsOf(key, 2, 0)).toEqual({ upToDate: 0, concerned: 0, unreported: [], uncounted: [other] });
-  expect([...replicas.incomplete()]).toEqual([]);
+  expect(replicas.countsOf(key, 2, 0)).toEqual({
+    upToDate: 0,
+    concerned: 0,
+    unreportedReplicas: [],
+    uncountedReplicas: [other],
+  });
+  expect([...replicas.incompleteObjects()]).toEqual([]);
 });
 
 test('OtherReplicas does not count a replica of another revision', async () => {
   const { replicas, hold, at } = createReplicas();
   hold(other, '1', other, report({ [key]: [2, 1, 2] }, 'canary'));
   await at(0);
-  expect(replicas.countsOf(key, 2, 0)).toEqual({ upToDate: 0, concerned: 0, unreported: [], uncounted: [other] });
-  expect([...replicas.incomplete()]).toEqual([]);
+  expect(replicas.countsOf(key, 2, 0)).toEqual({
+    upToDate: 0,
+    concerned: 0,
+    unreportedReplicas: [],
+    uncountedReplicas: [other],
+  });
+  expect([...replicas.incompleteObjects()]).toEqual([]);
 });
 
 test.each([
@@ -147,7 +162,12 @@ test.each([
     hold(other, '1', other, text);
     hold(third, '1', third, report({ [key]: [2, 3, 3] }));
     for (let now = 0; now <= 8_000; now += 2_000) await at(now);
-    expect(replicas.countsOf(key, 2, 0)).toEqual({ upToDate: 3, concerned: 3, unreported: [other], uncounted: [] });
+    expect(replicas.countsOf(key, 2, 0)).toEqual({
+      upToDate: 3,
+      concerned: 3,
+      unreportedReplicas: [other],
+      uncountedReplicas: [],
+    });
     expect(warnings).toEqual([`status.reportInvalid ${presenceLeaseOf(other)} ${reason}`]);
   },
 );
@@ -166,6 +186,6 @@ test('OtherReplicas reads the reports of at most 64 replicas', async () => {
   }
   await at(0);
   expect(replicas.countsOf(key, 2, 0)).toMatchObject({ upToDate: 64, concerned: 64 });
-  expect(replicas.countsOf(key, 2, 0)?.unreported).toHaveLength(6);
+  expect(replicas.countsOf(key, 2, 0)?.unreportedReplicas).toHaveLength(6);
   expect(warnings).toHaveLength(6);
 });

@@ -38,7 +38,7 @@ interface Sighting {
   /** Absent if the replica reports nothing, such as an earlier version. */
   readonly report?: ReplicaReport;
   readonly invalid?: string;
-  readonly since: number;
+  readonly observedSince: number;
   readonly endedAt?: number;
 }
 
@@ -103,10 +103,10 @@ export class OtherReplicas implements OtherReplicaCounts {
         total.concerned += count.concerned;
       }
     }
-    return { ...total, unreported: unreported.sort(), uncounted: uncounted.sort() };
+    return { ...total, unreportedReplicas: unreported.sort(), uncountedReplicas: uncounted.sort() };
   }
 
-  *incomplete(): Iterable<readonly [key: string, generation: number]> {
+  *incompleteObjects(): Iterable<readonly [key: string, generation: number]> {
     for (const sighting of this.#sightings?.values() ?? []) {
       if (sighting.endedAt !== undefined || this.#isOtherRevision(sighting)) continue;
       for (const [key, { generation, upToDate, concerned }] of sighting.report?.counts ?? []) {
@@ -151,13 +151,13 @@ export class OtherReplicas implements OtherReplicaCounts {
       plainIdentity.test(holderIdentity) &&
       presenceLeaseOf(holderIdentity) === name;
     const identity = isValid ? holderIdentity : (previousSighting?.identity ?? name);
-    const since = previousSighting?.version === version ? previousSighting.since : observedAt;
+    const since = previousSighting?.version === version ? previousSighting.observedSince : observedAt;
     const isAlive = holderIdentity !== '' && observedAt - since < this.#options.leaseMs;
     const endedFields = !isAlive && { endedAt: previousSighting?.endedAt ?? observedAt };
     return {
       version,
       identity,
-      since,
+      observedSince: since,
       ...this.#reportIn(name, annotations?.[reportAnnotation], previousSighting, index),
       ...endedFields,
     };

@@ -22,9 +22,9 @@ export interface FollowedProxy {
 
 interface ProgressLevel {
   count: number;
-  /** Number of the last acknowledged context, for types with unacknowledged responses. {@link all} applies to other types. */
-  readonly behind: ReadonlyMap<PushedType, number>;
-  readonly all: number;
+  /** Number of the last acknowledged context, for types with unacknowledged responses. {@link lastAckedOfOthers} applies to other types. */
+  readonly lastAckedByType: ReadonlyMap<PushedType, number>;
+  readonly lastAckedOfOthers: number;
   readonly types: ReadonlySet<PushedType>;
 }
 
@@ -43,11 +43,11 @@ export class ProxyProgress {
 
   add({ shape, context, watches }: FollowedProxy): void {
     const all = numberOfVersion(context.version);
-    const { key, behind, types } = progressLevelOf(watches, all);
+    const { key, lastAckedByType, types } = progressLevelOf(watches, all);
     const levelsOfShape = this.#levels.get(shape) ?? new Map<string, ProgressLevel>();
     this.#levels.set(shape, levelsOfShape);
     const level = levelsOfShape.get(key);
-    if (level === undefined) levelsOfShape.set(key, { count: 1, behind, all, types });
+    if (level === undefined) levelsOfShape.set(key, { count: 1, lastAckedByType, lastAckedOfOthers: all, types });
     else level.count++;
   }
 
@@ -74,7 +74,7 @@ export class ProxyProgress {
 function progressLevelOf(
   watches: Watches,
   all: number,
-): Pick<ProgressLevel, 'behind' | 'types'> & { readonly key: string } {
+): Pick<ProgressLevel, 'lastAckedByType' | 'types'> & { readonly key: string } {
   const pendingTypes = new Map<PushedType, number>();
   const types = new Set<PushedType>();
   let key = `${all}`;
@@ -89,7 +89,7 @@ function progressLevelOf(
     pendingTypes.set(type, number);
     key += `:${number}`;
   }
-  return { key, behind: pendingTypes, types };
+  return { key, lastAckedByType: pendingTypes, types };
 }
 
 function isAcknowledged(watch: Watch): boolean {
@@ -98,9 +98,13 @@ function isAcknowledged(watch: Watch): boolean {
   return nonceSent === nonceAcked && isSettled(watch) && !isBehind(watch) && !due.all && due.requested.length === 0;
 }
 
-function hasAll({ behind, all }: ProgressLevel, types: ReadonlySet<PushedType>, number: number): boolean {
-  if (all < number) return false;
-  for (const type of types) if ((behind.get(type) ?? all) < number) return false;
+function hasAll(
+  { lastAckedByType, lastAckedOfOthers }: ProgressLevel,
+  types: ReadonlySet<PushedType>,
+  number: number,
+): boolean {
+  if (lastAckedOfOthers < number) return false;
+  for (const type of types) if ((lastAckedByType.get(type) ?? lastAckedOfOthers) < number) return false;
   return true;
 }
 

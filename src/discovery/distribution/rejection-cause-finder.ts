@@ -9,7 +9,7 @@ import { generationOf, hasStatus } from './status-objects.ts';
 
 export interface RejectionCauseFinderParts {
   readonly options: Pick<ObjectDistributionOptions, 'configs' | 'generate' | 'objects'>;
-  readonly steps: ChangedObjects;
+  readonly changedObjects: ChangedObjects;
   readonly isRejected: (key: string) => boolean;
 }
 
@@ -26,12 +26,14 @@ export class RejectionCauseFinder {
     const watch = watches[typeUrl]!;
     const acked = watch.versionAcked === '' ? undefined : numberOfVersion(watch.versionAcked);
     const changedBetween =
-      acked === undefined ? undefined : this.#finderParts.steps.between(acked, numberOfVersion(watch.versionSent));
+      acked === undefined
+        ? undefined
+        : this.#finderParts.changedObjects.keysBetween(acked, numberOfVersion(watch.versionSent));
     const objectOf = (key: ConfigKey): string | undefined => this.#objectOf(key, context);
     const changedObjects =
       changedBetween && new Set([...changedBetween].flatMap((key) => objectOf(parseConfigKey(key)) ?? []));
     return findCause({
-      ...{ typeUrl, reason: watch.lastError, changed: changedObjects },
+      ...{ typeUrl, reason: watch.lastError, changedKeys: changedObjects },
       names: watch.wildcard || watch.names.length === 0 ? '*' : watch.names,
       generate: (names) =>
         this.#finderParts.options.generate(context, typeUrl, shape, names).map(

@@ -35,7 +35,7 @@ export interface RejectedResponse {
   /** Generates the resources as they were sent to the client. */
   generate(names: readonly string[] | '*'): readonly GeneratedResource[];
   /** Keys of objects that changed since the client's last ACK of the type. `undefined` if unknown. */
-  readonly changed: ReadonlySet<string> | undefined;
+  readonly changedKeys: ReadonlySet<string> | undefined;
   /** Whether another proxy has rejected the object, or an earlier process has reported its rejection. */
   isKnownRejected(key: string): boolean;
 }
@@ -62,7 +62,7 @@ export function isTraced(typeUrl: string): boolean {
  * changed objects are possible causes. `undefined` if the cause is unknown.
  */
 export function findCause(rejection: RejectedResponse): RejectionCause | undefined {
-  const { typeUrl, reason, names, generate, changed } = rejection;
+  const { typeUrl, reason, names, generate, changedKeys } = rejection;
   const isShort = names === '*' || names.length <= maxUnnamedResources;
   const namedResources = names === '*' ? undefined : namesIn(reason, names);
   if (namedResources?.length === 0 && !isShort) return undefined;
@@ -76,8 +76,8 @@ export function findCause(rejection: RejectedResponse): RejectionCause | undefin
   const of = (isCause: (key: string) => boolean): readonly GeneratedResource[] =>
     candidates.filter(({ objects }) => objects().some(isCause));
   const chosenCandidates = [
-    (key: string) => rejection.isKnownRejected(key) && (changed?.has(key) ?? true),
-    (key: string) => changed?.has(key) ?? false,
+    (key: string) => rejection.isKnownRejected(key) && (changedKeys?.has(key) ?? true),
+    (key: string) => changedKeys?.has(key) ?? false,
     rejection.isKnownRejected,
     // Patches of EnvoyFilters, unlike other objects, were not validated when they were read.
     (key: string) => isNamed && key.startsWith('EnvoyFilter/'),

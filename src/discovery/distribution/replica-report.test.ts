@@ -22,7 +22,7 @@ const routeKey = (index: number): string => `VirtualService/shop/route-${index}`
 function pending(objects: number): OwnCounts {
   const counts = new OwnCounts('');
   for (let index = 0; index < objects; index++) {
-    counts.note(routeKey(index), { generation: 1, upToDate: 0, concerned: 1 }, 0);
+    counts.record(routeKey(index), { generation: 1, upToDate: 0, concerned: 1 }, 0);
   }
   return counts;
 }
@@ -30,9 +30,9 @@ function pending(objects: number): OwnCounts {
 describe('the report of a replica', () => {
   it('contains the revision and the latest counts of each object, and can be parsed again', () => {
     const counts = new OwnCounts('canary');
-    counts.note('VirtualService/shop/a', { generation: 1, upToDate: 0, concerned: 2 }, 0);
-    counts.note('VirtualService/shop/"b"', { generation: 7, upToDate: 3, concerned: 3 }, 0);
-    counts.note('VirtualService/shop/a', { generation: 2, upToDate: 2, concerned: 2 }, 0);
+    counts.record('VirtualService/shop/a', { generation: 1, upToDate: 0, concerned: 2 }, 0);
+    counts.record('VirtualService/shop/"b"', { generation: 7, upToDate: 3, concerned: 3 }, 0);
+    counts.record('VirtualService/shop/a', { generation: 2, upToDate: 2, concerned: 2 }, 0);
     const { revision, counts: read } = parsed(counts.report(0, withoutStatus));
     expect(revision).toBe('canary');
     expect(Object.fromEntries(read)).toEqual({
@@ -57,10 +57,10 @@ describe('the report of a replica', () => {
   it('contains changed counts first if not all counts fit', () => {
     const counts = pending(2_000);
     counts.report(0, withoutStatus);
-    counts.note(routeKey(0), { generation: 1, upToDate: 1, concerned: 1 }, 0);
-    counts.note(routeKey(1), { generation: 1, upToDate: 0, concerned: 1 }, 0);
+    counts.record(routeKey(0), { generation: 1, upToDate: 1, concerned: 1 }, 0);
+    counts.record(routeKey(1), { generation: 1, upToDate: 0, concerned: 1 }, 0);
     for (let index = 0; index < 6; index++) counts.report(0, withoutStatus);
-    counts.note(routeKey(7), { generation: 2, upToDate: 0, concerned: 1 }, 0);
+    counts.record(routeKey(7), { generation: 2, upToDate: 0, concerned: 1 }, 0);
     expect([...parsed(counts.report(0, withoutStatus)).counts.keys()][0]).toBe(routeKey(7));
   });
 
@@ -81,7 +81,7 @@ describe('the report of a replica', () => {
 
   it('omits an object after 60 s if the object has no chartpilot status', () => {
     const counts = new OwnCounts('');
-    counts.note('Gateway/shop/a', { generation: 1, upToDate: 0, concerned: 0 }, 0);
+    counts.record('Gateway/shop/a', { generation: 1, upToDate: 0, concerned: 0 }, 0);
     expect(parsed(counts.report(59_999, withoutStatus)).counts.size).toBe(1);
     expect(parsed(counts.report(60_000, withoutStatus)).counts.size).toBe(0);
   });
@@ -90,9 +90,9 @@ describe('the report of a replica', () => {
     const trueCondition = { status: 'True' as const, observedGeneration: 1 };
     const isTrue = { statusOf: () => ({ conditions: new Map([['Reconciled', trueCondition]]) }) };
     const counts = new OwnCounts('');
-    counts.note('Gateway/shop/a', { generation: 1, upToDate: 1, concerned: 1 }, 0);
-    counts.note('Gateway/shop/b', { generation: 1, upToDate: 1, concerned: 2 }, 0);
-    counts.note('Gateway/shop/c', { generation: 2, upToDate: 1, concerned: 1 }, 0);
+    counts.record('Gateway/shop/a', { generation: 1, upToDate: 1, concerned: 1 }, 0);
+    counts.record('Gateway/shop/b', { generation: 1, upToDate: 1, concerned: 2 }, 0);
+    counts.record('Gateway/shop/c', { generation: 2, upToDate: 1, concerned: 1 }, 0);
     expect([...parsed(counts.report(0, isTrue)).counts.keys()]).toEqual(['Gateway/shop/b', 'Gateway/shop/c']);
   });
 

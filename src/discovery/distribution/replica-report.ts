@@ -41,7 +41,7 @@ export class OwnCounts {
     this.#revision = revision;
   }
 
-  note(key: string, { generation, upToDate, concerned }: ReportedCount, notedAt: number): void {
+  record(key: string, { generation, upToDate, concerned }: ReportedCount, notedAt: number): void {
     const previous = this.#counts.get(key);
     const count = { generation, upToDate, concerned };
     const report = previous !== undefined && areCountsEqual(previous, count) ? previous.report : 0;
@@ -135,9 +135,9 @@ export interface OtherCounts {
   readonly upToDate: number;
   readonly concerned: number;
   /** Running replicas without a report of this generation. */
-  readonly unreported: readonly string[];
+  readonly unreportedReplicas: readonly string[];
   /** Replicas of other revisions, and exited ones whose proxies may not have reconnected. */
-  readonly uncounted: readonly string[];
+  readonly uncountedReplicas: readonly string[];
 }
 
 export interface Total {
@@ -157,7 +157,7 @@ export interface OtherReplicaCounts {
    */
   countsOf(key: string, generation: number, since: number): OtherCounts | undefined;
   /** Objects that some proxies of other replicas have not applied. */
-  incomplete(): Iterable<readonly [key: string, generation: number]>;
+  incompleteObjects(): Iterable<readonly [key: string, generation: number]>;
   /** Time of the last request for the reports. Negative infinity before the first. */
   readonly readAt: number;
   /** Whether this replica writes the statuses. Otherwise it reports only its own proxies. */
@@ -184,6 +184,8 @@ export function totalOf(
   const upToDate = ownUpToDate + otherCounts.upToDate;
   const concerned = ownConcerned + otherCounts.concerned;
   const unreported =
-    concerned === 0 ? [...otherCounts.unreported, ...otherCounts.uncounted].sort() : otherCounts.unreported;
+    concerned === 0
+      ? [...otherCounts.unreportedReplicas, ...otherCounts.uncountedReplicas].sort()
+      : otherCounts.unreportedReplicas;
   return { upToDate, concerned, ...(unreported.length > 0 && { unreported }) };
 }

@@ -5,14 +5,14 @@ export interface DutyRun {
   /** Whether to include failed writes. */
   readonly retry: boolean;
   /** Whether all objects are due, because this replica is a new leader and another one may have written. */
-  readonly anew: boolean;
+  readonly includesAll: boolean;
 }
 
 /** Result of a run. Objects that become due during the run wait for the next one. */
 export interface DutyReport {
-  readonly written: number;
+  readonly writtenCount: number;
   /** Number of writes to retry after a delay, including conflicts, because the newer object is known by then. */
-  readonly failed: number;
+  readonly failedCount: number;
   /** Reason of the last failure, for logs. Empty if none existed, or only conflicts. */
   readonly reason: string;
 }

@@ -51,11 +51,11 @@ interface Election {
   /** Lease as last read or written. */
   lease: KubernetesObject | undefined;
   /** Record of the Lease's holder, and time of its first observation. */
-  seen: { readonly record: string; readonly at: ClockReading } | undefined;
+  lastSighting: { readonly record: string; readonly at: ClockReading } | undefined;
   /** Gate of the last term. Each term has its own, so that writes of an earlier term are rejected. */
-  gate: WriteGate;
+  writeGate: WriteGate;
   /** Settles with the last run. Two concurrent runs of a duty would write the same objects. */
-  running: Promise<unknown>;
+  lastRun: Promise<unknown>;
   isNotified: boolean;
 }
 
@@ -72,8 +72,8 @@ export class Elections {
       options.duties.map((duty): [LeaseName, Election] => [
         duty.lease,
         {
-          ...{ duty, lease: undefined, seen: undefined, gate: this.#newGate() },
-          ...{ running: Promise.resolve(), isNotified: false },
+          ...{ duty, lease: undefined, lastSighting: undefined, writeGate: this.#newGate() },
+          ...{ lastRun: Promise.resolve(), isNotified: false },
         },
       ]),
     );
@@ -90,7 +90,7 @@ export class Elections {
 
   /** According to this replica's own clock. */
   isLeader(lease: LeaseName): boolean {
-    return this.#electionOf(lease).gate.isOpen;
+    return this.#electionOf(lease).writeGate.isOpen;
   }
 
   machine(charts: ElectionCharts = { leader: leaderMachine, writer: electedWriterMachine }): typeof electionsMachine {
@@ -106,14 +106,14 @@ export class Elections {
         electedWriter,
         readLease: (lease, signal) => this.#readLease(lease, signal),
         writeLease: (order, signal) => this.#writeLease(order, signal),
-        finishWrites: (lease) => this.#electionOf(lease).gate.idle(),
+        finishWrites: (lease) => this.#electionOf(lease).writeGate.waitUntilIdle(),
         beginTerm: ({ lease, sent, termMs }) => {
           const election = this.#electionOf(lease);
-          election.gate = this.#newGate();
-          election.gate.extend(sent, termMs);
+          election.writeGate = this.#newGate();
+          election.writeGate.extend(sent, termMs);
         },
-        extendTerm: ({ lease, sent, termMs }) => this.#electionOf(lease).gate.extend(sent, termMs),
-        endTerm: ({ lease, giveUp }) => this.#electionOf(lease).gate.close({ giveUp }),
+        extendTerm: ({ lease, sent, termMs }) => this.#electionOf(lease).writeGate.extend(sent, termMs),
+        endTerm: ({ lease, giveUp }) => this.#electionOf(lease).writeGate.close({ giveUp }),
       },
       charts.leader,
     );
@@ -139,12 +139,13 @@ export class Elections {
       const lease = await leaseServer.request(order, signal);
       const sighting = sightingOf(lease, identity, times.leaseMs);
       election.lease = lease;
-      if (election.seen?.record !== sighting.record) election.seen = { record: sighting.record, at: now() };
+      if (election.lastSighting?.record !== sighting.record)
+        election.lastSighting = { record: sighting.record, at: now() };
       return { ...sighting, draw: draw() };
     } catch (error) {
       if (statusOf(error) !== 404) return this.#failedResult(error);
       election.lease = undefined;
-      election.seen = undefined;
+      election.lastSighting = undefined;
       return { outcome: 'absent', draw: draw() };
     }
   }
@@ -186,11 +187,11 @@ export class Elections {
    * Remaining time of another holder. The chart has waited for it, but its timer started too early if this process was suspended when the record
    * arrived. Measured with the monotonic clock, which stops in a suspended machine and so never overstates the elapsed time.
    */
-  #remainingMs({ seen }: Election, lease: KubernetesObject): number {
+  #remainingMs({ lastSighting }: Election, lease: KubernetesObject): number {
     const { identity, times, now } = this.#options;
     const { holder, leaseMs, record } = sightingOf(lease, identity, times.leaseMs);
-    if (holder !== 'another' || seen?.record !== record) return 0;
-    return Math.max(0, Math.ceil(leaseMs - (now().monotonicMs - seen.at.monotonicMs)));
+    if (holder !== 'another' || lastSighting?.record !== record) return 0;
+    return Math.max(0, Math.ceil(leaseMs - (now().monotonicMs - lastSighting.at.monotonicMs)));
   }
 
   #bodyOf(name: LeaseName, action: LeaseOrder['operation'], previous: KubernetesObject | undefined): object {
@@ -228,12 +229,12 @@ export class Elections {
 
   async #writeDuty({ lease, retry, includesAll }: WriteRun): Promise<WriteOutcome> {
     const election = this.#electionOf(lease);
-    const { gate } = election;
-    await election.running;
+    const { writeGate } = election;
+    await election.lastRun;
     election.isNotified = false;
-    const run = election.duty.writeDue({ retry, anew: includesAll }, gate);
-    election.running = run.catch(() => {});
-    const { written, failed, reason } = await run;
-    return { written, failed, reason };
+    const run = election.duty.writeDue({ retry, includesAll }, writeGate);
+    election.lastRun = run.catch(() => {});
+    const { writtenCount, failedCount, reason } = await run;
+    return { written: writtenCount, failed: failedCount, reason };
   }
 }

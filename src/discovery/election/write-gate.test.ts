@@ -17,7 +17,7 @@ class Clocks {
   monotonicMs = 1_000;
   wallMs = 1_700_000_000_000;
 
-  get moment(): ClockReading {
+  get reading(): ClockReading {
     const { monotonicMs, wallMs } = this;
     return { monotonicMs, wallMs };
   }
@@ -36,8 +36,8 @@ async function openGate(options: ScriptedOptions = {}, hold?: Promise<void>) {
     if (!stream.destroyed) respondJson(stream, { metadata: { name: 'roots', resourceVersion: '8' } });
   }, options);
   onTestFinished(() => server.close());
-  const gate = new WriteGate({ server: server.client, now: () => clocks.moment, writeMs: 4_000 });
-  gate.extend(clocks.moment, 10_000);
+  const gate = new WriteGate({ server: server.client, now: () => clocks.reading, writeMs: 4_000 });
+  gate.extend(clocks.reading, 10_000);
   return { gate, clocks, paths: server.paths };
 }
 
@@ -50,8 +50,8 @@ async function requestFor(writeOrder: WriteOrder): Promise<ApiRequest> {
       return { metadata: { name: '' } };
     },
   };
-  const gate = new WriteGate({ server, now: () => new Clocks().moment, writeMs: 4_000 });
-  gate.extend(new Clocks().moment, 1_000);
+  const gate = new WriteGate({ server, now: () => new Clocks().reading, writeMs: 4_000 });
+  gate.extend(new Clocks().reading, 1_000);
   await gate.write(writeOrder);
   return requests[0]!;
 }
@@ -66,7 +66,7 @@ describe('a write within a term', () => {
   it('remains possible for longer after a renewal', async () => {
     const { gate, clocks } = await openGate();
     clocks.pass(6_000);
-    gate.extend(clocks.moment, 10_000);
+    gate.extend(clocks.reading, 10_000);
     clocks.pass(9_999);
     expect(gate.isOpen).toBe(true);
     clocks.pass(1);
@@ -79,11 +79,11 @@ describe('a write gate', () => {
     const { gate, clocks, paths } = await openGate();
     gate.close({ giveUp: false });
     expect(await failureOf(gate.write(order))).toMatchObject({ kind: 'aborted' });
-    gate.extend(clocks.moment, 10_000);
+    gate.extend(clocks.reading, 10_000);
     clocks.pass(10_000);
     expect(await failureOf(gate.write(order))).toMatchObject({ kind: 'aborted' });
     expect(paths).toEqual([]);
-    expect(gate.rejected).toBe(2);
+    expect(gate.rejectedCount).toBe(2);
   });
 
   it.each([
@@ -115,7 +115,7 @@ describe('a write gate', () => {
       'is followed by another one',
       (gate: WriteGate, clocks: Clocks) => {
         gate.close({ giveUp: false });
-        gate.extend(clocks.moment, 10_000);
+        gate.extend(clocks.reading, 10_000);
       },
     ],
   ])('sends no write if the term %s while the write waits for credentials', async (_, happens) => {
@@ -141,7 +141,7 @@ describe('a write in progress at the end of a term', () => {
     await eventually('it was sent', () => paths.length === 1);
     let isIdle = false;
     gate.close({ giveUp: false });
-    const idle = gate.idle().then(() => {
+    const idle = gate.waitUntilIdle().then(() => {
       isIdle = true;
     });
     await Promise.resolve();
@@ -157,8 +157,8 @@ describe('a write in progress at the end of a term', () => {
     await eventually('it was sent', () => paths.length === 1);
     gate.close({ giveUp: true });
     expect(await writeFailure).toMatchObject({ kind: 'aborted' });
-    await gate.idle();
-    expect(gate.rejected).toBe(1);
+    await gate.waitUntilIdle();
+    expect(gate.rejectedCount).toBe(1);
   });
 });
 

@@ -56,8 +56,8 @@ export interface WriteGateOptions {
 }
 
 interface WriteTerm {
-  readonly ended: AbortController;
-  sent: ClockReading;
+  readonly endController: AbortController;
+  sentAt: ClockReading;
   termMs: number;
 }
 
@@ -67,23 +67,23 @@ export class WriteGate {
   #runningWrites = 0;
   readonly #idleWaiters: (() => void)[] = [];
   /** Writes that were not sent or were aborted because they were outside the term. */
-  rejected = 0;
+  rejectedCount = 0;
 
   constructor(options: WriteGateOptions) {
     this.#options = options;
   }
 
-  /** Starts or extends a term after a successful acquisition or renewal of the Lease, which was sent at `sent`. */
+  /** Starts or extends a term after a successful acquisition or renewal of the Lease, which was sent at `sentAt`. */
   extend(sentAt: ClockReading, termMs: number): void {
-    if (this.#term === undefined) this.#term = { ended: new AbortController(), sent: sentAt, termMs };
-    else Object.assign(this.#term, { sent: sentAt, termMs });
+    if (this.#term === undefined) this.#term = { endController: new AbortController(), sentAt, termMs };
+    else Object.assign(this.#term, { sentAt, termMs });
   }
 
   /** Rejects further writes. Waits for running ones, or aborts them with `giveUp`. Aborted writes may still be applied. */
   close({ giveUp }: { readonly giveUp: boolean }): void {
     const term = this.#term;
     this.#term = undefined;
-    if (giveUp) term?.ended.abort();
+    if (giveUp) term?.endController.abort();
   }
 
   /** Whether a write could begin now. The gate checks that again when it sends the write. */
@@ -91,7 +91,7 @@ export class WriteGate {
     return this.#isWithin(this.#term);
   }
 
-  async idle(): Promise<void> {
+  async waitUntilIdle(): Promise<void> {
     if (this.#runningWrites > 0) await new Promise<void>((resolve) => this.#idleWaiters.push(resolve));
   }
 
@@ -107,9 +107,9 @@ export class WriteGate {
       // A write that waits until the next term is not permitted, because it is based on an outdated state.
       const permit = (): boolean => this.#term === term && this.#isWithin(term);
       const request = { ...requestOf(order), permit, timeoutMs: this.#options.writeMs };
-      return await this.#options.server.request(request, term.ended.signal);
+      return await this.#options.server.request(request, term.endController.signal);
     } catch (error) {
-      if (error instanceof ApiError && error.failure.kind === 'aborted') this.rejected++;
+      if (error instanceof ApiError && error.failure.kind === 'aborted') this.rejectedCount++;
       throw error;
     } finally {
       this.#runningWrites--;
@@ -118,11 +118,11 @@ export class WriteGate {
   }
 
   #isWithin(term: WriteTerm | undefined): boolean {
-    return term !== undefined && elapsedMs(term.sent, this.#options.now()) < term.termMs;
+    return term !== undefined && elapsedMs(term.sentAt, this.#options.now()) < term.termMs;
   }
 
   #reject(): ApiError {
-    this.rejected++;
+    this.rejectedCount++;
     return new ApiError({ kind: 'aborted', message: 'this replica is not the leader' });
   }
 }

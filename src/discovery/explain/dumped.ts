@@ -11,7 +11,7 @@ import { typeRegistry } from '../monitor/debug/type-registry.ts';
 
 export interface DumpedConfiguration extends ProxyConfiguration {
   /** Descriptions of unreadable parts. */
-  readonly omitted: readonly string[];
+  readonly omittedParts: readonly string[];
 }
 
 const typePrefix = 'type.googleapis.com/';
@@ -41,7 +41,7 @@ export function dumpedConfiguration(dump: unknown): DumpedConfiguration {
     routes: new Map(all(RouteConfigurationSchema).map((routes) => [routes.name, routes])),
     clusters: new Map(all(ClusterSchema).map((cluster) => [cluster.name, cluster])),
     endpoints: new Map(all(ClusterLoadAssignmentSchema).map((assignment) => [assignment.clusterName, assignment])),
-    omitted: omittedTypes,
+    omittedParts: omittedTypes,
   };
 }
 

@@ -140,7 +140,7 @@ async function fromRunning({ files, node }: ExplainQuery, address: string): Prom
     node === undefined
       ? '/config_dump?include_eds'
       : `/debug/config_dump?include_eds&proxyID=${encodeURIComponent(node.id)}`;
-  const { omitted, ...configuration } = dumpedConfiguration(await requestJson(address, path, fromHint));
+  const { omittedParts, ...configuration } = dumpedConfiguration(await requestJson(address, path, fromHint));
   const pending = node && (await pendingOf(address, node));
   const mesh = files && (await readOfflineMesh(files));
   const fromMesh = mesh && node && configurationFor(node, mesh.context);
@@ -150,7 +150,7 @@ async function fromRunning({ files, node }: ExplainQuery, address: string): Prom
       ...(fromMesh && { explainEndpoints: fromMesh.configuration.explainEndpoints! }),
     },
     addressOf: (host) => fromMesh?.addressOf(host),
-    warnings: [...omitted.map((omittedPart) => `left out: ${omittedPart}`), ...(mesh?.warnings ?? [])],
+    warnings: [...omittedParts.map((omittedPart) => `left out: ${omittedPart}`), ...(mesh?.warnings ?? [])],
     ...(mesh && { mesh }),
     ...(pending && { pending }),
   };

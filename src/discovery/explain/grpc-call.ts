@@ -61,7 +61,7 @@ export function describeCall(explanation: GrpcExplanation, sources: ConfigOrigin
 }
 
 function describeLimitations(limitations: readonly Limitation[], sources: ConfigOrigins): readonly LimitationText[] {
-  return limitations.map(({ text, origins }) => ({ text, from: origins.map((origin) => sources.of(origin)) }));
+  return limitations.map(({ text, origins }) => ({ text, from: origins.map((origin) => sources.originOf(origin)) }));
 }
 
 export function callText(heading: string, { settings, limitations, ...description }: CallText): string {

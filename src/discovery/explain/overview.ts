@@ -36,7 +36,7 @@ export function overviewOf({ listeners, clusters }: ProxyConfiguration, sources:
         name: chain.name,
         match: matchText(chain),
         leadsTo: endText(chain),
-        from: originsOf(chain).map((origin) => sources.of(origin)),
+        from: originsOf(chain).map((origin) => sources.originOf(origin)),
       })),
     })),
     clusters: clusters.size,

@@ -10,7 +10,7 @@ it('explain shows the address of an xDS source as the location of its objects', 
   };
   const { config } = readConfigObject(address, object, { creationTimestamp: 0, source: { file: address, line: 0 } });
   const key = { kind: 'VirtualService', namespace: 'shop', name: 'web' };
-  expect(new ConfigOrigins(() => config).of({ key, path: ['spec', 'http', 0] })).toEqual({
+  expect(new ConfigOrigins(() => config).originOf({ key, path: ['spec', 'http', 0] })).toEqual({
     ...{ object: 'VirtualService shop/web', field: 'spec.http[0]', place: address },
   });
 });

@@ -26,7 +26,7 @@ export class ConfigOrigins {
     this.#configOf = configOf;
   }
 
-  of({ key, path }: Origin): ConfigOrigin {
+  originOf({ key, path }: Origin): ConfigOrigin {
     const field = path && fieldText(path);
     const config = this.#configOf(key);
     const source = config?.source;

@@ -35,7 +35,7 @@ export function describeExplanation(explanation: Explanation, sources: ConfigOri
   ): readonly ConfigOrigin[] => {
     const messageOrigins = originsOf(messagePart);
     return (messageOrigins.length > 0 ? messageOrigins : originsOfMetadata(messagePart.metadata)).map((origin) =>
-      sources.of(origin),
+      sources.originOf(origin),
     );
   };
   const steps: ExplanationStep[] = [];

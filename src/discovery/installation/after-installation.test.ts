@@ -24,12 +24,12 @@ function versions(global: object, pods: readonly PodFacts[], injectedPod?: PodFa
   const none = E.right([]);
   const facts: ClusterFacts = {
     ...{ version: E.right('v1.36.3'), groups: E.right(new Map()), definitions: none, nodes: none, deployments: none },
-    ...{ validating: none, namespaces: E.right([shop]), mutating: E.right([mutating]) },
+    ...{ validatingWebhooks: none, namespaces: E.right([shop]), mutatingWebhooks: E.right([mutating]) },
   };
   const installed: InstalledFacts = {
     ...{ slices: none, rootOfMesh: E.right(undefined), injector: E.right(injector) },
     pods: new Map([['shop', E.right(pods)]]),
-    admitted: new Map(injectedPod ? [['shop', E.right(injectedPod)]] : []),
+    admittedPods: new Map(injectedPod ? [['shop', E.right(injectedPod)]] : []),
   };
   return checkAfterInstallation(facts, installed, { namespace, revision: '' }, 0)
     .filter(({ check }) => check === 'versions')

@@ -29,11 +29,11 @@ export const planeName = (revision: string): string => (revision === '' ? 'istio
 
 /** Namespaces in which this revision injects sidecars. */
 export function membersOf(
-  { namespaces, mutating }: Pick<ClusterFacts, 'namespaces' | 'mutating'>,
+  { namespaces, mutatingWebhooks }: Pick<ClusterFacts, 'namespaces' | 'mutatingWebhooks'>,
   { namespace, revision }: Installation,
 ): readonly string[] {
   if (E.isLeft(namespaces)) return [];
-  const names = [revision || 'default', ...tagsOf(mutating, namespace, revision)];
+  const names = [revision || 'default', ...tagsOf(mutatingWebhooks, namespace, revision)];
   return namespaces.right
     .filter(({ metadata: { labels = {} } }) => {
       const { 'istio-injection': injection, [revisionLabel]: chosenRevision } = labels;
@@ -43,7 +43,7 @@ export function membersOf(
     .map(({ metadata }) => metadata.name);
 }
 
-function tagsOf(mutating: ClusterFacts['mutating'], namespace: string, revision: string): string[] {
+function tagsOf(mutating: ClusterFacts['mutatingWebhooks'], namespace: string, revision: string): string[] {
   return ownConfigurations(mutating, namespace, revision).flatMap(
     ({ metadata }) => metadata.labels?.['istio.io/tag'] ?? [],
   );
@@ -126,15 +126,15 @@ function serviceFindings(
 }
 
 function webhookFindings(
-  { mutating, validating }: ClusterFacts,
+  { mutatingWebhooks, validatingWebhooks }: ClusterFacts,
   rootOfMesh: ReadResult<ConfigMapFacts | undefined>,
   { namespace, revision }: Installation,
   now: number,
 ): ClusterFinding[] {
   const check = 'webhook';
-  if (E.isLeft(mutating)) return [unknownFinding(check, mutating.left)];
-  const injectors = ownConfigurations(mutating, namespace, revision);
-  const ownWebhooks = [...injectors, ...ownConfigurations(validating, namespace, revision)];
+  if (E.isLeft(mutatingWebhooks)) return [unknownFinding(check, mutatingWebhooks.left)];
+  const injectors = ownConfigurations(mutatingWebhooks, namespace, revision);
+  const ownWebhooks = [...injectors, ...ownConfigurations(validatingWebhooks, namespace, revision)];
   if (injectors.length === 0) {
     const message = `no MutatingWebhookConfiguration of revision ${revision || 'default'} calls namespace ${namespace}: no pod is injected`;
     return [
@@ -188,7 +188,7 @@ function readableCertificates(pem: string): X509Certificate[] {
 }
 
 function namespaceFindings(
-  { namespaces, mutating }: ClusterFacts,
+  { namespaces, mutatingWebhooks }: ClusterFacts,
   members: readonly string[],
   installation: Installation,
 ): ClusterFinding[] {
@@ -201,7 +201,7 @@ function namespaceFindings(
       ? ok(check, `in the mesh: ${members.join(', ')}`)
       : warning(check, 'no namespace is in the mesh', `Run: ${run}`),
   ];
-  const installedRevisions = E.isRight(mutating) ? revisionsOf(mutating.right) : undefined;
+  const installedRevisions = E.isRight(mutatingWebhooks) ? revisionsOf(mutatingWebhooks.right) : undefined;
   for (const { metadata } of namespaces.right) {
     const problem = labelProblem(metadata, installedRevisions);
     if (problem !== undefined)
@@ -265,13 +265,16 @@ const proxyOf = ({ spec: { containers, initContainers = [] } }: PodFacts) =>
   [...containers, ...initContainers].find(({ name }) => name === proxyName);
 
 /** Finds sidecars with another image than new pods get. They were created before an upgrade. */
-function versionFindings({ injector, admitted, pods }: InstalledFacts, members: readonly string[]): ClusterFinding[] {
+function versionFindings(
+  { injector, admittedPods, pods }: InstalledFacts,
+  members: readonly string[],
+): ClusterFinding[] {
   const check = 'versions';
   if (E.isLeft(injector)) return [unknownFinding(check, injector.left)];
   const configuredImage = imageOf(injector.right);
   const current = new Set<string>();
   const findings = members.flatMap((member) => {
-    const pod = admitted.get(member) ?? E.left('');
+    const pod = admittedPods.get(member) ?? E.left('');
     // Prefers the image of the dry run, because a ProxyConfig may select its type.
     const expected = (E.isRight(pod) ? proxyOf(pod.right)?.image : undefined) ?? configuredImage;
     if (expected === undefined) return [];

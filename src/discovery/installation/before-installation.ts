@@ -231,10 +231,13 @@ function nodeFindings(nodes: ReadResult<readonly ClusterNodeFacts[]>): ClusterFi
 }
 
 /** Finds webhooks of other control planes that can reject Istio objects. */
-function validatorFindings({ validating }: ClusterFacts, { namespace, revision }: Installation): ClusterFinding[] {
+function validatorFindings(
+  { validatingWebhooks }: ClusterFacts,
+  { namespace, revision }: Installation,
+): ClusterFinding[] {
   const check = 'validation';
-  if (E.isLeft(validating)) return [unknownFinding(check, validating.left)];
-  const foreignWebhooks = validating.right.flatMap(({ metadata, webhooks = [] }) => {
+  if (E.isLeft(validatingWebhooks)) return [unknownFinding(check, validatingWebhooks.left)];
+  const foreignWebhooks = validatingWebhooks.right.flatMap(({ metadata, webhooks = [] }) => {
     const isOwnRevision = metadata.labels?.[revisionLabel] === (revision || 'default');
     return webhooks
       .filter(

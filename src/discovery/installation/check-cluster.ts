@@ -44,7 +44,11 @@ export async function checkCluster(server: Pick<ApiServer, 'request'>, options: 
     };
   }
   const [installed, ...pods] = await Promise.all([
-    reader.installed(namespace, { service: planeName(revision), injector: injectorMapName(revision), members }),
+    reader.readInstalledFacts(namespace, {
+      service: planeName(revision),
+      injector: injectorMapName(revision),
+      members,
+    }),
     ...members
       .slice(0, maxDryRuns)
       .map(async (member) => [member, await reader.admittedPod(member, ordinaryPod())] as const),
@@ -54,7 +58,7 @@ export async function checkCluster(server: Pick<ApiServer, 'request'>, options: 
     ...commonFields,
     findings: [
       versionFinding(facts.version),
-      ...checkAfterInstallation(facts, { ...installed, admitted: admittedPods }, options, now),
+      ...checkAfterInstallation(facts, { ...installed, admittedPods }, options, now),
       ...pods.map(([member, pod]) => injectionFinding(member, pod)),
       ...injectionConflicts(facts, options),
     ],

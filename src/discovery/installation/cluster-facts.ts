@@ -94,8 +94,8 @@ export interface ClusterFacts {
   readonly definitions: ReadResult<readonly Named[]>;
   readonly nodes: ReadResult<readonly ClusterNodeFacts[]>;
   readonly namespaces: ReadResult<readonly Named[]>;
-  readonly mutating: ReadResult<readonly WebhookConfigurationFacts[]>;
-  readonly validating: ReadResult<readonly WebhookConfigurationFacts[]>;
+  readonly mutatingWebhooks: ReadResult<readonly WebhookConfigurationFacts[]>;
+  readonly validatingWebhooks: ReadResult<readonly WebhookConfigurationFacts[]>;
   readonly deployments: ReadResult<readonly DeploymentFacts[]>;
 }
 
@@ -106,7 +106,7 @@ export interface InstalledFacts {
   readonly injector: ReadResult<ConfigMapFacts | undefined>;
   readonly pods: ReadonlyMap<string, ReadResult<readonly PodFacts[]>>;
   /** A new pod without annotations, for some namespaces. */
-  readonly admitted: ReadonlyMap<string, ReadResult<PodFacts>>;
+  readonly admittedPods: ReadonlyMap<string, ReadResult<PodFacts>>;
 }
 
 const core = { group: '', version: 'v1', namespaced: true } as const;
@@ -152,7 +152,7 @@ export class FactReader {
       version: E.right(String(version.gitVersion)),
       groups,
       ...{ definitions: definitions!, nodes: nodeList!, namespaces: namespaces! },
-      ...{ mutating: mutating!, validating: validating!, deployments: planes! },
+      ...{ mutatingWebhooks: mutating!, validatingWebhooks: validating!, deployments: planes! },
     };
   }
 
@@ -160,10 +160,10 @@ export class FactReader {
    * @param service of the control plane
    * @param members namespaces of the mesh
    */
-  async installed(
+  async readInstalledFacts(
     namespace: string,
     { service, injector, members }: { service: string; injector: string; members: readonly string[] },
-  ): Promise<Omit<InstalledFacts, 'admitted'>> {
+  ): Promise<Omit<InstalledFacts, 'admittedPods'>> {
     const [slices, rootOfMesh, settings, ...lists] = await Promise.all([
       this.#list(resourceOf('EndpointSlice'), namespace, `kubernetes.io/service-name=${service}`),
       this.#configMap(namespace, 'istio-ca-root-cert'),

@@ -29,12 +29,12 @@ interface ForeignInjector {
 
 /** @param namespace of the control plane */
 export function injectionConflicts(
-  { mutating, namespaces }: Pick<ClusterFacts, 'mutating' | 'namespaces'>,
+  { mutatingWebhooks, namespaces }: Pick<ClusterFacts, 'mutatingWebhooks' | 'namespaces'>,
   { namespace, revision }: { readonly namespace: string; readonly revision: string },
 ): ClusterFinding[] {
-  if (E.isLeft(mutating)) return [unknownFinding(check, mutating.left)];
+  if (E.isLeft(mutatingWebhooks)) return [unknownFinding(check, mutatingWebhooks.left)];
   if (E.isLeft(namespaces)) return [unknownFinding(check, namespaces.left)];
-  const foreignWebhooks = foreignInjectors(mutating.right, namespace, revision);
+  const foreignWebhooks = foreignInjectors(mutatingWebhooks.right, namespace, revision);
   const ownInjectors = webhookEntriesOf(revision);
   const labelled = namespaces.right.map(({ metadata: { name, labels = {} } }) => ({
     place: `namespace ${name}`,

@@ -49,9 +49,9 @@ export class KeySets {
 
   /** The key sets to fetch for these objects. Removes all other key sets. */
   async sourcesOf(configs: readonly Config<RequestAuthentication>[]): Promise<KeySource[]> {
-    const { sources, addresses, rejected } = await new Turns().through(selectKeySources(configs));
+    const { sources, addresses, rejectionReasons } = await new Turns().through(selectKeySources(configs));
     this.#addresses = addresses;
-    this.#reportRejected(rejected, configs);
+    this.#reportRejected(rejectionReasons, configs);
     for (const source of this.#keys.keys()) if (!addresses.has(source)) this.#keys.delete(source);
     return sources;
   }

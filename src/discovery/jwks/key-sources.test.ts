@@ -21,11 +21,17 @@ describe('fetched key sets', () => {
   it('are the first key sets of a namespace up to its limit, and objects with other key sets are reported', () => {
     const first = naming('mallory', 'first', rules('a', maxSourcesOfNamespace));
     const secondPolicy = naming('mallory', 'second', rules('b', 3));
-    const { sources, addresses, rejected } = select(first, secondPolicy, naming('bank', 'jwt', rules('bank', 1)));
+    const { sources, addresses, rejectionReasons } = select(
+      first,
+      secondPolicy,
+      naming('bank', 'jwt', rules('bank', 1)),
+    );
     expect(sources).toHaveLength(maxSourcesOfNamespace + 1);
     expect(sources.at(-1)).toMatchObject({ source: 'https://bank.test/0', users: ['RequestAuthentication/bank/jwt'] });
-    expect([...rejected.keys()]).toEqual(['RequestAuthentication/mallory/second']);
-    expect(rejected.get('RequestAuthentication/mallory/second')).toContain(`${maxSourcesOfNamespace} in its namespace`);
+    expect([...rejectionReasons.keys()]).toEqual(['RequestAuthentication/mallory/second']);
+    expect(rejectionReasons.get('RequestAuthentication/mallory/second')).toContain(
+      `${maxSourcesOfNamespace} in its namespace`,
+    );
     expect(addresses.has('https://b.test/0')).toBe(false);
   });
 
@@ -33,18 +39,18 @@ describe('fetched key sets', () => {
     const greedy = Array.from({ length: 20 }, (_, i) =>
       naming(`mallory-${i}`, 'jwt', rules(`mallory-${i}`, maxSourcesOfNamespace)),
     );
-    const { sources, rejected } = select(...greedy, naming('bank', 'jwt', rules('bank', 10)));
+    const { sources, rejectionReasons } = select(...greedy, naming('bank', 'jwt', rules('bank', 10)));
     expect(sources).toHaveLength(maxSourcesOfMesh);
     expect(sources.filter(({ source }) => source.startsWith('https://bank.test'))).toHaveLength(10);
-    expect(rejected.size).toBe(20);
-    expect(rejected.get('RequestAuthentication/mallory-0/jwt')).toContain(`${maxSourcesOfMesh} in the mesh`);
+    expect(rejectionReasons.size).toBe(20);
+    expect(rejectionReasons.get('RequestAuthentication/mallory-0/jwt')).toContain(`${maxSourcesOfMesh} in the mesh`);
   });
 
   it("include a key set above one namespace's limit if another namespace uses it too", () => {
     const greedy = naming('mallory', 'a', [...rules('a', maxSourcesOfNamespace), ...rules('shared', 1)]);
-    const { sources, rejected } = select(greedy, naming('bank', 'jwt', rules('shared', 1)));
+    const { sources, rejectionReasons } = select(greedy, naming('bank', 'jwt', rules('shared', 1)));
     expect(sources.map(({ source }) => source)).toContain('https://shared.test/0');
-    expect(rejected.size).toBe(0);
+    expect(rejectionReasons.size).toBe(0);
   });
 
   it('have a timeout of at most 30 s, whatever the object specifies', () => {

@@ -20,7 +20,7 @@ export interface KeySourceSelection {
   readonly sources: KeySource[];
   readonly addresses: ReadonlyMap<string, KeyAddress>;
   /** Reasons by key of the objects with issuers that exceed a limit. Their keys are not fetched, so tokens are rejected. */
-  readonly rejected: ReadonlyMap<string, string>;
+  readonly rejectionReasons: ReadonlyMap<string, string>;
 }
 
 interface Named {
@@ -72,7 +72,7 @@ export function* selectKeySources(configs: readonly Config<RequestAuthentication
         `has issuers beyond the limit of ${limit}, whose tokens are rejected (LIMIT_EXCEEDED): remove issuers that are not needed`,
       );
   }
-  return { sources, addresses, rejected: rejectedSources };
+  return { sources, addresses, rejectionReasons: rejectedSources };
 }
 
 function admit(sourcesByNamespace: ReadonlyMap<string, ReadonlySet<string>>): ReadonlySet<string> {

@@ -30,7 +30,7 @@ export interface FollowedKind {
   /** Equivalent versions, requested if the server does not serve the preferred one. */
   readonly otherVersions?: readonly string[];
   /** If absent, all objects are kept. */
-  readonly keeps?: (key: ObjectKey) => boolean;
+  readonly shouldKeep?: (key: ObjectKey) => boolean;
   /** Whether readers fetch objects themselves, and so may know one before its event arrives. */
   readonly isOnDemand?: boolean;
 }
@@ -53,16 +53,16 @@ export interface InformerEffectsOptions {
   readonly random: () => number;
   /** Time of a monotonic clock in milliseconds. */
   readonly now: () => number;
-  readonly synced?: () => void;
+  readonly onSynced?: () => void;
   /** Called when the server stops responding, and with `undefined` when it responds again. */
-  readonly lost?: (reason: string | undefined) => void;
+  readonly onLost?: (reason: string | undefined) => void;
   /** Called for each request of a defined kind for which the server serves no supported version. */
-  readonly unserved?: (resource: string, versions: readonly string[]) => void;
+  readonly onUnserved?: (resource: string, versions: readonly string[]) => void;
   readonly fault: (error: unknown) => void;
   /** Size limits per namespace, by kind. Default: derived from the heap limit of this process. */
   readonly shares?: SharesOfKinds;
   /** Called when an object exceeds the limit of its namespace, so that only its name is kept. */
-  readonly refused?: (kind: string, key: ObjectKey, reason: string) => void;
+  readonly onRejected?: (kind: string, key: ObjectKey, reason: string) => void;
 }
 
 /** Charts to run. Tests pass deliberately faulty charts. */
@@ -72,8 +72,8 @@ export interface InformerCharts {
 }
 
 export interface EffectsOfServers {
-  ofServer(server: string): InformerEffects;
-  ofResource(resource: ResourceName): InformerEffects;
+  effectsOfServer(server: string): InformerEffects;
+  effectsOfResource(resource: ResourceName): InformerEffects;
 }
 
 const maxPageObjects = 500;
@@ -111,9 +111,9 @@ export class InformerEffects {
 
   constructor(options: InformerEffectsOptions) {
     this.#options = options;
-    const { shares = new SharesOfKinds(), refused } = options;
+    const { shares = new SharesOfKinds(), onRejected } = options;
     this.#kinds = new Map(
-      options.kinds.map((kind) => followedStore(kind, shares, refused)).map((kind) => [kind.name, kind]),
+      options.kinds.map((kind) => followedStore(kind, shares, onRejected)).map((kind) => [kind.name, kind]),
     );
     this.#refilledOf = new Map([...this.#kinds.values()].map((kind) => [kind, this.#refilledKind(kind)]));
     this.#refills = new Refills([...this.#refilledOf.values()]);
@@ -123,9 +123,9 @@ export class InformerEffects {
     this.#refills.request(this.#refilledOf.get(this.#kindOf(nameOf(resource)))!, namespace);
   }
 
-  drop(resource: ApiResource | ResourceName, namespace: string): void {
+  dropNamespace(resource: ApiResource | ResourceName, namespace: string): void {
     const kind = this.#kindOf(nameOf(resource));
-    const changes = kind.store.drop(namespace);
+    const changes = kind.store.dropNamespace(namespace);
     if (changes.length > 0) this.#notifyReaders(kind, changes);
   }
 
@@ -146,7 +146,7 @@ export class InformerEffects {
   /** Objects that exceed a limit, by kind and namespace. */
   *refusedObjects(): Iterable<{ readonly kind: string; readonly namespace: string; readonly count: number }> {
     for (const { resources, store } of this.#kinds.values()) {
-      for (const [namespace, count] of store.refused) yield { kind: resources[0]!.kind, namespace, count };
+      for (const [namespace, count] of store.refusedCounts) yield { kind: resources[0]!.kind, namespace, count };
     }
   }
 
@@ -169,7 +169,7 @@ export class InformerEffects {
     this.#kindOf(nameOf(resource)).readers.push(reader);
   }
 
-  firstSet(resource: ApiResource | ResourceName): Promise<void> {
+  waitForFirstSet(resource: ApiResource | ResourceName): Promise<void> {
     return this.#kindOf(nameOf(resource)).firstSet.promise;
   }
 
@@ -179,29 +179,31 @@ export class InformerEffects {
   }
 
   machine(charts?: InformerCharts): typeof apiServerMachine {
-    return InformerEffects.machineOf({ ofServer: () => this, ofResource: () => this }, charts);
+    return InformerEffects.machineOf({ effectsOfServer: () => this, effectsOfResource: () => this }, charts);
   }
 
   static machineOf(
-    { ofServer, ofResource }: EffectsOfServers,
+    { effectsOfServer, effectsOfResource }: EffectsOfServers,
     charts: InformerCharts = { server: apiServerMachine, informer: informerMachine },
   ): typeof apiServerMachine {
-    const informer = informerWithEffects((resource) => ofResource(resource).#requests, charts.informer);
+    const informer = informerWithEffects((resource) => effectsOfResource(resource).#requests, charts.informer);
     return charts.server.provide({
       actors: {
         informer,
-        ping: fromPromise<PingResult, { server: string }>(({ input, signal }) => ofServer(input.server).#ping(signal)),
+        ping: fromPromise<PingResult, { server: string }>(({ input, signal }) =>
+          effectsOfServer(input.server).#ping(signal),
+        ),
         watchDefinitions: fromCallback<{ type: never }, { resources: ResourceName[] }>(({ input, sendBack }) =>
-          ofResource(input.resources[0] ?? '').#watchDefinitions((resource, defined) =>
+          effectsOfResource(input.resources[0] ?? '').#watchDefinitions((resource, defined) =>
             sendBack({ type: 'definition.changed', resource, defined }),
           ),
         ),
       },
       actions: {
-        reconnect: (_, { server }) => ofServer(server).#options.server.reconnect(),
-        publishSynced: (_, { server }) => ofServer(server).#options.synced?.(),
-        publishUnreachable: (_, { server, reason }) => ofServer(server).#options.lost?.(reason),
-        publishReachable: (_, { server }) => ofServer(server).#options.lost?.(undefined),
+        reconnect: (_, { server }) => effectsOfServer(server).#options.server.reconnect(),
+        publishSynced: (_, { server }) => effectsOfServer(server).#options.onSynced?.(),
+        publishUnreachable: (_, { server, reason }) => effectsOfServer(server).#options.onLost?.(reason),
+        publishReachable: (_, { server }) => effectsOfServer(server).#options.onLost?.(undefined),
       },
     });
   }
@@ -225,7 +227,7 @@ export class InformerEffects {
         if (!signal.aborted) notify(report);
       });
       await inServedVersion(kind, (resource) =>
-        this.#options.server.watch(resource, options, watchReading.take, signal),
+        this.#options.server.watch(resource, options, watchReading.handleEvent, signal),
       );
       watchReading.flush();
       if (watchReading.failure !== undefined) throw new ApiError(watchReading.failure);
@@ -275,7 +277,7 @@ export class InformerEffects {
   async #handOver(name: ResourceName, isAbsent: boolean): Promise<{ objects: number }> {
     const kind = this.#kindOf(name);
     const { store, readers } = kind;
-    const changes = isAbsent ? store.clear() : store.replace();
+    const changes = isAbsent ? store.clear() : store.activateCollected();
     // Calls all readers synchronously, so that later watch events reach them after these changes.
     await Promise.all(readers.map((reader) => this.#notifyReader(reader, changes)));
     kind.isHandedOver = true;
@@ -309,7 +311,7 @@ export class InformerEffects {
 
   #notifyReaders({ readers }: FollowedStore, changes: readonly ObjectChange[]): void {
     for (const reader of readers) void this.#notifyReader(reader, changes);
-    this.#refills.check();
+    this.#refills.checkDue();
   }
 
   async #notifyReader(reader: StoreReader, changes: readonly ObjectChange[]): Promise<void> {
@@ -356,7 +358,7 @@ export class InformerEffects {
     const { plural, group } = resources[0]!;
     const definition = `${plural}.${group}`;
     const isDefined = this.#kinds.get(nameOf(customResourceDefinitions))?.store.get(`/${definition}`) !== undefined;
-    if (isDefined) this.#options.unserved?.(definition, resources.map(({ version }) => version).sort());
+    if (isDefined) this.#options.onUnserved?.(definition, resources.map(({ version }) => version).sort());
   }
 
   #kindOf(name: ResourceName): FollowedStore {
@@ -367,16 +369,16 @@ export class InformerEffects {
 }
 
 function followedStore(
-  { resource, selection = {}, name = nameOf(resource), otherVersions = [], keeps, isOnDemand }: FollowedKind,
+  { resource, selection = {}, name = nameOf(resource), otherVersions = [], shouldKeep, isOnDemand }: FollowedKind,
   shares: SharesOfKinds,
-  onRefused: InformerEffectsOptions['refused'],
+  onRefused: InformerEffectsOptions['onRejected'],
 ): FollowedStore {
   // Objects in a selected namespace belong to the control plane and are not limited.
   const isLimited = selection.namespace === undefined;
   const store = new ObjectStore({
-    ...(isLimited && { shares: shares.of(resource.kind) }),
-    ...(onRefused && { refused: (key, reason) => onRefused(resource.kind, key, reason) }),
-    ...(keeps && { keeps }),
+    ...(isLimited && { shares: shares.sharesOf(resource.kind) }),
+    ...(onRefused && { onRejected: (key, reason) => onRefused(resource.kind, key, reason) }),
+    ...(shouldKeep && { shouldKeep }),
     ...(isOnDemand && { isOnDemand }),
   });
   return {

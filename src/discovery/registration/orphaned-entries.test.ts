@@ -7,7 +7,7 @@ import { OrphanedEntries, type ReplicaRecords } from './orphaned-entries.ts';
 
 const me = 'istiod-a_11111111';
 const other = 'istiod-b_22222222';
-const run = { retry: false, anew: false };
+const run = { retry: false, includesAll: false };
 
 function entry(
   name: string,
@@ -62,9 +62,9 @@ function createDuty(entries: KubernetesObject[], { words, unrelatedLeases = 0 }:
       if (at >= 0) entries.splice(at, 1);
     },
   } as unknown as WriteGate;
-  const runAt = (ms: number, { anew } = run) => {
+  const runAt = (ms: number, { includesAll } = run) => {
     clock.now = ms;
-    return duty.writeDue({ anew }, writeGate);
+    return duty.writeDue({ includesAll }, writeGate);
   };
   return { duty, leases, deleted, script, runAt };
 }
@@ -84,7 +84,7 @@ it('entries of a running replica are kept however many unrelated Leases exist', 
   const world = createDuty([entry('vm-1', other)], { unrelatedLeases: 1_200 });
   for (let i = 0; i < 20; i++) {
     world.leases.set(leaseOf(other), `${i}`);
-    expect(await world.runAt(i * 10_000)).toEqual({ written: 0, failed: 0, reason: '' });
+    expect(await world.runAt(i * 10_000)).toEqual({ writtenCount: 0, failedCount: 0, reason: '' });
   }
   expect(world.deleted).toEqual([]);
 });
@@ -92,7 +92,7 @@ it('entries of a running replica are kept however many unrelated Leases exist', 
 it('entries of all replicas are kept if the list of Leases is incomplete', async () => {
   const world = createDuty([entry('vm-1', other)], { unrelatedLeases: 10_001 });
   for (const ms of [0, 50_000]) {
-    expect(await world.runAt(ms)).toMatchObject({ failed: 1, reason: expect.stringContaining('more than 10000') });
+    expect(await world.runAt(ms)).toMatchObject({ failedCount: 1, reason: expect.stringContaining('more than 10000') });
   }
   expect(world.deleted).toEqual([]);
 });
@@ -103,7 +103,7 @@ it('entries of a replica with an unchanged Lease are deleted after the Lease dur
   await world.runAt(0);
   await world.runAt(24_999);
   expect(world.deleted).toEqual([]);
-  expect(await world.runAt(25_000)).toEqual({ written: 3, failed: 0, reason: '' });
+  expect(await world.runAt(25_000)).toEqual({ writtenCount: 3, failedCount: 0, reason: '' });
   expect(world.deleted).toEqual(['vm-1 of vm-1', 'vm-2 of vm-2', `${leaseOf(other)} 7`]);
 });
 
@@ -134,19 +134,19 @@ it('entries of a replica without a Lease are deleted after the time that a start
 });
 
 it.each([
-  ['a failed list', { fails: true, anew: false }],
-  ['a lost term', { fails: false, anew: true }],
-])('time before %s is not counted, because no replica could renew its Lease', async (_, { fails, anew }) => {
+  ['a failed list', { fails: true, includesAll: false }],
+  ['a lost term', { fails: false, includesAll: true }],
+])('time before %s is not counted, because no replica could renew its Lease', async (_, { fails, includesAll }) => {
   const world = createDuty([entry('vm-1', other)]);
   world.leases.set(leaseOf(other), '7');
-  await world.runAt(0, { ...run, anew: true });
+  await world.runAt(0, { ...run, includesAll: true });
   if (fails) {
     world.script.unlisted = true;
     await world.runAt(30_000);
     world.script.unlisted = false;
   }
   // The Lease was absent in the renewed term.
-  await world.runAt(60_000, { ...run, anew });
+  await world.runAt(60_000, { ...run, includesAll });
   expect(world.deleted).toEqual([]);
   world.leases.set(leaseOf(other), '8');
   await world.runAt(65_000);
@@ -175,17 +175,17 @@ describe('the deletion of an orphaned entry', () => {
     const world = createDuty([entry('vm-1', other)]);
     await world.runAt(0);
     world.script.refusal = new ApiError(status(409));
-    expect(await world.runAt(30_000)).toEqual({ written: 0, failed: 0, reason: '' });
+    expect(await world.runAt(30_000)).toEqual({ writtenCount: 0, failedCount: 0, reason: '' });
   });
 
   it('is retried if the deletion or reading the Leases fails', async () => {
     const world = createDuty([entry('vm-1', other)]);
     world.script.unlisted = true;
-    expect(await world.runAt(0)).toEqual({ written: 0, failed: 1, reason: 'no answer' });
+    expect(await world.runAt(0)).toEqual({ writtenCount: 0, failedCount: 1, reason: 'no answer' });
     world.script.unlisted = false;
     await world.runAt(1_000);
     world.script.refusal = new ApiError(status(503));
-    expect(await world.runAt(30_000)).toEqual({ written: 0, failed: 1, reason: 'no [API_REQUEST_REJECTED]' });
+    expect(await world.runAt(30_000)).toEqual({ writtenCount: 0, failedCount: 1, reason: 'no [API_REQUEST_REJECTED]' });
   });
 });
 
@@ -211,7 +211,7 @@ it('records of an exited replica are ended even if it has no entries, and those 
     duty,
     leases: leaseStore,
     runAt,
-  } = createDuty([], { words: { leases, ended: (lease) => void endedLeases.push(lease) } });
+  } = createDuty([], { words: { leases, onReplicaEnded: (lease) => void endedLeases.push(lease) } });
   leaseStore.set(leaseOf(other), '7');
   duty.check();
   expect(duty.isDue).toBe(true);

@@ -17,7 +17,7 @@ import { annotations } from './group-entry.ts';
 export interface ReplicaRecords {
   /** Presence Leases with records that are not ended. */
   readonly leases: ReadonlySet<string>;
-  ended(lease: string): void;
+  onReplicaEnded(lease: string): void;
 }
 
 export interface OrphanedEntriesOptions {
@@ -78,23 +78,23 @@ export class OrphanedEntries implements Duty {
     return this.#isDue;
   }
 
-  async writeDue({ anew }: Pick<DutyRun, 'anew'>, writeGate: WriteGate): Promise<DutyReport> {
+  async writeDue({ includesAll }: Pick<DutyRun, 'includesAll'>, writeGate: WriteGate): Promise<DutyReport> {
     this.#isDue = false;
     // Starts new observations in each term, because replicas cannot renew their Leases while the API server is unreachable.
-    if (anew) this.#observations = new Map();
+    if (includesAll) this.#observations = new Map();
     try {
       await this.#observeLeases();
     } catch (error) {
       this.#observations = new Map();
-      return { written: 0, failed: 1, reason: messageOf(error) };
+      return { writtenCount: 0, failedCount: 1, reason: messageOf(error) };
     }
     const { records } = this.#options;
-    for (const lease of records?.leases ?? []) if (this.#hasExited(lease)) records?.ended(lease);
+    for (const lease of records?.leases ?? []) if (this.#hasExited(lease)) records?.onReplicaEnded(lease);
     const orphans = new FairQueue<KubernetesObject>({ maxItems: maxDeletions });
     for (const [entry, lease] of this.#entriesOfOtherReplicas()) {
       if (this.#hasExited(lease)) orphans.add(entry, [entry.metadata.namespace ?? '']);
     }
-    const report = { written: 0, failed: 0, reason: '' };
+    const report = { writtenCount: 0, failedCount: 0, reason: '' };
     for (const { metadata } of orphans.items()) {
       const { name, namespace = '', resourceVersion: version = '' } = metadata;
       await tryDelete(writeGate, { resource: workloadEntries, namespace, name, version }, report);
@@ -165,10 +165,10 @@ type Deletion = Omit<Extract<Parameters<WriteGate['write']>[0], { verb: 'delete'
 async function tryDelete(writeGate: WriteGate, deletion: Deletion, report: MutableReport): Promise<void> {
   try {
     await writeGate.write({ ...deletion, verb: 'delete' });
-    report.written++;
+    report.writtenCount++;
   } catch (error) {
     if (statusOf(error) === 404 || statusOf(error) === 409) return;
-    report.failed++;
+    report.failedCount++;
     report.reason = messageOf(error);
   }
 }

@@ -18,8 +18,8 @@ export interface FollowedObjects {
    *
    * @param held returns the registry's version of an object
    */
-  reading(held: (key: string) => Config | undefined): Steps<ObjectsReading>;
-  all(): Steps<readonly Config[]>;
+  readInSteps(held: (key: string) => Config | undefined): Steps<ObjectsReading>;
+  readAll(): Steps<readonly Config[]>;
   /** `undefined` if the object does not exist or never was valid. */
   get(key: string): Config | undefined;
 }

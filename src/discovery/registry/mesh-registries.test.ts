@@ -218,14 +218,14 @@ class GivenCluster implements FollowedObjects {
     this.#listeners.push(listener);
   }
 
-  *reading() {
+  *readInSteps() {
     const changes = [...this.#unreadKeys].map((key) => ({ key, current: this.objects.get(key) }));
     this.#unreadKeys.clear();
     yield;
     return { changes, problems: [], recovered: [] };
   }
 
-  *all() {
+  *readAll() {
     yield;
     return [...this.objects.values()];
   }

@@ -106,7 +106,7 @@ export class ServiceObjects {
       yield;
     }
     if (cluster !== undefined) {
-      const { changes, problems, recovered } = yield* cluster.reading((key) => this.#clusterObject(key));
+      const { changes, problems, recovered } = yield* cluster.readInSteps((key) => this.#clusterObject(key));
       this.#problems.push(...problems);
       this.#recoveredObjects.push(...recovered);
       for (const { key, current } of changes) {
@@ -125,7 +125,7 @@ export class ServiceObjects {
     const { cluster } = this.#options;
     const movedObjects = new Map<string, Config | undefined>();
     for (const key of this.#limitedEntries.keys()) movedObjects.set(key, undefined);
-    for (const config of cluster === undefined ? [] : yield* cluster.all())
+    for (const config of cluster === undefined ? [] : yield* cluster.readAll())
       movedObjects.set(configKeyText(config), config);
     for (const [key, config] of this.#configuredObjects) movedObjects.set(key, config);
     this.#budget = this.#newBudget();

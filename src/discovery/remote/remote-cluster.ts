@@ -60,20 +60,20 @@ export class RemoteCluster {
     const refusals = new RefusedObjectLog((fields) => log.warn('object.limitExceeded', { cluster, ...fields }));
     this.informers = new InformerEffects({
       server: this.api,
-      refused: (kind, key, reason) => refusals.report(kind, key, reason),
+      onRejected: (kind, key, reason) => refusals.report(kind, key, reason),
       kinds: followedKinds.map((kind) => {
         const resource = resourceOf(kind);
         return { resource, name: name(kind), selection: defaultSelection(resource) };
       }),
       random: Math.random,
       now: () => performance.now(),
-      lost: (reason) => this.#outage.report(reason),
+      onLost: (reason) => this.#outage.report(reason),
       fault: this.#fault,
     });
     const { informers } = this;
     this.#objects = new StoredObjects({ address: `k8s://${cluster}`, informers, kinds: followedKinds, nameOf: name });
     this.#objects.onChanged(() => this.#readSoon());
-    this.#listedPromise = Promise.all(followedKinds.map((kind) => informers.firstSet(name(kind))));
+    this.#listedPromise = Promise.all(followedKinds.map((kind) => informers.waitForFirstSet(name(kind))));
     // Required for an empty cluster, which reports no change.
     this.#readSoon();
   }
@@ -121,7 +121,7 @@ export class RemoteCluster {
       if (!this.#isSynced) return;
       if (this.#hasRead) {
         const workTurns = new Turns();
-        const all = await workTurns.through(this.#objects.all());
+        const all = await workTurns.through(this.#objects.readAll());
         await workTurns.through(
           registry.changingObjects(all.map((current) => ({ key: configKeyOf(current), current }))),
         );
@@ -151,7 +151,7 @@ export class RemoteCluster {
     this.#hasRead = true;
     const { named, log } = this.#options;
     const [registry] = this.#registries;
-    const objectsReading = await new Turns().through(this.#objects.reading((key) => registry?.objectOf(key)));
+    const objectsReading = await new Turns().through(this.#objects.readInSteps((key) => registry?.objectOf(key)));
     for (const { object, field, message } of objectsReading.problems) {
       log.warn('remoteCluster.objectInvalid', { cluster: named.cluster, object, field, reason: message });
     }

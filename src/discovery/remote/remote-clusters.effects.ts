@@ -105,8 +105,8 @@ export class RemoteClusters {
 
   machine(): typeof remoteClustersMachine {
     const apiServer = InformerEffects.machineOf({
-      ofServer: (server) => this.#clusters.get(server)!.informers,
-      ofResource: (resource) => this.#clustersByResource.get(resource)!.informers,
+      effectsOfServer: (server) => this.#clusters.get(server)!.informers,
+      effectsOfResource: (resource) => this.#clustersByResource.get(resource)!.informers,
     });
     return remoteClustersMachine.provide({
       actors: {

@@ -41,9 +41,9 @@ function limitedProblem(
 }
 
 function issuerProblems({ RequestAuthentication }: Pick<ConfigSet, 'RequestAuthentication'>): Problem[] {
-  const { rejected } = runToEnd(selectKeySources(RequestAuthentication));
+  const { rejectionReasons } = runToEnd(selectKeySources(RequestAuthentication));
   const configByKey = new Map(RequestAuthentication.map((config) => [configKeyText(config), config]));
-  return [...rejected].map(([key, reason]) => problemOf(configByKey.get(key)!, 'spec.jwtRules', reason));
+  return [...rejectionReasons].map(([key, reason]) => problemOf(configByKey.get(key)!, 'spec.jwtRules', reason));
 }
 
 function problemOf(config: Config, field: string, message: string): Problem {

@@ -13,7 +13,7 @@ export class DeploymentFailures {
   readonly #watchers = new Set<() => void>();
 
   /** Failures by `namespace/name`. Immutable: each change replaces the map. */
-  get current(): ReadonlyMap<string, DeploymentFailure> {
+  get failuresByGateway(): ReadonlyMap<string, DeploymentFailure> {
     return this.#current;
   }
 

@@ -92,7 +92,7 @@ function createDuty() {
     const resource = resourceOf(kind);
     readers.get(nameOf(resource))!(storeOf(resource).apply({ type, object: wholeObject }) as never);
   };
-  const run = (includesAll = false) => duty.writeDue({ retry: true, anew: includesAll }, gate);
+  const run = (includesAll = false) => duty.writeDue({ retry: true, includesAll }, gate);
   return {
     duty,
     set,
@@ -118,11 +118,11 @@ const createdPaths = ['serviceaccounts', 'services', 'deployments'].map(
 it('a Gateway of class istio is deployed once, and its unchanged objects are not written again', async () => {
   const { set, run, written, duty } = createDuty();
   set('KubernetesGateway', front());
-  expect(await run()).toEqual({ written: 1, failed: 0, reason: '' });
+  expect(await run()).toEqual({ writtenCount: 1, failedCount: 0, reason: '' });
   expect(written()).toEqual(createdPaths);
   set('KubernetesGateway', front({}, { labels: { a: 'b' } }), 'MODIFIED');
   expect(duty.isDue).toBe(true);
-  expect(await run()).toEqual({ written: 0, failed: 0, reason: '' });
+  expect(await run()).toEqual({ writtenCount: 0, failedCount: 0, reason: '' });
   expect(written()).toEqual([]);
 });
 
@@ -152,9 +152,12 @@ it('an object that has the same name but does not belong to the Gateway is never
   live.set('deployments/shop/front-istio', foreignObject as never);
   live.set('services/shop/front-istio', { metadata: { name: 'front-istio', resourceVersion: '1' } });
   set('KubernetesGateway', front());
-  expect(await run()).toMatchObject({ failed: 1, reason: expect.stringContaining('Service shop/front-istio exists') });
+  expect(await run()).toMatchObject({
+    failedCount: 1,
+    reason: expect.stringContaining('Service shop/front-istio exists'),
+  });
   live.delete('services/shop/front-istio');
-  expect(await run()).toMatchObject({ failed: 1, reason: expect.stringContaining('Deployment shop/front-istio') });
+  expect(await run()).toMatchObject({ failedCount: 1, reason: expect.stringContaining('Deployment shop/front-istio') });
   expect(live.get('deployments/shop/front-istio')).toBe(foreignObject);
   expect(written().filter((objectPath) => objectPath.startsWith('deployments'))).toEqual([]);
 });
@@ -167,7 +170,7 @@ it.each([
 ])('a Gateway %s is not deployed', async (_, spec, metadata) => {
   const { set, run, written } = createDuty();
   set('KubernetesGateway', front(spec, metadata));
-  expect(await run(true)).toEqual({ written: 0, failed: 0, reason: '' });
+  expect(await run(true)).toEqual({ writtenCount: 0, failedCount: 0, reason: '' });
   expect(written()).toEqual([]);
 });
 
@@ -200,7 +203,7 @@ it('a Gateway is deployed as soon as the injector settings are available', async
   const { set, run, written, settings, duty } = createDuty();
   settings.current = E.left('there is no ConfigMap istio-system/istio-sidecar-injector');
   set('KubernetesGateway', front());
-  expect(await run()).toEqual({ written: 0, failed: 0, reason: '' });
+  expect(await run()).toEqual({ writtenCount: 0, failedCount: 0, reason: '' });
   settings.current = E.right(injector);
   settings.changed();
   expect(duty.isDue).toBe(true);
@@ -214,21 +217,24 @@ it('a Gateway uses the ConfigMap in parametersRef, and is not deployed if the Co
     'KubernetesGateway',
     front({ infrastructure: { parametersRef: { group: '', kind: 'ConfigMap', name: 'size' } } }),
   );
-  expect(await run()).toMatchObject({ failed: 1, reason: expect.stringContaining('no ConfigMap shop/size') });
+  expect(await run()).toMatchObject({ failedCount: 1, reason: expect.stringContaining('no ConfigMap shop/size') });
   expect(written()).toEqual([]);
   live.set('configmaps/shop/size', { metadata: { name: 'size' }, data: { deployment: 'spec: {replicas: 2}' } });
-  expect(await run()).toMatchObject({ written: 1, failed: 0 });
+  expect(await run()).toMatchObject({ writtenCount: 1, failedCount: 0 });
   expect(live.get('deployments/shop/front-istio')?.spec).toMatchObject({ replicas: 2 });
   live.set('configmaps/shop/size', { metadata: { name: 'size' }, data: { deployment: '[]' } });
-  expect(await run(true)).toMatchObject({ failed: 1, reason: expect.stringContaining('parametersRef.deployment') });
+  expect(await run(true)).toMatchObject({
+    failedCount: 1,
+    reason: expect.stringContaining('parametersRef.deployment'),
+  });
 });
 
 it("a failure that the Gateway's owner can correct is reported as an Event, and again when the reason changes", async () => {
   const { set, run, reported } = createDuty();
   const gatewayWithType = (type: string) => front({}, { annotations: { 'networking.istio.io/service-type': type } });
   set('KubernetesGateway', gatewayWithType('Cloud'));
-  expect(await run()).toMatchObject({ failed: 1 });
-  expect(await run()).toMatchObject({ failed: 1 });
+  expect(await run()).toMatchObject({ failedCount: 1 });
+  expect(await run()).toMatchObject({ failedCount: 1 });
   expect(reported()).toMatchObject([
     {
       type: 'Warning',
@@ -241,7 +247,7 @@ it("a failure that the Gateway's owner can correct is reported as an Event, and 
   await run();
   expect(reported()).toHaveLength(1);
   set('KubernetesGateway', front(), 'MODIFIED');
-  expect(await run()).toMatchObject({ failed: 0 });
+  expect(await run()).toMatchObject({ failedCount: 0 });
   expect(reported()).toEqual([]);
 });
 
@@ -255,13 +261,15 @@ it.each([
     const { set, run, failures, refusals, written } = createDuty();
     refusals.set('deployments', { code, message });
     set('KubernetesGateway', front());
-    expect(await run()).toMatchObject({ failed: 1 });
-    expect([...failures.current]).toEqual([['shop/front', { reason, message: expect.stringContaining(message) }]]);
+    expect(await run()).toMatchObject({ failedCount: 1 });
+    expect([...failures.failuresByGateway]).toEqual([
+      ['shop/front', { reason, message: expect.stringContaining(message) }],
+    ]);
     refusals.clear();
     written();
-    expect(await run()).toMatchObject({ failed: 0 });
+    expect(await run()).toMatchObject({ failedCount: 0 });
     expect(written()).toEqual([createdPaths[2]]);
-    expect(failures.current.size).toBe(0);
+    expect(failures.failuresByGateway.size).toBe(0);
   },
 );
 
@@ -269,8 +277,8 @@ it.each([409, 500, 503])("a response with %i is retried without a failure in the
   const { set, run, failures, refusals } = createDuty();
   refusals.set('deployments', { code, message: 'later' });
   set('KubernetesGateway', front());
-  expect(await run()).toMatchObject({ failed: 1 });
-  expect(failures.current.size).toBe(0);
+  expect(await run()).toMatchObject({ failedCount: 1 });
+  expect(failures.failuresByGateway.size).toBe(0);
 });
 
 it('a failure is removed with its Gateway, and all failures are removed at the start of a term', async () => {
@@ -280,12 +288,12 @@ it('a failure is removed with its Gateway, and all failures are removed at the s
     front({ infrastructure: { parametersRef: { group: '', kind: 'ConfigMap', name: 'none' } } }),
   );
   await run();
-  expect([...failures.current.values()]).toMatchObject([{ reason: 'Invalid' }]);
+  expect([...failures.failuresByGateway.values()]).toMatchObject([{ reason: 'Invalid' }]);
   set('KubernetesGateway', front(), 'DELETED');
-  expect(failures.current.size).toBe(0);
+  expect(failures.failuresByGateway.size).toBe(0);
   failures.set('shop/other', { reason: 'Invalid', message: 'of another term' });
   await run(true);
-  expect(failures.current.size).toBe(0);
+  expect(failures.failuresByGateway.size).toBe(0);
 });
 
 it('the leader periodically compares each Gateway with its objects', async () => {

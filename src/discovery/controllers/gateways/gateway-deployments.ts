@@ -136,7 +136,7 @@ export class GatewayDeployments implements Duty {
 
   writeDue(run: DutyRun, writeGate: WriteGate): Promise<DutyReport> {
     // Another replica may have written since this one's last term.
-    if (run.anew) {
+    if (run.includesAll) {
       this.#appliedDeployments.clear();
       this.#options.failures.clear();
     }
@@ -168,7 +168,7 @@ export class GatewayDeployments implements Duty {
     const eventFields = {
       reason: 'GatewayNotDeployed',
       identity: this.#options.identity,
-      at: `${new Date().toISOString().slice(0, 19)}Z`,
+      occurredAt: `${new Date().toISOString().slice(0, 19)}Z`,
     };
     const event = warningEventOf(gateway, { ...eventFields, kind: gateways.kind, message: messageOf(error) });
     const { namespace = '', name } = event.metadata;

@@ -14,7 +14,7 @@ import { IngressDerivation } from './ingress-derivation.ts';
 import type { StatusFields } from './status-writer.ts';
 
 const clockReading = { monotonicMs: 0, wallMs: 0 };
-const first = { retry: false, anew: false };
+const first = { retry: false, includesAll: false };
 const time = '2026-11-27T12:00:00Z';
 
 /** A duty that records the last written status of each object. */
@@ -49,7 +49,7 @@ function createDuty(
         return () => {};
       },
     ),
-    after: (ms, callback) => {
+    schedule: (ms, callback) => {
       const timer = { at: clock.now + ms, callback };
       timers.push(timer);
       return () => timers.splice(timers.indexOf(timer), 1);
@@ -105,11 +105,11 @@ describe('the status of a Gateway that cannot be deployed', () => {
     written.splice(0);
     failures.set('shop/front', { reason: 'NoResources', message: 'exceeded quota: few' });
     expect(duty.isDue).toBe(true);
-    await duty.writeDue({ retry: false, anew: false }, gate);
+    await duty.writeDue({ retry: false, includesAll: false }, gate);
     expect(written.splice(0)).toEqual(['Gateway/front']);
     expect(programmed()).toMatchObject({ status: 'False', reason: 'NoResources', message: 'exceeded quota: few' });
     failures.delete('shop/front');
-    await duty.writeDue({ retry: false, anew: false }, gate);
+    await duty.writeDue({ retry: false, includesAll: false }, gate);
     expect(programmed()).toEqual(statusBefore);
   });
 });
@@ -119,7 +119,7 @@ describe('the leader', () => {
     const { duty, gate, written, put } = createDuty(gatewayDerivation);
     put(setOf(front + cart + route('one') + route('two')));
     expect(duty.isDue).toBe(true);
-    expect(await duty.writeDue(first, gate)).toEqual({ written: 3, failed: 0, reason: '' });
+    expect(await duty.writeDue(first, gate)).toEqual({ writtenCount: 3, failedCount: 0, reason: '' });
     expect(written.splice(0).sort()).toEqual(['Gateway/front', 'HTTPRoute/one', 'HTTPRoute/two']);
     expect(duty.isDue).toBe(false);
     put(setOf(front + cart + route('one') + route('two', 'no')));
@@ -147,7 +147,7 @@ describe('the leader', () => {
     await duty.writeDue(first, gate);
     put({ ...objects, VirtualService: [] });
     expect(duty.isDue).toBe(false);
-    await duty.writeDue({ retry: true, anew: true }, gate);
+    await duty.writeDue({ retry: true, includesAll: true }, gate);
     expect(duty.derivations).toBe(1);
   });
 

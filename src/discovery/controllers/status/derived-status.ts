@@ -11,7 +11,7 @@ import type { WriteGate } from '../../election/write-gate.ts';
 import { type DesiredStatus, type StatusRef, StatusWriter, type StatusWriterOptions } from './status-writer.ts';
 
 export interface DerivedStatus extends DesiredStatus {
-  readonly of: StatusRef;
+  readonly ref: StatusRef;
   /** A recreated object has an empty status. */
   readonly uid?: string;
   /** Part of the status whose changes are written immediately. */
@@ -44,7 +44,7 @@ export class DerivedStatusDuty implements Duty {
   readonly #options: DerivedStatusOptions;
   readonly #statusWriter: StatusWriter;
   readonly #now: () => number;
-  readonly #startTimer: NonNullable<StatusWriterOptions['after']>;
+  readonly #startTimer: NonNullable<StatusWriterOptions['schedule']>;
   readonly #watchers = new Set<() => void>();
   #derivedStatuses: ReadonlyMap<string, DerivedStatus> = new Map();
   #inputs: readonly unknown[] = [];
@@ -57,7 +57,7 @@ export class DerivedStatusDuty implements Duty {
     this.#options = options;
     this.#now = options.now ?? (() => performance.now());
     this.#startTimer =
-      options.after ??
+      options.schedule ??
       ((ms, callback) => {
         const timer = setTimeout(callback, ms);
         return () => clearTimeout(timer);
@@ -68,8 +68,8 @@ export class DerivedStatusDuty implements Duty {
       isInterrupted: () => this.#isDerivationDue,
       ...options,
       source: {
-        desired: ({ kind, namespace, name }) => this.#derivedStatuses.get(`${kind}/${namespace}/${name}`),
-        all: () => [...this.#derivedStatuses.values()].map(({ of }) => of),
+        desiredStatus: ({ kind, namespace, name }) => this.#derivedStatuses.get(`${kind}/${namespace}/${name}`),
+        allRefs: () => [...this.#derivedStatuses.values()].map(({ ref }) => ref),
       },
     });
   }
@@ -94,7 +94,7 @@ export class DerivedStatusDuty implements Duty {
   }
 
   async writeDue(run: DutyRun, writeGate: WriteGate): Promise<DutyReport> {
-    if (writeGate.isOpen && this.#isStale && (run.anew || this.#isDerivationDue)) {
+    if (writeGate.isOpen && this.#isStale && (run.includesAll || this.#isDerivationDue)) {
       const startedAt = this.#now();
       const workTurns = new Turns();
       try {
@@ -149,13 +149,13 @@ export class DerivedStatusDuty implements Duty {
         !hasSameVersion(previousStatus, derivedStatus) ||
         !isDeepStrictEqual(previousStatus.facts, derivedStatus.facts)
       )
-        changedRefs.push(derivedStatus.of);
-      else if (!isDeepStrictEqual(previousStatus.counts, derivedStatus.counts)) countedRefs.push(derivedStatus.of);
+        changedRefs.push(derivedStatus.ref);
+      else if (!isDeepStrictEqual(previousStatus.counts, derivedStatus.counts)) countedRefs.push(derivedStatus.ref);
       await workTurns.rest();
     }
     this.#derivedStatuses = now;
-    this.#statusWriter.due(changedRefs);
-    this.#statusWriter.due(countedRefs, { urgent: false });
+    this.#statusWriter.markDue(changedRefs);
+    this.#statusWriter.markDue(countedRefs, { urgent: false });
   }
 }
 
@@ -163,6 +163,6 @@ function hasSameVersion(one: DerivedStatus, other: DerivedStatus): boolean {
   return one.generation === other.generation && one.uid === other.uid;
 }
 
-export function objectRef({ kind, namespace, name, uid }: Config): Pick<DerivedStatus, 'of' | 'uid'> {
-  return { of: { kind, namespace, name }, ...(uid !== undefined && { uid }) };
+export function objectRef({ kind, namespace, name, uid }: Config): Pick<DerivedStatus, 'ref' | 'uid'> {
+  return { ref: { kind, namespace, name }, ...(uid !== undefined && { uid }) };
 }

@@ -13,7 +13,7 @@ function createStatus(findings: ObjectFindings, present: object = {}) {
   const checkCalls: string[] = [];
   const source = {
     findingsOf: () => findings,
-    unfinished: ['EnvoyFilter/shop/ring'],
+    unfinishedKeys: ['EnvoyFilter/shop/ring'],
     compareAllStatuses: () => checkCalls.push('all'),
   };
   const reports = new RejectionReports(me);
@@ -39,7 +39,7 @@ function conditionTexts(status: unknown): string[] | undefined {
 function next(findings: ObjectFindings, present: object = {}): string[] {
   return conditionTexts(
     createStatus(findings, present)
-      .source.desired(of)!
+      .source.desiredStatus(of)!
       .next(present as never, time),
   )!;
 }
@@ -48,7 +48,7 @@ function next(findings: ObjectFindings, present: object = {}): string[] {
 function nextOfOther(findings: ObjectFindings, present: object = {}): string[] | undefined {
   return conditionTexts(
     createStatus(findings, present)
-      .followerStatus.desired(of)
+      .followerStatus.desiredStatus(of)
       ?.next(present as never, time),
   );
 }
@@ -75,8 +75,8 @@ const reportOf = (identity: string, observedGeneration = 2, message = 'no') => (
 
 describe('the distribution status of an object', () => {
   it('has no conditions if there are no findings', () => {
-    expect(createStatus({}).source.desired(of)).toBeUndefined();
-    expect(createStatus({}, reportOf(me)).followerStatus.desired(of)).toBeUndefined();
+    expect(createStatus({}).source.desiredStatus(of)).toBeUndefined();
+    expect(createStatus({}, reportOf(me)).followerStatus.desiredStatus(of)).toBeUndefined();
   });
 
   it('states that all proxies applied the object, and keeps conditions of other writers in place', () => {
@@ -88,7 +88,7 @@ describe('the distribution status of an object', () => {
 
   it('has no counts from before the term, because these lack proxies of other replicas', () => {
     const ownFindings: ObjectFindings = { distribution: { generation: 2, upToDate: 0, concerned: 0, isOwnOnly: true } };
-    expect(createStatus(ownFindings).source.desired(of)).toBeUndefined();
+    expect(createStatus(ownFindings).source.desiredStatus(of)).toBeUndefined();
     const violation = { generation: 3, text: 'spec.a: must be a number' };
     expect(next({ ...ownFindings, error: violation })).toEqual([
       'Reconciled False Invalid 3',
@@ -98,7 +98,7 @@ describe('the distribution status of an object', () => {
 
   it('contains the rejection and the reporting replica', () => {
     expect(next(rejectingFindings)).toEqual(['Reconciled False Rejected 2', 'Rejected True RejectedByEnvoy 2']);
-    expect(createStatus(rejectingFindings).source.desired(of)!.next({}, time)!.conditions).toContainEqual(
+    expect(createStatus(rejectingFindings).source.desiredStatus(of)!.next({}, time)!.conditions).toContainEqual(
       expect.objectContaining({ message: `1 of 3 proxies reject cluster a: no (reported by ${me})` }),
     );
   });
@@ -113,7 +113,9 @@ describe('the distribution status of an object', () => {
 
   it('keeps fields other than the conditions', () => {
     const distribution = { generation: 2, upToDate: 0, concerned: 0 };
-    expect(createStatus({ distribution }).source.desired(of)!.next({ other: 1 }, time)).toMatchObject({ other: 1 });
+    expect(createStatus({ distribution }).source.desiredStatus(of)!.next({ other: 1 }, time)).toMatchObject({
+      other: 1,
+    });
     expect(next({ distribution })).toEqual(['Reconciled True NoProxies 2']);
   });
 });
@@ -123,13 +125,13 @@ describe('a distribution status with a report of another replica', () => {
 
   it('keeps the report and stays incomplete when the leader writes it', () => {
     const present = reportOf(other);
-    const status = createStatus(complete, present).source.desired(of)!.next(present, time)!;
+    const status = createStatus(complete, present).source.desiredStatus(of)!.next(present, time)!;
     expect(conditionTexts(status)).toEqual(bothConditions);
     expect(status.conditions).toContainEqual(present.conditions[0]);
     expect(status.conditions).toContainEqual(
       expect.objectContaining({ message: '3/3 proxies up to date, proxies of another replica reject it' }),
     );
-    expect(createStatus(complete, status).source.desired(of)!.next(status, time)).toEqual(status);
+    expect(createStatus(complete, status).source.desiredStatus(of)!.next(status, time)).toEqual(status);
     // Proxies of this replica reject the object too, but one report is enough.
     expect(next(rejectingFindings, present)).toEqual(bothConditions);
   });
@@ -142,9 +144,9 @@ describe('a distribution status with a report of another replica', () => {
   it('loses the report of an exited replica when the leader writes it, unless the report is repeated', () => {
     const present = reportOf(other);
     const { source, reports } = createStatus(complete, present);
-    reports.ended('istiod-replica-22222222');
-    expect(conditionTexts(source.desired(of)!.next(present, time))).toEqual(['Reconciled True UpToDate 2']);
-    expect(conditionTexts(source.desired(of)!.next(reportOf(other, 2, 'still'), time))).toEqual(bothConditions);
+    reports.onReplicaEnded('istiod-replica-22222222');
+    expect(conditionTexts(source.desiredStatus(of)!.next(present, time))).toEqual(['Reconciled True UpToDate 2']);
+    expect(conditionTexts(source.desiredStatus(of)!.next(reportOf(other, 2, 'still'), time))).toEqual(bothConditions);
   });
 
   it("contains only rejections by a follower's own proxies if the follower writes it", () => {
@@ -161,8 +163,8 @@ describe('a distribution status with a report of another replica', () => {
     expect(nextOfOther(rejectingFindings, reportOf(other))).toBeUndefined();
     expect(nextOfOther(rejectingFindings, reportOf(other, 1))).toEqual(['Rejected True RejectedByEnvoy 2']);
     const { followerStatus, reports } = createStatus(rejectingFindings, reportOf(other));
-    reports.ended('istiod-replica-22222222');
-    expect(conditionTexts(followerStatus.desired(of)!.next(reportOf(other), time))).toEqual([
+    reports.onReplicaEnded('istiod-replica-22222222');
+    expect(conditionTexts(followerStatus.desiredStatus(of)!.next(reportOf(other), time))).toEqual([
       'Rejected True RejectedByEnvoy 2',
     ]);
   });
@@ -172,18 +174,18 @@ describe('a distribution status with a report of another replica', () => {
     const otherReports = [reportOf(other), reportOf(other, 1), { conditions: presentConditions }];
     for (const present of otherReports) expect(nextOfOther(complete, present)).toBeUndefined();
     const { followerStatus, reports } = createStatus(complete, reportOf(other));
-    reports.ended('istiod-replica-22222222');
-    expect(conditionTexts(followerStatus.desired(of)!.next(reportOf(other), time))).toEqual([]);
+    reports.onReplicaEnded('istiod-replica-22222222');
+    expect(conditionTexts(followerStatus.desiredStatus(of)!.next(reportOf(other), time))).toEqual([]);
     // The report was repeated, so its replica is running.
-    expect(followerStatus.desired(of)!.next(reportOf('istiod-c_33333333'), time)).toBeUndefined();
+    expect(followerStatus.desiredStatus(of)!.next(reportOf('istiod-c_33333333'), time)).toBeUndefined();
   });
 });
 
 it('a new leader checks all objects', () => {
   const { source, checkCalls } = createStatus({});
-  expect([...source.all()]).toEqual([of]);
+  expect([...source.allRefs()]).toEqual([of]);
   expect(checkCalls).toEqual(['all']);
   const { followerStatus, checkCalls: followerCalls } = createStatus({});
-  expect([...followerStatus.all()]).toEqual([of]);
+  expect([...followerStatus.allRefs()]).toEqual([of]);
   expect(followerCalls).toEqual([]);
 });

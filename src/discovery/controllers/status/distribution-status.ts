@@ -33,7 +33,7 @@ import {
 /** Istio's Lease for this duty. Revisions share it, because their proxies may use the same objects. */
 export const statusLease = 'istio-status-leader';
 
-type DistributionView = Pick<ObjectDistribution, 'findingsOf' | 'unfinished' | 'compareAllStatuses'>;
+type DistributionView = Pick<ObjectDistribution, 'findingsOf' | 'unfinishedKeys' | 'compareAllStatuses'>;
 
 abstract class ReportingStatus implements StatusSource {
   protected readonly distribution: DistributionView;
@@ -44,28 +44,28 @@ abstract class ReportingStatus implements StatusSource {
     this.reports = reports;
   }
 
-  abstract desired(of: StatusRef): DesiredStatus | undefined;
+  abstract desiredStatus(of: StatusRef): DesiredStatus | undefined;
 
-  all(): Iterable<StatusRef> {
-    return [...this.distribution.unfinished].map(parseConfigKey);
+  allRefs(): Iterable<StatusRef> {
+    return [...this.distribution.unfinishedKeys].map(parseConfigKey);
   }
 
   /** Whether to keep another replica's report: the replica is running, and the report is about the current version or a newer one. */
-  protected isKept(
+  protected isKeptReport(
     key: string,
     rejectionReport: RejectionReport | undefined,
     { distribution }: ObjectFindings,
   ): boolean {
     if (
       rejectionReport === undefined ||
-      this.reports.isOwn(rejectionReport) ||
+      this.reports.isOwnReport(rejectionReport) ||
       this.reports.isEnded(key, rejectionReport)
     )
       return false;
     return distribution === undefined || rejectionReport.generation >= distribution.generation;
   }
 
-  protected signed(condition: ObjectCondition): ObjectCondition {
+  protected signRejection(condition: ObjectCondition): ObjectCondition {
     const { type, message } = condition;
     return type === rejectedCondition
       ? { ...condition, message: signMessage(message, this.reports.identity) }
@@ -75,12 +75,12 @@ abstract class ReportingStatus implements StatusSource {
 
 export class DistributionStatus extends ReportingStatus {
   /** Changes from before this term are unknown, so all statuses are compared. */
-  override all(): Iterable<StatusRef> {
+  override allRefs(): Iterable<StatusRef> {
     this.distribution.compareAllStatuses();
-    return super.all();
+    return super.allRefs();
   }
 
-  desired(of: StatusRef): DesiredStatus | undefined {
+  desiredStatus(of: StatusRef): DesiredStatus | undefined {
     const key = configKeyText(of);
     const findings = omitOwnCounts(this.distribution.findingsOf(key));
     const generation = findings.error?.generation ?? findings.distribution?.generation ?? findings.generation;
@@ -89,8 +89,8 @@ export class DistributionStatus extends ReportingStatus {
     return {
       generation,
       next: (present, time): StatusFields => {
-        const isKeptByOther = this.isKept(key, reportIn(present.conditions), findings);
-        const conditions = conditionsOf(findings, isKeptByOther).map((condition) => this.signed(condition));
+        const isKeptByOther = this.isKeptReport(key, reportIn(present.conditions), findings);
+        const conditions = conditionsOf(findings, isKeptByOther).map((condition) => this.signRejection(condition));
         const types = [...conditions.map(({ type }) => type), ...(isKeptByOther ? [rejectedCondition] : [])];
         const obsoleteTypes = decided.filter((type) => !types.includes(type));
         // For a rejected object, a condition may be about the previous version, which still applies.
@@ -114,7 +114,7 @@ function omitOwnCounts({ distribution, ...findings }: ObjectFindings): ObjectFin
 
 /** Status of a replica that is not the leader, which reports only rejections by its own proxies. */
 export class FollowerStatus extends ReportingStatus {
-  desired(of: StatusRef): DesiredStatus | undefined {
+  desiredStatus(of: StatusRef): DesiredStatus | undefined {
     const key = configKeyText(of);
     const findings = this.distribution.findingsOf(key);
     const ownRejection = rejectedConditionOf(findings.distribution);
@@ -128,12 +128,12 @@ export class FollowerStatus extends ReportingStatus {
       generation,
       next: (present, time): StatusFields | undefined => {
         const rejectionReport = reportIn(present.conditions);
-        if (this.isKept(key, rejectionReport, findings)) return undefined;
+        if (this.isKeptReport(key, rejectionReport, findings)) return undefined;
         const isObsolete =
           ownRejection === undefined && rejectionReport !== undefined && this.#isObsolete(key, rejectionReport);
         if (ownRejection === undefined && !isObsolete) return undefined;
         const conditionMoment = { generation: ownRejection?.observedGeneration ?? generation, time };
-        const ownConditions = ownRejection === undefined ? [] : [this.signed(ownRejection)];
+        const ownConditions = ownRejection === undefined ? [] : [this.signRejection(ownRejection)];
         const conditions = withConditions(
           present.conditions,
           ownConditions,
@@ -146,7 +146,7 @@ export class FollowerStatus extends ReportingStatus {
   }
 
   #isObsolete(key: string, rejectionReport: RejectionReport): boolean {
-    return this.reports.isOwn(rejectionReport) || this.reports.isEnded(key, rejectionReport);
+    return this.reports.isOwnReport(rejectionReport) || this.reports.isEnded(key, rejectionReport);
   }
 }
 
@@ -157,14 +157,14 @@ export interface StatusWriterSources {
   readonly server: Pick<ApiServer, 'request'>;
   readonly log: Pick<Logger, 'warn'>;
   readonly presence: string;
-  readonly leads: (lease: string) => boolean;
+  readonly isLeaderOf: (lease: string) => boolean;
 }
 
 /** Minimum interval of non-urgent writes of an object. */
 const pauseMs = 10_000;
 
 export function statusDutiesOf(sources: StatusWriterSources): readonly [leading: StatusWriter, follower: StatusWriter] {
-  const { distribution, reports, informers, server, log, presence, leads } = sources;
+  const { distribution, reports, informers, server, log, presence, isLeaderOf } = sources;
   const resource = (kind: string) => informers.servedResource(resourceOf(kind as KindName));
   const writerOptions = { server, pauseMs, log, resourceOf: resource };
   const leading = new StatusWriter({
@@ -174,18 +174,18 @@ export function statusDutiesOf(sources: StatusWriterSources): readonly [leading:
   });
   const follower = new StatusWriter({
     ...{ ...writerOptions, lease: presence, source: new FollowerStatus(distribution, reports) },
-    isHeld: () => leads(statusLease),
+    isHeld: () => isLeaderOf(statusLease),
     leaseAnnotations: () => ({ [reportAnnotation]: distribution.report() }),
   });
   distribution.onDue((keys, urgent) => {
     const refs = keys.map(parseConfigKey);
-    for (const duty of [leading, follower]) duty.due(refs, { urgent });
+    for (const duty of [leading, follower]) duty.markDue(refs, { urgent });
   });
   reports.onChanged((key, previous) => {
-    if (requiresAction(reports, key, previous, distribution.findingsOf(key))) distribution.reportAgain(key);
+    if (requiresAction(reports, key, previous, distribution.findingsOf(key))) distribution.repeatReport(key);
   });
   reports.onCountNeeded((key) => {
-    if (!leads(statusLease)) distribution.recount(key);
+    if (!isLeaderOf(statusLease)) distribution.recount(key);
   });
   return [leading, follower];
 }
@@ -199,7 +199,7 @@ function requiresAction(
 ): boolean {
   const rejectionReport = reports.reportOn(key);
   const isFromOther = [previous, rejectionReport].some(
-    (statusReport) => statusReport !== undefined && !reports.isOwn(statusReport),
+    (statusReport) => statusReport !== undefined && !reports.isOwnReport(statusReport),
   );
   return isFromOther || (rejectionReport !== undefined) !== (findings.distribution?.rejection !== undefined);
 }

@@ -28,7 +28,7 @@ export interface GatewayApiDerivationOptions {
   readonly domain: string;
   /** Empty means revision `default`. */
   readonly revision: string;
-  readonly failures: Pick<DeploymentFailures, 'current' | 'onChanged'>;
+  readonly failures: Pick<DeploymentFailures, 'failuresByGateway' | 'onChanged'>;
   /** Whether the object is in the cluster, so that its status is written. */
   readonly isWritten: (object: Config) => boolean;
 }
@@ -53,7 +53,7 @@ export class GatewayApiDerivation implements StatusDerivation {
     const routes = routeKinds.map((kind) => objects[kind]);
     const inputs = [objects.BackendTLSPolicy, objects.GatewayClass, objects.KubernetesGateway, ...routes];
     if (inputs.every(({ length }) => length === 0)) return ['nothing'];
-    const { current: failures } = this.#options.failures;
+    const { failuresByGateway: failures } = this.#options.failures;
     return [
       ...inputs,
       failures,
@@ -86,7 +86,7 @@ export class GatewayApiDerivation implements StatusDerivation {
       }
     };
     put(objects.GatewayClass, status.GatewayClass, derivedOfClass);
-    const { current: failures } = this.#options.failures;
+    const { failuresByGateway: failures } = this.#options.failures;
     put(objects.KubernetesGateway, withFailures(status.KubernetesGateway, failures), derivedOfGateway);
     for (const kind of routeKinds) put(objects[kind], status[kind], derivedOfRoute);
     put(objects.BackendTLSPolicy, status.BackendTLSPolicy, derivedOfPolicy);
@@ -94,7 +94,7 @@ export class GatewayApiDerivation implements StatusDerivation {
   }
 }
 
-type Derived = Omit<DerivedStatus, 'of' | 'uid'>;
+type Derived = Omit<DerivedStatus, 'ref' | 'uid'>;
 
 function derivedOfClass(status: ClassStatus): Derived {
   return {
@@ -183,7 +183,11 @@ function withParents(status: RouteStatus, namespace: string, fields: ParentField
     ...aboutGeneration(status),
     facts: status.parents,
     next: (present, time) => {
-      const parents = parentsAfter(present[fields.list], status, { namespace, moment: momentOf(status, time), fields });
+      const parents = parentsAfter(present[fields.list], status, {
+        namespace,
+        conditionMoment: momentOf(status, time),
+        fields,
+      });
       return parents === undefined ? undefined : { ...present, [fields.list]: parents };
     },
   };
@@ -192,7 +196,7 @@ function withParents(status: RouteStatus, namespace: string, fields: ParentField
 interface ParentContext {
   /** Namespace of the route. */
   readonly namespace: string;
-  readonly moment: ConditionMoment;
+  readonly conditionMoment: ConditionMoment;
   readonly fields: ParentFields;
 }
 
@@ -201,7 +205,7 @@ interface ParentContext {
  * necessary.
  */
 function parentsAfter(present: unknown, status: RouteStatus, context: ParentContext): readonly unknown[] | undefined {
-  const { namespace, moment, fields } = context;
+  const { namespace, conditionMoment, fields } = context;
   const remainingParents = new Map(status.parents.map((parent) => [parentKey(parent.parentRef, namespace), parent]));
   const presentList: readonly unknown[] = Array.isArray(present) ? present : [];
   const nextParents: unknown[] = [];
@@ -216,7 +220,7 @@ function parentsAfter(present: unknown, status: RouteStatus, context: ParentCont
     remainingParents.delete(key);
     if (desiredParent !== undefined) nextParents.push(parentAfter(presentParent, desiredParent, context));
     // Another writer has written a condition for a newer generation.
-    else if (hasLaterCondition(presentParent.conditions, moment)) nextParents.push(presentParent);
+    else if (hasLaterCondition(presentParent.conditions, conditionMoment)) nextParents.push(presentParent);
   }
   for (const desiredParent of remainingParents.values()) nextParents.push(parentAfter({}, desiredParent, context));
   return nextParents.length === 0 && presentList.length === 0 ? undefined : nextParents;
@@ -225,13 +229,13 @@ function parentsAfter(present: unknown, status: RouteStatus, context: ParentCont
 function parentAfter(
   presentFields: StatusFields,
   { parentRef, conditions }: RouteStatus['parents'][number],
-  { moment, fields: { reference } }: ParentContext,
+  { conditionMoment, fields: { reference } }: ParentContext,
 ): StatusFields {
   return {
     ...presentFields,
     [reference]: isObject(presentFields[reference]) ? presentFields[reference] : parentRef,
     controllerName,
-    conditions: withConditions(presentFields.conditions, conditions, moment, typesOnlyIfTrue),
+    conditions: withConditions(presentFields.conditions, conditions, conditionMoment, typesOnlyIfTrue),
   };
 }
 

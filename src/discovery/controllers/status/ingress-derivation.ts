@@ -55,8 +55,8 @@ export class IngressDerivation implements StatusDerivation {
 }
 
 /** Keeps other fields of existing addresses. */
-function statusAfter(present: StatusFields, addresses: readonly LoadBalancerIngress[]): StatusFields | undefined {
-  const balancer = isObject(present.loadBalancer) ? present.loadBalancer : {};
+function statusAfter(currentStatus: StatusFields, addresses: readonly LoadBalancerIngress[]): StatusFields | undefined {
+  const balancer = isObject(currentStatus.loadBalancer) ? currentStatus.loadBalancer : {};
   const presentIngress: readonly unknown[] = Array.isArray(balancer.ingress) ? balancer.ingress : [];
   const texts = addresses.map((balancerAddress) => balancerAddress.hostname ?? balancerAddress.ip);
   const isUnchanged =
@@ -66,5 +66,5 @@ function statusAfter(present: StatusFields, addresses: readonly LoadBalancerIngr
     );
   if (isUnchanged) return undefined;
   const { ingress: _, ...otherFields } = balancer;
-  return { ...present, loadBalancer: { ...otherFields, ...(addresses.length > 0 && { ingress: addresses }) } };
+  return { ...currentStatus, loadBalancer: { ...otherFields, ...(addresses.length > 0 && { ingress: addresses }) } };
 }

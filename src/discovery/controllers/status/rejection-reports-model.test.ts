@@ -22,7 +22,7 @@ import type { StatusWriter } from './status-writer.ts';
 
 const key = 'EnvoyFilter/shop/ring';
 const clockReading = { monotonicMs: 0, wallMs: 0 };
-const run = { retry: true, anew: false };
+const run = { retry: true, includesAll: false };
 
 /** API server with one object. */
 class Server {
@@ -30,7 +30,7 @@ class Server {
   object: KubernetesObject = { metadata: { name: 'ring', namespace: 'shop', generation: 1, resourceVersion: '1' } };
   writes = 0;
   conflicts = 0;
-  changed: (object: KubernetesObject) => void = () => {};
+  onChanged: (object: KubernetesObject) => void = () => {};
 
   constructor(draw: Draw) {
     this.#draw = draw;
@@ -52,27 +52,27 @@ class Server {
   put(object: KubernetesObject): void {
     const resourceVersion = String(Number(this.object.metadata.resourceVersion) + 1);
     this.object = { ...object, metadata: { ...object.metadata, resourceVersion } };
-    this.changed(this.object);
+    this.onChanged(this.object);
   }
 }
 
 class Replica {
   readonly identity: string;
-  readonly words: RejectionReports;
-  readonly leading: StatusWriter;
+  readonly reports: RejectionReports;
+  readonly leaderWriter: StatusWriter;
   readonly follower: StatusWriter;
   readonly gate: WriteGate;
   /** Events that the replica's informer has not received yet. */
   readonly pendingEvents: KubernetesObject[] = [];
-  known: KubernetesObject;
+  lastObject: KubernetesObject;
   distribution: ObjectProgress;
   #onDue: DueListener = () => {};
 
   constructor(index: number, server: Server, leads: (replica: Replica) => boolean) {
     this.identity = `istiod_0000000${index}`;
-    this.known = server.object;
+    this.lastObject = server.object;
     this.distribution = { generation: 1, upToDate: 1, concerned: 1 };
-    this.words = new RejectionReports(this.identity);
+    this.reports = new RejectionReports(this.identity);
     this.gate = new WriteGate({ server, now: () => clockReading, writeMs: 4_000 });
     this.gate.extend(clockReading, 10_000);
     const distribution = {
@@ -80,42 +80,42 @@ class Replica {
       onDue: (listener: DueListener) => {
         this.#onDue = listener;
       },
-      unfinished: [key],
-      ...{ compareAllStatuses: () => {}, reportAgain: () => this.due() },
+      unfinishedKeys: [key],
+      ...{ compareAllStatuses: () => {}, repeatReport: () => this.markDue() },
     };
-    [this.leading, this.follower] = statusDutiesOf({
+    [this.leaderWriter, this.follower] = statusDutiesOf({
       ...{
         distribution: distribution as unknown as ObjectDistribution,
-        reports: this.words,
+        reports: this.reports,
         server,
         log: silentLogger,
       },
       ...{ informers: { servedResource: () => resourceOf('EnvoyFilter') }, presence: presenceLeaseOf(this.identity)! },
-      leads: () => leads(this),
+      isLeaderOf: () => leads(this),
     });
   }
 
-  due(): void {
+  markDue(): void {
     this.#onDue([key], true);
   }
 
   /** The replica's proxies reject or accept the version that it received. */
   setRejected(isRejected: boolean): void {
     const rejection = { proxies: 1, resource: 'cluster a', reason: 'no' };
-    const generation = this.known.metadata.generation!;
+    const generation = this.lastObject.metadata.generation!;
     this.distribution = {
       ...{ generation, upToDate: isRejected ? 0 : 1, concerned: 1 },
       ...(isRejected && { rejection }),
     };
-    this.due();
+    this.markDue();
   }
 
   receive(isRejected: boolean): void {
     const object = this.pendingEvents.shift();
     if (object === undefined) return;
-    const previous = this.known;
-    this.known = object;
-    this.words.read('EnvoyFilter', [{ event: 'update', key: 'shop/ring', object, previous }]);
+    const previous = this.lastObject;
+    this.lastObject = object;
+    this.reports.read('EnvoyFilter', [{ event: 'update', key: 'shop/ring', object, previous }]);
     if (object.metadata.generation !== previous.metadata.generation) this.setRejected(isRejected);
   }
 }
@@ -129,23 +129,23 @@ async function play(seed: number) {
     return new Replica(index, server, (replica) => replica === leader);
   });
   const dead: string[] = [];
-  server.changed = (object) => {
+  server.onChanged = (object) => {
     for (const { pendingEvents } of replicas) pendingEvents.push(object);
   };
   const lead = (replica: Replica) => {
     leader = replica;
-    return replica.leading.writeDue({ retry: true, anew: true }, replica.gate);
+    return replica.leaderWriter.writeDue({ retry: true, includesAll: true }, replica.gate);
   };
   const write = (selectedReplicas: readonly Replica[]) =>
     Promise.all(
-      selectedReplicas.flatMap(({ leading, follower, gate }, index) =>
+      selectedReplicas.flatMap(({ leaderWriter, follower, gate }, index) =>
         selectedReplicas[index] === leader
-          ? [leading.writeDue(run, gate), follower.writeDue(run, gate)]
+          ? [leaderWriter.writeDue(run, gate), follower.writeDue(run, gate)]
           : [follower.writeDue(run, gate)],
       ),
     );
   const bury = () => {
-    for (const lease of dead) draw.pick(replicas).words.ended(lease);
+    for (const lease of dead) draw.pick(replicas).reports.onReplicaEnded(lease);
   };
   await lead(replicas[0]!);
   for (let step = 0; step < 40; step++) {

@@ -79,8 +79,8 @@ describe('reports of replicas', () => {
     expect([...words.leases]).toEqual([lease]);
     const report = words.reportOn(key)!;
     expect(words.isEnded(key, report)).toBe(false);
-    words.ended(lease);
-    words.ended(lease);
+    words.onReplicaEnded(lease);
+    words.onReplicaEnded(lease);
     expect(notifications.slice(2)).toEqual([`${key} ${other} ${other}`]);
     expect([words.isEnded(key, report), words.leases.size]).toEqual([true, 0]);
     setMessage('a', signMessage('still no', other));

@@ -81,7 +81,7 @@ export class RejectionReports {
     return this.#reports.get(key);
   }
 
-  isOwn({ identity }: RejectionReport): boolean {
+  isOwnReport({ identity }: RejectionReport): boolean {
     return identity === this.identity;
   }
 
@@ -99,14 +99,15 @@ export class RejectionReports {
   /** Presence Leases of other replicas with valid reports. */
   get leases(): ReadonlySet<string> {
     const otherReports = [...this.#reports.values()].filter(
-      (report) => !this.isOwn(report) && !this.#endedReports.has(report),
+      (report) => !this.isOwnReport(report) && !this.#endedReports.has(report),
     );
     return new Set(otherReports.map(({ identity }) => presenceLeaseOf(identity)!));
   }
 
-  ended(lease: string): void {
+  onReplicaEnded(lease: string): void {
     for (const [key, report] of this.#reports) {
-      if (this.isOwn(report) || this.#endedReports.has(report) || presenceLeaseOf(report.identity) !== lease) continue;
+      if (this.isOwnReport(report) || this.#endedReports.has(report) || presenceLeaseOf(report.identity) !== lease)
+        continue;
       this.#endedReports.add(report);
       this.#onChanged(key, report);
     }

@@ -23,9 +23,9 @@ export interface StatusDutySources {
   readonly namespace: string;
   readonly revision: string;
   /** Whether to write the status of Gateway API objects (PILOT_ENABLE_GATEWAY_API_STATUS). */
-  readonly ofGatewayApi: boolean;
+  readonly writesGatewayApi: boolean;
   /** Whether to write allocated addresses (PILOT_ENABLE_IP_AUTOALLOCATE). */
-  readonly ofAddresses: boolean;
+  readonly writesAddresses: boolean;
   readonly log: Pick<Logger, 'warn'>;
 }
 
@@ -38,7 +38,7 @@ export function statusDuties(
   gatewayApiLease: string,
   failures: DeploymentFailures,
 ): Duty[] {
-  const { informers, server, inputs, domain, namespace, revision, ofGatewayApi, ofAddresses, log } = sources;
+  const { informers, server, inputs, domain, namespace, revision, writesGatewayApi, writesAddresses, log } = sources;
   const { objects, settings, onChanged } = inputs;
   const writerOptions = {
     server,
@@ -51,11 +51,11 @@ export function statusDuties(
   const ingress = new IngressDerivation({ objects, settings, onChanged, namespace, isWritten });
   const addresses = new AddressDerivation({ objects, onChanged, isWritten });
   return [
-    ...(ofGatewayApi
+    ...(writesGatewayApi
       ? [new DerivedStatusDuty({ ...writerOptions, lease: gatewayApiLease, derivation: gatewayApi })]
       : []),
     new DerivedStatusDuty({ ...writerOptions, lease: 'istio-leader', derivation: ingress }),
-    ...(ofAddresses
+    ...(writesAddresses
       ? [new DerivedStatusDuty({ ...writerOptions, lease: 'istio-ip-autoallocate', derivation: addresses })]
       : []),
   ];

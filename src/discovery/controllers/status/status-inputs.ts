@@ -28,7 +28,7 @@ export class StatusInputs {
     return () => void this.#listeners.delete(onChanged);
   };
 
-  readonly changed = (): void => {
+  readonly notifyChanged = (): void => {
     for (const listener of this.#listeners) listener();
   };
 }

@@ -6,7 +6,8 @@ const acceptAny = (): boolean => true;
 /** Takes all due items. */
 function takeDue(queue: StatusQueue<string>, now: number): string[] {
   const all: string[] = [];
-  for (let next = queue.take(now, acceptAny); next !== undefined; next = queue.take(now, acceptAny)) all.push(next[1]);
+  for (let next = queue.takeNext(now, acceptAny); next !== undefined; next = queue.takeNext(now, acceptAny))
+    all.push(next[1]);
   return all;
 }
 
@@ -26,8 +27,8 @@ describe('the status queue', () => {
     const queue = new StatusQueue<string>({ pauseMs: 0 });
     queue.add('a', 'a', true, 0);
     queue.add('b', 'b', false, 0);
-    expect(queue.take(0, (key) => key !== 'a')).toEqual(['b', 'b']);
-    expect(queue.take(0, (key) => key !== 'a')).toBeUndefined();
+    expect(queue.takeNext(0, (key) => key !== 'a')).toEqual(['b', 'b']);
+    expect(queue.takeNext(0, (key) => key !== 'a')).toBeUndefined();
     expect(queue.isDue(0)).toBe(true);
   });
 });
@@ -37,7 +38,7 @@ describe('the delay of an object in the status queue', () => {
 
   it("starts at the object's last write, and does not apply to urgent items", () => {
     const queue = new StatusQueue<string>({ pauseMs: restMs });
-    queue.written('a', 1_000);
+    queue.markWritten('a', 1_000);
     queue.add('a', 'a', false, 2_000);
     queue.add('b', 'b', false, 2_000);
     expect(takeDue(queue, 2_000)).toEqual(['b']);
@@ -52,7 +53,7 @@ describe('the delay of an object in the status queue', () => {
 
   it('is not extended by later items', () => {
     const queue = new StatusQueue<string>({ pauseMs: restMs });
-    queue.written('a', 0);
+    queue.markWritten('a', 0);
     for (let now = 100; now < restMs; now += 100) queue.add('a', `${now}`, false, now);
     expect(queue.nextAt(restMs - 1)).toBe(restMs);
     expect(takeDue(queue, restMs)).toEqual(['9900']);
@@ -61,7 +62,7 @@ describe('the delay of an object in the status queue', () => {
   it('ends for many objects at the same time', () => {
     const queue = new StatusQueue<string>({ pauseMs: restMs });
     for (let index = 0; index < 1_000; index++) {
-      queue.written(`${index}`, index * 10);
+      queue.markWritten(`${index}`, index * 10);
       queue.add(`${index}`, 'x', false, index * 10);
     }
     const wakings = new Set<number>();
@@ -72,7 +73,7 @@ describe('the delay of an object in the status queue', () => {
 
 it('the status queue ends all delays when another replica can have written', () => {
   const queue = new StatusQueue<string>({ pauseMs: 10_000 });
-  for (const key of ['a', 'b']) queue.written(key, 0);
+  for (const key of ['a', 'b']) queue.markWritten(key, 0);
   queue.add('a', 'a', false, 1);
   queue.wakeAll();
   queue.add('b', 'b', false, 1);
@@ -84,7 +85,7 @@ describe('a failed object in the status queue', () => {
     const queue = new StatusQueue<string>({ pauseMs: 0 });
     queue.fail('a', 'a');
     queue.fail('b', 'b');
-    expect([queue.failed, queue.isDue(0)]).toEqual([2, false]);
+    expect([queue.failedCount, queue.isDue(0)]).toEqual([2, false]);
     queue.add('b', 'new', false, 0);
     expect(takeDue(queue, 0)).toEqual(['new']);
     queue.retry(0);
@@ -97,7 +98,7 @@ describe('a failed object in the status queue', () => {
     queue.add('a', 'newer', false, 0);
     queue.fail('a', 'older');
     expect(takeDue(queue, 0)).toEqual(['newer']);
-    expect(queue.failed).toBe(0);
+    expect(queue.failedCount).toBe(0);
   });
 
   it('stays in the queue, like every due object, when a run is aborted', () => {
@@ -105,14 +106,14 @@ describe('a failed object in the status queue', () => {
     queue.add('a', 'a', true, 0);
     queue.add('b', 'b', false, 0);
     queue.failDue(0);
-    expect([queue.failed, queue.isDue(0)]).toEqual([2, false]);
+    expect([queue.failedCount, queue.isDue(0)]).toEqual([2, false]);
   });
 });
 
 it('the status queue is limited, and counts dropped objects', () => {
   const queue = new StatusQueue<string>({ pauseMs: 0, maxItems: 2 });
   for (const key of ['a', 'b', 'c', 'a']) queue.add(key, key, false, 0);
-  expect([queue.size, queue.dropped]).toEqual([2, 1]);
+  expect([queue.size, queue.droppedCount]).toEqual([2, 1]);
 });
 
 describe('namespaces in the status queue', () => {
@@ -129,9 +130,9 @@ describe('namespaces in the status queue', () => {
   it('lose objects when the queue is full, starting with the namespace that has the most objects', () => {
     const queue = new StatusQueue<string>({ pauseMs: 10_000, maxItems: 4, namespaceOf });
     queue.fail('mallory/0', 'mallory/0');
-    queue.written('mallory/1', 0);
+    queue.markWritten('mallory/1', 0);
     for (const key of ['mallory/1', 'mallory/2', 'mallory/3', 'bank/a', 'bank/b']) queue.add(key, key, false, 1);
-    expect([queue.size, queue.failed, queue.dropped]).toEqual([4, 1, 2]);
+    expect([queue.size, queue.failedCount, queue.droppedCount]).toEqual([4, 1, 2]);
     expect(takeDue(queue, 20_000)).toEqual(['bank/a', 'mallory/1', 'bank/b']);
     expect(queue.size).toBe(1);
   });

@@ -33,13 +33,13 @@ export class StatusQueue<Item> {
   readonly #waitingQueue: FairQueue<Waiting<Item>>;
   readonly #waitingEntries = new Map<string, Waiting<Item>>();
   /** Delayed objects, with the end of their delay. */
-  readonly #delayedItems = new Map<string, { readonly item: Item; readonly until: number }>();
+  readonly #delayedItems = new Map<string, { readonly item: Item; readonly endsAt: number }>();
   readonly #failedItems = new Map<string, Item>();
   #nextDelayEnd = Number.POSITIVE_INFINITY;
   /** Time of the last write of each object, until its minimum interval ends, oldest first. */
   readonly #writtenAtByKey = new Map<string, number>();
   /** Objects dropped because the queue was full. */
-  dropped = 0;
+  droppedCount = 0;
 
   constructor({ pauseMs, maxItems = maxQueued, namespaceOf = () => '' }: StatusQueueOptions<Item>) {
     this.#pauseMs = pauseMs;
@@ -52,7 +52,7 @@ export class StatusQueue<Item> {
     return this.#allKeys.size;
   }
 
-  get failed(): number {
+  get failedCount(): number {
     return this.#failedItems.size;
   }
 
@@ -69,13 +69,13 @@ export class StatusQueue<Item> {
     this.#delayedItems.delete(key);
     if (pausedUntil <= now) this.#enqueue(key, item, isUrgent);
     else {
-      this.#delayedItems.set(key, { item, until: pausedUntil });
+      this.#delayedItems.set(key, { item, endsAt: pausedUntil });
       this.#nextDelayEnd = Math.min(this.#nextDelayEnd, pausedUntil);
     }
   }
 
   /** Removes and returns the next due object that is `isNew`. `undefined` if none exists. */
-  take(now: number, isNew: (key: string) => boolean): [key: string, item: Item] | undefined {
+  takeNext(now: number, isNew: (key: string) => boolean): [key: string, item: Item] | undefined {
     this.#wake(now);
     const next = this.#waitingQueue.next(({ key }) => isNew(key));
     if (next === undefined) return undefined;
@@ -95,7 +95,7 @@ export class StatusQueue<Item> {
     return this.#delayedItems.size === 0 ? undefined : this.#nextDelayEnd;
   }
 
-  written(key: string, now: number): void {
+  markWritten(key: string, now: number): void {
     this.#writtenAtByKey.delete(key);
     this.#writtenAtByKey.set(key, now);
     for (const [other, writtenAt] of this.#writtenAtByKey) {
@@ -136,7 +136,7 @@ export class StatusQueue<Item> {
     if (this.#allKeys.has(key)) return true;
     const droppedKey = this.#allKeys.add(key, this.#shareOf(item));
     if (droppedKey === undefined) return true;
-    this.dropped++;
+    this.droppedCount++;
     if (droppedKey === key) return false;
     const waitingEntry = this.#waitingEntries.get(droppedKey);
     if (waitingEntry !== undefined) this.#waitingQueue.remove(waitingEntry);
@@ -166,9 +166,9 @@ export class StatusQueue<Item> {
   #wake(now: number): void {
     if (this.#nextDelayEnd > now) return;
     let next = Number.POSITIVE_INFINITY;
-    for (const [key, { item, until }] of this.#delayedItems) {
-      if (until > now) {
-        next = Math.min(next, until);
+    for (const [key, { item, endsAt }] of this.#delayedItems) {
+      if (endsAt > now) {
+        next = Math.min(next, endsAt);
         continue;
       }
       this.#delayedItems.delete(key);

@@ -12,7 +12,7 @@ import { type StatusFields, type StatusRef, StatusWriter, type StatusWriterOptio
 const route = (name: string): StatusRef => ({ kind: 'HTTPRoute', namespace: 'shop', name });
 const notFound: ApiFailure = { kind: 'status', code: 404, reason: 'NotFound', message: 'no such route', causes: [] };
 const conflict: ApiFailure = { kind: 'status', code: 409, reason: 'Conflict', message: 'is another one', causes: [] };
-const first = { retry: false, anew: false };
+const first = { retry: false, includesAll: false };
 
 /** An API server with versioned objects that records requests. */
 class Objects {
@@ -73,7 +73,7 @@ function createWriter(options: Partial<StatusWriterOptions> = {}) {
   const duty = new StatusWriter({
     lease: 'test',
     source: {
-      desired: ({ name }) => {
+      desiredStatus: ({ name }) => {
         const one = desiredByName.get(name);
         if (one === undefined) return undefined;
         const { message, generation = 1 } = one;
@@ -92,14 +92,14 @@ function createWriter(options: Partial<StatusWriterOptions> = {}) {
           }),
         };
       },
-      all: () => [...desiredByName.keys()].map(route),
+      allRefs: () => [...desiredByName.keys()].map(route),
     },
     server: objects,
     resourceOf: (kind) => resourceOf(kind as KindName),
     log,
     now: () => clock.now,
     time: () => '2026-11-27T12:00:00Z',
-    after: (ms, callback) => {
+    schedule: (ms, callback) => {
       const timer = { at: clock.now + ms, callback };
       timers.push(timer);
       return () => timers.splice(timers.indexOf(timer), 1);
@@ -108,7 +108,7 @@ function createWriter(options: Partial<StatusWriterOptions> = {}) {
   });
   const setDesired = (name: string, message: string, urgent = true, generation = 1): void => {
     desiredByName.set(name, { message, generation });
-    duty.due([route(name)], { urgent });
+    duty.markDue([route(name)], { urgent });
   };
   const messageOf = (name: string): unknown =>
     (objects.statusOf(name) as { conditions?: { message: unknown }[] } | undefined)?.conditions?.[0]?.message;
@@ -120,7 +120,7 @@ describe('a status write', () => {
     const { objects, gate, duty, want: setDesired } = createWriter();
     objects.put('a', { foreign: true, conditions: [{ type: 'Other' }] });
     setDesired('a', 'one');
-    expect(await duty.writeDue(first, gate)).toEqual({ written: 1, failed: 0, reason: '' });
+    expect(await duty.writeDue(first, gate)).toEqual({ writtenCount: 1, failedCount: 0, reason: '' });
     expect(objects.requestLog).toEqual(['GET shop/a/status', 'PUT shop/a/status']);
     expect(objects.object('a')).toMatchObject({
       metadata: { labels: { a: 'b' } },
@@ -139,7 +139,7 @@ describe('a status write', () => {
     setDesired('a', 'two');
     await duty.writeDue(first, gate);
     setDesired('a', 'two');
-    expect(await duty.writeDue(first, gate)).toMatchObject({ written: 0, failed: 0 });
+    expect(await duty.writeDue(first, gate)).toMatchObject({ writtenCount: 0, failedCount: 0 });
     expect(messageOf('a')).toBe('two');
     expect(objects.requestLog.filter((text) => text.startsWith('PUT'))).toHaveLength(1);
     expect(duty.counts).toMatchObject({ written: 1, same: 1 });
@@ -165,7 +165,7 @@ describe('a status write', () => {
     const { objects, gate, duty, want: setDesired } = createWriter();
     objects.put('a', status, generation);
     setDesired('a', 'one');
-    expect(await duty.writeDue(first, gate)).toEqual({ written: 0, failed: 0, reason: '' });
+    expect(await duty.writeDue(first, gate)).toEqual({ writtenCount: 0, failedCount: 0, reason: '' });
     expect(objects.statusOf('a')).toEqual(status);
     expect(duty.counts.superseded).toBe(1);
   });
@@ -176,7 +176,7 @@ describe('a status write', () => {
     objects.intercept = ({ method }) => (method === 'PUT' ? notFound : undefined);
     setDesired('a', 'one');
     setDesired('b', 'one');
-    expect(await duty.writeDue(first, gate)).toEqual({ written: 0, failed: 0, reason: '' });
+    expect(await duty.writeDue(first, gate)).toEqual({ writtenCount: 0, failedCount: 0, reason: '' });
     expect(duty.isDue).toBe(false);
   });
 
@@ -203,9 +203,12 @@ describe('a failed status write', () => {
     };
     setDesired('a', 'one');
     // A conflict with a faster writer is not an error.
-    expect(await duty.writeDue(first, gate)).toEqual({ written: 0, failed: 1, reason: '' });
+    expect(await duty.writeDue(first, gate)).toEqual({ writtenCount: 0, failedCount: 1, reason: '' });
     expect(duty.isDue).toBe(false);
-    expect(await duty.writeDue({ retry: true, anew: false }, gate)).toMatchObject({ written: 1, failed: 0 });
+    expect(await duty.writeDue({ retry: true, includesAll: false }, gate)).toMatchObject({
+      writtenCount: 1,
+      failedCount: 0,
+    });
     expect(objects.statusOf('a')).toMatchObject({ by: 'somebody', conditions: [{ message: 'one' }] });
   });
 
@@ -215,20 +218,20 @@ describe('a failed status write', () => {
     objects.intercept = ({ method }) =>
       method === 'PUT' ? { kind: 'status', code: 422, reason: 'Invalid', message: 'too many', causes: [] } : undefined;
     setDesired('a', 'one');
-    expect(await duty.writeDue(first, gate)).toMatchObject({ written: 0, failed: 0 });
+    expect(await duty.writeDue(first, gate)).toMatchObject({ writtenCount: 0, failedCount: 0 });
     expect(warnings).toEqual([
       { event: 'status.writeRejected', level: 'warn', object: 'HTTPRoute/shop/a', reason: 'too many' },
     ]);
   });
 
   it('does not affect other objects', async () => {
-    const { objects, gate, duty, want: setDesired, messageOf } = createWriter({ atOnce: 1 });
+    const { objects, gate, duty, want: setDesired, messageOf } = createWriter({ maxConcurrent: 1 });
     objects.put('a');
     objects.put('b');
     objects.intercept = ({ name }) => (name === 'a' ? { ...notFound, code: 403, message: 'forbidden' } : undefined);
     setDesired('a', 'one');
     setDesired('b', 'one');
-    expect(await duty.writeDue(first, gate)).toMatchObject({ written: 1, failed: 1 });
+    expect(await duty.writeDue(first, gate)).toMatchObject({ writtenCount: 1, failedCount: 1 });
     expect(messageOf('b')).toBe('one');
   });
 
@@ -237,10 +240,10 @@ describe('a failed status write', () => {
     { kind: 'timeout', message: 'late' },
     { kind: 'status', code: 429, reason: 'TooManyRequests', message: 'slower', causes: [] },
   ])('ends the run if all objects would fail too (%j)', async (failure) => {
-    const { objects, gate, duty, want: setDesired } = createWriter({ atOnce: 2 });
+    const { objects, gate, duty, want: setDesired } = createWriter({ maxConcurrent: 2 });
     objects.intercept = () => failure;
     for (let index = 0; index < 100; index++) setDesired(`${index}`, 'one');
-    expect(await duty.writeDue(first, gate)).toMatchObject({ written: 0, failed: 100 });
+    expect(await duty.writeDue(first, gate)).toMatchObject({ writtenCount: 0, failedCount: 100 });
     expect(objects.requestLog).toHaveLength(2);
     expect(duty.isDue).toBe(false);
   });
@@ -250,14 +253,14 @@ describe('a failed status write', () => {
     objects.put('a');
     setDesired('a', 'one');
     gate.close({ giveUp: false });
-    expect(await duty.writeDue(first, gate)).toMatchObject({ written: 0, failed: 1 });
+    expect(await duty.writeDue(first, gate)).toMatchObject({ writtenCount: 0, failedCount: 1 });
     expect(objects.requestLog).toEqual([]);
   });
 });
 
 describe('a run of the status writer', () => {
   it('limits concurrent requests, and accepts new items, with urgent items first', async () => {
-    const { objects, gate, duty, want: setDesired, wanted: desiredByName } = createWriter({ atOnce: 4 });
+    const { objects, gate, duty, want: setDesired, wanted: desiredByName } = createWriter({ maxConcurrent: 4 });
     const order: string[] = [];
     for (let index = 0; index < 50; index++) {
       objects.put(`${index}`);
@@ -272,12 +275,12 @@ describe('a run of the status writer', () => {
       if (order.length === 20) setDesired('0', 'two');
       await new Promise((resolve) => setImmediate(resolve));
     };
-    expect(await duty.writeDue(first, gate)).toMatchObject({ written: 51, failed: 0 });
+    expect(await duty.writeDue(first, gate)).toMatchObject({ writtenCount: 51, failedCount: 0 });
     expect(objects.maxConcurrent).toBe(4);
     expect(order.indexOf('urgent')).toBeLessThan(15);
     expect(order.filter((name) => name === '0')).toHaveLength(1);
     expect(duty.isDue).toBe(true);
-    expect(await duty.writeDue(first, gate)).toMatchObject({ written: 1 });
+    expect(await duty.writeDue(first, gate)).toMatchObject({ writtenCount: 1 });
     expect(desiredByName.size).toBe(51);
   });
 
@@ -287,7 +290,7 @@ describe('a run of the status writer', () => {
       objects.put(name);
       desiredByName.set(name, { message: 'one' });
     }
-    expect(await duty.writeDue({ retry: false, anew: true }, gate)).toMatchObject({ written: 2 });
+    expect(await duty.writeDue({ retry: false, includesAll: true }, gate)).toMatchObject({ writtenCount: 2 });
   });
 });
 
@@ -301,7 +304,11 @@ describe('a paused status writer', () => {
     setDesired('a', 'one');
     setDesired('b', 'two');
     expect([notifications, duty.isDue]).toEqual([0, false]);
-    expect(await duty.writeDue({ retry: true, anew: true }, gate)).toEqual({ written: 0, failed: 0, reason: '' });
+    expect(await duty.writeDue({ retry: true, includesAll: true }, gate)).toEqual({
+      writtenCount: 0,
+      failedCount: 0,
+      reason: '',
+    });
     expect(objects.requestLog).toEqual([]);
     const isDue = () => {
       const [timer] = timers;
@@ -313,7 +320,7 @@ describe('a paused status writer', () => {
     isGateHeld = false;
     isDue();
     expect([notifications, duty.isDue]).toEqual([1, true]);
-    expect(await duty.writeDue(first, gate)).toMatchObject({ written: 1 });
+    expect(await duty.writeDue(first, gate)).toMatchObject({ writtenCount: 1 });
     expect(timers).toEqual([]);
   });
 });

@@ -39,9 +39,9 @@ export interface DesiredStatus {
 
 export interface StatusSource {
   /** `undefined` if the object needs none. */
-  desired(of: StatusRef): DesiredStatus | undefined;
+  desiredStatus(of: StatusRef): DesiredStatus | undefined;
   /** All objects that may need a status, for a new leader. */
-  all(): Iterable<StatusRef>;
+  allRefs(): Iterable<StatusRef>;
 }
 
 export interface StatusWriterOptions {
@@ -54,7 +54,7 @@ export interface StatusWriterOptions {
   /** Minimum interval of non-urgent writes of an object; default 0. */
   readonly pauseMs?: number;
   /** Concurrent writes. Defaults to {@link maxConcurrentWrites}. */
-  readonly atOnce?: number;
+  readonly maxConcurrent?: number;
   readonly log: Pick<Logger, 'warn'>;
   /** Whether to end the run early, so that the remaining objects wait for the next run. Defaults to never. */
   readonly isInterrupted?: () => boolean;
@@ -67,7 +67,7 @@ export interface StatusWriterOptions {
   /** RFC 3339 without fractions of seconds, because custom resources would store them. */
   readonly time?: () => string;
   /** @returns a cancel function */
-  readonly after?: (ms: number, then: () => void) => () => void;
+  readonly schedule?: (ms: number, then: () => void) => () => void;
 }
 
 /**
@@ -96,10 +96,10 @@ export class StatusWriter implements Duty {
 
   constructor(options: StatusWriterOptions) {
     this.#options = {
-      ...{ pauseMs: 0, atOnce: maxConcurrentWrites, now: () => performance.now() },
+      ...{ pauseMs: 0, maxConcurrent: maxConcurrentWrites, now: () => performance.now() },
       ...{ isHeld: () => false, isInterrupted: () => false, leaseAnnotations: () => ({}) },
       time: () => `${new Date().toISOString().slice(0, 19)}Z`,
-      after: (ms, callback) => {
+      schedule: (ms, callback) => {
         const timer = setTimeout(callback, ms);
         return () => clearTimeout(timer);
       },
@@ -110,10 +110,10 @@ export class StatusWriter implements Duty {
   }
 
   /** Call when statuses changed. Non-urgent ones are written after {@link StatusWriterOptions.pauseMs}. */
-  due(refs: Iterable<StatusRef>, { urgent = true }: { readonly urgent?: boolean } = {}): void {
+  markDue(refs: Iterable<StatusRef>, { urgent = true }: { readonly urgent?: boolean } = {}): void {
     const now = this.#options.now();
     for (const ref of refs) this.#queue.add(keyOf(ref), ref, urgent, now);
-    if (this.#queue.dropped > 0 && !this.#hasReportedDropped) {
+    if (this.#queue.droppedCount > 0 && !this.#hasReportedDropped) {
       this.#hasReportedDropped = true;
       this.#options.log.warn('status.queueFull', { objects: this.#queue.size });
     }
@@ -137,29 +137,33 @@ export class StatusWriter implements Duty {
     return !this.#options.isHeld() && this.#queue.isDue(this.#options.now());
   }
 
-  async writeDue({ retry, anew }: DutyRun, writeGate: WriteGate): Promise<DutyReport> {
-    const { source, now, atOnce, isHeld } = this.#options;
+  async writeDue({ retry, includesAll }: DutyRun, writeGate: WriteGate): Promise<DutyReport> {
+    const { source, now, maxConcurrent, isHeld } = this.#options;
     if (retry) this.#queue.retry(now());
-    if (anew) {
+    if (includesAll) {
       this.#queue.wakeAll();
-      for (const ref of source.all()) this.#queue.add(keyOf(ref), ref, false, now());
+      for (const ref of source.allRefs()) this.#queue.add(keyOf(ref), ref, false, now());
     }
-    const run: Run = { tried: new Set(), written: 0, reason: '', stopped: false };
-    if (!isHeld()) await Promise.all(Array.from({ length: atOnce }, () => this.#work(run, writeGate)));
+    const run: Run = { triedKeys: new Set(), writtenCount: 0, failureReason: '', isStopped: false };
+    if (!isHeld()) await Promise.all(Array.from({ length: maxConcurrent }, () => this.#work(run, writeGate)));
     // The server is unresponsive or overloaded, so the remaining objects wait.
-    if (run.stopped) this.#queue.failDue(now());
+    if (run.isStopped) this.#queue.failDue(now());
     this.#notifyWatchers();
-    return { written: run.written, failed: this.#queue.failed, reason: this.#queue.failed === 0 ? '' : run.reason };
+    return {
+      writtenCount: run.writtenCount,
+      failedCount: this.#queue.failedCount,
+      reason: this.#queue.failedCount === 0 ? '' : run.failureReason,
+    };
   }
 
   async #work(run: Run, writeGate: WriteGate): Promise<void> {
     const { now, log, isInterrupted } = this.#options;
     // Each slot writes at least one object, so that interruptions cannot stop all writes.
     do {
-      const next = this.#queue.take(now(), (key) => !run.tried.has(key));
+      const next = this.#queue.takeNext(now(), (key) => !run.triedKeys.has(key));
       if (next === undefined) return;
       const [key, ref] = next;
-      run.tried.add(key);
+      run.triedKeys.add(key);
       try {
         await this.#write(key, ref, run, writeGate);
       } catch (error) {
@@ -174,18 +178,18 @@ export class StatusWriter implements Duty {
           this.#queue.fail(key, ref);
           // Conflicts are counted, but not logged.
           if (failure.kind === 'status' && failure.code === 409) this.counts.conflicts++;
-          else run.reason = `${key}: ${failure.message}`;
-          run.stopped ||= failure.kind !== 'status' ? failure.kind !== 'invalid' : failure.code === 429;
+          else run.failureReason = `${key}: ${failure.message}`;
+          run.isStopped ||= failure.kind !== 'status' ? failure.kind !== 'invalid' : failure.code === 429;
         }
       }
-    } while (!run.stopped && !isInterrupted());
+    } while (!run.isStopped && !isInterrupted());
   }
 
   /** @throws ApiError */
   async #write(key: string, ref: StatusRef, run: Run, writeGate: WriteGate): Promise<void> {
     const { server, source, resourceOf, now, time } = this.#options;
     if (!writeGate.isOpen) throw new ApiError({ kind: 'aborted', message: 'this replica is not the leader' });
-    const desiredBefore = source.desired(ref);
+    const desiredBefore = source.desiredStatus(ref);
     if (desiredBefore === undefined) {
       this.counts.same++;
       return;
@@ -195,7 +199,7 @@ export class StatusWriter implements Duty {
     const read = { method: 'GET', ...objectPath, subresource: 'status', timeoutMs: readMs } as const;
     const object = await server.request(read, neverAborted);
     // The desired status may have changed during the read.
-    const desiredStatus = source.desired(ref);
+    const desiredStatus = source.desiredStatus(ref);
     const status =
       desiredStatus && isAbout(object, desiredStatus) ? nextOf(object, desiredStatus, time()) : 'superseded';
     if (typeof status === 'string') {
@@ -210,9 +214,9 @@ export class StatusWriter implements Duty {
       version,
       object: { ...object, status },
     });
-    this.#queue.written(key, now());
+    this.#queue.markWritten(key, now());
     this.counts.written++;
-    run.written++;
+    run.writtenCount++;
   }
 
   #notifyWatchers(): void {
@@ -227,16 +231,16 @@ export class StatusWriter implements Duty {
     this.#endTimer?.();
     this.#endTimer = undefined;
     if (dueAt === undefined) return;
-    const { after, now } = this.#options;
-    this.#endTimer = after(Math.max(dueAt - now(), 1), () => this.#notifyWatchers());
+    const { schedule, now } = this.#options;
+    this.#endTimer = schedule(Math.max(dueAt - now(), 1), () => this.#notifyWatchers());
   }
 }
 
 interface Run {
-  readonly tried: Set<string>;
-  written: number;
-  reason: string;
-  stopped: boolean;
+  readonly triedKeys: Set<string>;
+  writtenCount: number;
+  failureReason: string;
+  isStopped: boolean;
 }
 
 function keyOf({ kind, namespace, name }: StatusRef): string {

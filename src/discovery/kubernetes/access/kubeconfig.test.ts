@@ -20,10 +20,10 @@ function createFolder(): string {
 interface Parts {
   readonly cluster?: object;
   readonly user?: object;
-  readonly more?: object;
+  readonly extraFields?: object;
 }
 
-function kubeconfig({ cluster = {}, user = { token: 'secret-token' }, more = {} }: Parts = {}): string {
+function kubeconfig({ cluster = {}, user = { token: 'secret-token' }, extraFields = {} }: Parts = {}): string {
   return stringify({
     apiVersion: 'v1',
     kind: 'Config',
@@ -31,7 +31,7 @@ function kubeconfig({ cluster = {}, user = { token: 'secret-token' }, more = {} 
     contexts: [{ name: 'here', context: { cluster: 'c', user: 'u' } }],
     clusters: [{ name: 'c', cluster: { server: 'https://10.0.0.1:6443', ...cluster } }],
     users: [{ name: 'u', user }],
-    ...more,
+    ...extraFields,
   });
 }
 
@@ -84,10 +84,10 @@ describe('a kubeconfig', () => {
       'current-context': 'gone',
     };
     expect(
-      kubeconfigAccess(kubeconfig({ more: otherContext }), { path: 'x', isTrusted: true, context: 'there' }).server
-        .port,
+      kubeconfigAccess(kubeconfig({ extraFields: otherContext }), { path: 'x', isTrusted: true, context: 'there' })
+        .server.port,
     ).toBe('6443');
-    expect(messageOfError(() => trusted(kubeconfig({ more: otherContext })))).toContain(
+    expect(messageOfError(() => trusted(kubeconfig({ extraFields: otherContext })))).toContain(
       'contexts has no context named "gone"',
     );
   });
@@ -106,8 +106,8 @@ describe('a kubeconfig', () => {
       { cluster: { 'insecure-skip-tls-verify': true, 'certificate-authority-data': base64('CA') } },
       'insecure-skip-tls-verify and certificate-authority',
     ],
-    ['no context', { more: { 'current-context': '' } }, 'current-context'],
-    ['no users', { more: { users: null } }, 'no user'],
+    ['no context', { extraFields: { 'current-context': '' } }, 'current-context'],
+    ['no users', { extraFields: { users: null } }, 'no user'],
     [
       'an interactive plugin',
       { user: { exec: { apiVersion: 'client.authentication.k8s.io/v1', command: 'x', interactiveMode: 'Always' } } },

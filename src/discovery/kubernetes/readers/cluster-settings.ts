@@ -8,7 +8,7 @@ export interface SettingsNames {
   /** REVISION. Empty for the default revision. */
   readonly revision: string;
   /** SHARED_MESH_CONFIG. Empty if none exists. */
-  readonly shared: string;
+  readonly sharedName: string;
 }
 
 export interface SettingsText {
@@ -25,11 +25,11 @@ export class ClusterSettings {
   readonly #maps: readonly string[];
 
   /** @param informers informers of {@link kinds} */
-  constructor({ namespace, revision, shared }: SettingsNames, informers: () => InformerEffects) {
+  constructor({ namespace, revision, sharedName }: SettingsNames, informers: () => InformerEffects) {
     this.#namespace = namespace;
     this.#informers = informers;
     const revisionMap = revision === '' || revision === 'default' ? 'istio' : `istio-${revision}`;
-    this.#maps = [...new Set([shared, revisionMap])].filter((name) => name !== '');
+    this.#maps = [...new Set([sharedName, revisionMap])].filter((name) => name !== '');
   }
 
   /** Watches each ConfigMap by name, and no others of the namespace. */
@@ -53,7 +53,7 @@ export class ClusterSettings {
   /** Waits for the first lists and returns the texts, lowest precedence first. Networks are read only from the ConfigMap of the revision. */
   async read(settings: 'mesh' | 'networks'): Promise<readonly SettingsText[]> {
     const maps = settings === 'mesh' ? this.#maps : this.#maps.slice(-1);
-    await Promise.all(maps.map((name) => this.#informers().firstSet(this.#nameOf(name))));
+    await Promise.all(maps.map((name) => this.#informers().waitForFirstSet(this.#nameOf(name))));
     return maps.flatMap((name) => {
       const key = `${this.#namespace}/${name}`;
       const data = this.#informers().storeOf(this.#nameOf(name)).get(key)?.data;

@@ -20,7 +20,7 @@ function createSource(kinds: readonly KindName[], maxBytes = 40_000, maxReadMs =
     storeOf: (resource: Parameters<typeof nameOf>[0]) => stores.get(nameOf(resource))!,
     addReader: (resource: Parameters<typeof nameOf>[0], reader: StoreReader) =>
       void readers.set(nameOf(resource), [...(readers.get(nameOf(resource)) ?? []), reader]),
-    firstSet: async () => {},
+    waitForFirstSet: async () => {},
   } as unknown as InformerEffects;
   const objects = new ReferencedObjects({
     server: {
@@ -30,16 +30,17 @@ function createSource(kinds: readonly KindName[], maxBytes = 40_000, maxReadMs =
         return { items: [], resourceVersion: '1' };
       },
     },
-    ...{ informers: () => informers, fault: () => {}, refused: () => {} },
+    ...{ informers: () => informers, fault: () => {}, onRejected: () => {} },
   });
   for (const kind of kinds) {
-    const keeps = kind === 'Secret' ? { keeps: (key: string) => objects.keeps('Secret', key), isOnDemand: true } : {};
-    stores.set(nameOf(resourceOf(kind)), new ObjectStore({ shares: shares.of(kind), ...keeps }));
+    const keeps =
+      kind === 'Secret' ? { shouldKeep: (key: string) => objects.shouldKeep('Secret', key), isOnDemand: true } : {};
+    stores.set(nameOf(resourceOf(kind)), new ObjectStore({ shares: shares.sharesOf(kind), ...keeps }));
   }
-  objects.follow(['Secret']);
+  objects.followKinds(['Secret']);
   const source = new ClusterSource({
     ...{ address: 'k8s://', informers, kinds, revision: '' },
-    referenced: { objects, of: credentialsReferencedBy },
+    referenced: { objects, referencesOf: credentialsReferencedBy },
     maxReadMs,
   });
   const changedKinds: string[] = [];

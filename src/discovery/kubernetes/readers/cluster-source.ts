@@ -31,7 +31,7 @@ export interface ClusterSourceOptions {
   /** Reads only Secrets and ConfigMaps that an object refers to. If absent, informers watch all of them. */
   readonly referenced?: {
     readonly objects: ReferencedObjects;
-    readonly of: (config: Config) => readonly ObjectReference[];
+    readonly referencesOf: (config: Config) => readonly ObjectReference[];
   };
 }
 
@@ -46,7 +46,7 @@ export interface RejectedObject {
 }
 
 interface DecodedState {
-  readonly active: readonly Config[];
+  readonly activeConfigs: readonly Config[];
   readonly problems: readonly ConfigProblem[];
   readonly generation?: number;
 }
@@ -57,7 +57,7 @@ interface DecodedState {
  */
 const maxReferenceWaitMs = 250;
 const referencedKinds: readonly ReferencedDataKind[] = ['Secret', 'ConfigMap'];
-const emptyState: DecodedState = { active: [], problems: [] };
+const emptyState: DecodedState = { activeConfigs: [], problems: [] };
 
 export class ClusterSource implements ConfigSource {
   readonly #options: ClusterSourceOptions;
@@ -81,7 +81,9 @@ export class ClusterSource implements ConfigSource {
       else informers.addReader(resourceOf(kind), reader);
     }
     const { awaitedKinds = [] } = options;
-    this.#synced = Promise.all([...options.kinds, ...awaitedKinds].map((kind) => informers.firstSet(resourceOf(kind))));
+    this.#synced = Promise.all(
+      [...options.kinds, ...awaitedKinds].map((kind) => informers.waitForFirstSet(resourceOf(kind))),
+    );
   }
 
   get snapshot(): ConfigSnapshot {
@@ -176,9 +178,9 @@ export class ClusterSource implements ConfigSource {
     const { referenced } = this.#options;
     if (referenced === undefined) return;
     for (const [key, config] of edits) {
-      referenced.objects.refer(key, config === undefined ? [] : referenced.of(config));
+      referenced.objects.refer(key, config === undefined ? [] : referenced.referencesOf(config));
     }
-    await referenced.objects.attempted(this.#hasRead ? maxReferenceWaitMs : undefined);
+    await referenced.objects.waitUntilAttempted(this.#hasRead ? maxReferenceWaitMs : undefined);
   }
 
   #notifyRejected(kind: KindName, key: ObjectKey, previous: DecodedState, current: DecodedState): void {
@@ -197,18 +199,18 @@ export class ClusterSource implements ConfigSource {
     const { config, placeholders, problems, generation } = decodedObject(address, kind, object);
     const version = generation === undefined ? {} : { generation };
     if (config === undefined) {
-      const lastGood = previous.active.filter(({ standsFor }) => standsFor === undefined);
+      const lastGood = previous.activeConfigs.filter(({ standsFor }) => standsFor === undefined);
       // An invalid object keeps its last valid version. Without one, its placeholder applies if it restricts access.
       return {
-        active: lastGood.length > 0 ? lastGood : placeholders,
+        activeConfigs: lastGood.length > 0 ? lastGood : placeholders,
         problems: withoutEffect(problems, lastGood),
         ...version,
       };
     }
-    const [activeConfig] = previous.active;
+    const [activeConfig] = previous.activeConfigs;
     const isUnchanged = activeConfig !== undefined && isEqual(activeConfig, config);
     if (isUnchanged && problems.length + previous.problems.length === 0) return previous;
-    return { active: [isUnchanged ? activeConfig : config], problems, ...version };
+    return { activeConfigs: [isUnchanged ? activeConfig : config], problems, ...version };
   }
 
   #recordChanges(kind: KindName, changes: readonly ObjectChange[]): void {
@@ -230,9 +232,9 @@ export class ClusterSource implements ConfigSource {
 const isError = ({ severity }: ConfigProblem): boolean => severity === 'error';
 
 function addEdits(edits: Map<string, Config | undefined>, previous: DecodedState, current: DecodedState): void {
-  if (previous.active === current.active) return;
-  const removedConfigs = previous.active.filter((config) => !current.active.includes(config));
-  const addedConfigs = current.active.filter((config) => !previous.active.includes(config));
+  if (previous.activeConfigs === current.activeConfigs) return;
+  const removedConfigs = previous.activeConfigs.filter((config) => !current.activeConfigs.includes(config));
+  const addedConfigs = current.activeConfigs.filter((config) => !previous.activeConfigs.includes(config));
   for (const config of removedConfigs) edits.set(configKeyText(config), undefined);
   for (const config of addedConfigs) edits.set(configKeyText(config), config);
 }

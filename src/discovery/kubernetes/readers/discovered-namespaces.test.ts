@@ -48,13 +48,13 @@ async function startInformers() {
     ...{ server: server as ApiServer, random: () => 0.5, now: () => 0 },
     kinds: [
       ...[namespaces, resourceOf('EndpointSlice'), resourceOf('Pod')].map((resource) => ({ resource })),
-      { resource: services, keeps: discovered.keeps },
+      { resource: services, shouldKeep: discovered.shouldKeep },
     ],
     fault: (error) => {
       throw error;
     },
   });
-  discovered.follow();
+  discovered.watchLabels();
   const reportedEvents: string[] = [];
   informers.addReader(services, (changes) => {
     for (const { event, key } of changes) reportedEvents.push(`${event} ${key}`);
@@ -86,7 +86,7 @@ async function startInformers() {
 it('objects of a namespace are removed when it leaves the mesh, ignored while it is outside, and read again when it rejoins', async () => {
   const { discovered, reported, kept, lists, emitOf, stop } = await startInformers();
   expect(kept()).toEqual(['bank/web', 'mallory/web', 'mallory/api']);
-  discovered.select(members);
+  discovered.setSelectors(members);
   expect([kept(), reported]).toEqual([['bank/web'], ['delete mallory/web', 'delete mallory/api']]);
   emitOf(services)({ type: 'ADDED', object: object('late', 'mallory', undefined, '3') });
   emitOf(services)({ type: 'MODIFIED', object: object('web', 'bank', undefined, '4') });
@@ -102,7 +102,7 @@ it('objects of a namespace are removed when it leaves the mesh, ignored while it
 
 it('every namespace belongs to the mesh if there are no selectors', async () => {
   const { discovered, kept, lists, stop } = await startInformers();
-  discovered.select([]);
+  discovered.setSelectors([]);
   expect([kept().length, lists]).toEqual([3, []]);
   stop();
 });

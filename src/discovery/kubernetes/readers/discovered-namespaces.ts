@@ -13,7 +13,7 @@ import type { ObjectKey } from '../store/object-store.ts';
 const memberKinds: readonly KindName[] = ['Service', 'EndpointSlice', 'Pod'];
 const namespaces = resourceOf('Namespace');
 
-type FollowedObjects = Pick<InformerEffects, 'addReader' | 'storeOf' | 'refill' | 'drop'>;
+type FollowedObjects = Pick<InformerEffects, 'addReader' | 'storeOf' | 'refill' | 'dropNamespace'>;
 
 export class DiscoveredNamespaces {
   readonly #informers: () => FollowedObjects;
@@ -25,7 +25,7 @@ export class DiscoveredNamespaces {
   }
 
   /** Watches the labels of namespaces. Call before the informers start. */
-  follow(): void {
+  watchLabels(): void {
     this.#informers().addReader(namespaces, (changes) => {
       for (const { event, key } of changes) {
         // A deleted namespace contains no objects.
@@ -39,10 +39,10 @@ export class DiscoveredNamespaces {
     return memberKinds.includes(kind);
   }
 
-  readonly keeps = (key: ObjectKey): boolean => !this.#undiscovered.has(key.slice(0, key.indexOf('/')));
+  readonly shouldKeep = (key: ObjectKey): boolean => !this.#undiscovered.has(key.slice(0, key.indexOf('/')));
 
   /** @param selectors of the mesh configuration, as the same list while they are unchanged */
-  select(selectors: readonly LabelSelector[]): void {
+  setSelectors(selectors: readonly LabelSelector[]): void {
     if (selectors === this.#selectors) return;
     this.#selectors = selectors;
     for (const [key] of this.#informers().storeOf(namespaces).entries()) this.#update(key.slice(1));
@@ -57,7 +57,7 @@ export class DiscoveredNamespaces {
     else this.#undiscovered.add(namespace);
     for (const kind of memberKinds) {
       if (isMember) informers.refill(resourceOf(kind), namespace);
-      else informers.drop(resourceOf(kind), namespace);
+      else informers.dropNamespace(resourceOf(kind), namespace);
     }
   }
 }

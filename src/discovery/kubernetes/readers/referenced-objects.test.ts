@@ -39,21 +39,21 @@ function createCluster({ held = false } = {}) {
     },
   };
   const refusals: string[] = [];
-  const store = new ObjectStore({ keeps: (key) => referenced.keeps('Secret', key), isOnDemand: true });
+  const store = new ObjectStore({ shouldKeep: (key) => referenced.shouldKeep('Secret', key), isOnDemand: true });
   const informed: StoreReader[] = [];
   const referenced: ReferencedObjects = new ReferencedObjects({
     server,
     informers: () => ({
       addReader: (_: unknown, reader: StoreReader) => void informed.push(reader),
-      firstSet: async () => {},
+      waitForFirstSet: async () => {},
       storeOf: () => store,
     }),
     fault: (error) => {
       throw error;
     },
-    refused: (kind, key, reason) => void refusals.push(`${kind} ${key} ${reason}`),
+    onRejected: (kind, key, reason) => void refusals.push(`${kind} ${key} ${reason}`),
   });
-  referenced.follow(['Secret']);
+  referenced.followKinds(['Secret']);
   const reportedEvents: string[] = [];
   referenced.addReader('Secret', (changes) => {
     for (const { event, key } of changes) reportedEvents.push(`${event} ${key}`);
@@ -89,7 +89,7 @@ describe('a referenced object', () => {
     for (const name of ['web', 'other']) event('ADDED', secret(name));
     expect([reads, store.size]).toEqual([[], 0]);
     refer('Gateway', 'web');
-    await referenced.attempted();
+    await referenced.waitUntilAttempted();
     event('MODIFIED', secret('other', '2'));
     event('MODIFIED', secret('web', '3'));
     await runPending();
@@ -103,7 +103,7 @@ describe('a referenced object', () => {
   it('is added and removed when it is created and deleted later', async () => {
     const { event, refer, referenced, reported } = createCluster();
     refer('Gateway', 'web');
-    await referenced.attempted();
+    await referenced.waitUntilAttempted();
     event('ADDED', secret('web'));
     await runPending();
     event('DELETED', secret('web', '2'));
@@ -129,9 +129,9 @@ describe('a referenced object', () => {
     const { objects, refer, referenced, store, reported } = createCluster();
     objects.set('bank/web', secret('web'));
     refer('Gateway', 'web');
-    await referenced.attempted();
+    await referenced.waitUntilAttempted();
     store.beginSet();
-    expect(store.replace()).toMatchObject([{ event: 'delete', key: 'bank/web' }]);
+    expect(store.activateCollected()).toMatchObject([{ event: 'delete', key: 'bank/web' }]);
     expect(reported).toEqual(['add bank/web']);
   });
 
@@ -140,7 +140,7 @@ describe('a referenced object', () => {
     event('ADDED', secret('web'));
     refer('one', 'web');
     refer('two', 'web');
-    await referenced.attempted();
+    await referenced.waitUntilAttempted();
     refer('one');
     expect(reported).toEqual(['add bank/web']);
     refer('two');
@@ -154,7 +154,7 @@ describe('a referenced object', () => {
     const { event, refer, referenced, fail } = createCluster();
     event('ADDED', secret('web'));
     refer('one', 'web');
-    await referenced.attempted();
+    await referenced.waitUntilAttempted();
     fail(new ApiError({ kind: 'timeout', message: 'no answer' }));
     event('MODIFIED', secret('web', '2'));
     await runPending();
@@ -168,12 +168,12 @@ describe('a referenced object', () => {
     const { refer, referenced, fail } = createCluster();
     fail(new ApiError({ kind: 'timeout', message: 'no answer' }));
     refer('one', 'web');
-    await expect(referenced.attempted()).resolves.toBeUndefined();
+    await expect(referenced.waitUntilAttempted()).resolves.toBeUndefined();
   });
 
   it('counts as absent only if the API server reports this, regardless of earlier failures', async () => {
     const { event, refer, referenced, fail } = createCluster();
-    const readingOf = (name: string) => referenced.readingOf({ kind: 'Secret', namespace: 'bank', name });
+    const readingOf = (name: string) => referenced.stateOf({ kind: 'Secret', namespace: 'bank', name });
     expect(readingOf('web')).toBe('unread');
     fail(new ApiError({ kind: 'timeout', message: 'no answer' }));
     refer('one', 'web', 'large');
@@ -193,7 +193,7 @@ describe('a referenced object', () => {
   it('is requested only if its name is valid', async () => {
     const { refer, reads, referenced } = createCluster();
     refer('one', 'web,metadata.name!=web', 'A b', '../x', 'web');
-    await referenced.attempted();
+    await referenced.waitUntilAttempted();
     expect(reads).toEqual(['bank/web']);
   });
 });
@@ -203,7 +203,7 @@ describe('the limits of referenced objects', () => {
     const { event, refer, referenced, refused } = createCluster();
     event('ADDED', secret('web', '1', { 'ca.crt': 'x'.repeat(maxReferencedObjectBytes) }));
     refer('one', 'web');
-    await referenced.attempted();
+    await referenced.waitUntilAttempted();
     const keptSecret = referenced.get('Secret', 'bank/web')!;
     expect(refusalOf(keptSecret)).toContain(`the limit is ${maxReferencedObjectBytes}`);
     expect(keptSecret.data).toBeUndefined();
@@ -221,7 +221,7 @@ describe('the limits of referenced objects', () => {
     event('ADDED', secret('web', '1', data, 'shop'));
     refer('one', ...names);
     referenced.refer('two', [{ kind: 'Secret', namespace: 'shop', name: 'web' }]);
-    await referenced.attempted();
+    await referenced.waitUntilAttempted();
     const keptNames = names.filter((name) => referenced.get('Secret', `bank/${name}`)?.data !== undefined);
     expect(keptNames).toHaveLength(maxReferencedNamespaceBytes / maxReferencedObjectBytes);
     expect(referenced.get('Secret', 'shop/web')?.data).toEqual(data);

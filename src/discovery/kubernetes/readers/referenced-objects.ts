@@ -37,11 +37,11 @@ const maxReadsOfNamespace = 4;
 
 export interface ReferencedObjectsOptions {
   readonly server: Pick<ApiServer, 'list'>;
-  /** Informers of both kinds with the filter {@link ReferencedObjects.keeps}. */
-  readonly informers: () => Pick<InformerEffects, 'addReader' | 'firstSet' | 'storeOf'>;
+  /** Informers of both kinds with the filter {@link ReferencedObjects.shouldKeep}. */
+  readonly informers: () => Pick<InformerEffects, 'addReader' | 'waitForFirstSet' | 'storeOf'>;
   readonly fault: (error: unknown) => void;
   /** Called when a reference is ignored or an object is not kept because of a limit. */
-  readonly refused: (kind: ReferencedDataKind, key: ObjectKey, reason: string) => void;
+  readonly onRejected: (kind: ReferencedDataKind, key: ObjectKey, reason: string) => void;
 }
 
 /** Key such as `Secret bank/web`. */
@@ -78,7 +78,7 @@ export class ReferencedObjects {
   }
 
   /** Reads objects that informers report as changed. Call before the informers start. */
-  follow(kinds: readonly ReferencedDataKind[]): void {
+  followKinds(kinds: readonly ReferencedDataKind[]): void {
     for (const kind of kinds) {
       this.#options.informers().addReader(resourceOf(kind), (changes) => {
         for (const { key } of changes) this.#readSoon(`${kind} ${key}`);
@@ -86,11 +86,11 @@ export class ReferencedObjects {
     }
   }
 
-  keeps(kind: ReferencedDataKind, key: ObjectKey): boolean {
+  shouldKeep(kind: ReferencedDataKind, key: ObjectKey): boolean {
     return this.#references.has(`${kind} ${key}`);
   }
 
-  readingOf({ kind, namespace, name }: ObjectReference): ReferencedState {
+  stateOf({ kind, namespace, name }: ObjectReference): ReferencedState {
     const key = `${kind} ${namespace}/${name}`;
     const storedObject = this.#storedObjects.get(key);
     if (storedObject !== undefined) return refusalOf(storedObject.object) === undefined ? 'present' : 'refused';
@@ -125,7 +125,7 @@ export class ReferencedObjects {
   }
 
   /** Resolves when a read of each referenced object succeeded or failed, or after the limit. */
-  async attempted(limitMs?: number): Promise<void> {
+  async waitUntilAttempted(limitMs?: number): Promise<void> {
     if (this.#unattemptedKeys.size === 0) return;
     this.#attemptWaiter ??= Promise.withResolvers();
     const { promise } = this.#attemptWaiter;
@@ -147,7 +147,7 @@ export class ReferencedObjects {
       const namespaceReferences = this.#referencesOfNamespace.get(namespace) ?? 0;
       if (namespaceReferences >= maxReferencesOfNamespace) {
         const reason = `is not read: the limit is ${maxReferencesOfNamespace} referenced Secrets and ConfigMaps in one namespace; remove references that are not needed`;
-        this.#options.refused(kind, key.slice(kind.length + 1), reason);
+        this.#options.onRejected(kind, key.slice(kind.length + 1), reason);
         return false;
       }
       this.#referencesOfNamespace.set(namespace, namespaceReferences + 1);
@@ -273,7 +273,7 @@ export class ReferencedObjects {
     this.#bytesOfNamespace.set(namespace, (this.#bytesOfNamespace.get(namespace) ?? 0) + bytes);
     this.#storedObjects.set(key, { object: limitedObject, bytes });
     // The next full set can then detect a deletion that the watch missed.
-    this.#options.informers().storeOf(resourceOf(kind)).recordKnown(object);
+    this.#options.informers().storeOf(resourceOf(kind)).recordFoundObject(object);
     if (previous === undefined) this.#notifyReaders(kind, { event: 'add', key: objectKey, object: limitedObject });
     else if (previous.object.metadata.resourceVersion !== limitedObject.metadata.resourceVersion)
       this.#notifyReaders(kind, { event: 'update', key: objectKey, object: limitedObject, previous: previous.object });
@@ -289,7 +289,7 @@ export class ReferencedObjects {
           ? `is not kept: the limit for all referenced Secrets and ConfigMaps of namespace ${namespace} is ${maxReferencedNamespaceBytes} bytes, of which others take ${usedBytes}; remove references that are not needed`
           : undefined;
     if (reason === undefined) return object;
-    this.#options.refused(kind, `${namespace}/${object.metadata.name}`, reason);
+    this.#options.onRejected(kind, `${namespace}/${object.metadata.name}`, reason);
     return refusedObject(object, reason);
   }
 

@@ -31,7 +31,7 @@ class RegistryFixture {
   constructor(maxReadMs = Number.POSITIVE_INFINITY, maxBytes = 1_000_000_000) {
     const shares = new SharesOfKinds(maxBytes);
     for (const kind of kinds) {
-      const store = new ObjectStore({ shares: shares.of(kind) });
+      const store = new ObjectStore({ shares: shares.sharesOf(kind) });
       const get = store.get.bind(store);
       store.get = (key) => {
         this.readCount++;
@@ -62,7 +62,7 @@ class RegistryFixture {
   }
 
   read(): ObjectsReading {
-    const objectsReading = runToEnd(this.objects.reading((key) => this.held.get(key)));
+    const objectsReading = runToEnd(this.objects.readInSteps((key) => this.held.get(key)));
     for (const { key, current } of objectsReading.changes) {
       if (current === undefined) this.held.delete(key);
       else this.held.set(key, current);
@@ -122,7 +122,7 @@ it('a registry keeps the last valid version of an object, and reports an error w
     ['EndpointSlice', 'shop/web', problems.length],
   ]);
   // A recreated registry also gets the last valid version.
-  expect(runToEnd(registry.objects.all()).map(addressesOf)).toEqual([['10.0.0.1']]);
+  expect(runToEnd(registry.objects.readAll()).map(addressesOf)).toEqual([['10.0.0.1']]);
   registry.emit('EndpointSlice', slice('web', '3', '10.0.0.3'));
   expect(registry.read()).toMatchObject({ recovered: ['k8s://services: EndpointSlice shop/web'], problems: [] });
   expect(registry.refused.at(-1)).toMatchObject({ key: 'shop/web', errors: [] });
@@ -140,7 +140,7 @@ it('a registry never receives an object that was never valid, and deletes an inv
   expect(registry.objects.get('EndpointSlice/shop/never')).toBeUndefined();
   registry.emit('EndpointSlice', invalidSlice('once', '2'), 'DELETED');
   expect(registry.read().changes).toEqual([{ key: 'EndpointSlice/shop/once', current: undefined }]);
-  expect(runToEnd(registry.objects.all())).toEqual([]);
+  expect(runToEnd(registry.objects.readAll())).toEqual([]);
 });
 
 it('a registry rejects a Pod with 100,000 labels, keeps its last version, and reports a limited number of problems', () => {
@@ -178,7 +178,7 @@ it('a registry reads an object again if the object changes during the read', () 
   const registry = new RegistryFixture();
   registry.emit('EndpointSlice', slice('one', '1', '10.0.0.1'));
   registry.emit('EndpointSlice', slice('two', '1', '10.0.0.1'));
-  const objectsReading = registry.objects.reading(() => undefined);
+  const objectsReading = registry.objects.readInSteps(() => undefined);
   objectsReading.next();
   registry.emit('EndpointSlice', slice('one', '2', '10.0.0.2'));
   registry.emit('EndpointSlice', slice('two', '2', '10.0.0.2'));

@@ -83,7 +83,7 @@ export class StoredObjects implements FollowedObjects {
    *
    * @param activeConfigOf returns the registry's version of an object, which is kept if the newest version has errors
    */
-  *reading(activeConfigOf: (key: string) => Config | undefined): Steps<ObjectsReading> {
+  *readInSteps(activeConfigOf: (key: string) => Config | undefined): Steps<ObjectsReading> {
     this.#isReported = false;
     this.#endDelay();
     this.#lastReadAt = performance.now();
@@ -108,7 +108,7 @@ export class StoredObjects implements FollowedObjects {
   }
 
   /** All objects. A rejected one has its last valid version. */
-  *all(): Steps<readonly Config[]> {
+  *readAll(): Steps<readonly Config[]> {
     const configs: Config[] = [];
     for (const kind of this.#options.kinds) {
       for (const [key] of this.#storeOf(kind).entries()) {

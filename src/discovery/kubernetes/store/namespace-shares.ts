@@ -49,7 +49,7 @@ export class SharesOfKinds {
     this.#general = new NamespaceShares(maxBytes);
   }
 
-  of(kind: string): NamespaceShares {
+  sharesOf(kind: string): NamespaceShares {
     return standInBuilders.has(kind) ? this.#restrictedShares : this.#general;
   }
 }

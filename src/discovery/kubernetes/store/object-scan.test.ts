@@ -76,7 +76,7 @@ describe('the scan of a large object', () => {
       const scan = new ObjectScan(1);
       random.mockRestore();
       scan.push(bytes);
-      expect(scan.excess).toContain(`the limit is ${maxDistinctTexts}`);
+      expect(scan.excessText).toContain(`the limit is ${maxDistinctTexts}`);
     }
   });
 

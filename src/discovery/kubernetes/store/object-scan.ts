@@ -89,7 +89,7 @@ export class ObjectScan {
   }
 
   /** Why the object must not be parsed. */
-  get excess(): string | undefined {
+  get excessText(): string | undefined {
     const names = this.#distinct.size;
     if (names > maxDistinctTexts)
       return tooManyText(`at least ${names}`, maxDistinctTexts, 'different field names and short strings');
@@ -114,7 +114,7 @@ export class ObjectScan {
   objectIn(bytes: Buffer): Pick<KubernetesObject, 'kind' | 'metadata'> {
     const kind = this.fieldIn(bytes, 'kind');
     const object = { ...(typeof kind === 'string' && { kind }), metadata: this.#metadataIn(bytes) };
-    return withExcess(object, this.excess ?? '');
+    return withExcess(object, this.excessText ?? '');
   }
 
   #metadataIn(bytes: Buffer): KubernetesObject['metadata'] {

@@ -9,7 +9,7 @@ const object = (name: string, resourceVersion: string, uid = `uid-${name}`): Kub
 const storeWith = (...objects: KubernetesObject[]): ObjectStore => {
   const store = new ObjectStore();
   for (const one of objects) store.collect(one);
-  store.replace();
+  store.activateCollected();
   return store;
 };
 const eventTexts = (changes: readonly ObjectChange[]): string[] => changes.map(({ event, key }) => `${event} ${key}`);
@@ -20,7 +20,7 @@ describe('a full set of objects', () => {
     store.beginSet();
     store.collect(object('b', '2'));
     expect([store.size, store.get('shop/b')]).toEqual([1, undefined]);
-    expect(eventTexts(store.replace())).toEqual(['delete shop/a', 'add shop/b']);
+    expect(eventTexts(store.activateCollected())).toEqual(['delete shop/a', 'add shop/b']);
   });
 
   it('is discarded if it is interrupted', () => {
@@ -29,27 +29,27 @@ describe('a full set of objects', () => {
     store.collect(object('a', '1'));
     store.beginSet();
     store.collect(object('b', '2'));
-    expect(eventTexts(store.replace())).toEqual(['add shop/b']);
+    expect(eventTexts(store.activateCollected())).toEqual(['add shop/b']);
   });
 
   it('reports only the differences', () => {
     const store = storeWith(object('a', '1'), object('b', '2'));
     store.collect(object('a', '1'));
     store.collect(object('b', '3'));
-    expect(eventTexts(store.replace())).toEqual(['update shop/b']);
+    expect(eventTexts(store.activateCollected())).toEqual(['update shop/b']);
   });
 
   it('applies even if it is older, because the server can have been restored from a backup', () => {
     const store = storeWith(object('a', '9'));
     store.collect(object('a', '3'));
-    expect(eventTexts(store.replace())).toEqual(['update shop/a']);
+    expect(eventTexts(store.activateCollected())).toEqual(['update shop/a']);
     expect(store.get('shop/a')?.metadata.resourceVersion).toBe('3');
   });
 
   it('reports a recreated object as deletion and addition', () => {
     const store = storeWith(object('a', '1', 'old'));
     store.collect(object('a', '5', 'new'));
-    expect(eventTexts(store.replace())).toEqual(['delete shop/a', 'add shop/a']);
+    expect(eventTexts(store.activateCollected())).toEqual(['delete shop/a', 'add shop/a']);
   });
 
   it('removes all objects if it is empty', () => {
@@ -112,7 +112,7 @@ describe('the size limit of a namespace', () => {
   const createLimitedStore = (maxBytes = 10_000) => {
     const refusals: string[] = [];
     const shares = new NamespaceShares(maxBytes);
-    const store = new ObjectStore({ shares, refused: (key, reason) => void refusals.push(`${key} ${reason}`) });
+    const store = new ObjectStore({ shares, onRejected: (key, reason) => void refusals.push(`${key} ${reason}`) });
     return {
       store,
       shares,
@@ -134,7 +134,7 @@ describe('the size limit of a namespace', () => {
     expect(store.get('mallory/s19')).not.toHaveProperty('spec');
     expect(refused).toHaveLength(13);
     expect(refused[0]).toMatch(/^mallory\/s7 is too large \(\d+ bytes.* namespace mallory is 10000 bytes/);
-    expect(store.refused.get('mallory')).toBe(13);
+    expect(store.refusedCounts.get('mallory')).toBe(13);
   });
 
   it('applies to a full set that replaces the previous one', () => {
@@ -142,7 +142,7 @@ describe('the size limit of a namespace', () => {
     for (let at = 0; at < 8; at++) put(largeObject(`s${at}`));
     store.beginSet();
     for (let at = 8; at < 30; at++) store.collect(largeObject(`s${at}`));
-    store.replace();
+    store.activateCollected();
     expect([...store.values()].filter(isKeptCompletely)).toHaveLength(7);
     expect(shares.bytesOf('mallory')).toBeGreaterThan(8_000);
     store.clear();
@@ -153,7 +153,7 @@ describe('the size limit of a namespace', () => {
     const { store, shares, put } = createLimitedStore();
     for (let at = 0; at < 20; at++) put(largeObject(`s${at}`));
     for (let at = 0; at < 20; at++) store.apply({ type: 'DELETED', object: largeObject(`s${at}`, '2') });
-    expect([shares.bytesOf('mallory'), store.size, store.refused.size]).toEqual([0, 0, 0]);
+    expect([shares.bytesOf('mallory'), store.size, store.refusedCounts.size]).toEqual([0, 0, 0]);
   });
 
   it('includes the last valid version of a rejected object, because that version still applies', () => {
@@ -169,13 +169,13 @@ describe('the size limit of a namespace', () => {
     const { store, put } = createLimitedStore(100);
     for (let at = 0; at < 1_000; at++) put(largeObject(`s${at}`));
     expect(store.size).toBe(maxNamedRefusals);
-    expect(store.refused.get('mallory')).toBe(1_000);
+    expect(store.refusedCounts.get('mallory')).toBe(1_000);
   });
 
   it('is separate for kinds that restrict access, so that other objects never displace policies', () => {
     const shares = new SharesOfKinds(10_000);
-    expect(shares.of('AuthorizationPolicy')).not.toBe(shares.of('Pod'));
-    expect(shares.of('PeerAuthentication')).toBe(shares.of('AuthorizationPolicy'));
-    expect(shares.of('Pod')).toBe(shares.of('HTTPRoute'));
+    expect(shares.sharesOf('AuthorizationPolicy')).not.toBe(shares.sharesOf('Pod'));
+    expect(shares.sharesOf('PeerAuthentication')).toBe(shares.sharesOf('AuthorizationPolicy'));
+    expect(shares.sharesOf('Pod')).toBe(shares.sharesOf('HTTPRoute'));
   });
 });

@@ -26,9 +26,9 @@ export interface ObjectStoreOptions {
   /** Limits of namespaces. Cluster-scoped objects are not limited. */
   readonly shares?: NamespaceShares;
   /** Called when a version of an object is rejected for the first time. */
-  readonly refused?: (key: ObjectKey, reason: string) => void;
+  readonly onRejected?: (key: ObjectKey, reason: string) => void;
   /** Whether to keep an object and report its changes. If absent, all are kept. */
-  readonly keeps?: (key: ObjectKey) => boolean;
+  readonly shouldKeep?: (key: ObjectKey) => boolean;
   /** Whether to report deletions of objects that are not in the store, because readers may know them. */
   readonly isOnDemand?: boolean;
 }
@@ -77,8 +77,8 @@ export class ObjectStore {
   }
 
   /** Number of objects that exceed a limit by namespace, including those without a stored name. */
-  get refused(): ReadonlyMap<string, number> {
-    return this.#objects.refused;
+  get refusedCounts(): ReadonlyMap<string, number> {
+    return this.#objects.refusedCounts;
   }
 
   get(key: ObjectKey): KubernetesObject | undefined {
@@ -100,12 +100,12 @@ export class ObjectStore {
   /** @returns size of the collected set */
   collect(object: KubernetesObject): number {
     const key = keyOf(object);
-    if (this.#options.keeps?.(key) !== false) this.#put(this.#collectedObjects, key, object);
+    if (this.#options.shouldKeep?.(key) !== false) this.#put(this.#collectedObjects, key, object);
     return this.#collectedObjects.size;
   }
 
   /** Activates the collected set. Its objects may be older, if the server was restored from a backup. */
-  replace(): ObjectChange[] {
+  activateCollected(): ObjectChange[] {
     const previousSet = this.#objects;
     this.#objects = this.#collectedObjects;
     this.#collectedObjects = new ObjectSet();
@@ -120,13 +120,13 @@ export class ObjectStore {
 
   clear(): ObjectChange[] {
     this.#collectedObjects = new ObjectSet();
-    return this.replace();
+    return this.activateCollected();
   }
 
   /** Records the metadata of an object that a reader found before its watch event, so that its deletion is reported. */
-  recordKnown({ apiVersion, kind, metadata }: KubernetesObject): void {
+  recordFoundObject({ apiVersion, kind, metadata }: KubernetesObject): void {
     const key = keyOf({ metadata });
-    if (this.#objects.get(key) !== undefined || this.#options.keeps?.(key) === false) return;
+    if (this.#objects.get(key) !== undefined || this.#options.shouldKeep?.(key) === false) return;
     const { name, namespace, uid, resourceVersion } = metadata;
     const readableMetadata = { name, namespace, uid, resourceVersion } as KubernetesObject['metadata'];
     this.#put(this.#objects, key, { apiVersion, kind, metadata: readableMetadata } as KubernetesObject);
@@ -137,7 +137,7 @@ export class ObjectStore {
    *
    * @returns the changes to report
    */
-  drop(namespace: string): ObjectChange[] {
+  dropNamespace(namespace: string): ObjectChange[] {
     const changes: ObjectChange[] = [];
     for (const [key, previous] of this.#objects.entries())
       if (namespaceOf(key) === namespace) changes.push({ event: 'delete', key, previous });
@@ -168,7 +168,7 @@ export class ObjectStore {
   apply({ type, object }: Exclude<WatchEvent, { type: 'ERROR' | 'BOOKMARK' }>): ObjectChange[] {
     const key = keyOf(object);
     const previous = this.#objects.get(key);
-    if (this.#options.keeps?.(key) === false) {
+    if (this.#options.shouldKeep?.(key) === false) {
       this.#delete(key);
       return [];
     }
@@ -194,7 +194,7 @@ export class ObjectStore {
 
   /** @returns the stored form of the object. `undefined` if too many objects of its namespace were rejected. */
   #put(set: ObjectSet, key: ObjectKey, object: KubernetesObject): KubernetesObject | undefined {
-    const { shares, refused } = this.#options;
+    const { shares, onRejected } = this.#options;
     const namespace = namespaceOf(key);
     if (shares === undefined || namespace === '') {
       set.set(key, object, 0);
@@ -217,7 +217,7 @@ export class ObjectStore {
     const reason =
       `is too large (${bytes} bytes in memory): the limit for all objects of namespace ${namespace} is ${shares.maxBytes} bytes, ` +
       `of which others take ${usedBytes}; delete objects, or raise the memory limit of the control plane`;
-    if (!isStored && (set.refused.get(namespace) ?? 0) >= maxNamedRefusals) {
+    if (!isStored && (set.refusedCounts.get(namespace) ?? 0) >= maxNamedRefusals) {
       set.countRefused(namespace);
       return undefined;
     }
@@ -226,7 +226,7 @@ export class ObjectStore {
     const charged = Math.max(currentBytes, heapBytesOf(stub));
     set.set(key, stub, charged);
     if (isCurrent) shares.add(namespace, charged - currentBytes);
-    if (current === undefined || refusalOf(current) === undefined) refused?.(key, reason);
+    if (current === undefined || refusalOf(current) === undefined) onRejected?.(key, reason);
     return stub;
   }
 }
@@ -235,7 +235,7 @@ class ObjectSet {
   readonly #objects = new Map<ObjectKey, KubernetesObject>();
   readonly #bytes = new Map<ObjectKey, number>();
   readonly bytes = new Map<string, number>();
-  readonly refused = new Map<string, number>();
+  readonly refusedCounts = new Map<string, number>();
 
   get size(): number {
     return this.#objects.size;
@@ -281,14 +281,14 @@ class ObjectSet {
     let count = 0;
     for (const [key, object] of this.#objects)
       if (namespaceOf(key) === namespace && refusalOf(object) !== undefined) count++;
-    if (count > 0) this.refused.set(namespace, count);
-    else this.refused.delete(namespace);
+    if (count > 0) this.refusedCounts.set(namespace, count);
+    else this.refusedCounts.delete(namespace);
   }
 
   countRefused(namespace: string, amount = 1): void {
-    const count = (this.refused.get(namespace) ?? 0) + amount;
-    if (count > 0) this.refused.set(namespace, count);
-    else this.refused.delete(namespace);
+    const count = (this.refusedCounts.get(namespace) ?? 0) + amount;
+    if (count > 0) this.refusedCounts.set(namespace, count);
+    else this.refusedCounts.delete(namespace);
   }
 
   #forgetRefusal(key: ObjectKey): void {

@@ -24,13 +24,13 @@ export class Refills {
     this.#kinds = kinds;
   }
 
-  check(): void {
+  checkDue(): void {
     if (!this.#isRunning) void this.#run();
   }
 
   request(kind: RefilledKind, namespace: string): void {
     this.#requestedNamespaces.set(kind, (this.#requestedNamespaces.get(kind) ?? new Set()).add(namespace));
-    this.check();
+    this.checkDue();
   }
 
   async #run(): Promise<void> {
@@ -43,10 +43,10 @@ export class Refills {
     for (const kind of this.#kinds) {
       const requested = this.#requestedNamespaces.get(kind);
       // Called after each change, and usually there is nothing to do.
-      if (requested === undefined && kind.store.refused.size === 0) continue;
+      if (requested === undefined && kind.store.refusedCounts.size === 0) continue;
       const mayList = (namespace: string): boolean => this.#recentlyListed.get(kind)?.has(namespace) !== true;
       for (const namespace of requested ?? []) if (mayList(namespace)) return [kind, namespace];
-      for (const namespace of kind.store.refused.keys())
+      for (const namespace of kind.store.refusedCounts.keys())
         if (kind.store.mayFitRejected(namespace) && mayList(namespace)) return [kind, namespace];
     }
     return undefined;
@@ -57,7 +57,7 @@ export class Refills {
     this.#recentlyListed.set(kind, recentlyListed.add(namespace));
     const end = (): void => {
       recentlyListed.delete(namespace);
-      this.check();
+      this.checkDue();
     };
     setTimeout(end, minRefillIntervalMs).unref();
     const addObject = kind.store.beginRefill(namespace);

@@ -17,7 +17,7 @@ export class RefusedObjectLog {
   readonly #warn: (fields: RejectionFields) => void;
   readonly #now: () => number;
   /** Time of the last warning by kind and namespace, and the number of objects rejected since then. */
-  readonly #lastWarnings = new Map<string, { readonly at: number; suppressed: number }>();
+  readonly #lastWarnings = new Map<string, { readonly warnedAt: number; suppressedCount: number }>();
 
   /** @param now monotonic clock in milliseconds */
   constructor(warn: (fields: RejectionFields) => void, now: () => number = () => performance.now()) {
@@ -29,13 +29,13 @@ export class RefusedObjectLog {
   report(kind: string, key: ObjectKey, reason: string): void {
     const namespaceKey = `${kind} ${key.slice(0, key.indexOf('/'))}`;
     const lastWarning = this.#lastWarnings.get(namespaceKey);
-    if (lastWarning !== undefined && this.#now() - lastWarning.at < minIntervalMs) {
-      lastWarning.suppressed++;
+    if (lastWarning !== undefined && this.#now() - lastWarning.warnedAt < minIntervalMs) {
+      lastWarning.suppressedCount++;
       return;
     }
     if (this.#lastWarnings.size >= maxRemembered) this.#lastWarnings.clear();
-    this.#lastWarnings.set(namespaceKey, { at: this.#now(), suppressed: 0 });
-    const similar = lastWarning?.suppressed ?? 0;
+    this.#lastWarnings.set(namespaceKey, { warnedAt: this.#now(), suppressedCount: 0 });
+    const similar = lastWarning?.suppressedCount ?? 0;
     this.#warn({ kind, object: key, reason, ...(similar > 0 && { similar }) });
   }
 }

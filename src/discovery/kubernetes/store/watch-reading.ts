@@ -36,7 +36,7 @@ export class WatchReading {
     if (initial) store.beginSet();
   }
 
-  readonly take = (event: WatchEvent): void => {
+  readonly handleEvent = (event: WatchEvent): void => {
     if (event.type === 'ERROR') {
       this.failure = failureOfStatus(event.object);
     } else if (!this.#isInitialList) {

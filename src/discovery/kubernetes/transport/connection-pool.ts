@@ -50,8 +50,8 @@ export class ConnectionPool {
         return;
       } catch (error) {
         const kind = error instanceof ApiError ? error.failure.kind : undefined;
-        if (kind === 'timeout' || kind === 'going away' || isTimeUp(signal)) connection.leave();
-        if (statusOf(error) === 401 && connection.mayHaveNewerCertificate) connection.leave();
+        if (kind === 'timeout' || kind === 'going away' || isTimeUp(signal)) connection.stopAccepting();
+        if (statusOf(error) === 401 && connection.mayHaveNewerCertificate) connection.stopAccepting();
         if (kind !== 'going away' || attempts >= maxAttempts) throw error;
       }
     }
@@ -67,7 +67,7 @@ export class ConnectionPool {
       const connection = this.#connections.find(({ hasFreeStream }) => hasFreeStream);
       if (connection !== undefined) {
         // There must be no await from here on. Otherwise, another request could take the last free stream.
-        const stream = connection.begin(headers(), body === undefined);
+        const stream = connection.beginRequest(headers(), body === undefined);
         if (body !== undefined) stream.end(body);
         return { connection, stream };
       }

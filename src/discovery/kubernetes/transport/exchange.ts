@@ -11,7 +11,7 @@ export type ResponseHeaders = IncomingHttpHeaders & IncomingHttpStatusHeader;
 export interface ExchangeLimits {
   readonly responseMs: number;
   readonly totalMs: number;
-  /** Maximum time between two chunks while {@link ResponseReader.isMidway}. */
+  /** Maximum time between two chunks while {@link ResponseReader.isBodyIncomplete}. */
   readonly idleMs: number;
 }
 
@@ -19,7 +19,7 @@ export interface ResponseReader {
   headers?(headers: ResponseHeaders): void;
   data(chunk: Buffer): void;
   /** Whether the body is incomplete, so that more must arrive soon. */
-  readonly isMidway: boolean;
+  readonly isBodyIncomplete: boolean;
   /** Whether error bodies are plain text instead of a Kubernetes Status. */
   readonly hasTextErrors?: boolean;
 }
@@ -72,7 +72,7 @@ export function exchange(
 
     const responseTimer = startTimer(limits.responseMs, () => failTimeout('no response', limits.responseMs));
     startTimer(limits.totalMs, () => {
-      if (errorBody !== undefined || reader.isMidway || !hasResponded)
+      if (errorBody !== undefined || reader.isBodyIncomplete || !hasResponded)
         return failTimeout('response not complete', limits.totalMs);
       if (!markSettled()) return;
       cancel();
@@ -140,7 +140,7 @@ export function exchange(
       }
       if (errorBody !== undefined && hasEnded) return fail(new ApiError(failureOf(errorBody, reader)));
       // The reader may have ended the exchange.
-      if (!isSettled && (errorBody !== undefined || reader.isMidway)) {
+      if (!isSettled && (errorBody !== undefined || reader.isBodyIncomplete)) {
         idle = setTimeout(() => failTimeout('response stalled, no data', limits.idleMs), limits.idleMs);
       }
     });
@@ -168,7 +168,7 @@ export function exchange(
         );
       }
       if (errorBody !== undefined) return fail(new ApiError(failureOf(errorBody, reader)));
-      if (reader.isMidway) return fail(new ApiError({ kind: 'closed', message: 'the response ended early' }));
+      if (reader.isBodyIncomplete) return fail(new ApiError({ kind: 'closed', message: 'the response ended early' }));
       if (markSettled()) resolve('whole');
     });
     if (signal.aborted) onAbort();

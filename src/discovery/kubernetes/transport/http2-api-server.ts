@@ -157,7 +157,7 @@ export class Http2ApiServer implements ApiServer {
     const chunks: Buffer[] = [];
     let length = 0;
     const reader: ResponseReader = {
-      isMidway: false,
+      isBodyIncomplete: false,
       data(chunk) {
         length += chunk.length;
         if (length > maxObjectBytes) throw invalidResponse(`response exceeds ${maxObjectBytes} bytes`);
@@ -282,8 +282,8 @@ export class Http2ApiServer implements ApiServer {
 function asReader(parser: JsonLines | ListItems): ResponseReader {
   return {
     data: (chunk) => parser.push(chunk),
-    get isMidway() {
-      return parser.isMidway;
+    get isBodyIncomplete() {
+      return parser.isIncomplete;
     },
   };
 }

@@ -97,7 +97,7 @@ export class Http2Connection {
    *
    * @throws ApiError `going away`
    */
-  begin(headers: OutgoingHttpHeaders, endStream: boolean): ClientHttp2Stream {
+  beginRequest(headers: OutgoingHttpHeaders, endStream: boolean): ClientHttp2Stream {
     if (this.acceptsStreams) {
       try {
         const stream = this.#session.request(headers, { endStream });
@@ -115,7 +115,7 @@ export class Http2Connection {
   }
 
   /** Stops accepting streams, as after a GOAWAY, and ends after the last one. */
-  leave(): void {
+  stopAccepting(): void {
     this.#session.close();
   }
 

@@ -24,7 +24,7 @@ export class JsonLines {
     this.#maxBytes = maxBytes;
   }
 
-  get isMidway(): boolean {
+  get isIncomplete(): boolean {
     return this.#bytes > 0;
   }
 
@@ -56,7 +56,7 @@ export class JsonLines {
     this.#bytes = 0;
     this.#scan = undefined;
     const line = lineChunks.length === 1 ? lineChunks[0]! : Buffer.concat(lineChunks, bytes);
-    if (scan?.excess !== undefined) {
+    if (scan?.excessText !== undefined) {
       this.#onLine({ type: scan.fieldIn(line, 'type'), object: scan.objectIn(line) });
       return;
     }

@@ -8,7 +8,7 @@ function itemsOf(text: string, chunkSize: number, maxBytes?: number): { items: u
   const reader = new ListItems((item) => items.push(item), maxBytes);
   const bytes = Buffer.from(text);
   for (let at = 0; at < bytes.length; at += chunkSize) reader.push(bytes.subarray(at, at + chunkSize));
-  expect(reader.isMidway).toBe(false);
+  expect(reader.isIncomplete).toBe(false);
   return { items, rest: reader.end() };
 }
 
@@ -70,7 +70,7 @@ describe('lines of a watch', () => {
         const bytes = Buffer.from(`${values.map((value) => `${JSON.stringify(value)}\n`).join('\n')}{"half`);
         for (let at = 0; at < bytes.length; at += chunkSize) lines.push(bytes.subarray(at, at + chunkSize));
         expect(receivedItems).toEqual(values.map((value) => JSON.parse(JSON.stringify(value))));
-        expect(lines.isMidway).toBe(true);
+        expect(lines.isIncomplete).toBe(true);
       }),
       { numRuns: 200 },
     );

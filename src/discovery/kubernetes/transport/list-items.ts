@@ -29,7 +29,7 @@ export class ListItems {
     this.#maxBytes = maxBytes;
   }
 
-  get isMidway(): boolean {
+  get isIncomplete(): boolean {
     return this.#depth > 0;
   }
 
@@ -107,7 +107,7 @@ export class ListItems {
     this.#itemParts = [];
     this.#bytes = 0;
     this.#scan = undefined;
-    if (scan?.excess !== undefined) this.#onItem(scan.objectIn(item));
+    if (scan?.excessText !== undefined) this.#onItem(scan.objectIn(item));
     else this.#onItem(parsedJson(item.toString('utf8'), 'an object in the list'));
   }
 }

@@ -81,8 +81,8 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
   pilot_wasm_withheld: findWithheldWasm,
   pilot_policies_without_workload: findUnappliedPolicies,
   pilot_jwks_sources_rejected: function* ({ configs }, note) {
-    const { rejected } = yield* selectKeySources(configs.RequestAuthentication);
-    for (const [object, reason] of rejected) note(object, reason, { objects: [object] });
+    const { rejectionReasons } = yield* selectKeySources(configs.RequestAuthentication);
+    for (const [object, reason] of rejectionReasons) note(object, reason, { objects: [object] });
   },
   pilot_refused_restrictions: function* ({ configs, context }, note) {
     for (const kind of closedKinds) {
