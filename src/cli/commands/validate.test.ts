@@ -148,6 +148,23 @@ describe('command pilot-discovery validate', () => {
     return { code: process.exitCode, ...printedOutput };
   }
 
+  test('reads --domain as pilot-discovery does: in any case, and rejects values that are not a host name', async () => {
+    const rule = goodRule.replace(
+      'cart.test',
+      'cart, trafficPolicy: { tls: { mode: SIMPLE, credentialName: client } }',
+    );
+    const route = `apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: { name: web, namespace: shop }
+spec: { hosts: [a.test], gateways: [egress], http: [{ route: [{ destination: { host: cart.shop.svc.mesh.internal } }] }] }
+`;
+    const files = file('a.yaml', `${rule}---\n${route}`);
+    const unreached = 'credentialName: applies to gateways only';
+    expect((await run(files)).out).toContain(unreached);
+    expect((await run(files, '--domain', 'Mesh.Internal')).out).not.toContain(unreached);
+    await expect(run(file('a.yaml', goodRule), '--domain', 'a b')).rejects.toThrow('--domain: must be a DNS domain');
+  });
+
   test('exits with 0 for valid files, 1 for errors and 2 for unreadable files', async () => {
     expect(await run(file('a.yaml', goodRule))).toEqual({
       code: 0,

@@ -11,6 +11,7 @@ import {
 } from '../../discovery/config/validation/given-texts.ts';
 import { type Validation, validateFiles } from '../../discovery/config/validation/validate-files.ts';
 import { Environment } from '../../discovery/environment.ts';
+import { clusterDomainOf } from '../../discovery/options/discovery-flags.ts';
 import { type Problem, problemText } from '../../model/config/problem.ts';
 import { defaultFeatures } from '../../model/mesh/features.ts';
 import { readMeshConfig } from '../../model/mesh/mesh-config.decode.ts';
@@ -25,7 +26,7 @@ import { addHelpSections } from './help-sections.ts';
 interface ValidateFlags {
   readonly meshConfig?: string;
   readonly networksConfig?: string;
-  readonly domain: string;
+  readonly domain?: string;
   readonly format: 'text' | 'json';
   readonly strict?: boolean;
 }
@@ -56,7 +57,7 @@ export function validateCommand(streams: CommandStreams = processStreams): Comma
       '--networksConfig <file>',
       'Mesh networks to validate, too; without it, only labelled Services are network gateways',
     )
-    .option('--domain <domain>', 'DNS domain suffix', 'cluster.local')
+    .option('--domain <suffix>', 'DNS domain suffix (default cluster.local)')
     .option('--strict', 'Treat warnings as errors')
     .addOption(new Option('--format <format>', 'Output format').choices(['text', 'json']).default('text'));
   return addHelpSections(command, {
@@ -78,6 +79,7 @@ async function validate(
   flags: ValidateFlags,
   { out, error }: CommandStreams,
 ): Promise<number> {
+  const domain = clusterDomainOf(flags.domain);
   const environment = new Environment(process.env, (warning) => error(`${entryText(warning)}\n`));
   const limits = configLimitsOf(environment);
   const input = paths.includes(standardInput)
@@ -94,7 +96,7 @@ async function validate(
     {
       mesh: mesh.config,
       scopesGateways: environment.boolean('PILOT_SCOPE_GATEWAY_TO_NAMESPACE', defaultFeatures.gatewaysOfOwnNamespace),
-      domain: flags.domain,
+      domain,
       hasMeshConfig: mesh.isRead,
       ...(mesh.text && { meshFile: mesh.text }),
       ...(networks.config && { networks: networks.config }),

@@ -40,8 +40,10 @@ export function mustBeNamespace(flag: string, text: string | undefined): void {
   if (text && !isNamespace(text)) throw optionError(flag, mustBe('a namespace such as istio-system', text));
 }
 
-export function mustBeHostname(flag: string, text: string | undefined): void {
-  if (text && !isHostname(text)) throw optionError(flag, mustBe('a DNS domain such as cluster.local', text));
+/** Returns the value of `--domain`, in lower case. */
+export function clusterDomainOf(text: string | undefined): string {
+  if (text && !isHostname(text)) throw optionError('--domain', mustBe('a DNS domain such as cluster.local', text));
+  return (text || 'cluster.local').toLowerCase();
 }
 
 export function addressesOf(flags: DiscoveryFlags): {

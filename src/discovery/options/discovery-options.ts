@@ -33,10 +33,10 @@ import { type SecurePort, securePortOf } from '../xds/secure-port/secure-port.ts
 import { clientLimitsOf, reservedFiles } from './client-limits.ts';
 import {
   addressesOf,
+  clusterDomainOf,
   type DiscoveryFlags,
   duration,
   maxConnectionAge,
-  mustBeHostname,
   mustBeNamespace,
   parseAliases,
   switchOf,
@@ -184,7 +184,6 @@ export function resolveDiscoveryOptions(
   if (unreadVariables.length > 0) warn({ event: 'option.withoutEffect', settings: unreadVariables.join(', ') });
   mustBeNamespace('--namespace', flags.namespace);
   mustBeNamespace('--clusterRegistriesNamespace', flags.clusterRegistriesNamespace);
-  mustBeHostname('--domain', flags.domain);
   const namespace = flags.namespace || environment.text('POD_NAMESPACE', 'istio-system');
   const features = featuresOf(environment);
   const secretsOnPlaintext = environment.boolean('PILOT_SECRETS_ON_PLAINTEXT', false);
@@ -258,7 +257,7 @@ export function resolveDiscoveryOptions(
     configDir: flags.configDir ?? '',
     meshConfigFile: flags.meshConfig ?? './etc/istio/config/mesh',
     networksConfigFile: flags.networksConfig ?? './etc/istio/config/meshNetworks',
-    domain: (flags.domain ?? 'cluster.local').toLowerCase(),
+    domain: clusterDomainOf(flags.domain),
     clusterId: flags.clusterID ?? environment.text('CLUSTER_ID', 'Kubernetes'),
     clusterAliases: parseAliases(flags.clusterAliases ?? ''),
     securePort,

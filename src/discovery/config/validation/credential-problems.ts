@@ -1,9 +1,8 @@
 /** Finds credentials in a set of files that Gateway objects refer to but servers cannot use. */
 import type { Config } from '../../../model/config/config.ts';
 import { type Problem, violationIn } from '../../../model/config/problem.ts';
-import { isHostWithin } from '../../../model/fields/hostname.ts';
+import { HostNames, isHostWithin } from '../../../model/fields/hostname.ts';
 import { credentialWarnings } from '../../../model/kinds/destinations/destination-rule.decode.ts';
-import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';
 import type { Gateway } from '../../../model/kinds/gateway/gateway.ts';
 import type { ReferenceGrant } from '../../../model/kinds/gateway-api/reference-grant.ts';
 import type { ConfigMap } from '../../../model/kinds/kubernetes/config-map.ts';
@@ -11,9 +10,11 @@ import type { Secret } from '../../../model/kinds/kubernetes/secret.ts';
 import type { VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
 import { CredentialIndex } from '../../../model/push-context/credential-index.ts';
 import { ReferenceGrants } from '../../../model/push-context/reference-grants.ts';
+import { destinationHosts, resolveVirtualService } from '../../../model/push-context/resolve-virtual-service.ts';
 import { unservedCredential } from '../../../networking/secrets/build.ts';
 import { serverCredentials } from '../../../networking/secrets/credential-name.ts';
 import { aboutObject } from './about-object.ts';
+import type { TranslatedFiles } from './translated-files.ts';
 
 /**
  * Returns only warnings: a gateway in another namespace uses that namespace's Secrets, and a Secret that is missing in the files may exist in the
@@ -51,14 +52,14 @@ export function credentialProblems(configs: readonly Config[]): Problem[] {
  * Finds client credentials without effect: those of a DestinationRule without a selector, whose Secret sidecars do not receive, if no gateway in the
  * files routes to its host.
  */
-export function clientCredentialProblems(configs: readonly Config[]): Problem[] {
-  const configsOfKind = <Spec>(kind: string) =>
-    configs.filter((config) => config.kind === kind) as readonly Config<Spec>[];
-  const routed = new Set(configsOfKind<VirtualService>('VirtualService').flatMap(hostsOfGateways));
-  return configsOfKind<DestinationRule>('DestinationRule').flatMap((rule) => {
-    const { namespace, spec } = rule;
-    const reachesGateway = [...routed].some((host) => isHostWithin(host, fullName(spec.host, namespace)));
-    return (reachesGateway ? [] : credentialWarnings(spec)).map(
+export function clientCredentialProblems({ writtenConfigs, generatedConfigs, domain }: TranslatedFiles): Problem[] {
+  const hostNames = new HostNames(domain);
+  const generatedRoutes = [...generatedConfigs.values()].filter(isVirtualService);
+  const routedHosts = hostsOfGateways([...writtenConfigs.VirtualService, ...generatedRoutes], hostNames);
+  return writtenConfigs.DestinationRule.flatMap((rule) => {
+    const ruleHost = hostNames.qualified(rule.spec.host, rule.namespace);
+    const reachesGateway = routedHosts.some((host) => isHostWithin(host, ruleHost));
+    return (reachesGateway ? [] : credentialWarnings(rule.spec)).map(
       ({ path, ...violation }): Problem => ({
         severity: 'warning',
         ...aboutObject(rule),
@@ -69,13 +70,20 @@ export function clientCredentialProblems(configs: readonly Config[]): Problem[] 
   });
 }
 
-function hostsOfGateways({ namespace, spec }: Config<VirtualService>): readonly string[] {
-  if (spec.gateways?.some((gateway) => gateway !== 'mesh') !== true) return [];
-  const routes = [...(spec.http ?? []), ...(spec.tls ?? []), ...(spec.tcp ?? [])];
-  return routes.flatMap(({ route = [] }) => route.map(({ destination }) => fullName(destination.host, namespace)));
-}
+const isVirtualService = (config: Config): config is Config<VirtualService> => config.kind === 'VirtualService';
 
-/** Qualifies a short name with the object's namespace and the default domain. */
-function fullName(host: string, namespace: string): string {
-  return host.includes('.') || host.startsWith('*') ? host : `${host}.${namespace}.svc.cluster.local`;
+/** Hosts to which VirtualServices of gateways route, also by delegates. */
+function hostsOfGateways(configs: readonly Config<VirtualService>[], hostNames: HostNames): readonly string[] {
+  const ofGateways = configs.filter(({ spec }) => spec.gateways?.some((gateway) => gateway !== 'mesh') === true);
+  const delegates = new Set(
+    ofGateways.flatMap(({ namespace, spec }) =>
+      (spec.http ?? []).flatMap(({ delegate }) =>
+        delegate === undefined ? [] : `${delegate.namespace || namespace}/${delegate.name}`,
+      ),
+    ),
+  );
+  const ofDelegates = configs.filter(({ namespace, name }) => delegates.has(`${namespace}/${name}`));
+  return [...ofGateways, ...ofDelegates].flatMap((config) => [
+    ...destinationHosts(resolveVirtualService(config, hostNames).spec),
+  ]);
 }

@@ -84,7 +84,7 @@ export async function validateFiles(
         ...problems,
         ...repetitions,
         ...credentialProblems(valid),
-        ...clientCredentialProblems(valid),
+        ...clientCredentialProblems(translated),
         ...backendTlsProblems(valid),
       ],
       ...crossNamespaceProblems(valid, settings),

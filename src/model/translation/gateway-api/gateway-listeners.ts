@@ -108,12 +108,12 @@ function withClosed(listeners: readonly KnownListener[]): readonly KnownListener
 }
 
 /** Istio's Gateway for an active listener, or for one that closes its connections. */
-export function gatewayOf(listenerEntry: KnownListener, { domain }: TranslationContext): Config<Gateway> {
+export function gatewayOf(listenerEntry: KnownListener, context: TranslationContext): Config<Gateway> {
   const { gateway, index, gatewayName } = listenerEntry;
   const { name, namespace, creationTimestamp } = gateway;
   const services = gateway.spec.addresses
     .filter(({ type }) => type === 'Hostname')
-    .map(({ value }) => (isShortName(value) ? `${value}.${namespace}.svc.${domain}` : value));
+    .map(({ value }) => (isShortName(value) ? context.hostOf(namespace, value) : value));
   const origin = { key: { kind: gateway.kind, namespace, name }, path: ['spec', 'listeners', index] };
   return generatedObject<Gateway>({
     kind: 'Gateway',
