@@ -34,6 +34,15 @@ describe('openPort', () => {
     await expect(open(portOf(listener!))).rejects.toMatchObject({ code: 'EADDRINUSE' });
   });
 
+  test.each(['', '::', '0.0.0.0'])(
+    'fails for all interfaces (%j) if the port is in use on one',
+    async (allInterfaces) => {
+      const [listener] = await open(0);
+      const opening = openPort({ host: allInterfaces, port: portOf(listener!) }, () => {});
+      await expect(opening).rejects.toMatchObject({ code: 'EADDRINUSE' });
+    },
+  );
+
   test('opens a port that a previous server has closed', async () => {
     const listeners = await open(0);
     const port = portOf(listeners[0]!);

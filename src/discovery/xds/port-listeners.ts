@@ -23,7 +23,7 @@ export async function openPort(
 ): Promise<Server[]> {
   const reusePort = socketsPerPort > 1;
   // The system permits sockets of several processes if all have SO_REUSEPORT.
-  if (reusePort && port !== 0 && (await isListening(host, port))) {
+  if (reusePort && port !== 0 && (await isInUse(host, port))) {
     throw Object.assign(new Error('listen EADDRINUSE: address already in use'), { code: 'EADDRINUSE' });
   }
   const listeners: Server[] = [];
@@ -49,9 +49,14 @@ export function portOf(listener: Server): number {
   return (listener.address() as AddressInfo).port;
 }
 
+async function isInUse(host: string, port: number): Promise<boolean> {
+  const hosts = ['', '::', '0.0.0.0'].includes(host) ? ['127.0.0.1', '::1'] : [host];
+  return (await Promise.all(hosts.map((address) => isListening(address, port)))).includes(true);
+}
+
 function isListening(host: string, port: number): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
-  const socket = connect({ port, ...(host !== '' && { host }), timeout: maxProbeMs });
+  const socket = connect({ host, port, timeout: maxProbeMs });
   // A socket that is its own peer has taken a free port.
   socket.once('connect', () => resolve(socket.localPort !== port));
   for (const event of ['error', 'timeout'] as const) socket.once(event, () => resolve(false));
