@@ -1,6 +1,8 @@
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type Reporter, type TestCase, type TestModule, type TestSpecification } from 'vitest/node';
+import { nightlyFiles } from './test/harness/nightly-files.ts';
+import { isFull } from './test/harness/size-of-run.ts';
 
 /** Prints the last line of a run, which .ci/run parses. */
 const closingLine: Reporter = {
@@ -154,6 +156,7 @@ const e2e = 'test/e2e/**/*.test.ts';
 const load = 'test/load/**/*.test.ts';
 const cluster = 'test/cluster/**/*.test.ts';
 const node = 'test/node/**/*.test.ts';
+const nightly = isFull ? [] : nightlyFiles.map(({ file }) => file);
 
 /**
  * One group, in which a file starts when another one ends. Separate groups left cores idle at the end of each, and five waiting files left a quarter
@@ -184,6 +187,7 @@ export default defineConfig({
         test: {
           name: 'cluster',
           include: [cluster, node],
+          exclude: [alone, ...nightly],
           isolate: false,
           globalSetup: ['test/cluster/global-setup.ts'],
           setupFiles: ['test/harness/setup-shared.ts'],
@@ -197,7 +201,7 @@ export default defineConfig({
         test: {
           name: 'e2e',
           include: [e2e, load],
-          exclude: [alone, timed, measured],
+          exclude: [alone, timed, measured, ...nightly],
           isolate: false,
           setupFiles: ['test/harness/setup-shared.ts'],
           ...beside,
@@ -211,7 +215,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['{deploy,machines,src,test,visualize}/**/*.test.ts'],
-          exclude: [e2e, load, cluster, node, alone, timed, measured, lint],
+          exclude: [e2e, load, cluster, node, alone, timed, measured, lint, ...nightly],
           isolate: false,
           setupFiles: ['test/harness/setup-shared.ts'],
           ...beside,

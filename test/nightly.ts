@@ -23,7 +23,7 @@ interface Part {
 
 const closingLine = /^\d+ passed, \d+ failed/;
 
-const calibration = 'vitest run --project e2e test/e2e/calibration.test.ts';
+const calibration = 'CHARTPILOT_TESTS=full vitest run --project e2e test/e2e/calibration.test.ts';
 const explore = 'node src/cli/chartpilot.ts explore';
 
 const parts: readonly Part[] = [

@@ -51,10 +51,17 @@ mkdirSync(join(folder, 'ca'));
 
 /** Runs a command line in the folder of the examples. */
 function start(line: string): ChildProcess {
-  const { PATH, HOME } = process.env;
+  const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
   // Prevents access to the cluster of the user that runs the tests.
   const KUBECONFIG = join(folder, 'kubeconfig');
-  const env = { PATH: `${bin}:${PATH}`, HOME, KUBECONFIG, DISABLE_ENVOY: 'true', POD_NAMESPACE: 'default' };
+  const env = {
+    PATH: `${bin}:${PATH}`,
+    HOME,
+    NODE_COMPILE_CACHE,
+    KUBECONFIG,
+    DISABLE_ENVOY: 'true',
+    POD_NAMESPACE: 'default',
+  };
   const child = spawn('sh', ['-c', line], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] });
   processes.add(child);
   child.once('exit', () => processes.delete(child));

@@ -13,6 +13,7 @@ import { type SotwStream, typeUrls } from '../ads-client.ts';
 import { ControlPlane, stopControlPlanes } from '../harness/control-plane.ts';
 import { eventually } from '../harness/eventually.ts';
 import { linesOf, loggedLine } from '../harness/logged-line.ts';
+import { isFull } from '../harness/size-of-run.ts';
 import { givenCluster, givenOwnServer } from './given-cluster.ts';
 import { kubeconfigText, of, writeKubeconfig, writeService, writeSlice } from './mesh-objects.ts';
 
@@ -273,25 +274,28 @@ it('a kubeconfig in a Secret runs no program, reads no file of the control plane
   for (const name of ['remotes', 'second']) await cluster.delete(of.secrets, name);
 });
 
-it('endpoints of a remote cluster stay while its API server is unreachable, and are removed with the Secret', async () => {
-  await writeRemotes({ c2: kubeconfigText(other.server) });
-  const plane = await following();
-  const endpoints = new Endpoints(plane);
-  await endpoints.are('10.1.0.1', '10.2.0.1');
-  await other.server.kill();
-  await hasLogged(plane, loggedLine('kubernetes.unresponsive', { cluster: 'c2' }));
-  const clusterz = async () => (await plane.get('/debug/clusterz')).json() as { id: string; syncStatus: string }[];
-  const statusOf = async (id: string) => (await clusterz()).find((one) => one.id === id)?.syncStatus;
-  expect([await statusOf('c2'), await statusOf('Kubernetes')]).toEqual(['unreachable', 'synced']);
-  await writeSlice(cluster, 'web', ['10.1.0.1', '10.1.0.2'], 80, { namespace });
-  await endpoints.are('10.1.0.1', '10.1.0.2', '10.2.0.1');
-  await other.server.start();
-  await eventually('the cluster is synced again', async () => (await statusOf('c2')) === 'synced');
-  await writeSlice(other.cluster, 'web', ['10.2.0.5'], 80, { namespace });
-  await endpoints.are('10.1.0.1', '10.1.0.2', '10.2.0.5');
-  await other.server.kill();
-  await cluster.delete(of.secrets, 'remotes');
-  await endpoints.are('10.1.0.1', '10.1.0.2');
-  endpoints.end();
-  expect(plane.deviations()).toEqual([]);
-});
+it.runIf(isFull)(
+  'endpoints of a remote cluster stay while its API server is unreachable, and are removed with the Secret',
+  async () => {
+    await writeRemotes({ c2: kubeconfigText(other.server) });
+    const plane = await following();
+    const endpoints = new Endpoints(plane);
+    await endpoints.are('10.1.0.1', '10.2.0.1');
+    await other.server.kill();
+    await hasLogged(plane, loggedLine('kubernetes.unresponsive', { cluster: 'c2' }));
+    const clusterz = async () => (await plane.get('/debug/clusterz')).json() as { id: string; syncStatus: string }[];
+    const statusOf = async (id: string) => (await clusterz()).find((one) => one.id === id)?.syncStatus;
+    expect([await statusOf('c2'), await statusOf('Kubernetes')]).toEqual(['unreachable', 'synced']);
+    await writeSlice(cluster, 'web', ['10.1.0.1', '10.1.0.2'], 80, { namespace });
+    await endpoints.are('10.1.0.1', '10.1.0.2', '10.2.0.1');
+    await other.server.start();
+    await eventually('the cluster is synced again', async () => (await statusOf('c2')) === 'synced');
+    await writeSlice(other.cluster, 'web', ['10.2.0.5'], 80, { namespace });
+    await endpoints.are('10.1.0.1', '10.1.0.2', '10.2.0.5');
+    await other.server.kill();
+    await cluster.delete(of.secrets, 'remotes');
+    await endpoints.are('10.1.0.1', '10.1.0.2');
+    endpoints.end();
+    expect(plane.deviations()).toEqual([]);
+  },
+);

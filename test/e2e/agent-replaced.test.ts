@@ -18,8 +18,7 @@ import { formatReport, type LoadReport } from '../load/report.ts';
 
 const env = { LIVE_RESTORE: 'true' };
 const { times, orders, instants } = sized({
-  quick: { times: 1, orders: 1, instants: 1 },
-  short: { times: 2, orders: 3, instants: 3 },
+  short: { times: 1, orders: 2, instants: 1 },
   full: { times: 40, orders: 40, instants: 30 },
 });
 
@@ -76,8 +75,8 @@ async function agentUnderLoad() {
   const load = await startLoad({
     target: { host: '127.0.0.1', port, authority: 'localhost' },
     clients: [
-      { kind: 'ka', count: 1, pauseMs: 5 },
-      { kind: 'new', count: 1, pauseMs: 10 },
+      { kind: 'ka', count: 1, pauseMs: sized({ short: 20, full: 5 }) },
+      { kind: 'new', count: 1, pauseMs: sized({ short: 20, full: 10 }) },
     ],
     maxDurationMs: 380_000,
   });
@@ -389,8 +388,7 @@ const allSteps = [
 ] as const;
 const sides = ['older', 'newer'] as const;
 const kills = sized({
-  quick: { steps: allSteps.slice(0, 2).map(([agentSide, step]) => [agentSide, step] as const) },
-  short: { steps: allSteps.slice(0, 4).map(([agentSide, step]) => [agentSide, step] as const) },
+  short: { steps: allSteps.slice(0, 2).map(([agentSide, step]) => [agentSide, step] as const) },
   full: { steps: sides.flatMap((agentSide) => allSteps.map(([, step]) => [agentSide, step] as const)) },
 }).steps;
 
@@ -401,7 +399,7 @@ test(`killing either agent at any of ${kills.length} steps of a replacement leav
     bootstrap: (folder, adminPort) => respondingBootstrap(folder, adminPort, port),
   });
   const envoys = envoysIn(agent);
-  const clients = [{ kind: 'new', count: 1, pauseMs: 10 }] as const;
+  const clients = [{ kind: 'new', count: 1, pauseMs: sized({ short: 20, full: 10 }) }] as const;
   const load = await startLoad({
     target: { host: '127.0.0.1', port, authority: 'localhost' },
     clients,

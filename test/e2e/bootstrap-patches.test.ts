@@ -5,6 +5,7 @@ import { createAdminClient } from '../../src/agent/admin/admin-client.ts';
 import { eventually } from '../harness/eventually.ts';
 import { linesOf } from '../harness/logged-line.ts';
 import { type AgentProgram, Mesh } from '../harness/mesh.ts';
+import { isFull } from '../harness/size-of-run.ts';
 import { conclude } from './conclude.ts';
 
 let mesh: Mesh | undefined;
@@ -55,34 +56,37 @@ test('the agent waits for the control plane, then starts and hot restarts Envoy 
   expect(await inForce()).toEqual({ epoch: 1, ...patchedConfig });
 });
 
-test('an agent that replaces another one starts Envoy with the same patches even if the control plane does not respond', async () => {
-  const other = await Mesh.create({ env: { BOOTSTRAP_XDS_AGENT: 'true' } });
-  onTestFinished(() => conclude(other));
-  other.directory.write('start.yaml', filter);
-  await other.startDiscovery();
-  const sidecar = await other.startContainedSidecar({ LIVE_RESTORE: 'true' });
-  const { container } = sidecar;
-  const replaceAgent = async (trigger: () => void): Promise<void> => {
-    const [previousAgent] = container.agents();
-    trigger();
-    await eventually(
-      'another agent is alone',
-      () => container.agents().length === 1 && container.agents()[0] !== previousAgent,
-    );
+test.runIf(isFull)(
+  'an agent that replaces another one starts Envoy with the same patches even if the control plane does not respond',
+  async () => {
+    const other = await Mesh.create({ env: { BOOTSTRAP_XDS_AGENT: 'true' } });
+    onTestFinished(() => conclude(other));
+    other.directory.write('start.yaml', filter);
+    await other.startDiscovery();
+    const sidecar = await other.startContainedSidecar({ LIVE_RESTORE: 'true' });
+    const { container } = sidecar;
+    const replaceAgent = async (trigger: () => void): Promise<void> => {
+      const [previousAgent] = container.agents();
+      trigger();
+      await eventually(
+        'another agent is alone',
+        () => container.agents().length === 1 && container.agents()[0] !== previousAgent,
+      );
+      await other.waitForAgent(sidecar);
+    };
     await other.waitForAgent(sidecar);
-  };
-  await other.waitForAgent(sidecar);
-  const envoys = other.envoysOf(sidecar).map(({ pid }) => pid);
-  expect(envoys).toHaveLength(1);
-  const { program } = other.discovery!;
-  process.kill(program.pid, 'SIGSTOP');
-  await replaceAgent(() => container.signal('SIGUSR2'));
-  await replaceAgent(() => process.kill(container.agents()[0]!, 'SIGKILL'));
-  expect(other.envoysOf(sidecar).map(({ pid }) => pid)).toEqual(envoys);
-  process.kill(program.pid, 'SIGCONT');
-  container.signal('SIGHUP');
-  await eventually('the next epoch serves', async () => (await inForce(sidecar)).epoch === 1);
-  expect(await inForce(sidecar)).toMatchObject({ clusters: expect.arrayContaining(['patched-in']), flush: '7s' });
-  container.signal('SIGTERM');
-  expect(await container.ended()).toEqual({ code: 0, signal: null });
-});
+    const envoys = other.envoysOf(sidecar).map(({ pid }) => pid);
+    expect(envoys).toHaveLength(1);
+    const { program } = other.discovery!;
+    process.kill(program.pid, 'SIGSTOP');
+    await replaceAgent(() => container.signal('SIGUSR2'));
+    await replaceAgent(() => process.kill(container.agents()[0]!, 'SIGKILL'));
+    expect(other.envoysOf(sidecar).map(({ pid }) => pid)).toEqual(envoys);
+    process.kill(program.pid, 'SIGCONT');
+    container.signal('SIGHUP');
+    await eventually('the next epoch serves', async () => (await inForce(sidecar)).epoch === 1);
+    expect(await inForce(sidecar)).toMatchObject({ clusters: expect.arrayContaining(['patched-in']), flush: '7s' });
+    container.signal('SIGTERM');
+    expect(await container.ended()).toEqual({ code: 0, signal: null });
+  },
+);

@@ -26,6 +26,7 @@ import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
 import { linesOf } from '../harness/logged-line.ts';
 import { NamedPipe } from '../harness/named-pipe.ts';
+import { isFull } from '../harness/size-of-run.ts';
 import { msWithoutQueueing } from '../harness/without-queueing.ts';
 import { standInBinary } from '../stand-in/control.ts';
 
@@ -115,7 +116,7 @@ describe('standard output and error of the agent', () => {
     await agent.isWell();
   });
 
-  test('do not stop the agent when their reader closes them', async () => {
+  test.runIf(isFull)('do not stop the agent when their reader closes them', async () => {
     const outputPipe = pipe();
     const agent = await startAgent({ out: outputPipe.writeEnd });
     outputPipe.handedOver();
@@ -143,7 +144,7 @@ describe('standard output and error of the agent', () => {
     expect(live).toEqual(['epoch-0', 'epoch-1', 'epoch-2']);
   });
 
-  test('do not delay the exit of the agent while they are unread', async () => {
+  test.runIf(isFull)('do not delay the exit of the agent while they are unread', async () => {
     const outputPipe = pipe();
     const agent = await startAgent({ out: outputPipe.writeEnd });
     await agent.live(0);
@@ -181,23 +182,26 @@ function isLive(log: string, epoch: string): boolean {
   return linesOf(readFileSync(log, 'utf8').split('\n'), 'restart.ended.live', { epoch }).length > 0;
 }
 
-test('a log file that is moved away is recreated without loss, even if its folder was removed', async () => {
-  const log = (folder: string): string => join(folder, 'logs/agent.log');
-  const flags = (folder: string): string[] => {
-    mkdirSync(join(folder, 'logs'));
-    return ['--log_target', log(folder)];
-  };
-  const agent = await startAgent({ out: openFile('/dev/null'), flags });
-  const [lies, movedLog] = [log(agent.folder), join(agent.folder, 'moved.log')];
-  await agent.live(0);
-  renameSync(lies, movedLog);
-  agent.process.kill('SIGHUP');
-  await agent.live(1);
-  expect(isLive(movedLog, 'epoch-0')).toBe(true);
-  await eventually('the new one has it', () => isLive(lies, 'epoch-1'));
-  rmSync(join(agent.folder, 'logs'), { recursive: true });
-  await agent.isWell();
-});
+test.runIf(isFull)(
+  'a log file that is moved away is recreated without loss, even if its folder was removed',
+  async () => {
+    const log = (folder: string): string => join(folder, 'logs/agent.log');
+    const flags = (folder: string): string[] => {
+      mkdirSync(join(folder, 'logs'));
+      return ['--log_target', log(folder)];
+    };
+    const agent = await startAgent({ out: openFile('/dev/null'), flags });
+    const [lies, movedLog] = [log(agent.folder), join(agent.folder, 'moved.log')];
+    await agent.live(0);
+    renameSync(lies, movedLog);
+    agent.process.kill('SIGHUP');
+    await agent.live(1);
+    expect(isLive(movedLog, 'epoch-0')).toBe(true);
+    await eventually('the new one has it', () => isLive(lies, 'epoch-1'));
+    rmSync(join(agent.folder, 'logs'), { recursive: true });
+    await agent.isWell();
+  },
+);
 
 describe('a trace of the agent', () => {
   const flags = (folder: string): string[] => ['--trace', join(folder, 'a/agent.trace')];
@@ -217,16 +221,19 @@ describe('a trace of the agent', () => {
     return stdout + stderr;
   };
 
-  test('continues in a new complete file if it is moved away, even while the log is on a full disk', async () => {
-    const agent = await startWithTrace(openFile('/dev/null'), '--log_target', '/dev/full');
-    const trace = join(agent.folder, 'a/agent.trace');
-    await agent.live(0);
-    renameSync(trace, `${trace}.moved`);
-    await agent.isWell();
-    expect(check(trace)).toContain('accepted');
-    expect(check(`${trace}.moved`)).toContain('accepted');
-    expect(existsSync(`${trace}.1`)).toBe(false);
-  });
+  test.runIf(isFull)(
+    'continues in a new complete file if it is moved away, even while the log is on a full disk',
+    async () => {
+      const agent = await startWithTrace(openFile('/dev/null'), '--log_target', '/dev/full');
+      const trace = join(agent.folder, 'a/agent.trace');
+      await agent.live(0);
+      renameSync(trace, `${trace}.moved`);
+      await agent.isWell();
+      expect(check(trace)).toContain('accepted');
+      expect(check(`${trace}.moved`)).toContain('accepted');
+      expect(existsSync(`${trace}.1`)).toBe(false);
+    },
+  );
 
   test('is reported in the log if its folder is removed, and continues when the folder is restored', async () => {
     const log = join(mkdtempSync(join(tmpdir(), 'chartpilot-sinks-log-')), 'log');
@@ -375,7 +382,7 @@ describe('an uncaught error in the agent', () => {
     await agent.isWell();
   });
 
-  test('does not stop the agent if it is caused by a broken log and trace', async () => {
+  test.runIf(isFull)('does not stop the agent if it is caused by a broken log and trace', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'chartpilot-fault-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const { env, happens } = fault(folder);

@@ -10,7 +10,7 @@ let mesh: Mesh;
 
 /** A connection may begin a second stream before its parent sends GOAWAY: both must end before the parent's shutdown, with margin. */
 const { restarts, drainMs, parentShutdownMs, streamSeconds } = sized({
-  short: { restarts: 4, drainMs: 2_000, parentShutdownMs: 8_000, streamSeconds: 2 },
+  short: { restarts: 3, drainMs: 2_000, parentShutdownMs: 8_000, streamSeconds: 2 },
   full: { restarts: 10, drainMs: 5_000, parentShutdownMs: 12_000, streamSeconds: 3 },
 });
 

@@ -55,7 +55,7 @@ const modes: Readonly<Record<string, GivenFlags>> = {
 
 /** Tries each kind of rule in as few modes as possible; in a full run, in all modes. */
 function isTried(name: string): boolean {
-  return sized({ short: /everything|owners|no ranges|resolv/.test(name), full: true });
+  return sized({ short: /everything|owners/.test(name), full: true });
 }
 
 /** Rules of other programs, as similar to those of chartpilot as possible, in both families. */

@@ -15,7 +15,7 @@ import { startLoad } from '../load/load-process.ts';
 import { formatReport } from '../load/report.ts';
 
 const env = { LIVE_RESTORE: 'true' };
-const { kills } = sized({ quick: { kills: 3 }, short: { kills: 6 }, full: { kills: 40 } });
+const { kills } = sized({ short: { kills: 2 }, full: { kills: 40 } });
 
 /** The agent's process: the first child that runs Node. */
 const agentIn = ({ container }: ContainedAgent): number | undefined => container.agents()[0];
@@ -57,9 +57,9 @@ test(`${kills} kills of the agent at any moment of hot restarts fail no request`
   const load = await startLoad({
     target: { host: '127.0.0.1', port, authority: 'localhost' },
     clients: [
-      { kind: 'ka', count: 1, pauseMs: 5 },
+      { kind: 'ka', count: 1, pauseMs: sized({ short: 20, full: 5 }) },
       { kind: 'slow', count: 2, pauseMs: 700 },
-      { kind: 'new', count: 1, pauseMs: 10 },
+      { kind: 'new', count: 1, pauseMs: sized({ short: 20, full: 10 }) },
     ],
     maxDurationMs: 380_000,
   });
@@ -108,8 +108,8 @@ test.each([
     const load = await startLoad({
       target: { host: '127.0.0.1', port, authority: 'localhost' },
       clients: [
-        { kind: 'ka', count: 1, pauseMs: 5 },
-        { kind: 'new', count: 1, pauseMs: 10 },
+        { kind: 'ka', count: 1, pauseMs: sized({ short: 20, full: 5 }) },
+        { kind: 'new', count: 1, pauseMs: sized({ short: 20, full: 10 }) },
       ],
       maxDurationMs: 60_000,
     });

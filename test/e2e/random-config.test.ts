@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { sized } from '../harness/size-of-run.ts';
 import { runRandomConfigurations } from '../random-config/run.ts';
 
-const configurations = sized({ short: 15, full: 300 });
+const configurations = sized({ short: 5, full: 300 });
 
 test(`Envoy accepts ${configurations} random valid configurations, and as many invalid ones are rejected without effect`, async () => {
   const run = await runRandomConfigurations({ firstSeed: 1, configurations, report: () => {}, shrinks: false });

@@ -10,6 +10,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest
 import { eventually } from '../harness/eventually.ts';
 import { linesOf, loggedLine } from '../harness/logged-line.ts';
 import { type AgentProgram, Mesh } from '../harness/mesh.ts';
+import { isFull } from '../harness/size-of-run.ts';
 import { msWithoutQueueing } from '../harness/without-queueing.ts';
 import { Control, standInBinary } from '../stand-in/control.ts';
 import { conclude } from './conclude.ts';
@@ -75,7 +76,7 @@ test('the agent reports a bootstrap that Envoy rejects with its message, and sta
   expect(envoys()).toEqual(['epoch 0']);
 });
 
-test('an Envoy that exits with 0 without a stop request is restarted from epoch 0 (S8)', async () => {
+test.runIf(isFull)('an Envoy that exits with 0 without a stop request is restarted from epoch 0 (S8)', async () => {
   start();
   await mesh.waitForAgent(agent);
   const first = await control.epoch(0);
@@ -85,15 +86,18 @@ test('an Envoy that exits with 0 without a stop request is restarted from epoch 
   expect(envoys()).toEqual(['epoch 0']);
 });
 
-test('the agent reports a crash with the signal and the last output, even if that lacks a final newline', async () => {
-  start();
-  await mesh.waitForAgent(agent);
-  const envoy = await control.epoch(0);
-  await envoy.order({ order: 'print', text: 'Caught Segmentation fault, suspect faulting addr' });
-  await envoy.order({ order: 'crash', signal: 'SIGSEGV' });
-  await agentLogs(/signal SIGSEGV: Caught Segmentation fault, suspect faulting addr/);
-  await mesh.waitForAgent(agent);
-});
+test.runIf(isFull)(
+  'the agent reports a crash with the signal and the last output, even if that lacks a final newline',
+  async () => {
+    start();
+    await mesh.waitForAgent(agent);
+    const envoy = await control.epoch(0);
+    await envoy.order({ order: 'print', text: 'Caught Segmentation fault, suspect faulting addr' });
+    await envoy.order({ order: 'crash', signal: 'SIGSEGV' });
+    await agentLogs(/signal SIGSEGV: Caught Segmentation fault, suspect faulting addr/);
+    await mesh.waitForAgent(agent);
+  },
+);
 
 test('the agent reads every line of an Envoy that floods its log', async () => {
   // Logs to a file, because a reader that other tests slow down would lose lines.
@@ -109,52 +113,61 @@ test('the agent reads every line of an Envoy that floods its log', async () => {
   expect(await readiness()).toBe(200);
 });
 
-test('a parent that rejects its child is repaired, and the same epoch starts again (fact 1)', async () => {
-  start();
-  await mesh.waitForAgent(agent);
-  const parent = await control.epoch(0);
-  await parent.order({ order: 'refuse children' });
-  mesh.renewCertificate();
-  await agentLogs(loggedLine('state.changed', { actor: 'supervisor', to: 'repairing shared memory' }));
-  await eventually('epoch 1 serves', async () =>
-    (await control.epoch(1)).reports.some(({ report }) => report === 'live'),
-  );
-  await eventually('the parent has left', () => parent.hasExited);
-  expect(parent.signals()).toEqual([]);
-  expect(envoys()).toEqual(['epoch 1']);
-});
+test.runIf(isFull)(
+  'a parent that rejects its child is repaired, and the same epoch starts again (fact 1)',
+  async () => {
+    start();
+    await mesh.waitForAgent(agent);
+    const parent = await control.epoch(0);
+    await parent.order({ order: 'refuse children' });
+    mesh.renewCertificate();
+    await agentLogs(loggedLine('state.changed', { actor: 'supervisor', to: 'repairing shared memory' }));
+    await eventually('epoch 1 serves', async () =>
+      (await control.epoch(1)).reports.some(({ report }) => report === 'live'),
+    );
+    await eventually('the parent has left', () => parent.hasExited);
+    expect(parent.signals()).toEqual([]);
+    expect(envoys()).toEqual(['epoch 1']);
+  },
+);
 
-test('a child that exits before it is live does not affect its serving parent, and the same epoch starts again', async () => {
-  start();
-  await mesh.waitForAgent(agent);
-  const parent = await control.epoch(0);
-  let tries = 0;
-  control.begin = ({ mode }) => (mode === 'serve' && ++tries === 1 ? { live: 'on order' } : {});
-  mesh.renewCertificate();
-  const child = await control.epoch(1);
-  await child.order({ order: 'exit', code: 1, lastWords: 'cannot bind' });
-  expect(await readiness()).toBe(200);
-  await eventually('the parent has left', () => parent.hasExited);
-  expect(tries).toBeGreaterThan(1);
-  expect(envoys()).toEqual(['epoch 1']);
-});
+test.runIf(isFull)(
+  'a child that exits before it is live does not affect its serving parent, and the same epoch starts again',
+  async () => {
+    start();
+    await mesh.waitForAgent(agent);
+    const parent = await control.epoch(0);
+    let tries = 0;
+    control.begin = ({ mode }) => (mode === 'serve' && ++tries === 1 ? { live: 'on order' } : {});
+    mesh.renewCertificate();
+    const child = await control.epoch(1);
+    await child.order({ order: 'exit', code: 1, lastWords: 'cannot bind' });
+    expect(await readiness()).toBe(200);
+    await eventually('the parent has left', () => parent.hasExited);
+    expect(tries).toBeGreaterThan(1);
+    expect(envoys()).toEqual(['epoch 1']);
+  },
+);
 
-test('a child whose draining parent exits early is doomed and is replaced with the second base ID (fact 4)', async () => {
-  start();
-  await mesh.waitForAgent(agent);
-  const parent = await control.epoch(0);
-  mesh.renewCertificate();
-  const child = await control.epoch(1);
-  await eventually('epoch 1 is live', () => child.reports.some(({ report }) => report === 'live'));
-  await agentLogs(loggedLine('state.changed', { actor: 'epoch-0', to: 'draining' }));
-  await parent.order({ order: 'crash', signal: 'SIGKILL' });
-  const replacement = await eventually('another base id serves', () =>
-    control.serving.find(({ hello }) => hello.baseId !== child.hello.baseId),
-  );
-  expect(replacement.hello.epoch).toBe(0);
-  await eventually('the doomed child has left', () => child.hasExited);
-  expect(await readiness()).toBe(200);
-});
+test.runIf(isFull)(
+  'a child whose draining parent exits early is doomed and is replaced with the second base ID (fact 4)',
+  async () => {
+    start();
+    await mesh.waitForAgent(agent);
+    const parent = await control.epoch(0);
+    mesh.renewCertificate();
+    const child = await control.epoch(1);
+    await eventually('epoch 1 is live', () => child.reports.some(({ report }) => report === 'live'));
+    await agentLogs(loggedLine('state.changed', { actor: 'epoch-0', to: 'draining' }));
+    await parent.order({ order: 'crash', signal: 'SIGKILL' });
+    const replacement = await eventually('another base id serves', () =>
+      control.serving.find(({ hello }) => hello.baseId !== child.hello.baseId),
+    );
+    expect(replacement.hello.epoch).toBe(0);
+    await eventually('the doomed child has left', () => child.hasExited);
+    expect(await readiness()).toBe(200);
+  },
+);
 
 test('the agent exits even if the admin interface rejects the drain request', async () => {
   start();
@@ -168,7 +181,7 @@ test('the agent exits even if the admin interface rejects the drain request', as
   expect(envoy.signals()).toEqual(['SIGTERM']);
 });
 
-test('the agent exits even if the admin interface does not respond', async () => {
+test.runIf(isFull)('the agent exits even if the admin interface does not respond', async () => {
   control.begin = () => ({ live: 'on order' });
   start();
   const envoy = await control.epoch(0);

@@ -20,6 +20,7 @@ import { formatReplayTest } from '../../src/debugger/replay/format-test.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { eventually } from '../harness/eventually.ts';
 import { Mesh } from '../harness/mesh.ts';
+import { sized } from '../harness/size-of-run.ts';
 import { recordedLife } from '../simulation/recorded-life.ts';
 
 const root = packageRoot();
@@ -132,10 +133,9 @@ describe('the tarball installed in an empty folder', () => {
     return { folder: await install('without-node', [tarball, '--omit=optional']), path };
   };
 
-  test.each([
-    { node: 'the Node that came along', version: 'v24.21.0', prepare: bundled },
-    { node: `Node ${oldest} of its own`, version: `v${oldest}`, prepare: ownNode },
-  ])(
+  const bundledNode = { node: 'the Node that came along', version: 'v24.21.0', prepare: bundled };
+  const oldestNode = { node: `Node ${oldest} of its own`, version: `v${oldest}`, prepare: ownNode };
+  test.each(sized({ short: [oldestNode], full: [bundledNode, oldestNode] }))(
     'runs a demo with $node that serves and restarts, and whose traces conform to the diagrams',
     async ({ version, prepare }) => {
       const { folder: installedIn, path } = await prepare();

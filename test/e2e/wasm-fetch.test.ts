@@ -12,6 +12,7 @@ import { eventually } from '../harness/eventually.ts';
 import { dockerConfig, ImageRegistry, tarLayer, wasmLayer } from '../harness/image-registry.ts';
 import { linesOf } from '../harness/logged-line.ts';
 import { Mesh } from '../harness/mesh.ts';
+import { sized } from '../harness/size-of-run.ts';
 import { conclude } from './conclude.ts';
 import { respondingModule } from './features/wasm-module.ts';
 
@@ -74,7 +75,7 @@ async function rejection(): Promise<string> {
   return proxies.flatMap(({ resources }) => Object.values(resources).map(({ lastError }) => lastError)).join('');
 }
 
-test.each([false, true])(
+test.each(sized({ short: [true], full: [false, true] }))(
   'the agent fetches a module, keeps it while its server is unavailable, and reports a wrong checksum (delta %s)',
   async (delta) => {
     const code = respondingModule(418);
@@ -150,7 +151,7 @@ async function textAt(port: number, path: string): Promise<string> {
   return (await fetch(`http://127.0.0.1:${port}${path}`)).text();
 }
 
-test.each([false, true])(
+test.each(sized({ short: [false], full: [false, true] }))(
   "the agent pulls a private image with the plugin's pull secret, which no other proxy receives (delta %s)",
   async (delta) => {
     const env = await privateRegistry();
@@ -190,7 +191,7 @@ test.each([false, true])(
   },
 );
 
-test.each([false, true])(
+test.each(sized({ short: [true], full: [false, true] }))(
   'a plugin whose first module is missing rejects all requests until the agent has fetched the module (delta %s)',
   async (delta) => {
     registry = await ImageRegistry.start();

@@ -13,7 +13,7 @@ import { changesBetween, sameServed, VictimMesh } from './victims.ts';
 
 /** Printed with each finding: equal seeds generate equal objects. */
 const baseSeed = Number(process.env.ISOLATION_SEED ?? 33);
-const objectCount = Number(process.env.ISOLATION_OBJECTS ?? sized({ quick: 120, short: 300, full: 20_000 }));
+const objectCount = Number(process.env.ISOLATION_OBJECTS ?? sized({ short: 120, full: 20_000 }));
 
 /** Stops a hanging run. On a busy machine a run takes minutes. */
 const timeoutMs = sized({ short: 900_000, full: 3_600_000 });

@@ -277,7 +277,7 @@ describe.each([
         expect(replayDifference(client.world.records, adsConnectionMachine)).toBe('');
         AdsWorld.created.splice(0);
       }),
-      { numRuns: sized({ quick: 60, short: 200, full: 1_000 }) },
+      { numRuns: sized({ short: 60, full: 1_000 }) },
     );
   });
 });

@@ -65,7 +65,7 @@ test.each([
 
 test.each([
   { within: bounds(1, 0, 1), orders: ['successor', 'hup'] },
-  { within: bounds(1, 1, 1), orders: ['successor'], faults: ['crash', 'kill'] },
+  ...sized({ short: [], full: [{ within: bounds(1, 1, 1), orders: ['successor'], faults: ['crash', 'kill'] }] }),
 ])('states with equal keys have the same possible choices: $within, $orders', ({ within, ...options }) => {
   expectSameChoices(() => exploreAgent(within, { ...killed, agentSucceeded: true, ...options }).beginWorld());
 });

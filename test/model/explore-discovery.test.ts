@@ -35,7 +35,7 @@ import {
 } from '../../src/simulation/discovery/discovery-invariants.ts';
 import { meshTypes } from '../../src/simulation/discovery/discovery-mesh.ts';
 import { explorePush } from '../../src/simulation/discovery/explore-discovery.ts';
-import { isQuick, sized } from '../harness/size-of-run.ts';
+import { isFull, isQuick, sized } from '../harness/size-of-run.ts';
 import { searchPushes } from '../simulation/discovery-random.ts';
 import { chartWithout, type RemovedTransition } from './chart.ts';
 import { lastsUntilTheEnd, ReplayedWorld } from './given-worlds.ts';
@@ -95,21 +95,21 @@ describe('the push path', () => {
   });
 
   test('breaks no invariant while clients connect and full pushes are forced', () => {
-    const beginning = { settled: false, clients: ['delta', 'sotw'], events: ['forced', 'service'] } as const;
+    const beginning = { startsConnected: false, clients: ['delta', 'sotw'], events: ['forced', 'service'] } as const;
     expectComplete(exploreAll(bounds(1, 0), beginning), 500);
   });
 
   test('breaks no invariant if a registry changes and its services take time to compute', () => {
-    const moving = { events: ['endpoint'], moves: ['cluster'], clients: ['sotw'] } as const;
+    const moving = { events: ['endpoint'], registryChanges: ['cluster'], clients: ['sotw'] } as const;
     expectComplete(exploreAll(bounds(2, 0), moving), 200);
     for (const pushBounds of sized({ short: [], full: [bounds(2, 1)] }))
       expectComplete(exploreAll(pushBounds, moving), 1_000);
   });
 
   test('breaks no invariant if a registry is lost, changes while it is lost, and returns', () => {
-    const lostRegistry = { registryFails: true, moves: ['cluster'], clients: ['sotw'] } as const;
+    const lostRegistry = { registryFails: true, registryChanges: ['cluster'], clients: ['sotw'] } as const;
     expectComplete(exploreAll(bounds(1, 1), { ...lostRegistry, events: [] }), 100);
-    if (isQuick) return;
+    if (!isFull) return;
     expectComplete(
       exploreAll(bounds(1, 1), { ...lostRegistry, events: ['endpoint'], listsLate: true, startsConnected: false }),
       200,
@@ -117,7 +117,12 @@ describe('the push path', () => {
   });
 
   test('breaks no invariant if the first list of a registry is late or missing', () => {
-    const lateLists = { listsLate: true, settled: false, clients: ['sotw'], moves: ['cluster'] } as const;
+    const lateLists = {
+      listsLate: true,
+      startsConnected: false,
+      clients: ['sotw'],
+      registryChanges: ['cluster'],
+    } as const;
     expectComplete(exploreAll(bounds(0, 0), lateLists), 20);
     expectComplete(exploreAll(bounds(1, 1), lateLists), 100);
   });

@@ -5,7 +5,7 @@ import { isQuick, sized } from '../harness/size-of-run.ts';
 import { randomElection } from '../simulation/leader-random.ts';
 import type { ReplicaOptions } from '../simulation/leader-world.ts';
 
-const schedules = sized({ quick: 20, short: 40, full: 20_000 });
+const schedules = sized({ short: 20, full: 20_000 });
 const firstSeed = Number(process.env.LEADER_SEED ?? 1);
 
 it(`leader election never has two leaders, and eventually has one, in ${schedules} random schedules`, async () => {

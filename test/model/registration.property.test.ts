@@ -90,10 +90,10 @@ it(
       fc.asyncProperty(schedule, async (drawnSchedule) => {
         expect(await play(drawnSchedule)).toEqual([]);
       }),
-      { numRuns: sized({ quick: 30, short: 100, full: 2_000 }) },
+      { numRuns: sized({ short: 30, full: 2_000 }) },
     );
   },
-  sized({ quick: 60_000, short: 60_000, full: 900_000 }),
+  sized({ short: 60_000, full: 900_000 }),
 );
 
 it('registration charts with deliberate faults are detected', async () => {

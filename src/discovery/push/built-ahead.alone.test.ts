@@ -5,6 +5,7 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
+import { isFull } from '../../../test/harness/size-of-run.ts';
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import { DeltaDiscoveryResponseSchema } from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
 import { type Config, configKeyText } from '../../model/config/config.ts';
@@ -119,7 +120,7 @@ describe('EncodedCache in a new push context', () => {
     expect(preparedList.list.length).toBeGreaterThan(services);
   });
 
-  it('prepares clusters with EnvoyFilter patches in pieces, independently of earlier clients', () => {
+  it.runIf(isFull)('prepares clusters with EnvoyFilter patches in pieces, independently of earlier clients', () => {
     const [filter] = readConfigFile('filter.yaml', timeoutsOfOneVersion, { creationTimestamp: 0 }).configs;
     const of = (version: string): MeshNode => {
       world.connect(`10.9.0.${version}`, { namespace: 'ns-1', metadata: { ISTIO_VERSION: `1.${version}.0` } });

@@ -21,7 +21,7 @@ import {
 import type { ResourceChange } from '../xds/resource-source.ts';
 import type { MeshNode } from './mesh-resources.ts';
 
-const numRuns = Number(process.env.PROPERTY_RUNS ?? sized({ quick: 10, short: 30, full: 300 }));
+const numRuns = Number(process.env.PROPERTY_RUNS ?? sized({ short: 10, full: 300 }));
 
 const watched = [clusterType, endpointType, listenerType, routeType, secretType, extensionType, nameTableType];
 const namespaces = ['a', 'b', 'istio-system'];

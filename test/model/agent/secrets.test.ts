@@ -228,7 +228,7 @@ describe('an authority that is unreachable for 24 hours', () => {
 describe('hundreds of agents', () => {
   // The limit per second is a share of all agents; with fewer agents the variance is higher.
   const { agents, back, without } = sized({
-    short: { agents: 300, back: 15, without: 25 },
+    short: { agents: 150, back: 15, without: 25 },
     full: { agents: 1_000, back: 30, without: 60 },
   });
 
@@ -568,7 +568,7 @@ describe('secrets with any events in any order', () => {
       fc.property(fc.array(fc.constantFrom(...names), { minLength: 4, maxLength: 25 }), (schedule) => {
         expect(violationsOf(schedule)).toEqual([]);
       }),
-      { numRuns: sized({ quick: 50, short: 100, full: 150 }), seed: 7 },
+      { numRuns: sized({ short: 30, full: 150 }), seed: 7 },
     );
   });
 
