@@ -45,11 +45,11 @@ function rowsOf({ name: subjectName, decoder }: FieldSubject): string {
 
 /** Annotations or labels with the same meaning share a row. */
 function rowsOfMetadata(metadataKind: string, keys: Readonly<Record<string, MetadataKey>>): readonly string[] {
-  const groups = Map.groupBy(Object.entries(keys), ([, { readOn = [], reason, ofAnotherProgram }]) =>
-    ofAnotherProgram
+  const groups = Map.groupBy(Object.entries(keys), ([, { kindsThatReadIt = [], reason, belongsToOtherProgram }]) =>
+    belongsToOtherProgram
       ? 'no | no warning: belongs to another program'
-      : readOn.length > 0
-        ? `done | on ${readOn.map((kind) => writtenNames[kind] ?? kind).join(', ')}; warning on other kinds`
+      : kindsThatReadIt.length > 0
+        ? `done | on ${kindsThatReadIt.map((kind) => writtenNames[kind] ?? kind).join(', ')}; warning on other kinds`
         : `no | warning: ${reason}`,
   );
   return [...groups].map(

@@ -22,7 +22,9 @@ interface KeyUse {
 }
 
 const uses: readonly KeyUse[] = (['annotations', 'labels'] as const).flatMap((part) =>
-  Object.entries(tables[part]).flatMap(([key, { readOn = [] }]) => readOn.map((kind) => ({ part, key, kind }))),
+  Object.entries(tables[part]).flatMap(([key, { kindsThatReadIt = [] }]) =>
+    kindsThatReadIt.map((kind) => ({ part, key, kind })),
+  ),
 );
 
 /** Keys that other code than the generators reads, with a text of the reading file as evidence. */

@@ -34,7 +34,7 @@ export function otherValues(decoder: Describable, value: unknown, path: string):
 function namesOf(decoder: Describable): readonly unknown[] | undefined {
   const description = descriptionOf(decoder);
   if (description?.type !== 'narrowed') return undefined;
-  return description.by.enum ?? namesOf(description.of);
+  return description.validation.enum ?? namesOf(description.decoder);
 }
 
 function otherNumbers(value: number, bounds: readonly number[]): readonly number[] {

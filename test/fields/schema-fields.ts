@@ -17,7 +17,7 @@ export type ValuePath = readonly (string | number)[];
 export function shapeOf(decoder: Describable, path: string): Exclude<Description, { type: 'narrowed' }> {
   const description = descriptionOf(decoder);
   if (description === undefined) throw new TypeError(`what the decoder of ${path} takes is not described`);
-  return description.type === 'narrowed' ? shapeOf(description.of, path) : description;
+  return description.type === 'narrowed' ? shapeOf(description.decoder, path) : description;
 }
 
 /** All fields, outer ones first. Inner fields of a field without effect have no effect. */

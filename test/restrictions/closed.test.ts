@@ -487,7 +487,7 @@ describe('a BackendTLSPolicy that is rejected at the first read', () => {
   const refusedPorts = (context: PushContext): string[] =>
     origins.filter((origin) => {
       const [namespace, name, port] = origin.split(/[/:]/) as [string, string, string];
-      const tls = context.backendTls.for({ origin: { kind: 'Service', namespace, name } }, port);
+      const tls = context.backendTls.settingsFor({ origin: { kind: 'Service', namespace, name } }, port);
       return tls !== undefined && tls.roots === undefined;
     });
   const webPorts = ['shop/web:http', 'shop/web:admin'];
@@ -561,7 +561,7 @@ describe('a BackendTLSPolicy that is rejected at the first read', () => {
     expect(problem?.closed).toBe('requests from gateways to Service web of namespace shop get 503');
     const corrected = await read({ 'a.yaml': policy(validSpec) });
     expect(
-      corrected.backendTls.for({ origin: { kind: 'Service', namespace: 'shop', name: 'web' } }, 'http'),
+      corrected.backendTls.settingsFor({ origin: { kind: 'Service', namespace: 'shop', name: 'web' } }, 'http'),
     ).toMatchObject({ roots: 'system' });
   });
 });

@@ -40,7 +40,7 @@ export class BootstrapPatchMessage {
   mergedInto(bootstrap: object): object {
     const decoded = decodeLenient(bootstrapMessage, bootstrap as JsonValue, { keepsTypes: true });
     // Unknown fields would be lost.
-    const unknownErrors = E.isLeft(decoded) ? [decoded.left] : decoded.right.unknown;
+    const unknownErrors = E.isLeft(decoded) ? [decoded.left] : decoded.right.unknownTypes;
     if (E.isLeft(decoded) || unknownErrors.length > 0)
       throw new ChartpilotError('CONFIG_INVALID', `bootstrap cannot be patched: ${unknownErrors.join('; ')}`);
     const { schema, message } = decoded.right;

@@ -3,7 +3,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import * as E from 'fp-ts/lib/Either.js';
-import { type Decoded, type FieldError, fail, fieldPath, ignoringUnknown } from '../../model/fields/decode.ts';
+import { type Decoded, decodeIgnoringUnknown, type FieldError, fail, fieldPath } from '../../model/fields/decode.ts';
 import { maxTimerMs } from '../../model/fields/duration.ts';
 import { booleanOf } from '../../model/fields/go-boolean.ts';
 import {
@@ -105,9 +105,13 @@ function decodeSource(
     errors.config({ source, line: firstError.line }, { code: 'YAML_INVALID', message });
     return {};
   }
-  const decoded = ignoringUnknown((document) => decodePart(document, partName))(namedPart(document.value, partName));
-  const { value = {}, unknown = [] } = E.isRight(decoded) ? decoded.right : {};
-  const fieldErrors = E.isLeft(decoded) ? decoded.left : [...unknown, ...proxyMessageErrors(value, partName ?? '')];
+  const decoded = decodeIgnoringUnknown((document) => decodePart(document, partName))(
+    namedPart(document.value, partName),
+  );
+  const { value = {}, unknownFields = [] } = E.isRight(decoded) ? decoded.right : {};
+  const fieldErrors = E.isLeft(decoded)
+    ? decoded.left
+    : [...unknownFields, ...proxyMessageErrors(value, partName ?? '')];
   if (E.isRight(decoded) && fieldErrors.every((error) => error.unknown !== undefined)) {
     for (const error of [...fieldErrors, ...effectlessFields(document.value, partName)]) {
       const { line } = document.positionOf(error.path);

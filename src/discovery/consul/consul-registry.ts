@@ -66,11 +66,11 @@ export class ConsulRegistry extends MemoryRegistry {
   #setWorkloads(hostname: string, instances: readonly ConsulInstance[]): void {
     const now = new Map(instances.map((instance) => [instance.address || instance.node.address, instance]));
     for (const address of this.#addresses.get(hostname) ?? []) {
-      const remainingWorkloads = this.#workloads.get(address)?.without(hostname);
+      const remainingWorkloads = this.#workloads.get(address)?.withoutKey(hostname);
       if (now.has(address) || remainingWorkloads === undefined) continue;
       this.#workloads =
         remainingWorkloads.size === 0
-          ? this.#workloads.without(address)
+          ? this.#workloads.withoutKey(address)
           : this.#workloads.with(address, remainingWorkloads);
     }
     if (now.size === 0) this.#addresses.delete(hostname);

@@ -31,10 +31,10 @@ export class ConfigOrigins {
     const config = this.#configOf(key);
     const source = config?.source;
     // An object of a source over xDS has no line.
-    const position = source && source.line > 0 ? this.#positions.of(source, field ?? '') : undefined;
+    const position = source && source.line > 0 ? this.#positions.fieldPosition(source, field ?? '') : undefined;
     return {
       object: config?.standsFor
-        ? `${config.standsFor.object}, which is rejected: ${config.standsFor.effect}`
+        ? `${config.standsFor.objectName}, which is rejected: ${config.standsFor.effect}`
         : `${key.kind} ${key.namespace}/${key.name}`,
       ...(field && { field }),
       ...(source && {

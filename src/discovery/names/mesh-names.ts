@@ -1,7 +1,7 @@
 /** DNS names of the mesh that a namespace may resolve: the name table (NDS) of its sidecars. */
 
 import type { NameTable } from '../../gen/istio/networking/nds/v1/nds_pb.ts';
-import { noFacts, type ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import { noOwnFacts, type ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { publicViewNamespace } from '../../model/services/visibility.ts';
 import { buildNameTable } from '../../networking/name-table/build.ts';
@@ -95,7 +95,7 @@ export class MeshNames {
 /** Shape of a sidecar without labels. Its names exclude allocated addresses, which work only with an Envoy and the agent's DNS server. */
 function shapeOfClient(configNamespace: string, dnsDomain: string, clusterId: string): ProxyShape {
   return {
-    ...{ type: 'sidecar', configNamespace, labels: {}, ipFamily: 'dual', ...noFacts },
+    ...{ type: 'sidecar', configNamespace, labels: {}, ipFamily: 'dual', ...noOwnFacts },
     ...{ dnsDomain, locality: '', network: '', clusterId, interceptionMode: 'REDIRECT', runsWasm: false },
     ...{ metadata: {}, serviceTargets: [] },
   };

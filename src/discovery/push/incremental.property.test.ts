@@ -339,7 +339,7 @@ const backendTlsPolicy = fc
     };
     const policy = givenObject('BackendTLSPolicy', 'a', name, spec, age);
     if (!isRefused) return policy;
-    const standsFor = { kind: 'BackendTLSPolicy', object: '', isScopeKnown: true, effect: '', effectInRoot: '' };
+    const standsFor = { kind: 'BackendTLSPolicy', objectName: '', isScopeKnown: true, effect: '', effectInRoot: '' };
     return { ...policy, standsFor, resourceVersion: `refused ${policy.resourceVersion}` };
   });
 

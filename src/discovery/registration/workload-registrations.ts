@@ -149,7 +149,7 @@ export class WorkloadRegistrations {
   async write(order: EntryOrder, signal: AbortSignal): Promise<EntryResult> {
     const workload = this.#workloads.get(order.entry);
     if (workload === undefined) return { outcome: 'foreign' };
-    return this.#writes.do<EntryResult>(
+    return this.#writes.schedule<EntryResult>(
       {
         key: shareOf(workload.claim),
         run: async (settle) => settle(await this.#writer.write(order, workload.claim, workload.connectedAt, signal)),

@@ -29,7 +29,8 @@ export class MemoryRegistry extends ShardRegistry {
     const isInOtherCluster = (proxy: LookupSubject): boolean =>
       provider === 'Kubernetes' && proxy.clusterId !== '' && proxy.clusterId !== clusterId;
     return {
-      targetsOf: (proxy) => (isInOtherCluster(proxy) ? [] : addresses.at(proxy.configNamespace, proxy.ipAddresses)),
+      targetsOf: (proxy) =>
+        isInOtherCluster(proxy) ? [] : addresses.targetsAt(proxy.configNamespace, proxy.ipAddresses),
       workloadOf: () => undefined,
     };
   }
@@ -65,7 +66,7 @@ export class MemoryRegistry extends ShardRegistry {
     const id = `${now.namespace}/${now.hostname}`;
     if (now.services.length === 0) this.#states.delete(id);
     else this.#states.set(id, now);
-    this.#addresses = this.#addresses.with(now, previous.endpoints, now.endpoints);
+    this.#addresses = this.#addresses.withService(now, previous.endpoints, now.endpoints);
     if (this.handlers.isRunning) this.#deliverChange(now, previous);
   }
 

@@ -154,7 +154,7 @@ function queryAll({ services, endpoints, workloads, gateways }: ServiceRegistry)
         .toSorted(),
     ),
     workloads: proxies.map((proxy) => workloads.workloadOf(proxy)),
-    gateways: gateways.all,
+    gateways: gateways.allGateways,
   };
 }
 

@@ -388,7 +388,7 @@ export class MeshRegistries {
     const all = [...this.#aggregate.networkGateways(), ...namedGateways];
     this.gatewayNames.track(new Set(all.map(({ address }) => address).filter((address) => !isIpAddress(address))));
     const now = new NetworkGateways(resolvedGateways(all, (name) => this.gatewayNames.addressesOf(name)));
-    if (now.isSameAs(previous)) return previous;
+    if (now.isEqualTo(previous)) return previous;
     this.updates.configUpdate({ configs: [], forced: true, reason: 'networks' });
     return now;
   }

@@ -270,10 +270,10 @@ spec: {clusterIP: 10.9.0.1, selector: {app: web}, ports: [{name: http, port: 80}
     };
     const mesh = new MeshRegistries({ ...defaultRegistryOptions, networks }, { gatewaysResolved: () => changeCount++ });
     mesh.load(new Map());
-    expect(mesh.snapshot.gateways.all).toEqual([]);
+    expect(mesh.snapshot.gateways.allGateways).toEqual([]);
     mesh.take();
     mesh.gatewayNames.setAddresses('gw.example.com', ['7.7.7.7']);
-    expect(mesh.snapshot.gateways.to('west', 'x')).toMatchObject([{ address: '7.7.7.7', port: 15443 }]);
+    expect(mesh.snapshot.gateways.gatewaysTo('west', 'x')).toMatchObject([{ address: '7.7.7.7', port: 15443 }]);
     expect([changeCount, mesh.take().forced]).toEqual([1, true]);
     mesh.stop();
   });

@@ -30,16 +30,16 @@ export class ServicesByAge {
       this.#setNamed(name, sameNameServices);
       yield;
     }
-    this.#list = yield* SortedList.building(services, this.#compareAge);
+    this.#list = yield* SortedList.buildInSteps(services, this.#compareAge);
   }
 
   /** Replaces the services with one name. They must be in the order of a complete list. */
   setNamed(name: ServiceName, services: readonly Service[]): void {
     const key = nameOf(name);
     // Services are removed before new positions are set, because the list finds them by their previous positions.
-    this.#list = this.#list.edited(this.#servicesByName.get(key) ?? [], []);
+    this.#list = this.#list.withEdits(this.#servicesByName.get(key) ?? [], []);
     this.#setNamed(key, services);
-    this.#list = this.#list.edited([], services);
+    this.#list = this.#list.withEdits([], services);
   }
 
   #setNamed(name: string, services: readonly Service[]): void {

@@ -60,7 +60,7 @@ export class FairQueue<Item> {
     if (this.#isFull(key)) return item;
     this.#insert(item, key);
     if (this.size <= this.#options.maxItems) return undefined;
-    const rejectedItem = this.#largest(key);
+    const rejectedItem = this.#largestItem(key);
     this.remove(rejectedItem);
     return rejectedItem;
   }
@@ -124,12 +124,12 @@ export class FairQueue<Item> {
   }
 
   /** The last item of the key with the most items; on a tie, of `newKey`. */
-  #largest(newKey: ShareKey): Item {
+  #largestItem(newKey: ShareKey): Item {
     let share = this.#root;
     for (let level = 0; share.items.length === 0; level++) {
-      let largest = share.children.get(newKey[level]!);
-      for (const child of share.children.values()) if (child.count > (largest?.count ?? 0)) largest = child;
-      share = largest!;
+      let largestShare = share.children.get(newKey[level]!);
+      for (const child of share.children.values()) if (child.count > (largestShare?.count ?? 0)) largestShare = child;
+      share = largestShare!;
     }
     return share.items.at(-1)!;
   }

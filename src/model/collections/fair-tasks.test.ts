@@ -7,7 +7,7 @@ function createTasks(options: ConstructorParameters<typeof FairTasks>[0]) {
   const startedTasks: string[] = [];
   const finishTask = new Map<string, () => void>();
   const start = (name: string, rank = 0, signal?: AbortSignal) =>
-    tasks.do<string>(
+    tasks.schedule<string>(
       {
         ...{ key: [name.split(' ')[0]!], rank },
         run: async (resolveTask) => {
@@ -64,7 +64,11 @@ describe('FairTasks', () => {
 
   it('runs tasks of one key by rank, and continues after a failed task', async () => {
     const { tasks, begun, start, end } = createTasks({ maxRunning: 1, maxWaiting: 9 });
-    const failing = tasks.do({ key: ['a'], run: () => Promise.reject(new Error('broken')), reject: () => undefined });
+    const failing = tasks.schedule({
+      key: ['a'],
+      run: () => Promise.reject(new Error('broken')),
+      reject: () => undefined,
+    });
     for (const [name, rank] of [
       ['a late', 2],
       ['a soon', 1],

@@ -27,17 +27,17 @@ export interface FairTask<Result> {
   readonly cancelled?: () => Result;
 }
 
-interface Waiting {
+interface WaitingTask {
   readonly key: ShareKey;
   readonly rank: number;
-  readonly begin: () => Promise<void>;
+  readonly startTask: () => Promise<void>;
   readonly reject: () => void;
 }
 
 export class FairTasks {
   readonly #options: FairTasksOptions;
-  readonly #queue: FairQueue<Waiting>;
-  readonly #runningOf = new Map<string, number>();
+  readonly #queue: FairQueue<WaitingTask>;
+  readonly #runningByKey = new Map<string, number>();
   #runningCount = 0;
 
   constructor(options: FairTasksOptions) {
@@ -50,17 +50,17 @@ export class FairTasks {
     });
   }
 
-  get waiting(): number {
+  get waitingCount(): number {
     return this.#queue.size;
   }
 
   /** Settles with the result of `run`, `reject` or `cancelled`. */
-  do<Result>({ key, rank = 0, run, reject, cancelled }: FairTask<Result>, signal?: AbortSignal): Promise<Result> {
+  schedule<Result>({ key, rank = 0, run, reject, cancelled }: FairTask<Result>, signal?: AbortSignal): Promise<Result> {
     if (signal?.aborted === true && cancelled !== undefined) return Promise.resolve(cancelled());
     const { promise, resolve, reject: fail } = Promise.withResolvers<Result>();
-    const waitingTask: Waiting = {
+    const waitingTask: WaitingTask = {
       ...{ key, rank },
-      begin: () => run(resolve).catch(fail),
+      startTask: () => run(resolve).catch(fail),
       reject: () => resolve(reject(this.#queue.size)),
     };
     const leave = (): void => {
@@ -73,27 +73,27 @@ export class FairTasks {
   }
 
   #beginNext(): void {
-    const next = this.#queue.next(({ key }) => this.#hasSlot(key));
-    if (next !== undefined) this.#start(next);
+    const nextTask = this.#queue.next(({ key }) => this.#hasSlot(key));
+    if (nextTask !== undefined) this.#start(nextTask);
   }
 
   #hasSlot([outermostKey = '']: ShareKey): boolean {
     const { maxRunning, maxRunningOfKey = maxRunning } = this.#options;
-    return this.#runningCount < maxRunning && (this.#runningOf.get(outermostKey) ?? 0) < maxRunningOfKey;
+    return this.#runningCount < maxRunning && (this.#runningByKey.get(outermostKey) ?? 0) < maxRunningOfKey;
   }
 
-  #start({ key: [outermostKey = ''], begin }: Waiting): void {
-    this.#count(outermostKey, 1);
-    void begin().finally(() => {
-      this.#count(outermostKey, -1);
+  #start({ key: [outermostKey = ''], startTask }: WaitingTask): void {
+    this.#changeRunningCount(outermostKey, 1);
+    void startTask().finally(() => {
+      this.#changeRunningCount(outermostKey, -1);
       this.#beginNext();
     });
   }
 
-  #count(outermostKey: string, change: number): void {
+  #changeRunningCount(outermostKey: string, change: number): void {
     this.#runningCount += change;
-    const count = (this.#runningOf.get(outermostKey) ?? 0) + change;
-    if (count === 0) this.#runningOf.delete(outermostKey);
-    else this.#runningOf.set(outermostKey, count);
+    const count = (this.#runningByKey.get(outermostKey) ?? 0) + change;
+    if (count === 0) this.#runningByKey.delete(outermostKey);
+    else this.#runningByKey.set(outermostKey, count);
   }
 }

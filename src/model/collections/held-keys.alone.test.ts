@@ -19,11 +19,11 @@ test('HeldKeys reports a key when any of its holders is garbage-collected, and r
   const stays = new Holder('stays');
   (() => {
     const shortLived = new Holder('goes');
-    keys.hold('both', [shape, shortLived]);
-    keys.hold('again', [shape, shortLived]);
-    keys.hold('stays', [shape, stays]);
+    keys.add('both', [shape, shortLived]);
+    keys.add('again', [shape, shortLived]);
+    keys.add('stays', [shape, stays]);
     // Adds the same key with another client.
-    keys.hold('again', [shape, stays]);
+    keys.add('again', [shape, stays]);
   })();
   await eventually('both keys of the holder that went are told of', async () => {
     await collectGarbage();
@@ -38,7 +38,7 @@ test('HeldKeys does not accumulate memory on a long-lived holder for keys of sho
   const shape = new Holder('shape');
   const rounds = async (times: number): Promise<number> => {
     for (let round = 0; round < times; round++) {
-      for (let at = 0; at < 1_000; at++) keys.hold(`${'key '.repeat(50)}${round} ${at}`, [shape, new Holder('names')]);
+      for (let at = 0; at < 1_000; at++) keys.add(`${'key '.repeat(50)}${round} ${at}`, [shape, new Holder('names')]);
       await collectGarbage();
     }
     await eventually('all that went are forgotten', async () => {

@@ -5,18 +5,18 @@
 import { memoizeByObject } from './memoize-by-object.ts';
 
 /** The keys of one holder, each with the key maps of all holders of that key. */
-type Keys = Map<string, readonly Keys[]>;
+type KeyList = Map<string, readonly KeyList[]>;
 
 export class HeldKeys {
-  readonly #keysOf = memoizeByObject((keyHolder: object): Keys => {
-    const keys: Keys = new Map();
+  readonly #keysOf = memoizeByObject((keyHolder: object): KeyList => {
+    const keys: KeyList = new Map();
     this.#holders.register(keyHolder, keys);
     return keys;
   });
-  readonly #holders = new FinalizationRegistry<Keys>((keys) => {
-    for (const [key, all] of keys) {
+  readonly #holders = new FinalizationRegistry<KeyList>((keys) => {
+    for (const [key, heldKeys] of keys) {
       // The key may have been added again with other holders.
-      for (const keyMap of all) if (keyMap.get(key) === all) keyMap.delete(key);
+      for (const keyMap of heldKeys) if (keyMap.get(key) === heldKeys) keyMap.delete(key);
       this.#onCollected(key);
     }
   });
@@ -27,16 +27,16 @@ export class HeldKeys {
     this.#onCollected = onCollected;
   }
 
-  hold(key: string, holders: readonly object[]): void {
-    const all = holders.map(this.#keysOf);
-    const holdersOfKey = all[0]?.get(key);
+  add(key: string, holders: readonly object[]): void {
+    const heldKeys = holders.map(this.#keysOf);
+    const holdersOfKey = heldKeys[0]?.get(key);
     if (
       holdersOfKey !== undefined &&
-      holdersOfKey.length === all.length &&
-      holdersOfKey.every((keyMap, holderIndex) => keyMap === all[holderIndex])
+      holdersOfKey.length === heldKeys.length &&
+      holdersOfKey.every((keyMap, holderIndex) => keyMap === heldKeys[holderIndex])
     )
       return;
-    for (const keyMap of all) keyMap.set(key, all);
+    for (const keyMap of heldKeys) keyMap.set(key, heldKeys);
   }
 
   countOf(keyHolder: object): number {

@@ -12,9 +12,12 @@ export function listDiff<T extends object>(previous: readonly T[], next: readonl
   const maxEnd = Math.min(previous.length, next.length) - start;
   while (end < maxEnd && previous[previous.length - 1 - end] === next[next.length - 1 - end]) end++;
   const previousItems = previous.slice(start, previous.length - end);
-  const now = next.slice(start, next.length - end);
-  const [oldSet, nowSet] = [new Set(previousItems), new Set(now)];
-  return { removed: previousItems.filter((item) => !nowSet.has(item)), added: now.filter((item) => !oldSet.has(item)) };
+  const current = next.slice(start, next.length - end);
+  const [oldSet, nowSet] = [new Set(previousItems), new Set(current)];
+  return {
+    removed: previousItems.filter((item) => !nowSet.has(item)),
+    added: current.filter((item) => !oldSet.has(item)),
+  };
 }
 
 /** Removes and adds items in a sorted list; returns the list itself if nothing changes. */

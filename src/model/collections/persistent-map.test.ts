@@ -12,7 +12,7 @@ describe('PersistentMap', () => {
         const versions: [PersistentMap<number>, string][] = [];
         for (const { key, value } of steps) {
           versions.push([map, text(map)]);
-          map = value === null ? map.without(key) : map.with(key, value);
+          map = value === null ? map.withoutKey(key) : map.with(key, value);
           if (value === null) model.delete(key);
           else model.set(key, value);
           expect(map.size).toBe(model.size);
@@ -48,7 +48,7 @@ describe('PersistentMap', () => {
     const step = fc.record({ key: fc.integer({ min: 0, max: 60 }).map(String), value: fc.option(fc.nat(2)) });
     const steps = fc.array(step, { maxLength: 80 });
     const edited = (start: PersistentMap<number>, edits: readonly { key: string; value: number | null }[]) =>
-      edits.reduce((map, { key, value }) => (value === null ? map.without(key) : map.with(key, value)), start);
+      edits.reduce((map, { key, value }) => (value === null ? map.withoutKey(key) : map.with(key, value)), start);
     fc.assert(
       fc.property(steps, steps, steps, (first, second, third) => {
         const start = edited(PersistentMap.empty(), first);
@@ -67,13 +67,13 @@ describe('PersistentMap', () => {
     expect(hashOf(a)).toBe(hashOf(b));
     const map = PersistentMap.of([[a, 1] as const, [b, 2] as const]);
     expect([map.get(a), map.get(b), map.size]).toEqual([1, 2, 2]);
-    expect([map.without(a).get(a), map.without(a).get(b)]).toEqual([undefined, 2]);
+    expect([map.withoutKey(a).get(a), map.withoutKey(a).get(b)]).toEqual([undefined, 2]);
   });
 
   it('returns itself when nothing changes', () => {
     const map = PersistentMap.of([['a', 1] as const]);
     expect(map.with('a', 1)).toBe(map);
-    expect(map.without('b')).toBe(map);
+    expect(map.withoutKey('b')).toBe(map);
   });
 });
 

@@ -9,8 +9,8 @@ type Leaf<V> = { readonly hash: number; readonly entries: readonly (readonly [st
 type Branch<V> = { readonly children: (Node<V> | undefined)[]; readonly editor?: object | undefined };
 type Node<V> = Leaf<V> | Branch<V>;
 
-const bits = 5;
-const width = 1 << bits;
+const bitsPerLevel = 5;
+const childrenPerNode = 1 << bitsPerLevel;
 
 export class PersistentMap<V> implements ReadonlyMap<string, V> {
   static readonly #empty = new PersistentMap<never>(undefined, 0);
@@ -45,12 +45,12 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
     return new PersistentMap(root, this.size + (previousEntry === undefined ? 1 : 0));
   }
 
-  /** Cheaper than one call of {@link with} per entry. */
+  /** Cheaper than one call of {@link withItem} per entry. */
   withAll(entries: Iterable<readonly [string, V]>): PersistentMap<V> {
-    return runToEnd(this.addingAll(entries));
+    return runToEnd(this.addAllInSteps(entries));
   }
 
-  *addingAll(entries: Iterable<readonly [string, V]>): Steps<PersistentMap<V>> {
+  *addAllInSteps(entries: Iterable<readonly [string, V]>): Steps<PersistentMap<V>> {
     const editor = {};
     let root = this.#root;
     let { size } = this;
@@ -62,23 +62,23 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
     return new PersistentMap(root, size);
   }
 
-  without(key: string): PersistentMap<V> {
+  withoutKey(key: string): PersistentMap<V> {
     if (!this.has(key)) return this;
     return this.size === 1
       ? PersistentMap.empty()
-      : new PersistentMap(drop(this.#root!, hashOf(key), 0, key), this.size - 1);
+      : new PersistentMap(dropEntry(this.#root!, hashOf(key), 0, key), this.size - 1);
   }
 
   *entries(): MapIterator<[string, V]> {
-    for (const [key, value] of walk(this.#root)) yield [key, value];
+    for (const [key, value] of walkEntries(this.#root)) yield [key, value];
   }
 
   *keys(): MapIterator<string> {
-    for (const [key] of walk(this.#root)) yield key;
+    for (const [key] of walkEntries(this.#root)) yield key;
   }
 
   *values(): MapIterator<V> {
-    for (const [, value] of walk(this.#root)) yield value;
+    for (const [, value] of walkEntries(this.#root)) yield value;
   }
 
   [Symbol.iterator](): MapIterator<[string, V]> {
@@ -86,7 +86,7 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
   }
 
   forEach(visit: (value: V, key: string, map: ReadonlyMap<string, V>) => void): void {
-    for (const [key, value] of walk(this.#root)) visit(value, key, this);
+    for (const [key, value] of walkEntries(this.#root)) visit(value, key, this);
   }
 
   /** Skips shared nodes, so comparing a map with its derived version costs as much as their difference. */
@@ -102,9 +102,9 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
 function entryOf<V>(root: Node<V> | undefined, key: string): readonly [string, V] | undefined {
   const hash = hashOf(key);
   let node = root;
-  for (let shift = 0; node !== undefined; shift += bits) {
+  for (let shift = 0; node !== undefined; shift += bitsPerLevel) {
     if ('entries' in node) return node.hash === hash ? node.entries.find(([other]) => other === key) : undefined;
-    node = node.children[(hash >>> shift) & (width - 1)];
+    node = node.children[(hash >>> shift) & (childrenPerNode - 1)];
   }
   return undefined;
 }
@@ -128,25 +128,25 @@ function insertEntry<V>(
   if (node === undefined) return { hash, entries: [entry] };
   if ('entries' in node) {
     if (node.hash === hash) return { hash, entries: [...node.entries.filter(([key]) => key !== entry[0]), entry] };
-    const children = new Array<Node<V> | undefined>(width).fill(undefined);
-    children[(node.hash >>> shift) & (width - 1)] = node;
+    const children = new Array<Node<V> | undefined>(childrenPerNode).fill(undefined);
+    children[(node.hash >>> shift) & (childrenPerNode - 1)] = node;
     const branch = { children, editor: editor ?? {} };
     return insertEntry(branch, hash, shift, entry, branch.editor);
   }
-  const index = (hash >>> shift) & (width - 1);
-  const child = insertEntry(node.children[index], hash, shift + bits, entry, editor);
+  const index = (hash >>> shift) & (childrenPerNode - 1);
+  const child = insertEntry(node.children[index], hash, shift + bitsPerLevel, entry, editor);
   if (editor === undefined || node.editor !== editor) return { children: node.children.with(index, child), editor };
   node.children[index] = child;
   return node;
 }
 
-function drop<V>(node: Node<V>, hash: number, shift: number, key: string): Node<V> | undefined {
+function dropEntry<V>(node: Node<V>, hash: number, shift: number, key: string): Node<V> | undefined {
   if ('entries' in node) {
-    const entries = node.entries.filter(([other]) => other !== key);
+    const entries = node.entries.filter(([entryKey]) => entryKey !== key);
     return entries.length === 0 ? undefined : { hash: node.hash, entries };
   }
-  const index = (hash >>> shift) & (width - 1);
-  const children = node.children.with(index, drop(node.children[index]!, hash, shift + bits, key));
+  const index = (hash >>> shift) & (childrenPerNode - 1);
+  const children = node.children.with(index, dropEntry(node.children[index]!, hash, shift + bitsPerLevel, key));
   const remainingChildren = children.filter((child) => child !== undefined);
   // A branch with one leaf becomes the leaf. A branch with one child branch stays, because the depth determines the hash bits that select a child.
   if (remainingChildren.length === 1 && 'entries' in remainingChildren[0]!) return remainingChildren[0];
@@ -156,11 +156,12 @@ function drop<V>(node: Node<V>, hash: number, shift: number, key: string): Node<
 function* differences<V>(leftNode: Node<V> | undefined, rightNode: Node<V> | undefined): Generator<string> {
   if (leftNode === rightNode) return;
   if (leftNode !== undefined && 'children' in leftNode && rightNode !== undefined && 'children' in rightNode) {
-    for (let index = 0; index < width; index++) yield* differences(leftNode.children[index], rightNode.children[index]);
+    for (let index = 0; index < childrenPerNode; index++)
+      yield* differences(leftNode.children[index], rightNode.children[index]);
     return;
   }
-  const remainingEntries = new Map(walk(leftNode));
-  for (const [key, value] of walk(rightNode)) {
+  const remainingEntries = new Map(walkEntries(leftNode));
+  for (const [key, value] of walkEntries(rightNode)) {
     const isUnchanged = remainingEntries.get(key) === value && remainingEntries.has(key);
     remainingEntries.delete(key);
     if (!isUnchanged) yield key;
@@ -168,8 +169,8 @@ function* differences<V>(leftNode: Node<V> | undefined, rightNode: Node<V> | und
   yield* remainingEntries.keys();
 }
 
-function* walk<V>(node: Node<V> | undefined): Generator<readonly [string, V]> {
+function* walkEntries<V>(node: Node<V> | undefined): Generator<readonly [string, V]> {
   if (node === undefined) return;
   if ('entries' in node) yield* node.entries;
-  else for (const child of node.children) yield* walk(child);
+  else for (const child of node.children) yield* walkEntries(child);
 }

@@ -17,7 +17,7 @@ it('SortedList equals a sorted array after the same edits, without modifying ear
         versions.push([list, [...model].sort(compareNumbers)]);
         const toRemove = toggled.filter((one) => model.has(one));
         const addedItems = toggled.filter((one) => !model.has(one));
-        list = list.edited(toRemove, addedItems);
+        list = list.withEdits(toRemove, addedItems);
         model = new Set([...[...model].filter((one) => !toRemove.includes(one)), ...addedItems]);
       }
       versions.push([list, [...model].sort(compareNumbers)]);
@@ -32,9 +32,9 @@ it('SortedList equals a sorted array after the same edits, without modifying ear
 
 it('SortedList accepts and removes thousands of items one by one', () => {
   let list = SortedList.of<number>([], compareNumbers);
-  for (let number = 0; number < 2_000; number++) list = list.edited([], [number, -1 - number]);
+  for (let number = 0; number < 2_000; number++) list = list.withEdits([], [number, -1 - number]);
   expect(list.items).toEqual(Array.from({ length: 4_000 }, (_, index) => index - 2_000));
-  for (let number = -2_000; number < 2_000; number++) list = list.edited([number], []);
+  for (let number = -2_000; number < 2_000; number++) list = list.withEdits([number], []);
   expect([list.length, list.items]).toEqual([0, []]);
 });
 

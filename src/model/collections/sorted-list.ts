@@ -1,6 +1,6 @@
 /** An immutable sorted list, stored in blocks. A new version copies only changed blocks. The first read converts the list to one array. */
 import type { Steps } from '../../runtime/turns.ts';
-import { sorting } from './sorting.ts';
+import { sortInSteps } from './sorting.ts';
 
 export class SortedList<T> {
   readonly length: number;
@@ -19,8 +19,8 @@ export class SortedList<T> {
     return SortedList.#fromSorted(items.toSorted(compare), compare);
   }
 
-  static *building<T>(items: readonly T[], compare: (a: T, b: T) => number): Steps<SortedList<T>> {
-    return SortedList.#fromSorted(yield* sorting(items, compare), compare);
+  static *buildInSteps<T>(items: readonly T[], compare: (a: T, b: T) => number): Steps<SortedList<T>> {
+    return SortedList.#fromSorted(yield* sortInSteps(items, compare), compare);
   }
 
   static #fromSorted<T>(sortedItems: readonly T[], compare: (a: T, b: T) => number): SortedList<T> {
@@ -36,7 +36,7 @@ export class SortedList<T> {
     return this.#items;
   }
 
-  edited(removedItems: readonly T[], addedItems: readonly T[]): SortedList<T> {
+  withEdits(removedItems: readonly T[], addedItems: readonly T[]): SortedList<T> {
     if (removedItems.length + addedItems.length > maxSingleEdits) {
       const removedSet = new Set(removedItems);
       return SortedList.of([...this.items.filter((item) => !removedSet.has(item)), ...addedItems], this.#compare);
@@ -73,11 +73,11 @@ export class SortedList<T> {
 
   /** The last block that begins at or before the item, else the first. */
   #blockOf(blocks: readonly (readonly T[])[], item: T): number {
-    let [lowBlock, high] = [0, blocks.length];
-    while (lowBlock < high) {
-      const middle = (lowBlock + high) >> 1;
+    let [lowBlock, highBlock] = [0, blocks.length];
+    while (lowBlock < highBlock) {
+      const middle = (lowBlock + highBlock) >> 1;
       if (this.#compare(blocks[middle]![0]!, item) <= 0) lowBlock = middle + 1;
-      else high = middle;
+      else highBlock = middle;
     }
     return Math.max(0, lowBlock - 1);
   }

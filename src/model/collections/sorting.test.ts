@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { runToEnd } from '../../runtime/turns.ts';
-import { sorting } from './sorting.ts';
+import { sortInSteps } from './sorting.ts';
 
 const items = fc.array(fc.integer({ min: 0, max: 99 }), { maxLength: 3_000, size: 'max' }).map((keys) =>
   // The index distinguishes items that compare as equal.
@@ -13,7 +13,7 @@ it('sorting is stable like that of an array, and does not modify the array', () 
   fc.assert(
     fc.property(items, (drawnItems) => {
       const copy = [...drawnItems];
-      expect(runToEnd(sorting(drawnItems, compareKey))).toEqual(copy.toSorted(compareKey));
+      expect(runToEnd(sortInSteps(drawnItems, compareKey))).toEqual(copy.toSorted(compareKey));
       expect(drawnItems).toEqual(copy);
     }),
     { numRuns: 50 },
@@ -27,7 +27,7 @@ it('sorting yields after every few hundred items during sort and merge', () => {
     comparisons++;
     return compareKey(a, b);
   };
-  const steps = sorting(keyedItems, countingCompare);
+  const steps = sortInSteps(keyedItems, countingCompare);
   let maxItems = 0;
   for (let last = 0; !steps.next().done; last = comparisons) maxItems = Math.max(maxItems, comparisons - last);
   expect(maxItems).toBeGreaterThan(100);

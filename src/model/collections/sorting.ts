@@ -3,33 +3,39 @@ import type { Steps } from '../../runtime/turns.ts';
 const runLength = 512;
 
 /** Builds a sorted copy (stable) in steps. */
-export function* sorting<T>(items: readonly T[], compare: (a: T, b: T) => number): Steps<T[]> {
-  let runs: T[][] = [];
+export function* sortInSteps<T>(items: readonly T[], compare: (a: T, b: T) => number): Steps<T[]> {
+  let sortedRuns: T[][] = [];
   for (let start = 0; start < items.length; start += runLength) {
-    runs.push(items.slice(start, start + runLength).sort(compare));
+    sortedRuns.push(items.slice(start, start + runLength).sort(compare));
     yield;
   }
-  while (runs.length > 1) {
+  while (sortedRuns.length > 1) {
     const mergedLists: T[][] = [];
-    for (let runIndex = 0; runIndex < runs.length; runIndex += 2) {
-      const [firstRun, other] = [runs[runIndex]!, runs[runIndex + 1]];
-      mergedLists.push(other === undefined ? firstRun : yield* merging(firstRun, other, compare));
+    for (let runIndex = 0; runIndex < sortedRuns.length; runIndex += 2) {
+      const [firstRun, secondRun] = [sortedRuns[runIndex]!, sortedRuns[runIndex + 1]];
+      mergedLists.push(secondRun === undefined ? firstRun : yield* mergeInSteps(firstRun, secondRun, compare));
     }
-    runs = mergedLists;
+    sortedRuns = mergedLists;
   }
-  return runs[0] ?? [];
+  return sortedRuns[0] ?? [];
 }
 
-function* merging<T>(firstRun: readonly T[], other: readonly T[], compare: (a: T, b: T) => number): Steps<T[]> {
+function* mergeInSteps<T>(
+  firstRun: readonly T[],
+  secondRun: readonly T[],
+  compare: (a: T, b: T) => number,
+): Steps<T[]> {
   const mergedList: T[] = [];
   let [firstIndex, secondIndex] = [0, 0];
-  while (firstIndex < firstRun.length && secondIndex < other.length) {
+  while (firstIndex < firstRun.length && secondIndex < secondRun.length) {
     mergedList.push(
-      compare(firstRun[firstIndex]!, other[secondIndex]!) <= 0 ? firstRun[firstIndex++]! : other[secondIndex++]!,
+      compare(firstRun[firstIndex]!, secondRun[secondIndex]!) <= 0
+        ? firstRun[firstIndex++]!
+        : secondRun[secondIndex++]!,
     );
     if (mergedList.length % runLength === 0) yield;
   }
   while (firstIndex < firstRun.length) mergedList.push(firstRun[firstIndex++]!);
-  while (secondIndex < other.length) mergedList.push(other[secondIndex++]!);
+  while (secondIndex < secondRun.length) mergedList.push(secondRun[secondIndex++]!);
   return mergedList;
 }

@@ -22,7 +22,7 @@ export class WeakValues<Value extends object> {
   }
 }
 
-const numbers = new WeakMap<object, number>();
+const numberByObject = new WeakMap<object, number>();
 let lastNumber = 0;
 
 /** Identifies a list by the identity of its objects; a replaced object changes the text. */
@@ -31,10 +31,10 @@ export function identityText(objects: readonly object[]): string {
 }
 
 function numberOf(object: object): number {
-  let number = numbers.get(object);
+  let number = numberByObject.get(object);
   if (number === undefined) {
     number = ++lastNumber;
-    numbers.set(object, number);
+    numberByObject.set(object, number);
   }
   return number;
 }

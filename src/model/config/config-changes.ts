@@ -13,7 +13,7 @@ export function needsPush(previous: Config, current: Config): boolean {
   if (previous.resourceVersion === current.resourceVersion) return false;
   return (
     !isIstioConfig(current) ||
-    [previous, current].some(({ labels, annotations }) => mentionsIstio(labels) || mentionsIstio(annotations)) ||
+    [previous, current].some(({ labels, annotations }) => hasIstioKeys(labels) || hasIstioKeys(annotations)) ||
     (current.kind === 'WorkloadEntry' && !isDeepStrictEqual(previous.labels, current.labels)) ||
     !isDeepStrictEqual(previous.spec, current.spec) ||
     !isDeepStrictEqual(previous.status, current.status)
@@ -24,7 +24,7 @@ function isIstioConfig({ apiVersion }: Config): boolean {
   return apiVersion.slice(0, apiVersion.indexOf('/')).endsWith('.istio.io');
 }
 
-function mentionsIstio(map: Readonly<Record<string, string>>): boolean {
+function hasIstioKeys(map: Readonly<Record<string, string>>): boolean {
   for (const key in map) if (key.includes('istio.io')) return true;
   return false;
 }

@@ -71,7 +71,7 @@ spec: {address: 10.0.0.1}`;
     const text = `apiVersion: security.istio.io/v1\nkind: AuthorizationPolicyList\nitems: [${policy}]\n`;
     const { configs, standIns } = readConfigFile('a.yaml', text, options);
     expect(configs).toEqual([]);
-    expect(standIns.map(({ kind, namespace, standsFor }) => [kind, namespace, standsFor?.object])).toEqual([
+    expect(standIns.map(({ kind, namespace, standsFor }) => [kind, namespace, standsFor?.objectName])).toEqual([
       ['AuthorizationPolicy', 'shop', 'AuthorizationPolicy shop/p'],
     ]);
   });

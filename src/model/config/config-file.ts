@@ -63,11 +63,11 @@ export interface ConfigReadOptions {
 
 /** Reads a file's text. Invalid objects are omitted and reported as problems. */
 export function readConfigFile(file: string, text: string, options: ConfigReadOptions): ConfigFile {
-  return runToEnd(readingConfigFile(file, text, options));
+  return runToEnd(readConfigFileInSteps(file, text, options));
 }
 
 /** {@link readConfigFile} in steps of one object. Parsing a document is a single step. */
-export function* readingConfigFile(file: string, text: string, options: ConfigReadOptions): Steps<ConfigFile> {
+export function* readConfigFileInSteps(file: string, text: string, options: ConfigReadOptions): Steps<ConfigFile> {
   const documents = new Map<string, DocumentResult>();
   const configs: Config[] = [];
   const problems: Problem[] = [];
@@ -76,7 +76,7 @@ export function* readingConfigFile(file: string, text: string, options: ConfigRe
     const cachedResult = documents.get(documentPart.text) ?? options.previous?.documents.get(documentPart.text);
     const result =
       cachedResult === undefined
-        ? yield* readingDocument(file, documentPart, options)
+        ? yield* readDocumentInSteps(file, documentPart, options)
         : shiftLines(cachedResult, documentPart.line);
     documents.set(documentPart.text, result);
     for (const config of result.configs) configs.push(config);
@@ -101,7 +101,7 @@ export function readConfigObject(
     options.source === undefined ? omitSource(config) : Object.freeze({ ...config, source: options.source });
   const document: YamlDocument = { value, errors: [], positionOf: () => ({ line: 0, column: 0 }) };
   const reader = new DocumentReader(location, document, options);
-  if (isNestedDeeper(value, maxNesting)) reader.refuseDepth(cutAtLevel(value, maxNesting));
+  if (isNestedDeeper(value, maxNesting)) reader.reportExcessiveDepth(cutAtLevel(value, maxNesting));
   else reader.readObject(value, '');
   const [config] = reader.configs;
   const standIns = reader.standIns.map((standIn) => withPosition({ ...standIn, ...versionOf(value) }));
@@ -145,13 +145,13 @@ function shiftLines(result: DocumentResult, lineNumber: number): DocumentResult 
   };
 }
 
-function* readingDocument(file: string, documentPart: TextPart, options: ConfigReadOptions): Steps<DocumentResult> {
+function* readDocumentInSteps(file: string, documentPart: TextPart, options: ConfigReadOptions): Steps<DocumentResult> {
   const document = parseYamlDocument(documentPart);
   yield;
   const reader = new DocumentReader(file, document, options);
   if (document.isTooLong && isForeignDocument(documentPart.text)) return { ...noObjects, line: documentPart.line };
-  if (document.errors.length > 0) reader.refuseSyntax();
-  else if (document.value !== null && document.value !== undefined) yield* reader.readingObjects(document.value);
+  if (document.errors.length > 0) reader.reportSyntaxErrors();
+  else if (document.value !== null && document.value !== undefined) yield* reader.readObjectsInSteps(document.value);
   reader.warnOfReplacedBytes(documentPart);
   const problems = reader.problems.toSorted((a, b) => a.line - b.line || (a.column ?? 0) - (b.column ?? 0));
   return { line: documentPart.line, configs: reader.configs, problems, standIns: reader.standIns };
@@ -160,7 +160,7 @@ function* readingDocument(file: string, documentPart: TextPart, options: ConfigR
 const noObjects = { configs: [], problems: [], standIns: [] };
 
 /** Accepts `unknown`, because the kinds table pairs each decoder with rules for its own spec type. */
-type AboutSpec = (spec: unknown, metadata: MetadataTexts) => readonly FieldError[];
+type SpecWarnings = (spec: unknown, metadata: MetadataTexts) => readonly FieldError[];
 
 class DocumentReader {
   readonly configs: Config[] = [];
@@ -177,7 +177,7 @@ class DocumentReader {
   }
 
   /** Reports invalid YAML; the document may still identify its object. */
-  refuseSyntax(): void {
+  reportSyntaxErrors(): void {
     const key = keyOfBroken(this.document.value);
     // A missing namespace may be in the part that could not be parsed.
     const isSure = key !== undefined && identityOf(key.kind, metadataOf(this.document.value), true) !== undefined;
@@ -199,7 +199,7 @@ class DocumentReader {
   }
 
   /** Rejects deep nesting, which would overflow the stack of recursive readers. */
-  refuseDepth(value: unknown): void {
+  reportExcessiveDepth(value: unknown): void {
     const envelope = readEnvelope(value);
     if (envelope._tag === 'skipped') this.reportSkipped(envelope, '');
     else {
@@ -209,7 +209,7 @@ class DocumentReader {
     }
   }
 
-  *readingObjects(document: unknown): Steps<void> {
+  *readObjectsInSteps(document: unknown): Steps<void> {
     for (const { value, path } of objectsWithin(document)) {
       this.readObject(value, path);
       yield;
@@ -222,13 +222,13 @@ class DocumentReader {
     if (envelope._tag === 'skipped') this.reportSkipped(envelope, path);
     else if (envelope._tag === 'bad') {
       this.reportAll(envelope.errors, path, '', envelope.key);
-      this.refuseSpec(envelope, path);
+      this.reportInvalidSpec(envelope, path);
       this.standIn(value, path, problemCount);
     } else if (!this.readSpec(envelope, path)) this.standIn(value, path, problemCount);
   }
 
   /** Reports the errors in the spec of an object whose envelope is invalid. */
-  private refuseSpec({ body, key }: InvalidEnvelope, path: string): void {
+  private reportInvalidSpec({ body, key }: InvalidEnvelope, path: string): void {
     if (body === undefined) return;
     const decoded = kinds[body.kind].decode(body.spec, key?.namespace ?? 'default');
     if (E.isLeft(decoded)) this.reportAll(decoded.left, path, bodyOf(body.kind), key);
@@ -259,7 +259,7 @@ class DocumentReader {
       this.reportAll(decoded.left, path, body, key);
       return false;
     }
-    const errors = (kind.metadataErrors as AboutSpec | undefined)?.(decoded.right, envelope) ?? [];
+    const errors = (kind.metadataErrors as SpecWarnings | undefined)?.(decoded.right, envelope) ?? [];
     for (const error of errors) this.reportAt('error', path, joinPath('metadata', error.path), error, key);
     if (errors.length > 0) return false;
     if (this.options.errorsOnly !== true) this.reportWarnings(envelope, decoded.right, path);
@@ -386,15 +386,15 @@ export function withoutRepetitions(configs: readonly Config[]): {
   readonly configs: readonly Config[];
   readonly problems: readonly Problem[];
 } {
-  const first = new Map<string, Config>();
+  const firstByKey = new Map<string, Config>();
   const problems: Problem[] = [];
   for (const config of configs) {
     const key = configKeyText(config);
-    const firstConfig = first.get(key);
-    if (firstConfig === undefined) first.set(key, config);
+    const firstConfig = firstByKey.get(key);
+    if (firstConfig === undefined) firstByKey.set(key, config);
     else for (const problem of repetition(config, firstConfig)) if (problem) problems.push(problem);
   }
-  return { configs: [...first.values()], problems };
+  return { configs: [...firstByKey.values()], problems };
 }
 
 /**

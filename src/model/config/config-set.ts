@@ -10,8 +10,10 @@ export function objectsByName<Spec>(configs: readonly Config<Spec>[]): ReadonlyM
 export function configSetOf(configs: readonly Config[]): ConfigSet {
   const groups = Map.groupBy(configs, (config) => config.kind);
   // `kind` determines the type of the spec, because its decoder produced the spec.
-  const of = <K extends KindName>(kind: K): readonly Config<SpecOfKind[K]>[] =>
+  const configsOfKind = <K extends KindName>(kind: K): readonly Config<SpecOfKind[K]>[] =>
     ((groups.get(kind) ?? []) as Config<SpecOfKind[K]>[]).toSorted(compareAge);
   // The object has one entry for each known kind.
-  return Object.fromEntries((Object.keys(kinds) as KindName[]).map((kind) => [kind, of(kind)])) as unknown as ConfigSet;
+  return Object.fromEntries(
+    (Object.keys(kinds) as KindName[]).map((kind) => [kind, configsOfKind(kind)]),
+  ) as unknown as ConfigSet;
 }

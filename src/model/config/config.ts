@@ -40,7 +40,7 @@ export interface Config<Spec = unknown> {
 export interface StandsFor {
   /** Kind of the rejected object; its placeholder may have another kind. */
   readonly kind: string;
-  readonly object: string;
+  readonly objectName: string;
   /** Absent if the object cannot be identified; any object of its file may then be its earlier version. */
   readonly key?: ConfigKey;
   /** Whether the selected workloads are known. Otherwise the placeholder applies to its namespace, and narrower policies apply as well. */

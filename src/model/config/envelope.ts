@@ -66,12 +66,12 @@ const kindsOfKubernetes: Readonly<Record<string, readonly string[]>> = {
   'storage.k8s.io': ['StorageClass'],
 };
 
-const restrictions = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication'] as const;
+const restrictionKinds = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication'] as const;
 
-const istiosGroups: readonly string[] = ['security.istio.io', 'networking.istio.io'];
+const istioGroups: readonly string[] = ['security.istio.io', 'networking.istio.io'];
 
 /** Kinds that may restrict access, for example by limiting egress or requiring TLS. */
-const mayRestrict = [...restrictions, 'Sidecar', 'DestinationRule'] as const;
+const kindsThatMayRestrict = [...restrictionKinds, 'Sidecar', 'DestinationRule'] as const;
 
 const gatewayApiMayRestrict = ['BackendTLSPolicy'] as const;
 
@@ -101,7 +101,7 @@ function misspeltMetadata(metadata: Readonly<Record<string, unknown>>): [field: 
 }
 
 /** Existing kinds that are not supported, by group. */
-const notYet: Readonly<Record<string, readonly string[]>> = {
+const unsupportedKinds: Readonly<Record<string, readonly string[]>> = {
   [gatewayApiGroup]: ['UDPRoute', 'ListenerSet', 'BackendLBPolicy'],
 };
 
@@ -129,8 +129,8 @@ export function intendedKind(apiVersion: unknown, kind: string): KindName | unde
   const group = groupOf(writtenVersion ?? '');
   const kindName = kindOf(group, kind)?.kind;
   if (kindName !== undefined) return kindName;
-  const nearestKind = isNearlyIstios(group) ? nearestName(kind, mayRestrict) : undefined;
-  return nearestKind ?? (isNearlyGatewayApis(group, kind) ? nearestName(kind, gatewayApiMayRestrict) : undefined);
+  const nearestKind = isSimilarToIstioGroup(group) ? nearestName(kind, kindsThatMayRestrict) : undefined;
+  return nearestKind ?? (isSimilarToGatewayApiKind(group, kind) ? nearestName(kind, gatewayApiMayRestrict) : undefined);
 }
 
 function groupOf(apiVersion: string): string {
@@ -138,17 +138,17 @@ function groupOf(apiVersion: string): string {
 }
 
 /** Accepts an empty group, too, because no other project has objects without a group. */
-function isNearlyIstios(group: string): boolean {
+function isSimilarToIstioGroup(group: string): boolean {
   const normalizedGroup = group.trim().toLowerCase();
   if (retiredGroups.has(normalizedGroup)) return false;
   if (normalizedGroup === '' || /(^|\.)istio\.io$/.test(normalizedGroup)) return true;
   const domain = normalizedGroup.split('.').slice(-2).join('.');
-  return nearestName(normalizedGroup, istiosGroups) !== undefined || nearestName(domain, ['istio.io']) !== undefined;
+  return nearestName(normalizedGroup, istioGroups) !== undefined || nearestName(domain, ['istio.io']) !== undefined;
 }
 
-function isNearlyGatewayApis(group: string, kind: string): boolean {
+function isSimilarToGatewayApiKind(group: string, kind: string): boolean {
   const normalizedGroup = group.trim().toLowerCase();
-  if (ownValue(notYet, normalizedGroup)?.includes(kind)) return false;
+  if (ownValue(unsupportedKinds, normalizedGroup)?.includes(kind)) return false;
   return normalizedGroup === '' || nearestName(normalizedGroup, [gatewayApiGroup]) !== undefined;
 }
 
@@ -169,9 +169,9 @@ export function readEnvelope(value: unknown): Envelope | InvalidEnvelope | Skipp
   const kindEntry = kindOf(group, kind);
   if (kindEntry === undefined) {
     const suggestedKind = intendedKind(apiVersion, kind);
-    if (suggestedKind === undefined) return skipped(group, kind, apiVersion);
+    if (suggestedKind === undefined) return skippedObject(group, kind, apiVersion);
     return invalidEnvelope(intendedKey(value, kind), [
-      violation.fieldError('kind', mistakenFor(suggestedKind, kind, apiVersion)),
+      violation.fieldError('kind', intendedKindText(suggestedKind, kind, apiVersion)),
     ]);
   }
   const errors: FieldError[] = [];
@@ -270,8 +270,8 @@ function withMetadata(
 }
 
 function invalidEnvelope(key: ConfigKey | undefined, errors: readonly FieldError[], body?: Body): InvalidEnvelope {
-  const isThere = body?.spec !== undefined && body.spec !== null;
-  return { _tag: 'bad', ...(key && { key }), ...(isThere && { body: { kind: body.kind, spec: body.spec } }), errors };
+  const isPresent = body?.spec !== undefined && body.spec !== null;
+  return { _tag: 'bad', ...(key && { key }), ...(isPresent && { body: { kind: body.kind, spec: body.spec } }), errors };
 }
 
 function nameViolation(name: unknown, allowedCharacters: string): violation.FieldViolation {
@@ -280,10 +280,10 @@ function nameViolation(name: unknown, allowedCharacters: string): violation.Fiel
 }
 
 /** One shared object, to save memory. */
-const none: Readonly<Record<string, string>> = Object.freeze({});
+const noTexts: Readonly<Record<string, string>> = Object.freeze({});
 
 function texts(value: unknown, path: string, errors: FieldError[]): Readonly<Record<string, string>> {
-  if (value === undefined || value === null) return none;
+  if (value === undefined || value === null) return noTexts;
   if (!isObject(value)) {
     errors.push(violation.fieldError(path, violation.wrongType('a map of strings', value)));
     return {};
@@ -303,7 +303,7 @@ function texts(value: unknown, path: string, errors: FieldError[]): Readonly<Rec
 
 /** Rejects annotations that are reserved for the control plane or not allowed on the kind. */
 function annotationErrors(annotations: Readonly<Record<string, string>>, kind: string): FieldError[] {
-  if (annotations === none) return [];
+  if (annotations === noTexts) return [];
   return Object.entries(annotations).flatMap(([key, value]) => {
     const path = fieldPath('metadata.annotations', key);
     if (key === gatewayServiceAnnotation && kind === 'Gateway') return [];
@@ -325,8 +325,8 @@ function annotationErrors(annotations: Readonly<Record<string, string>>, kind: s
 
 function timeOf(value: unknown, errors: FieldError[]): number | undefined {
   if (value === undefined || value === null) return undefined;
-  const time = typeof value === 'string' ? Date.parse(value) : Number.NaN;
-  if (!Number.isNaN(time)) return time;
+  const timestampMs = typeof value === 'string' ? Date.parse(value) : Number.NaN;
+  if (!Number.isNaN(timestampMs)) return timestampMs;
   errors.push(
     violation.fieldError('metadata.creationTimestamp', violation.mustBe('a time such as 2024-05-01T12:00:00Z', value)),
   );
@@ -340,7 +340,7 @@ function intendedKey(value: Readonly<Record<string, unknown>>, writtenName: stri
   return typeof name === 'string' && typeof namespace === 'string' ? { kind, namespace, name } : undefined;
 }
 
-function mistakenFor(nearestKind: KindName, kind: string, apiVersion: string): violation.FieldViolation {
+function intendedKindText(nearestKind: KindName, kind: string, apiVersion: string): violation.FieldViolation {
   const { group, versions } = kinds[nearestKind];
   const expectedVersion = `${group}/${versions[0]}`;
   return kind === nearestKind
@@ -356,7 +356,7 @@ function mistakenFor(nearestKind: KindName, kind: string, apiVersion: string): v
       );
 }
 
-function skipped(group: string, kind: string, apiVersion: string): SkippedObject {
+function skippedObject(group: string, kind: string, apiVersion: string): SkippedObject {
   if (ownValue(kindsOfKubernetes, group)?.includes(kind)) return { _tag: 'skipped' };
   const seemsToRestrict = group === 'security.istio.io';
   const reason = reasonToSkip(group, kind, apiVersion);
@@ -366,14 +366,14 @@ function skipped(group: string, kind: string, apiVersion: string): SkippedObject
 
 function reasonToSkip(group: string, kind: string, apiVersion: string): violation.FieldViolation {
   const actual = `${apiVersion} ${kind}`;
-  const unsupported = (unsupportedReason: string): violation.FieldViolation => ({
+  const unsupportedViolation = (unsupportedReason: string): violation.FieldViolation => ({
     ...{ code: 'KIND_UNSUPPORTED', got: actual },
     message: `${kind} (${apiVersion}) ${unsupportedReason}: the object is skipped`,
   });
-  if (ownValue(notYet, group)?.includes(kind)) return unsupported('is not supported in files');
-  if (retiredGroups.has(group)) return unsupported('belongs to an old version of Istio');
-  const writable = Object.values(kinds).filter((entry) => entry.writtenAs === undefined);
-  const otherGroupKind = writable.find((entry) => entry.kind === kind);
+  if (ownValue(unsupportedKinds, group)?.includes(kind)) return unsupportedViolation('is not supported in files');
+  if (retiredGroups.has(group)) return unsupportedViolation('belongs to an old version of Istio');
+  const writableKinds = Object.values(kinds).filter((entry) => entry.writtenAs === undefined);
+  const otherGroupKind = writableKinds.find((entry) => entry.kind === kind);
   if (otherGroupKind !== undefined) {
     const expectedVersion = `${otherGroupKind.group}/${otherGroupKind.versions[0]}`;
     const message = `${kind} belongs to ${expectedVersion}, got ${apiVersion}: the object is skipped`;
@@ -381,7 +381,7 @@ function reasonToSkip(group: string, kind: string, apiVersion: string): violatio
   }
   const nearest = nearestName(
     kind,
-    writable.map((entry) => entry.kind),
+    writableKinds.map((entry) => entry.kind),
   );
   const hint = nearest === undefined ? '' : `; did you mean ${nearest}?`;
   return violation.unknownKind(`unknown kind ${kind} (${apiVersion}): the object is skipped${hint}`, actual, nearest);

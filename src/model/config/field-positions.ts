@@ -28,14 +28,14 @@ export class FieldPositions {
     );
   }
 
-  ofProblem(problem: Pick<Problem, 'file' | 'line' | 'key' | 'field'>): YamlPosition {
+  positionOf(problem: Pick<Problem, 'file' | 'line' | 'key' | 'field'>): YamlPosition {
     const { file, line, key, field = '' } = problem;
     const item = key && this.#items.get(placeKey(problem, key));
-    return this.of({ file, line, ...(item !== undefined && { item }) }, field);
+    return this.fieldPosition({ file, line, ...(item !== undefined && { item }) }, field);
   }
 
   /** @param field such as `spec.http[2]`; empty for the object as a whole */
-  of({ file, line, item = '' }: SourcePosition, field: string): YamlPosition {
+  fieldPosition({ file, line, item = '' }: SourcePosition, field: string): YamlPosition {
     const documentPart = this.#partAt(file, line);
     if (documentPart === undefined) return { line, column: 1 };
     if (this.#lastParsed?.part !== documentPart)
@@ -45,11 +45,11 @@ export class FieldPositions {
 
   #partAt(file: string, lineNumber: number): TextPart | undefined {
     const documentParts = this.#partsOf(file);
-    let [lowIndex, high] = [0, documentParts.length];
-    while (lowIndex < high) {
-      const middle = (lowIndex + high) >> 1;
+    let [lowIndex, highIndex] = [0, documentParts.length];
+    while (lowIndex < highIndex) {
+      const middle = (lowIndex + highIndex) >> 1;
       if (documentParts[middle]!.line <= lineNumber) lowIndex = middle + 1;
-      else high = middle;
+      else highIndex = middle;
     }
     return documentParts[lowIndex - 1];
   }

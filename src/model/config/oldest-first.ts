@@ -10,10 +10,10 @@ export interface LimitShare {
  * one was rejected. Independent of the order of the arguments.
  */
 export function beyondLimit<Item extends LimitShare>(items: Iterable<Item>, maxCost: number): Item[] {
-  const all = [...items];
-  if (all.reduce((sum, { cost }) => sum + cost, 0) <= maxCost) return [];
+  const sortedItems = [...items];
+  if (sortedItems.reduce((sum, { cost }) => sum + cost, 0) <= maxCost) return [];
   let sum = 0;
-  return all.sort(compareAgeAndKey).filter(({ cost }) => {
+  return sortedItems.sort(compareAgeAndKey).filter(({ cost }) => {
     if (sum + cost > maxCost) return true;
     sum += cost;
     return false;

@@ -29,8 +29,8 @@ export function standInFor(
 ): Config | undefined {
   if (!isObject(value) || typeof value.kind !== 'string') return undefined;
   const kind = intendedKind(value.apiVersion, value.kind);
-  const close = kind && standInBuilders.get(kind);
-  if (kind === undefined || close === undefined) return undefined;
+  const buildStandIn = kind && standInBuilders.get(kind);
+  if (kind === undefined || buildStandIn === undefined) return undefined;
   const writtenMetadata = metadataOf(value);
   const metadata = correctedMetadata(writtenMetadata ?? {});
   // Unreadable metadata may contain a namespace.
@@ -38,7 +38,7 @@ export function standInFor(
   const key = identityOf(kind, metadata, isPartial);
   const namespace = key?.namespace ?? namespaceOf(metadata, isPartial);
   const annotations = isObject(metadata.annotations) ? metadata.annotations : {};
-  const standIn = close({ spec: value.spec, isBroken, namespace, annotations });
+  const standIn = buildStandIn({ spec: value.spec, isBroken, namespace, annotations });
   if (standIn === undefined) return undefined;
   const content = contentHash([value, standIn.spec]);
   const writtenName = typeof metadata.name === 'string' ? metadata.name : `(no name, content ${content.slice(0, 8)})`;
@@ -46,7 +46,7 @@ export function standInFor(
   const name = key?.name ?? (namespace === undefined ? `${writtenName} ${content.slice(0, 8)}` : writtenName);
   const standsFor: StandsFor = {
     kind,
-    object: `${kind} ${typeof metadata.namespace === 'string' ? metadata.namespace : (namespace ?? '?')}/${writtenName}`,
+    objectName: `${kind} ${typeof metadata.namespace === 'string' ? metadata.namespace : (namespace ?? '?')}/${writtenName}`,
     ...(key && { key }),
     isScopeKnown: standIn.isScopeKnown && namespace !== undefined,
     effect: standIn.effect(placeOf(namespace)),
@@ -110,7 +110,7 @@ export function standInText(config: Config, rootNamespace?: string): string {
   const locationText =
     source === undefined ? '' : ` (${source.line > 0 ? `${source.file}:${source.line}` : source.file})`;
   const effect = effectIn(config, rootNamespace);
-  return `${standsFor?.object}${locationText} is rejected and has no valid earlier version: ${effect}`;
+  return `${standsFor?.objectName}${locationText} is rejected and has no valid earlier version: ${effect}`;
 }
 
 function contentHash(content: unknown): string {

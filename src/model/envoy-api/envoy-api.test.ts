@@ -8,7 +8,9 @@ const filters = 'type.googleapis.com/envoy.extensions.filters.http';
 /** Treats ignored fields as errors. */
 function read(typeUrl: string, json: JsonValue) {
   const decoded = decodeLenient(typeUrl, json, { keepsTypes: false });
-  return E.isRight(decoded) && decoded.right.unknown.length > 0 ? E.left(decoded.right.unknown.join()) : decoded;
+  return E.isRight(decoded) && decoded.right.unknownTypes.length > 0
+    ? E.left(decoded.right.unknownTypes.join())
+    : decoded;
 }
 
 describe("a message of Envoy's API", () => {
@@ -81,8 +83,8 @@ describe('types and fields of a newer Envoy version', () => {
   const decodeOf = (json: JsonValue, keepsTypes = false) => {
     const decoded = decodeLenient(cluster, json, { keepsTypes });
     if (E.isLeft(decoded)) throw new Error(decoded.left);
-    const { schema, message, unknown } = decoded.right;
-    return { unknown, json: toJson(schema, message, { useProtoFieldName: true, registry: envoyApi() }) };
+    const { schema, message, unknownTypes } = decoded.right;
+    return { unknown: unknownTypes, json: toJson(schema, message, { useProtoFieldName: true, registry: envoyApi() }) };
   };
   const lua = 'envoy.extensions.filters.http.lua.v3.Lua';
   const matching = 'envoy.extensions.common.matching.v3.ExtensionWithMatcher';

@@ -9,7 +9,7 @@ const fault = 'envoy.extensions.filters.http.fault.v3.HTTPFault';
 function read(type: string, json: JsonValue): JsonValue {
   const decoded = decodeLenient(type, json, { keepsTypes: false });
   if (E.isLeft(decoded)) throw new Error(decoded.left);
-  expect(decoded.right.unknown).toEqual([]);
+  expect(decoded.right.unknownTypes).toEqual([]);
   const { schema, message } = decoded.right;
   return toJson(schema, message, { useProtoFieldName: true, registry: envoyApi() });
 }

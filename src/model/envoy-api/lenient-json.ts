@@ -11,7 +11,7 @@ import { isJsonNumber } from '../fields/quoted-number.ts';
 import { messageNameOf } from './message-name.ts';
 
 /** Messages that contain arbitrary JSON, or whose JSON form needs no rewriting. */
-const opaque: ReadonlySet<string> = new Set([
+const opaqueTypes: ReadonlySet<string> = new Set([
   ...['Struct', 'Value', 'ListValue', 'Timestamp', 'FieldMask', 'Empty'].map((name) => `google.protobuf.${name}`),
   ...['udpa.type.v1.TypedStruct', 'xds.type.v3.TypedStruct'],
 ]);
@@ -24,10 +24,10 @@ export function canonicalJson(schema: DescMessage, json: JsonValue, registry: Re
   const { typeName } = schema;
   if (typeName === 'google.protobuf.Duration') return canonicalDuration(json);
   if (typeName === 'google.protobuf.Any') return canonicalAny(json, registry);
-  if (opaque.has(typeName)) return json;
-  const [wrapped] = schema.fields;
-  if (isWrapper(schema) && wrapped?.fieldKind === 'scalar' && !isObject(json))
-    return canonicalScalar(wrapped.scalar, json);
+  if (opaqueTypes.has(typeName)) return json;
+  const [wrappedField] = schema.fields;
+  if (isWrapper(schema) && wrappedField?.fieldKind === 'scalar' && !isObject(json))
+    return canonicalScalar(wrappedField.scalar, json);
   if (!isObject(json)) return json;
   const fields = new Map(schema.fields.flatMap((field) => [field.name, field.jsonName].map((name) => [name, field])));
   return Object.fromEntries(
@@ -65,8 +65,8 @@ function canonicalElement(
 function zeroOf(schema: DescMessage): JsonValue {
   if (schema.typeName === 'google.protobuf.Value') return null;
   if (schema.typeName === 'google.protobuf.Duration') return '0s';
-  const [wrapped] = schema.fields;
-  return isWrapper(schema) && wrapped?.fieldKind === 'scalar' ? zeroOfScalar(wrapped.scalar) : {};
+  const [wrappedField] = schema.fields;
+  return isWrapper(schema) && wrappedField?.fieldKind === 'scalar' ? zeroOfScalar(wrappedField.scalar) : {};
 }
 
 function zeroOfScalar(type: ScalarType): JsonValue {

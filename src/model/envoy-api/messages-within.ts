@@ -13,7 +13,7 @@ export function* messagesWithin(schema: DescMessage, message: Message): Generato
   yield { schema, message };
   for (const field of schema.fields) {
     if (!isFieldSet(message, field)) continue;
-    for (const inner of messagesIn(field, message)) yield* messagesWithin(field.message!, inner);
+    for (const nestedMessage of messagesIn(field, message)) yield* messagesWithin(field.message!, nestedMessage);
   }
 }
 
@@ -43,11 +43,11 @@ function messagesIn(field: DescField, message: Message): Message[] {
     field.oneof === undefined
       ? fields[field.localName]
       : (fields[field.oneof.localName] as { readonly value: unknown }).value;
-  const all =
+  const values =
     field.fieldKind === 'list'
       ? (value as unknown[])
       : field.fieldKind === 'map'
         ? Object.values(value as object)
         : [value];
-  return all.filter((one): one is Message => typeof one === 'object' && one !== null && '$typeName' in one);
+  return values.filter((one): one is Message => typeof one === 'object' && one !== null && '$typeName' in one);
 }

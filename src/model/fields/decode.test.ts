@@ -4,10 +4,10 @@ import { codedError } from '../../../test/fixtures/coded-error.ts';
 import {
   boolean,
   type Decoder,
+  decodeIgnoringUnknown,
   decodeWith,
   dictionary,
   durationMs,
-  ignoringUnknown,
   integer,
   list,
   mapped,
@@ -129,19 +129,19 @@ describe('a decoder', () => {
 
   it('can ignore unknown fields at any depth and return their paths', () => {
     const outer = struct<{ pool: Pool }>({ pool: required(pool) });
-    const decoded = ignoringUnknown(outer)({ pool: { size: 2, future: 1 }, later: true });
+    const decoded = decodeIgnoringUnknown(outer)({ pool: { size: 2, future: 1 }, later: true });
     expect(decoded).toEqual(
       E.right({
         value: { pool: { size: 2, mode: 'SAFE' } },
-        unknown: [expect.objectContaining({ path: 'later' }), expect.objectContaining({ path: 'pool.future' })],
+        unknownFields: [expect.objectContaining({ path: 'later' }), expect.objectContaining({ path: 'pool.future' })],
       }),
     );
-    expect(E.isLeft(ignoringUnknown(outer)({ pool: { size: 'x', future: 1 } }))).toBe(true);
+    expect(E.isLeft(decodeIgnoringUnknown(outer)({ pool: { size: 'x', future: 1 } }))).toBe(true);
   });
 
   it('reports unknown fields together with errors in known fields', () => {
     const outer = struct<{ pool: Pool }>({ pool: required(pool) });
-    const decoded = ignoringUnknown(outer)({ pool: { size: 'x', future: 1 } });
+    const decoded = decodeIgnoringUnknown(outer)({ pool: { size: 'x', future: 1 } });
     expect(E.isLeft(decoded) && decoded.left.map(({ path, unknown }) => [path, unknown])).toEqual([
       ['pool.size', undefined],
       ['pool.future', 'strange'],
@@ -151,7 +151,7 @@ describe('a decoder', () => {
   it('never ignores unknown fields inside a field that restricts access, and can reject misspelled fields', () => {
     const outer = struct<{ pool?: Pool }>({ pool: restricting(optional(pool)) });
     const refusedPaths = (value: unknown): unknown => {
-      const decoded = ignoringUnknown(outer, ['strange'])(value);
+      const decoded = decodeIgnoringUnknown(outer, ['strange'])(value);
       return E.isLeft(decoded) && decoded.left.map(({ path }) => path);
     };
     expect(refusedPaths({ pool: { size: 1, future: 1 } })).toEqual(['pool.future']);

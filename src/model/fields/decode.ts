@@ -6,10 +6,10 @@ import * as E from 'fp-ts/lib/Either.js';
 import type { NonEmptyArray } from 'fp-ts/lib/NonEmptyArray.js';
 import { isObject } from '../../runtime/json-object.ts';
 import { describedAs, type Effect, type FieldDescription, inSchema } from './description.ts';
-import { aboveZero, durationMsOf, durationPattern, notBelowZero } from './duration.ts';
+import { durationMsOf, durationPattern, notNegativePattern, positivePattern } from './duration.ts';
 import { limitError, maxItems, maxUnknownFields } from './limits.ts';
 import { nearestName } from './nearest-name.ts';
-import { missingPart, partOf, rememberPart, withReadablePart } from './readable-part.ts';
+import { missingPart, partOf, storePart, withReadablePart } from './readable-part.ts';
 import type { FieldError, UnknownField } from './violation.ts';
 import * as violation from './violation.ts';
 
@@ -42,7 +42,7 @@ export const name: Decoder<string> = describedAs(
   (value: unknown, path: string): Decoded<string> => {
     return value === '' ? fail(path, violation.empty()) : text(value, path);
   },
-  { type: 'narrowed', of: text, by: { minLength: 1 } },
+  { type: 'narrowed', decoder: text, validation: { minLength: 1 } },
 );
 
 export const boolean: Decoder<boolean> = describedAs(
@@ -86,7 +86,7 @@ export const durationMs: Decoder<number> = describedAs(
     if (ms !== undefined) return E.right(ms);
     return fail(path, violation.mustBe('a duration such as "1.5s", "100ms" or "1h2m"', value));
   },
-  { type: 'narrowed', of: text, by: { pattern: durationPattern } },
+  { type: 'narrowed', decoder: text, validation: { pattern: durationPattern } },
 );
 
 function integerMilliseconds(ms: number, path: string): FieldError[] {
@@ -100,7 +100,7 @@ export function durationAtLeast(minMs: number): Decoder<number> {
     if (ms < minMs) return [violation.fieldError(path, violation.outOfRange(`at least ${minMs}ms`, `${ms}ms`))];
     return integerMilliseconds(ms, path);
   });
-  return inSchema(decoder, { allOf: [{ pattern: notBelowZero }, { pattern: aboveZero }] });
+  return inSchema(decoder, { allOf: [{ pattern: notNegativePattern }, { pattern: positivePattern }] });
 }
 
 /** Accepts `0s`, which disables a feature, or integer milliseconds, whose minimum in Envoy is one. */
@@ -111,7 +111,7 @@ export const durationOrZero: Decoder<number> = inSchema(
     }
     return integerMilliseconds(ms, path);
   }),
-  { allOf: [{ pattern: notBelowZero }] },
+  { allOf: [{ pattern: notNegativePattern }] },
 );
 
 export function oneOf<const Names extends readonly string[]>(names: Names): Decoder<Names[number]> {
@@ -120,7 +120,7 @@ export function oneOf<const Names extends readonly string[]>(names: Names): Deco
       if (typeof value === 'string' && names.includes(value)) return E.right(value);
       return fail(path, violation.unknownValue(names, value));
     },
-    { type: 'narrowed', of: text, by: { enum: names } },
+    { type: 'narrowed', decoder: text, validation: { enum: names } },
   );
 }
 
@@ -175,10 +175,10 @@ export function mapped<A, B>(decoder: Decoder<A>, convert: (value: A) => B): Dec
       const decoded = decoder(value, path);
       if (E.isRight(decoded)) return E.right(convert(decoded.right));
       const convertedPart = withReadablePart(decoded.left, (read: A) => ({ converted: convert(read) }));
-      rememberPart(decoded.left, convertedPart === undefined ? missingPart : convertedPart.converted);
+      storePart(decoded.left, convertedPart === undefined ? missingPart : convertedPart.converted);
       return decoded;
     },
-    { type: 'narrowed', of: decoder, by: {} },
+    { type: 'narrowed', decoder, validation: {} },
   );
 }
 
@@ -204,11 +204,11 @@ export function refine<A>(decoder: Decoder<A>, ...checks: readonly Check<A>[]): 
       if (checkErrors.length > 0) {
         const previousPart = partOf(decoded.left);
         decoded.left.push(...checkErrors);
-        rememberPart(decoded.left, previousPart);
+        storePart(decoded.left, previousPart);
       }
       return decoded;
     },
-    { type: 'narrowed', of: decoder, by: {} },
+    { type: 'narrowed', decoder, validation: {} },
   );
 }
 
@@ -244,12 +244,12 @@ export function withDefault<A>(decoder: Decoder<A>, value: A, sourceField?: stri
 }
 
 /**
- * Declares a field that restricts access or selects the affected workloads. Unknown fields in it are never ignored ({@link ignoringUnknown}), because
+ * Declares a field that restricts access or selects the affected workloads. Unknown fields in it are never ignored ({@link decodeIgnoringUnknown}), because
  * that would allow more than intended.
  */
 export function restricting<F extends Field<never> | Field<unknown>>(field: F): F {
   const decoder = field.decoder as Decoder<unknown>;
-  const strict = (value: unknown, path: string): Decoded<unknown> => {
+  const strictDecoder = (value: unknown, path: string): Decoded<unknown> => {
     const decoded = decoder(value, path);
     if (E.isRight(decoded)) return decoded;
     return decodedOrErrors(
@@ -257,8 +257,8 @@ export function restricting<F extends Field<never> | Field<unknown>>(field: F): 
       partOf(decoded.left),
     );
   };
-  describedAs(strict, { type: 'narrowed', of: decoder, by: {} });
-  return { ...field, decoder: strict };
+  describedAs(strictDecoder, { type: 'narrowed', decoder, validation: {} });
+  return { ...field, decoder: strictDecoder };
 }
 
 /**
@@ -266,8 +266,11 @@ export function restricting<F extends Field<never> | Field<unknown>>(field: F): 
  * it would allow more than intended.
  */
 export function restrictions<F extends Readonly<Record<string, Field<unknown>>>>(fields: F): F {
-  const refusing = Object.entries(fields).map(([property, field]) => [property, { ...field, refusesNull: true }]);
-  return Object.fromEntries(refusing) as F;
+  const fieldsWithoutNull = Object.entries(fields).map(([property, field]) => [
+    property,
+    { ...field, refusesNull: true },
+  ]);
+  return Object.fromEntries(fieldsWithoutNull) as F;
 }
 
 export type FieldDecoders<T> = {
@@ -285,12 +288,12 @@ const noValue = violation.empty('set a value, or remove the field');
 
 /**
  * Decodes an object with known fields.
- * @param passesOver ignores unknown fields, which are errors by default
+ * @param ignoresField ignores unknown fields, which are errors by default
  */
 export function struct<T extends object>(
   fields: FieldDecoders<T>,
   aliases: Aliases<T> = {},
-  passesOver: 'unknown fields' | undefined = undefined,
+  ignoresField: 'unknown fields' | undefined = undefined,
 ): Decoder<T> {
   const plan = Object.entries(fields as Record<string, Field<unknown>>).map(([property, field]) => ({
     property,
@@ -303,26 +306,29 @@ export function struct<T extends object>(
   return describedAs(
     (value: unknown, path: string): Decoded<T> => {
       if (!isObject(value)) return fail(path, violation.wrongType('an object', value));
-      const errors = passesOver === undefined ? unknownFields(value, fieldNames, path) : [];
+      const errors = ignoresField === undefined ? unknownFields(value, fieldNames, path) : [];
       const result: Record<string, unknown> = {};
       const prefix = path === '' ? '' : `${path}.`;
       for (const { property, name, field } of plan) {
-        const raw = value[name];
-        if (raw !== undefined && raw !== null)
-          result[property] = valueOrPart(field.decoder(raw, prefix + name), errors);
-        else if (raw === null && field.refusesNull) {
+        const fieldValue = value[name];
+        if (fieldValue !== undefined && fieldValue !== null)
+          result[property] = valueOrPart(field.decoder(fieldValue, prefix + name), errors);
+        else if (fieldValue === null && field.refusesNull) {
           errors.push(violation.fieldError(prefix + name, noValue));
           result[property] = missingPart;
         }
       }
       for (const [oldName, [property, decoder]] of oldNames) {
-        const raw = value[oldName];
-        if (raw === null && refusesNull.has(String(property))) {
+        const fieldValue = value[oldName];
+        if (fieldValue === null && refusesNull.has(String(property))) {
           errors.push(violation.fieldError(fieldPath(path, oldName), noValue));
           result[String(property)] = missingPart;
         }
-        if (raw === undefined || raw === null || Object.hasOwn(result, property)) continue;
-        result[String(property)] = valueOrPart((decoder as Decoder<unknown>)(raw, fieldPath(path, oldName)), errors);
+        if (fieldValue === undefined || fieldValue === null || Object.hasOwn(result, property)) continue;
+        result[String(property)] = valueOrPart(
+          (decoder as Decoder<unknown>)(fieldValue, fieldPath(path, oldName)),
+          errors,
+        );
       }
       for (const { property, name, field } of plan) {
         if (Object.hasOwn(result, property) || field.absent === 'left out') continue;
@@ -363,13 +369,13 @@ export function decodeWith<A>(decoder: Decoder<A>, value: unknown): Decoded<A> {
  * Decodes as if unknown fields were absent, and returns their errors with the result or the other errors.
  * @param ignoredKinds default: all
  */
-export function ignoringUnknown<A>(
+export function decodeIgnoringUnknown<A>(
   decoder: Decoder<A>,
   ignoredKinds: readonly UnknownField[] = ['misspelt', 'strange'],
-): (value: unknown) => Decoded<{ value: A; unknown: FieldError[] }> {
+): (value: unknown) => Decoded<{ value: A; unknownFields: FieldError[] }> {
   return (value) => {
     const first = decoder(value, '');
-    if (E.isRight(first)) return E.right({ value: first.right, unknown: [] });
+    if (E.isRight(first)) return E.right({ value: first.right, unknownFields: [] });
     const ignoredErrors = first.left.filter(
       (error) => error.unknown !== undefined && ignoredKinds.includes(error.unknown),
     );
@@ -377,7 +383,7 @@ export function ignoringUnknown<A>(
     // Removing the fields once is enough, because structs report all unknown fields regardless of other errors.
     const decodedRest = decoder(omitPaths(value, new Set(ignoredErrors.map((error) => error.path)), ''), '');
     return E.isRight(decodedRest)
-      ? E.right({ value: decodedRest.right, unknown: ignoredErrors })
+      ? E.right({ value: decodedRest.right, unknownFields: ignoredErrors })
       : decodedOrErrors(
           [...decodedRest.left, ...ignoredErrors.map((error) => ({ ...error, isIgnored: true as const }))],
           partOf(decodedRest.left) as never,
@@ -398,7 +404,7 @@ export function decodedOrErrors<A>(errors: readonly FieldError[], value: A): Dec
   if (errors.length === 0) return E.right(value);
   const [first, ...otherErrors] = errors as NonEmptyArray<FieldError>;
   const all: NonEmptyArray<FieldError> = [first, ...otherErrors];
-  rememberPart(all, value);
+  storePart(all, value);
   return E.left(all);
 }
 

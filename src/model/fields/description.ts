@@ -12,7 +12,7 @@ export type Description =
   | { readonly type: 'list' | 'map'; readonly item: Describable; readonly max: number }
   /** `unread` lists ignored fields of the API; it is absent if unknown fields are errors. */
   | { readonly type: 'object'; readonly fields: readonly FieldDescription[]; readonly unread?: readonly string[] }
-  | { readonly type: 'narrowed'; readonly of: Describable; readonly by: SchemaValidation };
+  | { readonly type: 'narrowed'; readonly decoder: Describable; readonly validation: SchemaValidation };
 
 export interface FieldDescription {
   readonly name: string;
@@ -85,15 +85,15 @@ export function descriptionOf(decoder: Describable): Description | undefined {
  * @returns a new decoder with the same behaviour
  */
 export function inSchema<D extends Describable>(decoder: D, validation: SchemaValidation): D {
-  const narrowed = ((value: unknown, path: unknown): unknown => decoder(value, path)) as unknown as D;
-  return describedAs(narrowed, { type: 'narrowed', of: decoder, by: validation });
+  const narrowedDecoder = ((value: unknown, path: unknown): unknown => decoder(value, path)) as unknown as D;
+  return describedAs(narrowedDecoder, { type: 'narrowed', decoder, validation });
 }
 
 export function atMostOneOf(fields: readonly string[]): SchemaValidation {
-  const pairs = fields.flatMap((fieldName, index) =>
+  const requiredPairs = fields.flatMap((fieldName, index) =>
     fields.slice(index + 1).map((other) => ({ required: [fieldName, other] })),
   );
-  return { not: pairs.length === 1 ? pairs[0]! : { anyOf: pairs } };
+  return { not: requiredPairs.length === 1 ? requiredPairs[0]! : { anyOf: requiredPairs } };
 }
 
 export function exactlyOneOf(fields: readonly string[]): SchemaValidation {

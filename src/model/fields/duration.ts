@@ -19,20 +19,20 @@ export const maxTimerMs = 576 * 3_600_000;
 export const durationPattern = `^[-+]?(?:0|(?:(?:[0-9]+(?:\\.[0-9]*)?|\\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)$`;
 
 /** RE2 pattern for a non-negative duration; matches `-0s`. */
-export const notBelowZero = '^(?:[^-].*|-[^1-9]*)$';
-export const aboveZero = '[1-9]';
+export const notNegativePattern = '^(?:[^-].*|-[^1-9]*)$';
+export const positivePattern = '[1-9]';
 
 export function durationMsOf(text: string): number | undefined {
   const sign = text.startsWith('-') ? -1 : 1;
-  const unsigned = text.replace(/^[+-]/, '');
-  if (unsigned === '0') return 0;
+  const unsignedText = text.replace(/^[+-]/, '');
+  if (unsignedText === '0') return 0;
   let sumMs = 0;
   let end = 0;
   durationPart.lastIndex = 0;
-  for (let match = durationPart.exec(unsigned); match !== null; match = durationPart.exec(unsigned)) {
+  for (let match = durationPart.exec(unsignedText); match !== null; match = durationPart.exec(unsignedText)) {
     sumMs += Number(match[1]) * unitMs[match[2]!]!;
     end = durationPart.lastIndex;
   }
   // Rounds to nanoseconds, because binary fractions are inexact.
-  return end > 0 && end === unsigned.length ? (sign * Math.round(sumMs * 1e6)) / 1e6 : undefined;
+  return end > 0 && end === unsignedText.length ? (sign * Math.round(sumMs * 1e6)) / 1e6 : undefined;
 }

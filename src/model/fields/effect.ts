@@ -71,26 +71,26 @@ function isUnset(value: unknown, decoder: Describable): boolean {
   return isMap && isObject(value) && Object.keys(value).length === 0;
 }
 
-export function refused<F extends AnyField>(field: F, reason: string): F {
+export function withRejection<F extends AnyField>(field: F, reason: string): F {
   return { ...field, effect: { type: 'refused', reason } };
 }
 
-const effectless = new WeakMap<Describable, boolean>();
+const canWarnByDecoder = new WeakMap<Describable, boolean>();
 
 /** Whether any field of the value can cause a warning; other values are not visited. */
 function canWarn(decoder: Describable): boolean {
-  const cachedDecoder = effectless.get(decoder);
+  const cachedDecoder = canWarnByDecoder.get(decoder);
   if (cachedDecoder !== undefined) return cachedDecoder;
   const description = descriptionOf(decoder);
-  const can =
+  const result =
     description?.type === 'object'
       ? description.unread !== undefined ||
         description.fields.some((field) => isWarning(field) || canWarn(field.decoder))
       : description?.type === 'list' || description?.type === 'map'
         ? canWarn(description.item)
-        : description?.type === 'narrowed' && canWarn(description.of);
-  effectless.set(decoder, can);
-  return can;
+        : description?.type === 'narrowed' && canWarn(description.decoder);
+  canWarnByDecoder.set(decoder, result);
+  return result;
 }
 
 function isWarning({ effect }: FieldDescription): boolean {
@@ -116,7 +116,7 @@ function warningsWithin(decoder: Describable, value: unknown, path: string): Fie
   const description = descriptionOf(decoder);
   switch (description?.type) {
     case 'narrowed':
-      return warningsWithin(description.of, value, path);
+      return warningsWithin(description.decoder, value, path);
     case 'list':
       if (!Array.isArray(value)) return [];
       return value.flatMap((item, index) => warningsWithin(description.item, item, `${path}[${index}]`));

@@ -15,7 +15,7 @@ describe('HostIndex', () => {
     fc.assert(
       fc.property(hostLists, host, (all, searched) => {
         const index = new HostIndex(all, (hosts) => hosts);
-        const overlaps = index.overlapping(searched).map(({ item, host: name }) => [all.indexOf(item), name]);
+        const overlaps = index.overlappingEntries(searched).map(({ item, host: name }) => [all.indexOf(item), name]);
         const expected = all.flatMap((hosts, hostsIndex) =>
           hosts.filter((name) => hostsOverlap(name, searched)).map((name) => [hostsIndex, name]),
         );
@@ -33,6 +33,6 @@ describe('HostIndex', () => {
     ['other', ['*']],
   ])('returns the same entries as a scan for %s', (searched, expected) => {
     const index = new HostIndex([['a.test', '*.test'], ['*b.test'], ['*']], (hosts) => hosts);
-    expect(index.overlapping(searched).map(({ host: name }) => name)).toEqual(expected);
+    expect(index.overlappingEntries(searched).map(({ host: name }) => name)).toEqual(expected);
   });
 });

@@ -3,7 +3,7 @@ import { isWildcard } from './hostname.ts';
 export interface HostEntry<T> {
   readonly item: T;
   readonly host: string;
-  readonly place: number;
+  readonly itemIndex: number;
 }
 
 /**
@@ -15,13 +15,13 @@ export class HostIndex<T> {
   /** Lengths of wildcard suffixes; for example, `*.test` has a suffix of five characters. */
   readonly #wildcardLengths: readonly number[];
   /** Reversed hosts in order, so that hosts with the same suffix are adjacent; built on the first wildcard look-up. */
-  #backwards: readonly { readonly text: string; readonly host: string }[] | undefined;
+  #reversedHosts: readonly { readonly text: string; readonly host: string }[] | undefined;
 
   constructor(items: Iterable<T>, hostsOf: (item: T) => Iterable<string>) {
     let entryIndex = 0;
     for (const item of items) {
       for (const host of hostsOf(item)) {
-        const entry = { item, host, place: entryIndex++ };
+        const entry = { item, host, itemIndex: entryIndex++ };
         const sameHost = this.#entriesByHost.get(host);
         if (sameHost === undefined) this.#entriesByHost.set(host, [entry]);
         else sameHost.push(entry);
@@ -31,14 +31,14 @@ export class HostIndex<T> {
     this.#wildcardLengths = [...new Set(wildcards.map((host) => host.length - 1))];
   }
 
-  overlapping(host: string): readonly HostEntry<T>[] {
+  overlappingEntries(host: string): readonly HostEntry<T>[] {
     const overlappingEntries = [
       this.#widerEntries(host),
-      isWildcard(host) ? this.#narrower(host) : (this.#entriesByHost.get(host) ?? []),
+      isWildcard(host) ? this.#narrowerEntries(host) : (this.#entriesByHost.get(host) ?? []),
     ];
     const [widerEntries, narrower] = overlappingEntries as [readonly HostEntry<T>[], readonly HostEntry<T>[]];
     if (widerEntries.length === 0 && narrower.length < 2) return narrower;
-    return [...widerEntries, ...narrower].sort((a, b) => a.place - b.place);
+    return [...widerEntries, ...narrower].sort((a, b) => a.itemIndex - b.itemIndex);
   }
 
   #widerEntries(host: string): readonly HostEntry<T>[] {
@@ -49,14 +49,18 @@ export class HostIndex<T> {
     });
   }
 
-  #narrower(wildcard: string): readonly HostEntry<T>[] {
-    this.#backwards ??= [...this.#entriesByHost.keys()]
-      .map((host) => ({ text: backwards(host), host }))
+  #narrowerEntries(wildcard: string): readonly HostEntry<T>[] {
+    this.#reversedHosts ??= [...this.#entriesByHost.keys()]
+      .map((host) => ({ text: reversedText(host), host }))
       .sort((a, b) => (a.text < b.text ? -1 : 1));
-    const end = backwards(wildcard.slice(1));
+    const end = reversedText(wildcard.slice(1));
     const narrowerEntries: HostEntry<T>[] = [];
-    for (let entryIndex = firstAtLeast(this.#backwards, end); entryIndex < this.#backwards.length; entryIndex++) {
-      const { text, host } = this.#backwards[entryIndex]!;
+    for (
+      let entryIndex = firstAtLeast(this.#reversedHosts, end);
+      entryIndex < this.#reversedHosts.length;
+      entryIndex++
+    ) {
+      const { text, host } = this.#reversedHosts[entryIndex]!;
       if (!text.startsWith(end)) break;
       // `*.test` does not match `.test`.
       if (text.length > end.length) narrowerEntries.push(...this.#entriesByHost.get(host)!);
@@ -65,7 +69,7 @@ export class HostIndex<T> {
   }
 }
 
-function backwards(text: string): string {
+function reversedText(text: string): string {
   return [...text].reverse().join('');
 }
 

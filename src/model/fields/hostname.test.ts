@@ -59,16 +59,16 @@ describe('host names and wildcards', () => {
 
   it('are qualified only if they are short names', () => {
     const names = new HostNames('cluster.local');
-    expect(names.qualified('reviews', 'shop')).toBe('reviews.shop.svc.cluster.local');
-    expect(names.qualified('reviews.shop', 'x')).toBe('reviews.shop');
-    expect(names.qualified('*', 'x')).toBe('*');
-    expect(names.qualified('', 'x')).toBe('');
+    expect(names.qualify('reviews', 'shop')).toBe('reviews.shop.svc.cluster.local');
+    expect(names.qualify('reviews.shop', 'x')).toBe('reviews.shop');
+    expect(names.qualify('*', 'x')).toBe('*');
+    expect(names.qualify('', 'x')).toBe('');
   });
 
   it('are qualified without Kubernetes only for known services', () => {
     const names = new HostNames('mesh.local', (hostname) => hostname === 'reviews.shop.svc.mesh.local');
-    expect(names.qualified('reviews', 'shop')).toBe('reviews.shop.svc.mesh.local');
-    expect(names.qualified('reviews', 'pay')).toBe('reviews.pay');
-    expect(names.qualified('ratings.shop', 'pay')).toBe('ratings.shop');
+    expect(names.qualify('reviews', 'shop')).toBe('reviews.shop.svc.mesh.local');
+    expect(names.qualify('reviews', 'pay')).toBe('reviews.pay');
+    expect(names.qualify('ratings.shop', 'pay')).toBe('ratings.shop');
   });
 });

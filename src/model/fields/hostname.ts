@@ -39,7 +39,7 @@ export interface HostKeys {
   keys(): Iterable<string>;
 }
 
-const partialOf = new WeakMap<HostKeys, readonly string[]>();
+const partialWildcards = new WeakMap<HostKeys, readonly string[]>();
 
 /** Whether the host has the rare form `*x.test`. */
 export function isPartialWildcard(host: string): boolean {
@@ -48,12 +48,12 @@ export function isPartialWildcard(host: string): boolean {
 
 /** Yields the keys that cover a host, most specific first. Costs one look-up per label. */
 export function* coveringKeys(host: string, keys: HostKeys): Generator<string> {
-  let partial = partialOf.get(keys);
-  if (partial === undefined) {
-    partial = [...keys.keys()].filter(isPartialWildcard);
-    partialOf.set(keys, partial);
+  let partialKeys = partialWildcards.get(keys);
+  if (partialKeys === undefined) {
+    partialKeys = [...keys.keys()].filter(isPartialWildcard);
+    partialWildcards.set(keys, partialKeys);
   }
-  const coveringPartials = partial
+  const coveringPartials = partialKeys
     .filter((candidateHost) => candidateHost !== host && isHostWithin(host, candidateHost))
     .sort((a, b) => b.length - a.length);
   for (const candidate of widerHosts(host)) {
@@ -85,7 +85,7 @@ export class HostNames {
   readonly domain: string;
   /** Whether results are independent of the set of services. */
   readonly isFixed: boolean;
-  private readonly isKnown: (hostname: string, namespace: string) => boolean;
+  private readonly isKnownService: (hostname: string, namespace: string) => boolean;
 
   /**
    * @param domain such as `cluster.local`
@@ -94,13 +94,13 @@ export class HostNames {
   constructor(domain: string, isKnownService?: (hostname: string, namespace: string) => boolean) {
     this.domain = domain;
     this.isFixed = isKnownService === undefined;
-    this.isKnown = isKnownService ?? (() => true);
+    this.isKnownService = isKnownService ?? (() => true);
   }
 
   /** Resolves `reviews` in namespace `shop` to `reviews.shop.svc.cluster.local`, else to `reviews.shop`. */
-  qualified(host: string, namespace: string): string {
+  qualify(host: string, namespace: string): string {
     if (!isShortName(host)) return host;
     const inKubernetes = `${host}.${namespace}.svc.${this.domain}`;
-    return this.isKnown(inKubernetes, namespace) ? inKubernetes : `${host}.${namespace}`;
+    return this.isKnownService(inKubernetes, namespace) ? inKubernetes : `${host}.${namespace}`;
   }
 }

@@ -40,8 +40,8 @@ export function anyHostViolation(host: string): violation.FieldViolation | undef
 }
 
 export function partialWildcardWarning(host: string): violation.FieldViolation | undefined {
-  const partial = host.startsWith('*') && host !== '*' && !host.startsWith('*.');
-  return partial
+  const isPartial = host.startsWith('*') && host !== '*' && !host.startsWith('*.');
+  return isPartial
     ? violation.doubtful(`${host} matches every name with this suffix, also in other domains; did you mean *.?`)
     : undefined;
 }

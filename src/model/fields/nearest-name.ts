@@ -19,8 +19,8 @@ function editDistance(a: string, b: string): number {
     for (let j = 1; j <= b.length; j++) {
       const replaceCost = previous[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
       const isSwapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
-      const swapped = isSwapped ? rowBeforePrevious[j - 2]! + 1 : replaceCost;
-      row.push(Math.min(replaceCost, swapped, previous[j]! + 1, row[j - 1]! + 1));
+      const swapCost = isSwapped ? rowBeforePrevious[j - 2]! + 1 : replaceCost;
+      row.push(Math.min(replaceCost, swapCost, previous[j]! + 1, row[j - 1]! + 1));
     }
     [rowBeforePrevious, previous] = [previous, row];
   }

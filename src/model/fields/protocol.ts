@@ -52,8 +52,8 @@ export function protocolOf(port: {
 }): ApplicationProtocol {
   if (port.transport === 'UDP') return 'UDP';
   if (port.appProtocol !== undefined) {
-    const special = protocolByAppProtocol.get(port.appProtocol);
-    if (special !== undefined) return special;
+    const explicitProtocol = protocolByAppProtocol.get(port.appProtocol);
+    if (explicitProtocol !== undefined) return explicitProtocol;
   }
   const text = (port.appProtocol ?? port.name).toLowerCase();
   if (text.startsWith('grpc-web')) return 'GRPC-Web';
@@ -61,13 +61,13 @@ export function protocolOf(port: {
   return protocol ?? (serverFirstPorts.has(port.number) ? 'TCP' : 'unsupported');
 }
 
-const http: ReadonlySet<ApplicationProtocol> = new Set(['HTTP', 'HTTP2', 'HTTP_PROXY', 'GRPC', 'GRPC-Web']);
-const http2: ReadonlySet<ApplicationProtocol> = new Set(['HTTP2', 'GRPC', 'GRPC-Web']);
-const tls: ReadonlySet<ApplicationProtocol> = new Set(['HTTPS', 'TLS']);
+const httpProtocols: ReadonlySet<ApplicationProtocol> = new Set(['HTTP', 'HTTP2', 'HTTP_PROXY', 'GRPC', 'GRPC-Web']);
+const http2Protocols: ReadonlySet<ApplicationProtocol> = new Set(['HTTP2', 'GRPC', 'GRPC-Web']);
+const tlsProtocols: ReadonlySet<ApplicationProtocol> = new Set(['HTTPS', 'TLS']);
 
-export const isHttp = (protocol: ApplicationProtocol): boolean => http.has(protocol);
-export const isHttp2 = (protocol: ApplicationProtocol): boolean => http2.has(protocol);
-export const isTls = (protocol: ApplicationProtocol): boolean => tls.has(protocol);
+export const isHttp = (protocol: ApplicationProtocol): boolean => httpProtocols.has(protocol);
+export const isHttp2 = (protocol: ApplicationProtocol): boolean => http2Protocols.has(protocol);
+export const isTls = (protocol: ApplicationProtocol): boolean => tlsProtocols.has(protocol);
 /** Whether the protocol is neither HTTP nor subject to detection. */
 export const isTcp = (protocol: ApplicationProtocol): boolean =>
-  !http.has(protocol) && protocol !== 'UDP' && protocol !== 'unsupported';
+  !httpProtocols.has(protocol) && protocol !== 'UDP' && protocol !== 'unsupported';

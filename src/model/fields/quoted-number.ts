@@ -16,6 +16,6 @@ export function orQuoted(number: Decoder<number>): Decoder<number> {
   return describedAs(
     (value: unknown, path: string) =>
       number(typeof value === 'string' && isJsonNumber(value) ? Number(value) : value, path),
-    { type: 'narrowed', of: number, by: {} },
+    { type: 'narrowed', decoder: number, validation: {} },
   );
 }

@@ -56,16 +56,16 @@ function readToken(bytes: string, byteIndex: number, inClass: boolean): Translat
     pattern.lastIndex = byteIndex;
     return pattern.exec(bytes);
   };
-  const asIs = (match: RegExpExecArray): TranslatedPiece => [match[0], E.right(match[0])];
+  const unchanged = (match: RegExpExecArray): TranslatedPiece => [match[0], E.right(match[0])];
   if (bytes[byteIndex] === '\\') return readEscape(matchAt, inClass);
   const classMatch = inClass ? matchAt(namedClass) : matchAt(classStart);
-  if (classMatch) return asIs(classMatch);
+  if (classMatch) return unchanged(classMatch);
   if (!inClass) {
     // Group names have no effect, and RE2 accepts duplicates.
     const name = matchAt(groupName);
     if (name) return [name[0], E.right('(')];
-    const braces = matchAt(hugeRepeat);
-    if (braces) return [braces[0], E.right(`\\${braces[0]}`)];
+    const repeatMatch = matchAt(hugeRepeat);
+    if (repeatMatch) return [repeatMatch[0], E.right(`\\${repeatMatch[0]}`)];
   }
   return [bytes[byteIndex]!, E.right(bytes[byteIndex]!)];
 }

@@ -15,13 +15,13 @@ const maxLength = 1024;
 const maxProgramSize = 32_768;
 
 /** Fast path for most expressions: letters, digits, dots and simple classes with optional repetition are always valid. */
-const plain =
+const plainPattern =
   /^\^?(?:(?:[\w/ ~!@%&=:;,'"<>-]|\\[dswDSW./\-+*?()[\]{}^$|]|\.|\[\^?(?:a-z|A-Z|0-9|[\w/.:])+-?\])(?:[*+?]\??)?)*\$?$/;
 
 export function re2Violation(regex: string, maxCharacters = maxLength): violation.FieldViolation | undefined {
   if (regex === '') return violation.empty();
   if (regex.length > maxCharacters) return violation.tooLarge(maxCharacters, regex.length);
-  return plain.test(regex) ? undefined : composedRe2Violation(regex);
+  return plainPattern.test(regex) ? undefined : composedRe2Violation(regex);
 }
 
 /** Validates an expression composed of valid ones: a `\Q` may quote the following ones, and the total may be too large. */
@@ -38,9 +38,9 @@ const violations = new Map<string, violation.FieldViolation | undefined>();
 const maxCached = 10_000;
 
 function violationOf(regex: string): violation.FieldViolation | undefined {
-  const compiled = compile(regex);
-  if (E.isLeft(compiled)) return violation.mustBe('an RE2 expression', regex, { hint: compiled.left });
-  const size = maxInstructions(compiled.right);
+  const compiledPattern = compile(regex);
+  if (E.isLeft(compiledPattern)) return violation.mustBe('an RE2 expression', regex, { hint: compiledPattern.left });
+  const size = maxInstructions(compiledPattern.right);
   return size > maxProgramSize
     ? violation.tooLarge(maxProgramSize, size, 'RE2 instructions, the limit of Envoy')
     : undefined;
@@ -55,9 +55,10 @@ export interface Re2Expression {
 
 /** @throws Error for an expression that {@link re2Violation} rejects */
 export function re2Expression(regex: string): Re2Expression {
-  const compiled = compile(regex);
-  if (E.isLeft(compiled)) throw new Error(`${JSON.stringify(regex)} is not an RE2 expression: ${compiled.left}`);
-  const { right } = compiled;
+  const compiledPattern = compile(regex);
+  if (E.isLeft(compiledPattern))
+    throw new Error(`${JSON.stringify(regex)} is not an RE2 expression: ${compiledPattern.left}`);
+  const { right } = compiledPattern;
   return {
     matches: (text) => right.testExact(bytesOf(text)),
     isFoundIn: (text) => right.test(bytesOf(text)),
@@ -68,7 +69,7 @@ export function re2Expression(regex: string): Re2Expression {
 function compile(regex: string): E.Either<string, RE2JS> {
   const translated = asRe2js(bytesOf(regex));
   if (E.isLeft(translated)) return E.left(textOf(translated.left));
-  const { RE2JS, RE2JSSyntaxException } = library();
+  const { RE2JS, RE2JSSyntaxException } = loadLibrary();
   try {
     return E.right(RE2JS.compile(translated.right));
   } catch (error) {
@@ -91,14 +92,14 @@ function isReversed(repeat: string): boolean {
   return Number(minCount) > Number(maxCount);
 }
 
-let loaded: typeof import('re2js') | undefined;
+let loadedLibrary: typeof import('re2js') | undefined;
 
-function library(): typeof import('re2js') {
-  if (loaded === undefined) {
+function loadLibrary(): typeof import('re2js') {
+  if (loadedLibrary === undefined) {
     const isBuilt = existsSync(new URL('re2js.cjs', import.meta.url));
-    loaded = createRequire(import.meta.url)(isBuilt ? './re2js.cjs' : 're2js') as typeof import('re2js');
+    loadedLibrary = createRequire(import.meta.url)(isBuilt ? './re2js.cjs' : 're2js') as typeof import('re2js');
   }
-  return loaded;
+  return loadedLibrary;
 }
 
 interface Instruction {

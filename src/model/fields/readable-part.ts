@@ -6,7 +6,7 @@ const unreadableMark: unique symbol = Symbol('unreadable');
 
 const partsByErrors = new WeakMap<object, unknown>();
 
-export function rememberPart(errors: object, readPart: unknown): void {
+export function storePart(errors: object, readPart: unknown): void {
   partsByErrors.set(errors, readPart);
 }
 
@@ -16,12 +16,12 @@ export function partOf(errors: object): unknown {
 
 export const missingPart: unknown = unreadableMark;
 
-/** Returns `undefined` if no part is stored, or if `use` reads an unreadable field. */
-export function withReadablePart<A, B>(errors: object, use: (part: A) => B): B | undefined {
+/** Returns `undefined` if no part is stored, or if `convert` reads an unreadable field. */
+export function withReadablePart<A, B>(errors: object, convert: (part: A) => B): B | undefined {
   const readPart = partOf(errors);
   if (readPart === unreadableMark) return undefined;
   try {
-    return use(withGuard(readPart) as A);
+    return convert(withGuard(readPart) as A);
   } catch (error) {
     if (error === unreadableMark) return undefined;
     throw error;

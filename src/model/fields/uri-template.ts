@@ -30,7 +30,7 @@ function reasonAgainst(template: string): string | undefined {
   if (template === '/') return undefined;
   const segments = segmentsOf(template);
   const names = new Set<string>();
-  let severals = false;
+  let hasDoubleStar = false;
   for (const [index, segment] of segments.entries()) {
     if (segment === '') {
       if (index === segments.length - 1 && index > 0) return undefined;
@@ -41,10 +41,10 @@ function reasonAgainst(template: string): string | undefined {
     const { wild, name, pattern, after } = groups;
     const operator = pattern ?? wild ?? (name && '*');
     if (operator === undefined || !(operator.includes('*') || name)) continue;
-    if (severals) return `${segment} must not follow **`;
+    if (hasDoubleStar) return `${segment} must not follow **`;
     if (after !== undefined && index < segments.length - 1) return `${segment} must be the last segment`;
     if (/\*\*.*\*/.test(operator)) return '* must not follow **';
-    severals = operator.includes('**');
+    hasDoubleStar = operator.includes('**');
     if (name === undefined) continue;
     if (names.has(name)) return `the name ${name} occurs twice`;
     names.add(name);

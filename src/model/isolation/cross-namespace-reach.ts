@@ -58,11 +58,11 @@ const widestRangeBits = { ipv4: 16, ipv6: 64 };
 /** Yields `undefined` for an object without a finding, so that callers can yield to the event loop. */
 export function* crossNamespaceReach(configs: Sources, settings: ReachSettings): Generator<ReachFinding | undefined> {
   const meshNames = new KnownNames(configs, settings);
-  for (const [kind, find] of Object.entries(finders) as [keyof Sources, FindReach<never>][]) {
+  for (const [kind, findReach] of Object.entries(finders) as [keyof Sources, FindReach<never>][]) {
     for (const config of configs[kind] as readonly Config<never>[]) {
       yield undefined;
       if (config.standsFor !== undefined || isTrusted(config.namespace, kind, settings)) continue;
-      for (const reach of find(config, meshNames, settings)) yield { ...reach, config };
+      for (const reach of findReach(config, meshNames, settings)) yield { ...reach, config };
     }
   }
 }
@@ -99,7 +99,7 @@ const finders: { readonly [K in keyof Sources]: FindReach<SpecOf<K>> } = {
   },
   ServiceEntry: function* (entry, meshNames, { mesh }) {
     const { namespace, spec } = entry;
-    const movedService = mayExport(namespace, mesh) ? meshNames.movedBy(entry) : undefined;
+    const movedService = mayExport(namespace, mesh) ? meshNames.movingService(entry) : undefined;
     if (movedService !== undefined) {
       const message = `takes the automatically allocated address of ${movedService}, which gets a new one: set addresses of this object, or ${mayAdvice}`;
       yield { code: 'moves-allocated-address', field: 'spec.hosts', message };
@@ -112,7 +112,7 @@ const finders: { readonly [K in keyof Sources]: FindReach<SpecOf<K>> } = {
       yield { code: 'claims-foreign-host', field: `spec.hosts[${index}]`, message };
     }
     for (const [index, address] of (spec.addresses ?? []).entries()) {
-      const target = meshNames.captured(address, namespace);
+      const target = meshNames.capturingService(address, namespace);
       if (target === undefined) continue;
       const message = `${address} takes connections to ${target} in every namespace: ${exportAdvice}`;
       yield { code: 'captures-addresses', field: `spec.addresses[${index}]`, message };
@@ -157,7 +157,7 @@ const finders: { readonly [K in keyof Sources]: FindReach<SpecOf<K>> } = {
     }
     const hasSelector = Object.keys(spec.selector ?? {}).length > 0;
     const address = spec.clusterIP === 'None' ? undefined : spec.clusterIP;
-    const target = address && meshNames.captured(address, namespace);
+    const target = address && meshNames.capturingService(address, namespace);
     if (target) {
       const message = `${address} takes connections to ${target} in every namespace: ${exportAdvice}`;
       yield { code: 'captures-addresses', field: 'spec.clusterIP', message };
@@ -266,7 +266,7 @@ class KnownNames {
   }
 
   /** Returns a host of another namespace (`namespace/host`) whose allocated address changes because this entry is older. */
-  movedBy(entry: Config<ServiceEntry>): string | undefined {
+  movingService(entry: Config<ServiceEntry>): string | undefined {
     for (const name of allocationNames(entry)) {
       const [first, ...laterNames] = this.#servicesBySlot.get(firstSlot(name)) ?? [];
       if (first !== name) continue;
@@ -276,7 +276,7 @@ class KnownNames {
     return undefined;
   }
 
-  captured(address: string, namespace: string): string | undefined {
+  capturingService(address: string, namespace: string): string | undefined {
     const [ip = '', bits] = address.split('/');
     const family = isIPv4(ip) ? 'ipv4' : 'ipv6';
     const width = family === 'ipv4' ? 32 : 128;

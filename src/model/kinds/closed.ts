@@ -88,12 +88,12 @@ function closedPolicy(rejectedConfig: RejectedConfig): StandIn | undefined {
   if (typeof action === 'string' && action.trim().toUpperCase() === 'AUDIT') return undefined;
   const dryRun = rejectedConfig.annotations['istio.io/dry-run'];
   if (typeof dryRun === 'string' && booleanOf(dryRun) === true) return undefined;
-  return denial(scopeOf(rejectedConfig), rejectedConfig);
+  return denyAllSpec(scopeOf(rejectedConfig), rejectedConfig);
 }
 
-function denial({ isKnown, scope }: ReadScope, { namespace }: RejectedConfig): StandIn {
+function denyAllSpec({ isScopeKnown, scope }: ReadScope, { namespace }: RejectedConfig): StandIn {
   return {
-    ...{ kind: 'AuthorizationPolicy', apiVersion: security, isScopeKnown: isKnown },
+    ...{ kind: 'AuthorizationPolicy', apiVersion: security, isScopeKnown },
     spec: { ...scope, action: 'DENY', rules: [{}] },
     effect: (scopeText) => `every request to ${workloads(scope, namespace, scopeText)} is denied`,
   };
@@ -101,14 +101,14 @@ function denial({ isKnown, scope }: ReadScope, { namespace }: RejectedConfig): S
 
 /** Requires mutual TLS. Readable modes apply; the mode for all ports applies only if nothing unreadable might override it. */
 function closedPeers(rejectedConfig: RejectedConfig): StandIn {
-  const { isKnown, scope } = scopeOf(rejectedConfig);
+  const { isScopeKnown, scope } = scopeOf(rejectedConfig);
   const fields = fieldsOf(rejectedConfig.isBroken ? undefined : rejectedConfig.spec);
   const { selector: _, mtls, portLevelMtls, ...unknownFields } = fields;
   const modesOfPorts =
-    isKnown && scope.selector !== undefined ? portModes(portLevelMtls) : { modes: {}, isRead: false };
+    isScopeKnown && scope.selector !== undefined ? portModes(portLevelMtls) : { modes: {}, isRead: false };
   const isRead = isObject(rejectedConfig.spec) && !rejectedConfig.isBroken && Object.keys(unknownFields).length === 0;
   const arePortsRead = portLevelMtls === undefined || modesOfPorts.isRead;
-  const mode = isRead && arePortsRead && mtls !== undefined ? read(mutualTls, mtls) : undefined;
+  const mode = isRead && arePortsRead && mtls !== undefined ? decodeIfValid(mutualTls, mtls) : undefined;
   const spec: PeerAuthentication = {
     ...(scope.selector && { selector: scope.selector }),
     mtls: mode === undefined || mode === 'UNSET' ? 'STRICT' : mode,
@@ -116,7 +116,7 @@ function closedPeers(rejectedConfig: RejectedConfig): StandIn {
   };
   const exceptions = Object.entries(modesOfPorts.modes).map(([port, mode]) => `${mode} on port ${port}`);
   return {
-    ...{ kind: 'PeerAuthentication', apiVersion: security, isScopeKnown: isKnown, spec },
+    ...{ kind: 'PeerAuthentication', apiVersion: security, isScopeKnown, spec },
     effect: (scopeText) =>
       `${workloads(scope, rejectedConfig.namespace, scopeText)} accept connections as with mode ${[spec.mtls, ...exceptions].join(', ')}`,
   };
@@ -126,7 +126,7 @@ function portModes(value: unknown): { modes: Record<string, MutualTlsMode>; isRe
   const portEntries = Object.entries(fieldsOf(value));
   if (portEntries.length > maxPortModes) return { modes: {}, isRead: false };
   const portModePairs = portEntries.map(
-    ([port, mode]) => [port, read(mutualTls, mode) ?? 'STRICT'] as [string, MutualTlsMode],
+    ([port, mode]) => [port, decodeIfValid(mutualTls, mode) ?? 'STRICT'] as [string, MutualTlsMode],
   );
   const validPairs = portModePairs.filter(([port]) => /^[1-9]\d{0,4}$/.test(port) && Number(port) <= 65535);
   return {
@@ -140,13 +140,14 @@ function portModes(value: unknown): { modes: Record<string, MutualTlsMode>; isRe
  * them.
  */
 function closedTokens(rejectedConfig: RejectedConfig): StandIn {
-  const { isKnown, scope } = scopeOf(rejectedConfig);
+  const { isScopeKnown, scope } = scopeOf(rejectedConfig);
   const { jwtRules } = fieldsOf(rejectedConfig.isBroken ? undefined : rejectedConfig.spec);
   // With too many rules, deny every request instead of building a key set per rule.
-  if (Array.isArray(jwtRules) && jwtRules.length > maxItems) return denial({ isKnown, scope }, rejectedConfig);
+  if (Array.isArray(jwtRules) && jwtRules.length > maxItems)
+    return denyAllSpec({ isScopeKnown, scope }, rejectedConfig);
   const rules = Array.isArray(jwtRules) && jwtRules.length > 0 ? jwtRules.map(closedRule) : [closedRule(undefined)];
   return {
-    ...{ kind: 'RequestAuthentication', apiVersion: security, isScopeKnown: isKnown },
+    ...{ kind: 'RequestAuthentication', apiVersion: security, isScopeKnown },
     spec: { ...scope, jwtRules: rules },
     effect: (scopeText) =>
       `${workloads(scope, rejectedConfig.namespace, scopeText)} accept no token: requests with a token are denied`,
@@ -154,7 +155,7 @@ function closedTokens(rejectedConfig: RejectedConfig): StandIn {
 }
 
 const noKeys = '{"keys":[]}';
-const usualPlaces: Pick<JwtRule, 'fromHeaders' | 'fromParams'> = {
+const defaultTokenLocations: Pick<JwtRule, 'fromHeaders' | 'fromParams'> = {
   fromHeaders: [{ name: 'Authorization', prefix: 'Bearer ' }],
   fromParams: ['access_token'],
 };
@@ -167,17 +168,17 @@ function closedRule(value: unknown): JwtRule {
   const params = itemsRead(fromParams.decoder, rule.fromParams);
   const cookies = itemsRead(fromCookies.decoder, rule.fromCookies);
   const isComplete = isObject(value) && [headers, params, cookies].every((locationList) => locationList.isComplete);
-  const all = {
-    fromHeaders: [...headers.items, ...(isComplete ? [] : usualPlaces.fromHeaders!)],
-    fromParams: [...params.items, ...(isComplete ? [] : usualPlaces.fromParams!)],
+  const tokenLocations = {
+    fromHeaders: [...headers.items, ...(isComplete ? [] : defaultTokenLocations.fromHeaders!)],
+    fromParams: [...params.items, ...(isComplete ? [] : defaultTokenLocations.fromParams!)],
     fromCookies: cookies.items,
   };
-  const isRequired = rule.presence !== undefined && read(presence.decoder, rule.presence) !== 'OPTIONAL';
+  const isRequired = rule.presence !== undefined && decodeIfValid(presence.decoder, rule.presence) !== 'OPTIONAL';
   return {
     // An empty issuer matches any issuer.
-    issuer: (rule.issuer === undefined ? undefined : read(issuer.decoder, rule.issuer)) ?? '',
+    issuer: (rule.issuer === undefined ? undefined : decodeIfValid(issuer.decoder, rule.issuer)) ?? '',
     jwks: noKeys,
-    ...all,
+    ...tokenLocations,
     ...(isRequired && { presence: 'REQUIRED' }),
   };
 }
@@ -185,7 +186,7 @@ function closedRule(value: unknown): JwtRule {
 function itemsRead<A>(decoder: Decoder<readonly A[]>, value: unknown): { items: readonly A[]; isComplete: boolean } {
   if (value === undefined) return { items: [], isComplete: true };
   if (!Array.isArray(value)) return { items: [], isComplete: false };
-  const items = value.flatMap((item) => read(decoder, [item]) ?? []);
+  const items = value.flatMap((item) => decodeIfValid(decoder, [item]) ?? []);
   return { items, isComplete: items.length === value.length };
 }
 
@@ -193,14 +194,14 @@ function itemsRead<A>(decoder: Decoder<readonly A[]>, value: unknown): { items: 
 function closedIngress(rejectedConfig: RejectedConfig): StandIn | undefined {
   // The excluded fields contain no TLS settings. An unknown field may be a misspelled ingress.
   const { workloadSelector, egress: _e, outboundTrafficPolicy: _o, ...ingress } = fieldsOf(rejectedConfig.spec);
-  if (!mentions(ingress, 'tls')) return undefined;
-  const labels = read(selectorLabels, fieldsOf(workloadSelector).labels);
+  if (!hasField(ingress, 'tls')) return undefined;
+  const labels = decodeIfValid(selectorLabels, fieldsOf(workloadSelector).labels);
   const isScopeKnown = !rejectedConfig.isBroken && (workloadSelector === undefined || labels !== undefined);
   const scope = isScopeKnown && labels !== undefined ? { selector: labels } : {};
-  const denied = denial({ isKnown: isScopeKnown, scope }, rejectedConfig);
+  const denySpec = denyAllSpec({ isScopeKnown, scope }, rejectedConfig);
   return {
-    ...denied,
-    effect: (scopeText) => `${denied.effect(scopeText)}, unless another Sidecar applies to the workload`,
+    ...denySpec,
+    effect: (scopeText) => `${denySpec.effect(scopeText)}, unless another Sidecar applies to the workload`,
   };
 }
 
@@ -209,21 +210,21 @@ function closedIngress(rejectedConfig: RejectedConfig): StandIn | undefined {
  */
 function closedUpstream(rejectedConfig: RejectedConfig): StandIn | undefined {
   const { rule, unknown } = upstreamFields(fieldsOf(rejectedConfig.spec));
-  if (!mentions([rule.trafficPolicy, rule.subsets, unknown], 'tls')) return undefined;
+  if (!hasField([rule.trafficPolicy, rule.subsets, unknown], 'tls')) return undefined;
   if (typeof rule.host !== 'string' || rule.host === '') return undefined;
   const isMeshWide = rejectedConfig.namespace === undefined;
-  const to = isMeshWide ? ['*'] : read(exportTo, rule.exportTo);
-  const labels = isMeshWide ? undefined : read(selectorLabels, fieldsOf(rule.workloadSelector).matchLabels);
+  const to = isMeshWide ? ['*'] : decodeIfValid(exportTo, rule.exportTo);
+  const labels = isMeshWide ? undefined : decodeIfValid(selectorLabels, fieldsOf(rule.workloadSelector).matchLabels);
   const hasTooMany = Array.isArray(rule.subsets) && rule.subsets.length > maxSubsets;
   // A route to an omitted subset has no cluster, so its requests fail.
   const subsets = Array.isArray(rule.subsets) && !hasTooMany ? rule.subsets.flatMap(closedSubset) : [];
   const ownTraffic = closedTraffic(rule.trafficPolicy);
-  const trafficPolicy = hasTooMany || mentions(unknown, 'tls') ? { ...ownTraffic, tls: strictest } : ownTraffic;
-  const secured = [trafficPolicy, ...subsets.map((subset) => subset.trafficPolicy)].flatMap((policy) => [
+  const trafficPolicy = hasTooMany || hasField(unknown, 'tls') ? { ...ownTraffic, tls: strictestTls } : ownTraffic;
+  const securedPolicies = [trafficPolicy, ...subsets.map((subset) => subset.trafficPolicy)].flatMap((policy) => [
     policy?.tls,
     ...(policy?.portLevelSettings ?? []).map((port) => port.tls),
   ]);
-  if (secured.every((tls) => tls === undefined || tls.mode === 'DISABLE')) return undefined;
+  if (securedPolicies.every((tls) => tls === undefined || tls.mode === 'DISABLE')) return undefined;
   const spec: DestinationRule = {
     host: rule.host.toLowerCase(),
     ...(trafficPolicy && { trafficPolicy }),
@@ -267,14 +268,14 @@ function closedSubset(value: unknown): NonNullable<DestinationRule['subsets']> {
 
 /** Returns `undefined` for a policy without TLS settings. */
 function closedTraffic(value: unknown): TrafficPolicy | undefined {
-  if (!mentions(value, 'tls')) return undefined;
+  if (!hasField(value, 'tls')) return undefined;
   const { portLevelSettings, tls: writtenTls, ...otherFields } = fieldsOf(value);
-  if (Array.isArray(portLevelSettings) && portLevelSettings.length > maxPortSettings) return { tls: strictest };
+  if (Array.isArray(portLevelSettings) && portLevelSettings.length > maxPortSettings) return { tls: strictestTls };
   const settings: readonly unknown[] = Array.isArray(portLevelSettings) ? portLevelSettings : [];
   const ports = settings.map(closedPort);
   const areRead = portLevelSettings === undefined || (Array.isArray(portLevelSettings) && !ports.includes('unknown'));
-  const isRead = areRead && !mentions(otherFields, 'tls');
-  const tls = isRead ? (writtenTls === undefined ? undefined : tlsOf(writtenTls)) : strictest;
+  const isRead = areRead && !hasField(otherFields, 'tls');
+  const tls = isRead ? (writtenTls === undefined ? undefined : tlsOf(writtenTls)) : strictestTls;
   const readablePorts = ports.filter(
     (portPolicy) => portPolicy !== 'unknown' && portPolicy !== undefined,
   ) as PortTrafficPolicy[];
@@ -283,17 +284,17 @@ function closedTraffic(value: unknown): TrafficPolicy | undefined {
 
 /** Returns `unknown` for TLS settings of an unreadable port. */
 function closedPort(value: unknown): PortTrafficPolicy | 'unknown' | undefined {
-  if (!mentions(value, 'tls')) return undefined;
+  if (!hasField(value, 'tls')) return undefined;
   const { port, tls } = fieldsOf(value);
-  const number = read(portNumber, fieldsOf(port).number);
+  const number = decodeIfValid(portNumber, fieldsOf(port).number);
   return number === undefined ? 'unknown' : { port: { number }, tls: tlsOf(tls) };
 }
 
 function tlsOf(value: unknown): ClientTlsSettings {
-  return read(clientTls, value) ?? strictest;
+  return decodeIfValid(clientTls, value) ?? strictestTls;
 }
 
-const strictest: ClientTlsSettings = { mode: 'ISTIO_MUTUAL' };
+const strictestTls: ClientTlsSettings = { mode: 'ISTIO_MUTUAL' };
 
 const pluginFields = ['phase', 'failStrategy', 'type', 'match'] as const;
 
@@ -309,9 +310,9 @@ function closedPlugin(rejectedConfig: RejectedConfig): StandIn | undefined {
   const phase = fieldNamed('phase');
   if (phase === undefined || phase === 'UNSPECIFIED_PHASE' || phase === 'STATS') return undefined;
   if (fieldNamed('failStrategy') === 'FAIL_OPEN') return undefined;
-  const { isKnown, scope } = scopeOf(rejectedConfig);
+  const { isScopeKnown, scope } = scopeOf(rejectedConfig);
   const isNetwork = fieldNamed('type') === 'NETWORK';
-  const match = rejectedConfig.isBroken ? undefined : read(wasmMatches, fieldNamed('match'));
+  const match = rejectedConfig.isBroken ? undefined : decodeIfValid(wasmMatches, fieldNamed('match'));
   const spec: WasmPlugin = {
     ...scope,
     url: 'oci://refused',
@@ -320,7 +321,7 @@ function closedPlugin(rejectedConfig: RejectedConfig): StandIn | undefined {
     ...(match && { match }),
   };
   return {
-    ...{ kind: 'WasmPlugin', apiVersion: 'extensions.istio.io/v1alpha1', isScopeKnown: isKnown, spec },
+    ...{ kind: 'WasmPlugin', apiVersion: 'extensions.istio.io/v1alpha1', isScopeKnown, spec },
     effect: (scopeText) =>
       `${workloads(scope, rejectedConfig.namespace, scopeText)} deny every ${isNetwork ? 'connection' : 'request'} that the plugin would process`,
   };
@@ -349,28 +350,30 @@ function closedBackendTls({ spec: writtenSpec, isBroken, namespace }: RejectedCo
 function serviceOf(value: unknown): BackendTlsTarget | undefined {
   const { group = '', kind: writtenKind = 'Service', name } = fieldsOf(value);
   const kind = typeof writtenKind === 'string' ? (nearestName(writtenKind, ['Service']) ?? writtenKind) : writtenKind;
-  return read(backendTlsTarget, value) ?? read(backendTlsTarget, { group, kind, name });
+  return decodeIfValid(backendTlsTarget, value) ?? decodeIfValid(backendTlsTarget, { group, kind, name });
 }
 
 interface ReadScope {
-  readonly isKnown: boolean;
+  readonly isScopeKnown: boolean;
   readonly scope: PolicyScope;
 }
 
 function scopeOf({ spec, isBroken, namespace }: RejectedConfig): ReadScope {
   const { selector, targetRef, targetRefs } = fieldsOf(spec);
   const setFields = [selector, targetRef, targetRefs].filter((setField) => setField !== undefined);
-  if (!isObject(spec) || isBroken || setFields.length > 1) return { isKnown: false, scope: {} };
+  if (!isObject(spec) || isBroken || setFields.length > 1) return { isScopeKnown: false, scope: {} };
   if (selector !== undefined) {
-    const labels = read(scopeFields.selector.decoder, selector);
-    return { isKnown: labels !== undefined, scope: labels === undefined ? {} : { selector: labels } };
+    const labels = decodeIfValid(scopeFields.selector.decoder, selector);
+    return { isScopeKnown: labels !== undefined, scope: labels === undefined ? {} : { selector: labels } };
   }
-  if (setFields.length === 0) return { isKnown: true, scope: {} };
-  const targets = read(scopeFields.targetRefs.decoder, targetRefs ?? [targetRef]);
+  if (setFields.length === 0) return { isScopeKnown: true, scope: {} };
+  const targets = decodeIfValid(scopeFields.targetRefs.decoder, targetRefs ?? [targetRef]);
   // A target in another namespace would never apply, so the scope counts as unknown.
   const targetsOwnNamespace =
     namespace !== undefined && targets?.every((target) => (target.namespace ?? namespace) === namespace);
-  return targetsOwnNamespace ? { isKnown: true, scope: { targetRefs: targets! } } : { isKnown: false, scope: {} };
+  return targetsOwnNamespace
+    ? { isScopeKnown: true, scope: { targetRefs: targets! } }
+    : { isScopeKnown: false, scope: {} };
 }
 
 function workloads(
@@ -385,10 +388,10 @@ function workloads(
 }
 
 /** Whether a value contains a field with this or a similar name, at any depth. */
-function mentions(value: unknown, field: string): boolean {
-  if (Array.isArray(value)) return value.some((item) => mentions(item, field));
+function hasField(value: unknown, field: string): boolean {
+  if (Array.isArray(value)) return value.some((item) => hasField(item, field));
   return Object.entries(fieldsOf(value)).some(
-    ([key, element]) => nearestName(key, [field]) !== undefined || mentions(element, field),
+    ([key, element]) => nearestName(key, [field]) !== undefined || hasField(element, field),
   );
 }
 
@@ -396,7 +399,7 @@ function fieldsOf(value: unknown): Fields {
   return isObject(value) ? value : {};
 }
 
-function read<A>(decoder: Decoder<A>, value: unknown): A | undefined {
+function decodeIfValid<A>(decoder: Decoder<A>, value: unknown): A | undefined {
   const decoded = decoder(value, '');
   return E.isRight(decoded) ? decoded.right : undefined;
 }

@@ -32,18 +32,18 @@ export const fileName: Decoder<string> = refine(name, (value, path) =>
 );
 
 /** Reports each repetition, with the position of the first occurrence. */
-export function repetitions<A>(
+export function duplicateErrors<A>(
   items: readonly A[],
   keyOf: (item: A) => string | undefined,
   path: (index: number) => string,
   itemName: string,
 ): FieldError[] {
-  const first = new Map<string, number>();
+  const firstIndexes = new Map<string, number>();
   return items.flatMap((item, index) => {
     const key = keyOf(item);
     if (key === undefined) return [];
-    const firstIndex = first.get(key);
-    if (firstIndex === undefined) first.set(key, index);
+    const firstIndex = firstIndexes.get(key);
+    if (firstIndex === undefined) firstIndexes.set(key, index);
     return firstIndex === undefined
       ? []
       : [
@@ -118,7 +118,7 @@ export const exportTo: Decoder<readonly string[]> = refine(
   list(inSchema(name, { pattern: exportTargetPattern })),
   (targets, path) => [
     ...targets.flatMap((target, index) => violation.errorsAt(`${path}[${index}]`, exportTargetViolation(target))),
-    ...repetitions(
+    ...duplicateErrors(
       targets,
       (target) => target,
       (index) => `${path}[${index}]`,

@@ -9,71 +9,71 @@ export const revisionLabel = 'istio.io/rev';
 
 export interface MetadataKey {
   /** Kinds on which this control plane or an agent reads the key. */
-  readonly readOn?: readonly KindName[];
+  readonly kindsThatReadIt?: readonly KindName[];
   /** Another program writes or reads the key, so it causes no warning. */
-  readonly ofAnotherProgram?: true;
+  readonly belongsToOtherProgram?: true;
   /** Completes "has no effect: …". By default, the message names the kinds. */
   readonly reason?: string;
   /** Values that request the default behaviour and cause no warning. */
   readonly harmless?: RegExp;
 }
 
-type Keys = Readonly<Record<string, MetadataKey>>;
+type MetadataKeys = Readonly<Record<string, MetadataKey>>;
 
-const injection: MetadataKey = { readOn: ['Pod'] };
-const notInjected: MetadataKey = { reason: 'the injector of this control plane does not read it' };
-const ambient: MetadataKey = { reason: 'ambient mode is not supported', harmless: /^(?:none|false)$/i };
-const deployer: MetadataKey = { readOn: ['KubernetesGateway'] };
-const otherProgramKey: MetadataKey = { ofAnotherProgram: true };
-const agent: MetadataKey = { readOn: ['Pod'] };
-const registration: MetadataKey = { readOn: ['WorkloadEntry'] };
-const workload: MetadataKey = { readOn: ['Pod', 'WorkloadEntry'] };
+const injectionKey: MetadataKey = { kindsThatReadIt: ['Pod'] };
+const notInjectedKey: MetadataKey = { reason: 'the injector of this control plane does not read it' };
+const ambientKey: MetadataKey = { reason: 'ambient mode is not supported', harmless: /^(?:none|false)$/i };
+const deployerKey: MetadataKey = { kindsThatReadIt: ['KubernetesGateway'] };
+const otherProgramKey: MetadataKey = { belongsToOtherProgram: true };
+const agentKey: MetadataKey = { kindsThatReadIt: ['Pod'] };
+const registrationKey: MetadataKey = { kindsThatReadIt: ['WorkloadEntry'] };
+const workloadKey: MetadataKey = { kindsThatReadIt: ['Pod', 'WorkloadEntry'] };
 
-function keysFor(keys: readonly string[], key: MetadataKey): Keys {
+function keysFor(keys: readonly string[], key: MetadataKey): MetadataKeys {
   return Object.fromEntries(keys.map((name) => [name, key]));
 }
 
-function keysInDomain(domain: string, names: readonly string[], key: MetadataKey): Keys {
+function keysInDomain(domain: string, names: readonly string[], key: MetadataKey): MetadataKeys {
   return keysFor(
     names.map((name) => `${domain}/${name}`),
     key,
   );
 }
 
-export const annotationKeys: Keys = {
-  'networking.istio.io/exportTo': { readOn: ['Service'] },
-  'alpha.istio.io/kubernetes-serviceaccounts': { readOn: ['Service'] },
-  'alpha.istio.io/canonical-serviceaccounts': { readOn: ['Service'] },
-  'traffic.istio.io/nodeSelector': { readOn: ['Service'] },
+export const annotationKeys: MetadataKeys = {
+  'networking.istio.io/exportTo': { kindsThatReadIt: ['Service'] },
+  'alpha.istio.io/kubernetes-serviceaccounts': { kindsThatReadIt: ['Service'] },
+  'alpha.istio.io/canonical-serviceaccounts': { kindsThatReadIt: ['Service'] },
+  'traffic.istio.io/nodeSelector': { kindsThatReadIt: ['Service'] },
   'networking.istio.io/traffic-distribution': { reason: 'only spec.trafficDistribution of a Service is read' },
-  'istio.io/dry-run': { readOn: ['AuthorizationPolicy'] },
-  'kubernetes.io/ingress.class': { readOn: ['Ingress'] },
+  'istio.io/dry-run': { kindsThatReadIt: ['AuthorizationPolicy'] },
+  'kubernetes.io/ingress.class': { kindsThatReadIt: ['Ingress'] },
   'topology.istio.io/controlPlaneClusters': {
     reason: 'this control plane serves all clusters that it has access to',
   },
   ...keysInDomain(
     'istio.io',
     ['autoRegistrationGroup', 'connectedAt', 'disconnectedAt', 'workloadController'],
-    registration,
+    registrationKey,
   ),
-  'proxy.istio.io/health-checks-enabled': registration,
-  ...keysFor(['proxy.istio.io/config', 'status.sidecar.istio.io/port'], agent),
+  'proxy.istio.io/health-checks-enabled': registrationKey,
+  ...keysFor(['proxy.istio.io/config', 'status.sidecar.istio.io/port'], agentKey),
   ...keysInDomain(
     'sidecar.istio.io',
     [
       ...['discoveryAddress', 'extraStatTags', 'statsCompression', 'statsEvictionInterval', 'statsFlushInterval'],
       ...['statsHistogramBuckets', 'statsInclusionPrefixes', 'statsInclusionRegexps', 'statsInclusionSuffixes'],
     ],
-    agent,
+    agentKey,
   ),
-  'traffic.sidecar.istio.io/excludeInterfaces': agent,
+  'traffic.sidecar.istio.io/excludeInterfaces': agentKey,
   ...keysInDomain(
     'traffic.sidecar.istio.io',
     [
       ...['excludeInboundPorts', 'excludeOutboundIPRanges', 'excludeOutboundPorts', 'includeInboundPorts'],
       ...['includeOutboundIPRanges', 'includeOutboundPorts', 'kubevirtInterfaces'],
     ],
-    injection,
+    injectionKey,
   ),
   ...keysInDomain(
     'sidecar.istio.io',
@@ -83,35 +83,35 @@ export const annotationKeys: Keys = {
       ...['proxyImageType', 'proxyMemory', 'proxyMemoryLimit', 'rewriteAppHTTPProbers', 'userVolume'],
       'userVolumeMount',
     ],
-    injection,
+    injectionKey,
   ),
   ...keysInDomain(
     'sidecar.istio.io',
     ['controlPlaneAuthPolicy', 'enableCoreDump', 'containerPorts', 'targetRef'],
-    notInjected,
+    notInjectedKey,
   ),
-  'sidecar.istio.io/inject': { ...injection, harmless: /^false$/i },
+  'sidecar.istio.io/inject': { ...injectionKey, harmless: /^false$/i },
   ...keysInDomain(
     'readiness.status.sidecar.istio.io',
     ['failureThreshold', 'initialDelaySeconds', 'periodSeconds'],
-    injection,
+    injectionKey,
   ),
-  'readiness.status.sidecar.istio.io/applicationPorts': notInjected,
+  'readiness.status.sidecar.istio.io/applicationPorts': notInjectedKey,
   ...keysFor(
     [
       ...['inject.istio.io/templates', 'proxy.istio.io/overrides', 'prometheus.istio.io/merge-metrics'],
       'istio.io/reroute-virtual-interfaces',
     ],
-    injection,
+    injectionKey,
   ),
   ...keysInDomain(
     'ambient.istio.io',
     ['bypass-inbound-capture', 'dns-capture', 'waypoint-inbound-binding', 'connect-strategy'],
-    ambient,
+    ambientKey,
   ),
   ...keysFor(
     [...['gateway.istio.io/name-override', 'gateway.istio.io/service-account', 'networking.istio.io/service-type']],
-    deployer,
+    deployerKey,
   ),
   'networking.istio.io/address-type': { reason: 'the addresses of a Gateway are all those of its Service' },
   ...keysFor(
@@ -127,33 +127,35 @@ export const annotationKeys: Keys = {
   ),
 };
 
-export const labelKeys: Keys = {
-  'topology.istio.io/network': { readOn: ['Pod', 'WorkloadEntry', 'Service', 'Namespace', 'KubernetesGateway'] },
-  'topology.istio.io/subzone': { readOn: ['Pod', 'WorkloadEntry', 'Node'] },
+export const labelKeys: MetadataKeys = {
+  'topology.istio.io/network': {
+    kindsThatReadIt: ['Pod', 'WorkloadEntry', 'Service', 'Namespace', 'KubernetesGateway'],
+  },
+  'topology.istio.io/subzone': { kindsThatReadIt: ['Pod', 'WorkloadEntry', 'Node'] },
   'topology.istio.io/cluster': {
-    readOn: ['WorkloadEntry'],
+    kindsThatReadIt: ['WorkloadEntry'],
     reason: 'the ID of the cluster is the one of its registry',
   },
-  'security.istio.io/tlsMode': workload,
-  'service.istio.io/canonical-name': workload,
-  'service.istio.io/canonical-revision': workload,
+  'security.istio.io/tlsMode': workloadKey,
+  'service.istio.io/canonical-name': workloadKey,
+  'service.istio.io/canonical-revision': workloadKey,
   'service.istio.io/workload-name': { reason: 'the name of a workload follows from the name of its Pod' },
-  'networking.istio.io/enable-autoallocate-ip': { readOn: ['ServiceEntry'] },
-  'networking.istio.io/gatewayPort': { readOn: ['Service', 'KubernetesGateway'] },
-  'experimental.istio.io/disable-gateway-port-translation': { readOn: ['Service', 'ServiceEntry'] },
-  'istio.io/persistent-session': { readOn: ['Service', 'ServiceEntry'] },
-  'istio.io/draining': workload,
-  'gateway.networking.k8s.io/gateway-name': { readOn: ['Service', 'Pod', 'WorkloadEntry'] },
-  'sidecar.istio.io/inject': { ...injection, harmless: /^false$/i },
+  'networking.istio.io/enable-autoallocate-ip': { kindsThatReadIt: ['ServiceEntry'] },
+  'networking.istio.io/gatewayPort': { kindsThatReadIt: ['Service', 'KubernetesGateway'] },
+  'experimental.istio.io/disable-gateway-port-translation': { kindsThatReadIt: ['Service', 'ServiceEntry'] },
+  'istio.io/persistent-session': { kindsThatReadIt: ['Service', 'ServiceEntry'] },
+  'istio.io/draining': workloadKey,
+  'gateway.networking.k8s.io/gateway-name': { kindsThatReadIt: ['Service', 'Pod', 'WorkloadEntry'] },
+  'sidecar.istio.io/inject': { ...injectionKey, harmless: /^false$/i },
   ...keysInDomain(
     'istio.io',
     [
       ...['dataplane-mode', 'global', 'ingress-use-waypoint', 'use-waypoint', 'use-waypoint-namespace'],
       ...['waypoint-for', 'use-waypoint-cross-namespace'],
     ],
-    ambient,
+    ambientKey,
   ),
-  'networking.istio.io/tunnel': ambient,
+  'networking.istio.io/tunnel': ambientKey,
   'gateway.networking.k8s.io/gateway-class-name': otherProgramKey,
   ...keysFor(
     [

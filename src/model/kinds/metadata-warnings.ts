@@ -6,10 +6,10 @@ import type { KindName } from './index.ts';
 import type { MetadataTexts } from './kind.ts';
 import { annotationKeys, labelKeys, type MetadataKey } from './metadata-keys.ts';
 
-const tables = { annotations: annotationKeys, labels: labelKeys } as const;
+const keysByPart = { annotations: annotationKeys, labels: labelKeys } as const;
 const otherPart = { annotations: 'labels', labels: 'annotations' } as const;
 
-type MetadataPart = keyof typeof tables;
+type MetadataPart = keyof typeof keysByPart;
 
 /** Domains whose keys are all known, for `istio.io` including subdomains. */
 const [istioDomain, gatewayDomain] = ['istio.io', 'gateway.networking.k8s.io'];
@@ -54,16 +54,16 @@ function reasonOf(kind: KindName, metadataPart: MetadataPart, key: string, value
 }
 
 function keyOf(metadataPart: MetadataPart, key: string): MetadataKey | undefined {
-  return Object.hasOwn(tables[metadataPart], key) ? tables[metadataPart][key] : undefined;
+  return Object.hasOwn(keysByPart[metadataPart], key) ? keysByPart[metadataPart][key] : undefined;
 }
 
 function reasonOfKnown(
   kind: KindName,
-  { readOn = [], ofAnotherProgram, reason, harmless }: MetadataKey,
+  { kindsThatReadIt = [], belongsToOtherProgram, reason, harmless }: MetadataKey,
   value: string,
 ): string | undefined {
-  if (ofAnotherProgram || readOn.includes(kind) || harmless?.test(value)) return undefined;
-  return reason ?? `it applies to ${readOn.map(writtenName).join(', ')} only`;
+  if (belongsToOtherProgram || kindsThatReadIt.includes(kind) || harmless?.test(value)) return undefined;
+  return reason ?? `it applies to ${kindsThatReadIt.map(writtenName).join(', ')} only`;
 }
 
 /** Distinguishes the two API groups that have a kind `Gateway`. */
@@ -76,12 +76,12 @@ function isMeshKey(metadataPart: MetadataPart, key: string): boolean {
   if (domain === gatewayDomain || domain === istioDomain || domain.endsWith(`.${istioDomain}`)) return true;
   // Detects a misspelled domain such as networking.isto.io.
   const isNear = nearestName(domain.split('.').slice(-2).join('.'), [istioDomain]) !== undefined;
-  return isNear && nearestName(key, Object.keys(tables[metadataPart])) !== undefined;
+  return isNear && nearestName(key, Object.keys(keysByPart[metadataPart])) !== undefined;
 }
 
 /** Returns a similar key, or a key of the same name in another domain. */
 function nearestKey(metadataPart: MetadataPart, key: string): string | undefined {
-  const keys = Object.keys(tables[metadataPart]);
+  const keys = Object.keys(keysByPart[metadataPart]);
   const name = key.slice(key.indexOf('/'));
   return nearestName(key, keys) ?? keys.find((candidate) => candidate.toLowerCase().endsWith(name.toLowerCase()));
 }

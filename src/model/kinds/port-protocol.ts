@@ -19,21 +19,21 @@ const protocolByName: Readonly<Record<string, ApplicationProtocol>> = {
   UDP: 'UDP',
 };
 
-export function portProtocol(except: readonly ApplicationProtocol[] = []): Decoder<ApplicationProtocol> {
-  const names = Object.keys(protocolByName).filter((name) => !except.includes(protocolByName[name]!));
+export function portProtocol(excludedProtocols: readonly ApplicationProtocol[] = []): Decoder<ApplicationProtocol> {
+  const names = Object.keys(protocolByName).filter((name) => !excludedProtocols.includes(protocolByName[name]!));
   return describedAs(
     (value: unknown, path: string): Decoded<ApplicationProtocol> => {
       const protocol = typeof value === 'string' ? protocolByName[value.toUpperCase()] : undefined;
-      if (protocol !== undefined && !except.includes(protocol)) return E.right(protocol);
+      if (protocol !== undefined && !excludedProtocols.includes(protocol)) return E.right(protocol);
       return fail(path, violation.unknownValue(names, value));
     },
-    { type: 'narrowed', of: text, by: { pattern: protocolPattern(except) } },
+    { type: 'narrowed', decoder: text, validation: { pattern: protocolPattern(excludedProtocols) } },
   );
 }
 
 /** Like {@link portProtocol}, as an RE2 pattern for schemas. */
-export function protocolPattern(except: readonly string[]): string {
+export function protocolPattern(excludedProtocols: readonly string[]): string {
   return `^(?i:${Object.keys(protocolByName)
-    .filter((name) => !except.includes(name))
+    .filter((name) => !excludedProtocols.includes(name))
     .join('|')})$`;
 }

@@ -1,6 +1,12 @@
 /** Decodes kinds whose API evolves: an unknown field is reported but does not reject the object, because a newer API may define it. */
 import * as E from 'fp-ts/lib/Either.js';
-import { type Decoded, type Decoder, type FieldError, ignoringUnknown, type UnknownField } from '../fields/decode.ts';
+import {
+  type Decoded,
+  type Decoder,
+  decodeIgnoringUnknown,
+  type FieldError,
+  type UnknownField,
+} from '../fields/decode.ts';
 import * as violation from '../fields/violation.ts';
 import type { Kind } from './kind.ts';
 
@@ -9,24 +15,24 @@ const unknownOf = new WeakMap<object, readonly FieldError[]>();
 /**
  * Records the ignored fields for {@link unknownFields}.
  * @param ignoredKinds default: all
- * @param adapted makes the decoded value safe without the ignored fields
+ * @param adaptDecoded makes the decoded value safe without the ignored fields
  */
 export function decodeKnown<A extends object>(
   decoder: Decoder<A>,
   value: unknown,
   ignoredKinds?: readonly UnknownField[],
-  adapted: Adapt<A> = (decodedValue) => decodedValue,
+  adaptDecoded: AdaptDecoded<A> = (decodedValue) => decodedValue,
 ): Decoded<A> {
-  const decoded = ignoringUnknown(decoder, ignoredKinds)(value);
+  const decoded = decodeIgnoringUnknown(decoder, ignoredKinds)(value);
   if (E.isLeft(decoded)) return decoded;
-  const { unknown } = decoded.right;
+  const { unknownFields: unknown } = decoded.right;
   if (unknown.length === 0) return E.right(decoded.right.value);
-  const adaptedValue = adapted(decoded.right.value, unknown);
+  const adaptedValue = adaptDecoded(decoded.right.value, unknown);
   unknownOf.set(adaptedValue, unknown);
   return E.right(adaptedValue);
 }
 
-type Adapt<A> = (known: A, unknown: readonly FieldError[]) => A;
+type AdaptDecoded<A> = (known: A, unknown: readonly FieldError[]) => A;
 
 export function unknownFields(spec: object): readonly FieldError[] {
   return (unknownOf.get(spec) ?? []).map((error) => violation.withConsequence(error, 'it is ignored'));
@@ -35,11 +41,11 @@ export function unknownFields(spec: object): readonly FieldError[] {
 /** Ignores unknown fields of an Istio kind, except misspelled ones, which no API version defines and whose intended setting would not apply. */
 export function toleratingUnknownFields<Name extends string, Spec extends object>(
   kind: Kind<Name, Spec>,
-  adapted?: Adapt<Spec>,
+  adaptDecoded?: AdaptDecoded<Spec>,
 ): Kind<Name, Spec> {
   return {
     ...kind,
-    decode: (body, namespace) => decodeKnown((value) => kind.decode(value, namespace), body, ['strange'], adapted),
+    decode: (body, namespace) => decodeKnown((value) => kind.decode(value, namespace), body, ['strange'], adaptDecoded),
     warnings: (spec) => [...unknownFields(spec), ...kind.warnings(spec)],
   };
 }

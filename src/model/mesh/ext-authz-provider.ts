@@ -5,11 +5,11 @@ import {
   boolean,
   count,
   type Decoder,
+  decodeIgnoringUnknown,
   dictionary,
   durationAtLeast,
   type FieldError,
   fieldPath,
-  ignoringUnknown,
   integer,
   list,
   mapped,
@@ -80,7 +80,7 @@ const status: Decoder<number> = describedAs(
       ),
     )(asNumber, path);
   },
-  { type: 'narrowed', of: text, by: { pattern: '^[2-5][0-9]{2}$' } },
+  { type: 'narrowed', decoder: text, validation: { pattern: '^[2-5][0-9]{2}$' } },
 );
 
 const commonFields = {
@@ -139,11 +139,11 @@ export const extAuthzProviders: Readonly<Record<string, Decoder<ExtAuthzProvider
   envoyExtAuthzGrpc: grpc,
 };
 
-const decoded = new WeakMap<ExtensionProvider, DecodedExtAuthz | undefined>();
+const decodedProviders = new WeakMap<ExtensionProvider, DecodedExtAuthz | undefined>();
 
 type DecodedExtAuthz = E.Either<
   readonly FieldError[],
-  { readonly value: ExtAuthzProvider; readonly unknown: readonly FieldError[] }
+  { readonly value: ExtAuthzProvider; readonly unknownFields: readonly FieldError[] }
 >;
 
 /** Returns `undefined` for a provider of another type; left: errors of its settings. */
@@ -155,16 +155,16 @@ export function extAuthzProvider(
 }
 
 export function decodeExtAuthz(provider: ExtensionProvider): DecodedExtAuthz | undefined {
-  if (!decoded.has(provider)) decoded.set(provider, decode(provider));
-  return decoded.get(provider);
+  if (!decodedProviders.has(provider)) decodedProviders.set(provider, decode(provider));
+  return decodedProviders.get(provider);
 }
 
 function decode(provider: ExtensionProvider): DecodedExtAuthz | undefined {
   const type = Object.keys(extAuthzProviders).find((key) => provider[key] !== undefined);
   if (type === undefined) return undefined;
-  const result = ignoringUnknown(extAuthzProviders[type]!)(provider[type]);
+  const result = decodeIgnoringUnknown(extAuthzProviders[type]!)(provider[type]);
   const withTypePath = (error: FieldError): FieldError => ({ ...error, path: `${type}.${error.path}` });
   return E.isLeft(result)
     ? E.left(result.left.map(withTypePath))
-    : E.right({ value: result.right.value, unknown: result.right.unknown.map(withTypePath) });
+    : E.right({ value: result.right.value, unknownFields: result.right.unknownFields.map(withTypePath) });
 }

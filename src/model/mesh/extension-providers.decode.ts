@@ -7,12 +7,12 @@ import {
   count,
   type Decoded,
   type Decoder,
+  decodeIgnoringUnknown,
   dictionary,
   durationAtLeast,
   durationMs,
   type FieldDecoders,
   type FieldError,
-  ignoringUnknown,
   integer,
   list,
   name,
@@ -189,16 +189,16 @@ export const telemetryProviders = {
 export function decodeTelemetryProvider(
   type: ProviderType,
   value: unknown,
-): Decoded<{ readonly value: object; readonly unknown: readonly FieldError[] }> {
-  return ignoringUnknown<object>(telemetryProviders[type])(value);
+): Decoded<{ readonly value: object; readonly unknownFields: readonly FieldError[] }> {
+  return decodeIgnoringUnknown<object>(telemetryProviders[type])(value);
 }
 
-const decoded = new WeakMap<MeshConfig['extensionProviders'], ReadonlyMap<string, TelemetryProvider>>();
+const decodedProviders = new WeakMap<MeshConfig['extensionProviders'], ReadonlyMap<string, TelemetryProvider>>();
 
 export function telemetryProvidersOf({
   extensionProviders,
 }: Pick<MeshConfig, 'extensionProviders'>): ReadonlyMap<string, TelemetryProvider> {
-  let providers = decoded.get(extensionProviders);
+  let providers = decodedProviders.get(extensionProviders);
   if (providers === undefined) {
     providers = new Map(
       extensionProviders.flatMap((provider) => {
@@ -209,7 +209,7 @@ export function telemetryProvidersOf({
         return [[provider.name, { name: provider.name, type, settings: settings.right.value } as TelemetryProvider]];
       }),
     );
-    decoded.set(extensionProviders, providers);
+    decodedProviders.set(extensionProviders, providers);
   }
   return providers;
 }

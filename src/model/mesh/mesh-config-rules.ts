@@ -82,13 +82,15 @@ export const providersWithoutEffect = Object.keys(requiredOfProvider);
 export interface ProviderFindings {
   /** Errors because of which the provider is ignored. */
   readonly errors: readonly FieldError[];
-  readonly unknown: readonly FieldError[];
+  readonly unknownFields: readonly FieldError[];
 }
 
 export function providerFindings(provider: ExtensionProvider, path: string): ProviderFindings {
   const decoded = decodedSettings(provider, path);
-  if (decoded === undefined) return { errors: providerErrors(provider, path), unknown: [] };
-  return E.isLeft(decoded) ? { errors: decoded.left, unknown: [] } : { errors: [], unknown: decoded.right.unknown };
+  if (decoded === undefined) return { errors: providerErrors(provider, path), unknownFields: [] };
+  return E.isLeft(decoded)
+    ? { errors: decoded.left, unknownFields: [] }
+    : { errors: [], unknownFields: decoded.right.unknown };
 }
 
 /** Returns `undefined` for a provider whose settings are not decoded. */
@@ -110,7 +112,7 @@ function decodedSettings(
   if (result === undefined) return undefined;
   return E.isLeft(result)
     ? E.left(result.left.map((fieldError) => withPath(fieldError, at)))
-    : E.right({ unknown: result.right.unknown.map((fieldError) => withPath(fieldError, at)) });
+    : E.right({ unknown: result.right.unknownFields.map((fieldError) => withPath(fieldError, at)) });
 }
 
 function typesOf(provider: ExtensionProvider): readonly string[] {
@@ -123,13 +125,14 @@ function providerErrors(provider: ExtensionProvider, path: string): FieldError[]
   if (type === undefined || otherTypes.length > 0) {
     return [violation.fieldError(path, violation.choice(['the provider types'], types))];
   }
-  const required = ownValue(requiredOfProvider, type);
+  const requiredFields = ownValue(requiredOfProvider, type);
   const errorPath = fieldPath(path, type);
   const settings = provider[type] ?? {};
-  const isSupportedType = required !== undefined || isTelemetryProvider(type) || Object.hasOwn(extAuthzProviders, type);
+  const isSupportedType =
+    requiredFields !== undefined || isTelemetryProvider(type) || Object.hasOwn(extAuthzProviders, type);
   if (!isSupportedType) return [violation.fieldError(errorPath, violation.unknownField())];
   if (!isObject(settings)) return [violation.fieldError(errorPath, violation.wrongType('an object', settings))];
-  return (required ?? []).flatMap((field) => {
+  return (requiredFields ?? []).flatMap((field) => {
     const value = settings[field];
     const providerPath = fieldPath(errorPath, field);
     if (value === undefined || value === null || value === '')

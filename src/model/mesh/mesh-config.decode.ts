@@ -7,6 +7,7 @@ import {
   boolean,
   type Decoded,
   type Decoder,
+  decodeIgnoringUnknown,
   dictionary,
   durationAtLeast,
   durationMs,
@@ -14,7 +15,6 @@ import {
   type FieldError,
   fail,
   fieldPath,
-  ignoringUnknown,
   integer,
   list,
   mapped,
@@ -36,7 +36,7 @@ import { isDnsLabel, isHostname, isNamespace, isObjectName } from '../fields/nam
 import { orQuoted } from '../fields/quoted-number.ts';
 import * as violation from '../fields/violation.ts';
 import { connectTimeoutMs, localityLbSetting, tcpKeepalive } from '../kinds/destinations/traffic-policy.decode.ts';
-import { exportTo, hostText, repetitions } from '../kinds/field-rules.ts';
+import { duplicateErrors, exportTo, hostText } from '../kinds/field-rules.ts';
 import { labelSelector } from '../kinds/label-selector.decode.ts';
 import { httpRetry } from '../kinds/virtual-service/virtual-service.decode.ts';
 import { parseYamlDocument } from '../yaml/yaml-document.ts';
@@ -146,7 +146,7 @@ const dnsCertificates = refine(list(dnsCertificate), (certificates, path) => [
       ? violation.tooLarge(maxDnsCertificates, certificates.length, 'certificates')
       : undefined,
   ),
-  ...repetitions(
+  ...duplicateErrors(
     certificates,
     (certificate) => certificate.secretName,
     (index) => `${path}[${index}].secretName`,
@@ -202,7 +202,7 @@ const extensionProvider: Decoder<ExtensionProvider> = describedAs(
 );
 
 const extensionProviders = refine(list(extensionProvider), (providers, path) =>
-  repetitions(
+  duplicateErrors(
     providers,
     (provider) => provider.name,
     (index) => `${path}[${index}].name`,
@@ -328,7 +328,7 @@ function withJsonNamesWithin(value: unknown): unknown {
 }
 
 /** Fields of earlier Istio versions. */
-const retired: ReadonlySet<string> = new Set([
+const retiredFields: ReadonlySet<string> = new Set([
   'mixerCheckServer',
   'mixerReportServer',
   'disablePolicyChecks',
@@ -358,21 +358,21 @@ export function readMeshConfig(
       ),
     );
   }
-  const decoded = ignoringUnknown(meshConfigPart)(document.value ?? {});
+  const decoded = decodeIgnoringUnknown(meshConfigPart)(document.value ?? {});
   if (E.isLeft(decoded)) return E.left(decoded.left.map(located));
-  const { value, unknown } = decoded.right;
+  const { value, unknownFields } = decoded.right;
   const providers = (value.extensionProviders ?? []).map((provider, index) => ({
     provider,
     ...providerFindings(provider, `extensionProviders[${index}]`),
   }));
   const writtenValue = withJsonNamesWithin(document.value);
   const unknownWithin = [
-    ...providers.flatMap((providerResult) => providerResult.unknown),
+    ...providers.flatMap((providerResult) => providerResult.unknownFields),
     ...unknownProxySettings(value.defaultConfig ?? {}, 'defaultConfig'),
   ];
   const warnings: FieldError[] = [
-    ...[...unknown, ...unknownWithin].map((error) =>
-      retired.has(error.path)
+    ...[...unknownFields, ...unknownWithin].map((error) =>
+      retiredFields.has(error.path)
         ? violation.fieldError(error.path, violation.ineffective('the field belongs to an old version of Istio'))
         : violation.withConsequence(error, 'it has no effect'),
     ),

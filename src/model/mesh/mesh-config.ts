@@ -156,13 +156,13 @@ export const defaultMeshConfig: MeshConfig = {
 
 /** Applies `over` to `base`: most fields replace, some are merged as commented. */
 export function mergeMeshConfig(base: MeshConfig, override: MeshConfigPart): MeshConfig {
-  const { defaultConfig, defaultProviders, extensionProviders, trustDomainAliases, ...replacing } = override;
+  const { defaultConfig, defaultProviders, extensionProviders, trustDomainAliases, ...replacingFields } = override;
   const configuredByName = new Map((extensionProviders ?? []).map((provider) => [provider.name, provider]));
   const baseProviders = base.extensionProviders.map((provider) => configuredByName.get(provider.name) ?? provider);
   const baseNames = new Set(baseProviders.map((provider) => provider.name));
   return {
     ...base,
-    ...replacing,
+    ...replacingFields,
     defaultConfig:
       defaultConfig === undefined ? base.defaultConfig : mergeProxyConfig(base.defaultConfig, defaultConfig),
     defaultProviders: { ...base.defaultProviders, ...defaultProviders },

@@ -2,10 +2,10 @@ import * as E from 'fp-ts/lib/Either.js';
 import { type Problem, violationIn } from '../config/problem.ts';
 import {
   type Decoder,
+  decodeIgnoringUnknown,
   dictionary,
   type FieldError,
   fieldPath,
-  ignoringUnknown,
   list,
   name,
   optional,
@@ -125,11 +125,11 @@ export function readMeshNetworks(file: string, content: string): E.Either<readon
       })),
     );
   }
-  const decoded = ignoringUnknown(meshNetworks)(document.value ?? {});
+  const decoded = decodeIgnoringUnknown(meshNetworks)(document.value ?? {});
   if (E.isLeft(decoded)) return E.left(decoded.left.map((fieldError) => located(fieldError)));
-  const { value, unknown } = decoded.right;
+  const { value, unknownFields } = decoded.right;
   const warnings = [
-    ...unknown.map((error) => violation.withConsequence(error, 'it has no effect')),
+    ...unknownFields.map((error) => violation.withConsequence(error, 'it has no effect')),
     ...Object.entries(value.networks).flatMap(([network, { endpoints: networkEndpoints }]) =>
       networkEndpoints.length > 0
         ? []

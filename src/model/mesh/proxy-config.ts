@@ -127,18 +127,18 @@ const hostAndPort: Decoder<string> = refine(text, (value, path) =>
 
 const hostAndPortOrNone: Decoder<string> = describedAs(
   (value: unknown, path: string) => (value === '' ? E.right('') : hostAndPort(value, path)),
-  { type: 'narrowed', of: text, by: {} },
+  { type: 'narrowed', decoder: text, validation: {} },
 );
 
 const message: Decoder<Message> = dictionary(anyValue);
 
 /** Stores a message undecoded. Its fields are validated where they are used. */
-function asWritten(fieldsOfMessage: Decoder<object>): OptionalField<Message> {
+function writtenMessage(fieldsOfMessage: Decoder<object>): OptionalField<Message> {
   const decoder: Decoder<Message> = (value, path) => message(value, path);
-  return optional(describedAs(decoder, { type: 'narrowed', of: fieldsOfMessage, by: {} }));
+  return optional(describedAs(decoder, { type: 'narrowed', decoder: fieldsOfMessage, validation: {} }));
 }
 
-const notRead = 'the agent does not read it';
+const unreadReason = 'the agent does not read it';
 const portOrOff = jsonInteger(0, 65535);
 const statsMatcherFields: FieldDecoders<StatsMatcher> = {
   inclusionPrefixes: optional(list(text)),
@@ -177,19 +177,19 @@ const fields: FieldDecoders<Partial<ProxyConfig>> = {
   extraStatTags: optional(list(name)),
   proxyStatsMatcher: optional(struct(statsMatcherFields)),
   holdApplicationUntilProxyStarts: optional(boolean),
-  caCertificatesPem: withoutEffect(optional(list(text)), notRead),
+  caCertificatesPem: withoutEffect(optional(list(text)), unreadReason),
   fileFlushIntervalMs: optional(durationAtLeast(1), 'fileFlushInterval'),
   fileFlushMinSizeKb: optional(jsonInteger(0, 2 ** 31 - 1)),
-  tracing: asWritten(proxyMessages.tracing),
-  sds: withoutEffect(optional(message), notRead),
-  envoyMetricsService: asWritten(proxyMessages.envoyMetricsService),
-  envoyAccessLogService: asWritten(proxyMessages.envoyAccessLogService),
-  gatewayTopology: asWritten(proxyMessages.gatewayTopology),
-  readinessProbe: asWritten(proxyMessages.readinessProbe),
+  tracing: writtenMessage(proxyMessages.tracing),
+  sds: withoutEffect(optional(message), unreadReason),
+  envoyMetricsService: writtenMessage(proxyMessages.envoyMetricsService),
+  envoyAccessLogService: writtenMessage(proxyMessages.envoyAccessLogService),
+  gatewayTopology: writtenMessage(proxyMessages.gatewayTopology),
+  readinessProbe: writtenMessage(proxyMessages.readinessProbe),
   image: optional(message),
-  privateKeyProvider: withoutEffect(optional(message), notRead),
-  proxyHeaders: asWritten(proxyMessages.proxyHeaders),
-  connectionSettings: asWritten(proxyMessages.connectionSettings),
+  privateKeyProvider: withoutEffect(optional(message), unreadReason),
+  proxyHeaders: writtenMessage(proxyMessages.proxyHeaders),
+  connectionSettings: writtenMessage(proxyMessages.connectionSettings),
   envoyMetricsServiceAddress: optional(text),
 };
 
@@ -211,7 +211,7 @@ export function decodeProxyConfig(value: unknown, path: string): Decoded<Partial
   return value === undefined || value === null ? E.right({}) : decodeFields(withJsonNames(value), path);
 }
 
-describedAs(decodeProxyConfig, { type: 'narrowed', of: decodeFields, by: {} });
+describedAs(decodeProxyConfig, { type: 'narrowed', decoder: decodeFields, validation: {} });
 
 export function proxyConfigWarnings(value: unknown, path: string): FieldError[] {
   return effectWarnings(decodeProxyConfig, withJsonNames(value), path);

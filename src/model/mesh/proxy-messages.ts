@@ -62,7 +62,7 @@ const quotedCount = orQuoted(count);
 /** Accepts integer seconds, or a duration. */
 const seconds: Decoder<unknown> = describedAs(
   (value: unknown, path: string) => (typeof value === 'number' ? count(value, path) : secondsText(value, path)),
-  { type: 'narrowed', of: secondsText, by: {} },
+  { type: 'narrowed', decoder: secondsText, validation: {} },
 );
 
 /** Limits the value, because Envoy stores it in 31 bits of milliseconds. */
@@ -115,7 +115,7 @@ interface Tracers {
 }
 
 const tracerAt = struct<{ address?: string }>({ address: optional(text) });
-const noTracer = 'Envoy no longer has this tracer, and no spans are reported';
+const noTracerReason = 'Envoy no longer has this tracer, and no spans are reported';
 
 const tracers: FieldDecoders<Tracers> = {
   zipkin: optional(tracerAt),
@@ -123,8 +123,8 @@ const tracers: FieldDecoders<Tracers> = {
   lightstep: optional(
     struct<{ address?: string; accessToken?: string }>({ address: optional(text), accessToken: optional(text) }),
   ),
-  openCensusAgent: withoutEffect(optional(dictionary(anyValue)), noTracer),
-  stackdriver: withoutEffect(optional(dictionary(anyValue)), noTracer),
+  openCensusAgent: withoutEffect(optional(dictionary(anyValue)), noTracerReason),
+  stackdriver: withoutEffect(optional(dictionary(anyValue)), noTracerReason),
   tlsSettings: restricting(optional(tlsSettings)),
 };
 
@@ -188,7 +188,7 @@ interface OtherProxyHeaders {
   readonly xForwardedHost?: { readonly enabled?: boolean };
 }
 
-const toggle: FieldDecoders<Toggle> = { disabled: optional(boolean) };
+const toggleFields: FieldDecoders<Toggle> = { disabled: optional(boolean) };
 const enabled = struct<{ enabled?: boolean }>({ enabled: optional(boolean) });
 
 export const proxyHeaders: Decoder<ProxyHeaders> = struct<ProxyHeaders & OtherProxyHeaders>({
@@ -202,10 +202,10 @@ export const proxyHeaders: Decoder<ProxyHeaders> = struct<ProxyHeaders & OtherPr
       uri: optional(boolean),
     }),
   ),
-  requestId: optional(struct<Toggle>(toggle)),
-  server: optional(struct<NonNullable<ProxyHeaders['server']>>({ ...toggle, value: optional(text) })),
-  attemptCount: optional(struct<Toggle>(toggle)),
-  envoyDebugHeaders: optional(struct<Toggle>(toggle)),
+  requestId: optional(struct<Toggle>(toggleFields)),
+  server: optional(struct<NonNullable<ProxyHeaders['server']>>({ ...toggleFields, value: optional(text) })),
+  attemptCount: optional(struct<Toggle>(toggleFields)),
+  envoyDebugHeaders: optional(struct<Toggle>(toggleFields)),
   metadataExchangeHeaders: withoutEffect(
     optional(
       struct<NonNullable<OtherProxyHeaders['metadataExchangeHeaders']>>({

@@ -16,17 +16,17 @@ export interface NodeNames {
   readonly network: string;
 }
 
-const keys = ['NAMESPACE', 'SERVICE_ACCOUNT', 'CLUSTER_ID', 'NETWORK'] as const;
-type Key = (typeof keys)[number];
+const metadataKeys = ['NAMESPACE', 'SERVICE_ACCOUNT', 'CLUSTER_ID', 'NETWORK'] as const;
+type NodeMetadataKey = (typeof metadataKeys)[number];
 
 /** Maximum length of a Kubernetes name. Bounds cache keys, because clients choose these names. */
 const maxNameLength = 253;
 /** Maximum length of a rejected value in an error message. */
-const maxQuoted = 100;
+const maxQuotedLength = 100;
 
 export function readNodeNames({ id, metadata }: NamedNode): E.Either<string, NodeNames> {
-  const texts: Partial<Record<Key, string>> = {};
-  for (const key of keys) {
+  const texts: Partial<Record<NodeMetadataKey, string>> = {};
+  for (const key of metadataKeys) {
     // protobuf's NullValue and an empty string count as unset, as in Istio.
     const value = Object.hasOwn(metadata, key) ? (metadata[key] ?? '') : '';
     if (typeof value !== 'string') return E.left(`metadata ${key} must be a string, got ${quoteValue(value)}`);
@@ -44,5 +44,5 @@ export function readNodeNames({ id, metadata }: NamedNode): E.Either<string, Nod
 }
 
 function quoteValue(value: unknown): string {
-  return JSON.stringify(value).slice(0, maxQuoted);
+  return JSON.stringify(value).slice(0, maxQuotedLength);
 }

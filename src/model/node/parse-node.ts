@@ -18,7 +18,7 @@ export interface NodeFields {
 }
 
 const servedTypes: ReadonlySet<string> = new Set<NodeType>(['sidecar', 'router']);
-const notServedYet: ReadonlySet<string> = new Set(['waypoint', 'ztunnel', 'agentgateway']);
+const unservedTypes: ReadonlySet<string> = new Set(['waypoint', 'ztunnel', 'agentgateway']);
 
 /**
  * @param clusterAliases maps aliases to cluster IDs (`--clusterAliases`)
@@ -32,7 +32,7 @@ export function parseNode(
   const idParts = node.id.split('~');
   const [type = '', ip = '', name = '', dnsDomain = ''] = idParts;
   if (idParts.length !== 4) return E.left(`node id ${quoteText(node.id)} must have four parts: type~ip~id~domain`);
-  if (notServedYet.has(type)) return E.left(`node id ${quoteText(node.id)}: node type ${type} is not supported`);
+  if (unservedTypes.has(type)) return E.left(`node id ${quoteText(node.id)}: node type ${type} is not supported`);
   if (!servedTypes.has(type))
     return E.left(`node id ${quoteText(node.id)}: node type must be sidecar or router, got ${quoteText(type)}`);
   const { metadata } = node;
@@ -78,7 +78,7 @@ function generatorViolation(generator: unknown, type: string): string | undefine
       ? undefined
       : `node type must be sidecar if metadata GENERATOR is "grpc", got ${quoteText(type)}`;
   }
-  const shownGenerator = JSON.stringify(generator).slice(0, maxQuoted);
+  const shownGenerator = JSON.stringify(generator).slice(0, maxQuotedLength);
   return `metadata GENERATOR must be "grpc" or must not be set, got ${shownGenerator}`;
 }
 
@@ -86,15 +86,15 @@ export function isProxyless({ GENERATOR }: NodeFields['metadata']): boolean {
   return GENERATOR === 'grpc';
 }
 
-const maxQuoted = 100;
+const maxQuotedLength = 100;
 
 const quoteText = (text: string): string => JSON.stringify(text);
 
 /** Reads addresses from a list or comma-separated string. Ignores invalid ones. */
 function addressesOf(instanceIps: unknown, fallback: string): readonly string[] {
   const addressTexts = Array.isArray(instanceIps) ? instanceIps.map(scalarText) : scalarText(instanceIps).split(',');
-  const valid = addressTexts.map((address) => address.trim()).filter(isIpAddress);
-  return valid.length > 0 ? [...new Set(valid)] : [fallback].filter(isIpAddress);
+  const validAddresses = addressTexts.map((address) => address.trim()).filter(isIpAddress);
+  return validAddresses.length > 0 ? [...new Set(validAddresses)] : [fallback].filter(isIpAddress);
 }
 
 /** Reads labels from a map or its JSON text; numbers and booleans become strings. */

@@ -128,24 +128,24 @@ export function knownProxy(proxy: Proxy, context: Pick<PushContext, 'workloadOf'
 }
 
 /** Properties that distinguish proxies only if some active object depends on them. */
-export type OwnFacts = Pick<ProxyShape, 'ownAddresses' | 'nodeName' | 'matchedMetadata' | 'pullSecrets'>;
+export type OwnProxyFacts = Pick<ProxyShape, 'ownAddresses' | 'nodeName' | 'matchedMetadata' | 'pullSecrets'>;
 
-export const noFacts: OwnFacts = { ownAddresses: [], nodeName: '', matchedMetadata: {} };
+export const noOwnFacts: OwnProxyFacts = { ownAddresses: [], nodeName: '', matchedMetadata: {} };
 
 export function ownFacts(
   proxy: Proxy,
   context: Pick<PushContext, 'sidecarScopeFor' | 'policiesFor'>,
   serviceTargets: readonly ServiceTarget[],
-): OwnFacts {
+): OwnProxyFacts {
   const scope = context.sidecarScopeFor(proxy);
   const addresses = dependsOnAddresses(proxy.type, scope, serviceTargets);
-  const node = keepsToNodes(scope.services);
+  const node = hasNodeLocalServices(scope.services);
   // A router's services affect which Gateway objects it implements.
   const subject = proxy.type === 'router' && serviceTargets.length > 0 ? { ...proxy, serviceTargets } : proxy;
   const { envoyFilters, wasmPlugins } = context.policiesFor(subject);
   const matchedKeys = keysMatchedBy(envoyFilters);
   const pulls = proxy.isOfNamespace === true && namePullSecret(wasmPlugins, proxy.configNamespace);
-  if (!addresses && !node && !pulls && matchedKeys.length === 0) return noFacts;
+  if (!addresses && !node && !pulls && matchedKeys.length === 0) return noOwnFacts;
   return {
     ...(pulls && { pullSecrets: true as const }),
     ownAddresses: addresses ? proxy.ipAddresses : [],
@@ -155,7 +155,7 @@ export function ownFacts(
 }
 
 /**
- * Whether the shape, with unchanged service targets, determines its proxies' shapes in this context: it has no {@link OwnFacts}, and no active object
+ * Whether the shape, with unchanged service targets, determines its proxies' shapes in this context: it has no {@link OwnProxyFacts}, and no active object
  * depends on them.
  */
 export function isCompleteShape(
@@ -166,7 +166,7 @@ export function isCompleteShape(
   if (shape.pullSecrets || ownAddresses.length > 0 || nodeName !== '' || Object.keys(matchedMetadata).length > 0)
     return false;
   const scope = context.sidecarScopeFor(shape);
-  if (dependsOnAddresses(type, scope, serviceTargets) || keepsToNodes(scope.services)) return false;
+  if (dependsOnAddresses(type, scope, serviceTargets) || hasNodeLocalServices(scope.services)) return false;
   const { envoyFilters, wasmPlugins } = context.policiesFor(shape);
   return keysMatchedBy(envoyFilters).length === 0 && !namePullSecret(wasmPlugins, shape.configNamespace);
 }
@@ -185,7 +185,7 @@ function nodeNameOf({ metadata, labels }: Pick<Proxy, 'metadata' | 'labels'>): s
 
 const listsOfNodes = new WeakMap<readonly Service[], boolean>();
 
-function keepsToNodes(services: readonly Service[]): boolean {
+function hasNodeLocalServices(services: readonly Service[]): boolean {
   let hasNodeLists = listsOfNodes.get(services);
   if (hasNodeLists === undefined) {
     hasNodeLists = services.some(({ attributes }) => {
@@ -217,7 +217,7 @@ function pickFields(metadata: Proxy['metadata'], keys: readonly string[]): Reado
   return Object.fromEntries(keys.filter((key) => metadata[key] !== undefined).map((key) => [key, metadata[key]]));
 }
 
-export function buildShape(proxy: Proxy, serviceTargets: readonly ServiceTarget[], facts: OwnFacts): ProxyShape {
+export function buildShape(proxy: Proxy, serviceTargets: readonly ServiceTarget[], facts: OwnProxyFacts): ProxyShape {
   const { type, configNamespace, labels, dnsDomain, locality, network, clusterId, interceptionMode } = proxy;
   return {
     type,
@@ -265,10 +265,10 @@ function readMetadata({ metadata, envoy }: Proxy): ShapeMetadata {
     PROXY_CONFIG: _5,
     WASM_FETCH: _7,
     STANDARD_METRICS: _8,
-    ...asSent
+    ...sentMetadata
   } = metadata;
   return {
-    ...pickFields(asSent, shapeMetadata),
+    ...pickFields(sentMetadata, shapeMetadata),
     // Equivalent metadata results in the same value.
     ...(hasSecretServer(metadata) && { WORKLOAD_CERTIFICATES: 'true' }),
     ...(isTrue(metadata.REVOCATION_LISTS) && hasSecretServer(metadata) && { REVOCATION_LISTS: 'true' }),

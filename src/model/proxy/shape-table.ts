@@ -8,8 +8,8 @@ import {
   buildShape,
   isCompleteShape,
   knownProxy,
-  noFacts,
-  type OwnFacts,
+  noOwnFacts,
+  type OwnProxyFacts,
   ownFacts,
   type ProxyShape,
   type ShapeContext,
@@ -46,7 +46,7 @@ export class ShapeTable {
     return shape;
   }
 
-  #internShape(proxy: Proxy, targets: readonly ServiceTarget[], facts: OwnFacts, factsKey: string): ProxyShape {
+  #internShape(proxy: Proxy, targets: readonly ServiceTarget[], facts: OwnProxyFacts, factsKey: string): ProxyShape {
     const key = `${this.#fixedKey(proxy)}${factsKey} ${this.#targetsKey(targets)}`;
     const cachedShape = this.#shapes.get(key);
     if (cachedShape !== undefined) return cachedShape;
@@ -56,11 +56,11 @@ export class ShapeTable {
   }
 
   #isComplete(shape: ProxyShape, context: ShapeContext): boolean {
-    const completeness = this.#completeness(context);
-    let isComplete = completeness.get(shape);
+    const completenessByProxy = this.#completeness(context);
+    let isComplete = completenessByProxy.get(shape);
     if (isComplete === undefined) {
       isComplete = isCompleteShape(shape, context);
-      completeness.set(shape, isComplete);
+      completenessByProxy.set(shape, isComplete);
     }
     return isComplete;
   }
@@ -68,9 +68,9 @@ export class ShapeTable {
   #fixedKey(proxy: Proxy): string {
     let key = this.#fixedKeys.get(proxy);
     if (key === undefined) {
-      const { serviceTargets: _, labels, metadata, ...otherFields } = buildShape(proxy, [], noFacts);
+      const { serviceTargets: _, labels, metadata, ...otherFields } = buildShape(proxy, [], noOwnFacts);
       // Map order is not significant; Go clients send maps in random order.
-      key = JSON.stringify([Object.entries(otherFields), Object.entries(labels).sort(), inOrder(metadata)]);
+      key = JSON.stringify([Object.entries(otherFields), Object.entries(labels).sort(), withSortedKeys(metadata)]);
       this.#fixedKeys.set(proxy, key);
     }
     return key;
@@ -93,14 +93,14 @@ export class ShapeTable {
   }
 }
 
-const texts = new WeakMap<OwnFacts, string>();
+const cachedTexts = new WeakMap<OwnProxyFacts, string>();
 
-function textOf(facts: OwnFacts): string {
-  let text = texts.get(facts);
+function textOf(facts: OwnProxyFacts): string {
+  let text = cachedTexts.get(facts);
   if (text === undefined) {
     const { ownAddresses, nodeName, matchedMetadata, pullSecrets = false } = facts;
-    text = JSON.stringify([ownAddresses, nodeName, inOrder(matchedMetadata), pullSecrets]);
-    texts.set(facts, text);
+    text = JSON.stringify([ownAddresses, nodeName, withSortedKeys(matchedMetadata), pullSecrets]);
+    cachedTexts.set(facts, text);
   }
   return text;
 }
@@ -115,10 +115,10 @@ function sameTargets(a: readonly ServiceTarget[], b: readonly ServiceTarget[]): 
   });
 }
 
-function inOrder(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(inOrder);
+function withSortedKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withSortedKeys);
   if (typeof value !== 'object' || value === null) return value;
   return Object.entries(value)
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([key, entry]) => [key, inOrder(entry)]);
+    .map(([key, entry]) => [key, withSortedKeys(entry)]);
 }

@@ -81,7 +81,7 @@ const kindsWithoutEffect: Readonly<Record<'CDS' | 'EDS' | 'LDS' | 'RDS' | 'NDS',
 };
 
 /** Kinds that affect these types; no others do. */
-const onlyBy: Readonly<Record<'SDS' | 'ECDS' | 'PCDS' | 'BDS', ReadonlySet<string>>> = {
+const kindsByType: Readonly<Record<'SDS' | 'ECDS' | 'PCDS' | 'BDS', ReadonlySet<string>>> = {
   SDS: new Set(['Secret', 'ConfigMap', 'ReferenceGrant']),
   ECDS: new Set([
     ...['EnvoyFilter', 'TrafficExtension', 'WasmPlugin', 'Secret'],
@@ -96,7 +96,7 @@ const onlyBy: Readonly<Record<'SDS' | 'ECDS' | 'PCDS' | 'BDS', ReadonlySet<strin
  * Kinds from which services, endpoints and rules are derived; changes are notified for the derived objects. Effects on a proxy's own workload
  * are visible in its shape.
  */
-const namedOtherwise: ReadonlySet<string> = new Set([
+const kindsWithOtherNames: ReadonlySet<string> = new Set([
   ...['EndpointSlice', 'Pod', 'Node', 'Namespace', 'Ingress', 'IngressClass', 'Proxy'],
   ...['GatewayClass', 'KubernetesGateway', 'HTTPRoute', 'GRPCRoute', 'TLSRoute', 'TCPRoute'],
 ]);
@@ -124,45 +124,49 @@ export interface ProxyInContext {
  */
 export function typesToPush(
   change: PushChange,
-  now: ProxyInContext,
+  current: ProxyInContext,
   previous: ProxyInContext | undefined,
 ): ReadonlySet<PushedType> {
   if (change.forced || previous === undefined) return everyType;
-  const ownKeys = new Set([...keysOfWorkload(now), ...keysOfWorkload(previous)]);
-  const relevantKeys = change.keys.filter((key) => ownKeys.has(configKeyText(key)) || mayAffect(key, now, previous));
-  const { type, configNamespace } = now.shape;
-  const inForce = (key: ConfigKey): boolean => key.namespace === configNamespace || isForMesh(key, now.context);
+  const ownKeys = new Set([...keysOfWorkload(current), ...keysOfWorkload(previous)]);
+  const relevantKeys = change.keys.filter(
+    (key) => ownKeys.has(configKeyText(key)) || mayAffect(key, current, previous),
+  );
+  const { type, configNamespace } = current.shape;
+  const isInScope = (key: ConfigKey): boolean => key.namespace === configNamespace || isForMesh(key, current.context);
   const types = new Set(
     allTypes.filter((pushedType) =>
       relevantKeys.some((key) => {
         // A gateway's listeners depend on PeerAuthentications of its own namespace, its clusters and endpoints on all.
-        if (pushedType === 'LDS' && key.kind === 'PeerAuthentication' && !inForce(key)) return false;
+        if (pushedType === 'LDS' && key.kind === 'PeerAuthentication' && !isInScope(key)) return false;
         if (
           pushedType === 'CDS' &&
           key.kind === 'ConfigMap' &&
-          ![now, previous].some((proxyState) => trusts(proxyState, key))
+          ![current, previous].some((proxyState) => usesConfigMap(proxyState, key))
         )
           return false;
-        if (pushedType === 'SDS' && !affectsSecrets(key, now, previous)) return false;
+        if (pushedType === 'SDS' && !affectsSecrets(key, current, previous)) return false;
         return changes(key.kind, pushedType, type);
       }),
     ),
   );
-  if (now.shape !== previous.shape) for (const pushedType of typesOfShape) types.add(pushedType);
+  if (current.shape !== previous.shape) for (const pushedType of typesOfShape) types.add(pushedType);
   return types;
 }
 
-function trusts({ context: { backendTls } }: ProxyInContext, { namespace, name }: ConfigKey): boolean {
-  return backendTls.uses(namespace, name);
+function usesConfigMap({ context: { backendTls } }: ProxyInContext, { namespace, name }: ConfigKey): boolean {
+  return backendTls.usesConfigMap(namespace, name);
 }
 
 /** Whether a change may affect credentials: those of the proxy's own namespace, and Secrets that are or were granted to its Gateways. */
-function affectsSecrets({ kind, namespace }: ConfigKey, now: ProxyInContext, previous: ProxyInContext): boolean {
-  const { type, configNamespace } = now.shape;
+function affectsSecrets({ kind, namespace }: ConfigKey, current: ProxyInContext, previous: ProxyInContext): boolean {
+  const { type, configNamespace } = current.shape;
   if (kind !== 'ReferenceGrant' && namespace === configNamespace) return true;
   if (type !== 'router' || kind === 'ConfigMap') return false;
   // The name is not compared, because a Secret `web-cacert` affects the resources for `web`.
-  return [now, previous].some(({ context }) => context.referenceGrants.grantsToGateways(configNamespace, namespace));
+  return [current, previous].some(({ context }) =>
+    context.referenceGrants.grantsToGateways(configNamespace, namespace),
+  );
 }
 
 /** Whether the object is a policy of the root namespace, or a placeholder whose namespace is unreadable. */
@@ -183,17 +187,17 @@ function keysOfWorkload({ shape, context }: ProxyInContext): string[] {
     .map(configKeyText);
 }
 
-function mayAffect(key: ConfigKey, now: ProxyInContext, previous: ProxyInContext): boolean {
-  const { shape } = now;
+function mayAffect(key: ConfigKey, current: ProxyInContext, previous: ProxyInContext): boolean {
+  const { shape } = current;
   const router = shape.type === 'router';
   if (!router && key.kind === 'BackendTLSPolicy') return false;
-  if (namedOtherwise.has(key.kind) || key.kind === (router ? 'Sidecar' : 'Gateway')) return false;
+  if (kindsWithOtherNames.has(key.kind) || key.kind === (router ? 'Sidecar' : 'Gateway')) return false;
   if ((router ? scopedForRouters : scopedForSidecars).has(key.kind)) {
     const [currentScope, previousScope] = [
-      now.context.sidecarScopeFor(shape),
+      current.context.sidecarScopeFor(shape),
       previous.context.sidecarScopeFor(previous.shape),
     ];
-    if (now.context.scopeDependsOn(currentScope, key)) return true;
+    if (current.context.scopeDependsOn(currentScope, key)) return true;
     // Scopes do not contain destination rules.
     return (
       (currentScope !== previousScope || key.kind === 'DestinationRule') &&
@@ -201,10 +205,11 @@ function mayAffect(key: ConfigKey, now: ProxyInContext, previous: ProxyInContext
     );
   }
   if (!router && namespacePolicies.has(key.kind)) {
-    if (key.namespace === shape.configNamespace || isForMesh(key, now.context)) return true;
+    if (key.namespace === shape.configNamespace || isForMesh(key, current.context)) return true;
     // Clients depend on the mTLS mode of their destinations: plaintext, mutual TLS or both.
     return (
-      key.kind === 'PeerAuthentication' && [now, previous].some((proxyState) => reaches(proxyState, key.namespace))
+      key.kind === 'PeerAuthentication' &&
+      [current, previous].some((proxyState) => reachesNamespace(proxyState, key.namespace))
     );
   }
   return true;
@@ -212,7 +217,7 @@ function mayAffect(key: ConfigKey, now: ProxyInContext, previous: ProxyInContext
 
 const namespacesOf = new WeakMap<readonly Service[], ReadonlySet<string>>();
 
-function reaches({ shape, context }: ProxyInContext, namespace: string): boolean {
+function reachesNamespace({ shape, context }: ProxyInContext, namespace: string): boolean {
   const { services } = context.sidecarScopeFor(shape);
   let namespaces = namespacesOf.get(services);
   if (namespaces === undefined) {
@@ -230,10 +235,10 @@ function changes(kind: string, type: PushedType, nodeType: NodeType): boolean {
     case 'SDS':
     case 'PCDS':
     case 'BDS':
-      return onlyBy[type].has(kind);
+      return kindsByType[type].has(kind);
     case 'ECDS':
       // The router that implements a Gateway receives the policies attached to it.
-      return onlyBy.ECDS.has(kind) || (kind === 'Gateway' && nodeType === 'router');
+      return kindsByType.ECDS.has(kind) || (kind === 'Gateway' && nodeType === 'router');
     case 'CDS':
       return !kindsWithoutEffect.CDS.has(kind) && (!routerOnlyKinds.has(kind) || nodeType === 'router');
     case 'EDS':

@@ -39,8 +39,8 @@ export function backendTlsOf(policy: Config<BackendTlsPolicy>, configMaps: Confi
     }
     const { namespace } = policy;
     origins.push({ kind, namespace, name });
-    const read = configMaps.configMap(namespace, name);
-    const roots = read && trustedRootsOfConfigMap(read.spec);
+    const configMap = configMaps.configMap(namespace, name);
+    const roots = configMap && trustedRootsOfConfigMap(configMap.spec);
     if (roots === undefined || isLeft(roots)) {
       const reason = roots === undefined ? 'does not exist' : roots.left;
       problems.push({ reason: 'InvalidCACertificateRef', message: `ConfigMap ${namespace}/${name} ${reason}` });
@@ -102,7 +102,7 @@ interface ReadPolicy {
 
 export class BackendTlsIndex {
   readonly #policyByTarget: ReadonlyMap<string, Config<BackendTlsPolicy>>;
-  readonly #read = new Map<Config<BackendTlsPolicy>, ReadPolicy>();
+  readonly #readPolicies = new Map<Config<BackendTlsPolicy>, ReadPolicy>();
   readonly #configMaps: ReadonlySet<string>;
   /** Targets without their ports. */
   readonly #objects: ReadonlySet<string>;
@@ -110,42 +110,42 @@ export class BackendTlsIndex {
   constructor(policies: readonly Config<BackendTlsPolicy>[], configMaps: ConfigMaps, previous?: BackendTlsIndex) {
     this.#policyByTarget = policiesByTarget(policies);
     this.#objects = new Set([...this.#policyByTarget.keys()].map((key) => key.slice(0, key.lastIndexOf('/'))));
-    const referenced = new Set<string>();
+    const referencedConfigMaps = new Set<string>();
     for (const policy of policies) {
       const names = policy.spec.validation.caCertificateRefs.map(({ name }) => name);
-      for (const name of names) referenced.add(`${policy.namespace}/${name}`);
+      for (const name of names) referencedConfigMaps.add(`${policy.namespace}/${name}`);
       const usedConfigMaps = names.map((name) => configMaps.configMap(policy.namespace, name));
-      const previousRead = previous === undefined ? undefined : previous.#read.get(policy);
+      const previousRead = previous === undefined ? undefined : previous.#readPolicies.get(policy);
       const isUnchanged = previousRead?.configMaps.every(
         (configMapUsed, index) => configMapUsed === usedConfigMaps[index],
       );
-      this.#read.set(
+      this.#readPolicies.set(
         policy,
         isUnchanged ? previousRead! : { tls: backendTlsOf(policy, configMaps), configMaps: usedConfigMaps },
       );
     }
-    this.#configMaps = referenced;
+    this.#configMaps = referencedConfigMaps;
   }
 
   /** Returns `undefined` if no policy applies. A policy for the port has priority over one for the Service. */
-  for({ origin }: Pick<Service, 'origin'>, portName: string): BackendTls | undefined {
+  settingsFor({ origin }: Pick<Service, 'origin'>, portName: string): BackendTls | undefined {
     if (this.#policyByTarget.size === 0 || origin.kind !== 'Service') return undefined;
     for (const [namespace, name] of targetsOf(origin)) {
       const find = (section?: string) => this.#policyByTarget.get(backendTlsTargetKey(namespace, name, section));
       const policy = (portName === '' ? undefined : find(portName)) ?? find();
-      if (policy !== undefined) return this.#read.get(policy)!.tls;
+      if (policy !== undefined) return this.#readPolicies.get(policy)!.tls;
     }
     return undefined;
   }
 
-  /** Whether {@link for} returns a policy for some port of the service. */
-  covers({ origin }: Pick<Service, 'origin'>): boolean {
+  /** Whether {@link settingsFor} returns a policy for some port of the service. */
+  hasPolicyFor({ origin }: Pick<Service, 'origin'>): boolean {
     if (this.#objects.size === 0 || origin.kind !== 'Service') return false;
     return targetsOf(origin).some(([namespace, name]) => this.#objects.has(`${namespace}/${name}`));
   }
 
   /** Whether a policy reads its CA certificates from the ConfigMap. */
-  uses(namespace: string, configMap: string): boolean {
+  usesConfigMap(namespace: string, configMap: string): boolean {
     return this.#configMaps.has(`${namespace}/${configMap}`);
   }
 }

@@ -397,13 +397,13 @@ describe('short names in a push context', () => {
       previous: { ...withoutKubernetes, changed: changedKeys },
     });
     expect(meaningsIn(withAdded.context)).toEqual([kubernetesName, kubernetesName, kubernetesName]);
-    expect(withAdded.context.renamed.map(({ kind, name }) => `${kind}/${name}`)).toEqual([
+    expect(withAdded.context.renamedConfigKeys.map(({ kind, name }) => `${kind}/${name}`)).toEqual([
       'VirtualService/v',
       'DestinationRule/r',
     ]);
     const withRemoved = givenMesh(yaml, { kubernetes: false, previous: { ...withAdded, changed: changedKeys } });
     expect(meaningsIn(withRemoved.context)).toEqual(['reviews.a', 'reviews.a', 'reviews.a']);
-    expect(withRemoved.context.renamed).toHaveLength(2);
+    expect(withRemoved.context.renamedConfigKeys).toHaveLength(2);
   });
 
   it('keep their meaning and derived objects when other services are added and removed', () => {
@@ -413,7 +413,7 @@ describe('short names in a push context', () => {
       kubernetes: false,
       previous: { ...previous, changed: other },
     });
-    expect(nextMesh.context.renamed).toEqual([]);
+    expect(nextMesh.context.renamedConfigKeys).toEqual([]);
     expect(nextMesh.context.virtualServicesFor('mesh', 'a')[0]).toBe(
       previous.context.virtualServicesFor('mesh', 'a')[0],
     );
@@ -449,7 +449,7 @@ describe('short names in a push context', () => {
       previous: { ...previous, changed: changedKeys },
     });
     expect(proxied(nextMesh)).toBe(kubernetesName);
-    expect(nextMesh.context.renamed).toEqual([{ kind: 'Sidecar', namespace: 'a', name: 'own' }]);
+    expect(nextMesh.context.renamedConfigKeys).toEqual([{ kind: 'Sidecar', namespace: 'a', name: 'own' }]);
   });
 });
 

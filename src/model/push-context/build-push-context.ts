@@ -57,16 +57,16 @@ export interface PushContextInput {
 /** The previous context and all changed objects. Everything else is reused without comparison. */
 export interface PreviousContext {
   readonly context: PushContext;
-  readonly changed: Iterable<ConfigKey>;
+  readonly changedKeys: Iterable<ConfigKey>;
 }
 
 /** @param previous absent to index everything (a forced push) */
 export function buildPushContext(input: PushContextInput, previous?: PreviousContext): PushContext {
-  return runToEnd(buildingPushContext(input, previous));
+  return runToEnd(buildPushContextInSteps(input, previous));
 }
 
-export function* buildingPushContext(input: PushContextInput, previous?: PreviousContext): Steps<PushContext> {
-  const indexes = yield* indexing(input, reusable(input, previous));
+export function* buildPushContextInSteps(input: PushContextInput, previous?: PreviousContext): Steps<PushContext> {
+  const indexes = yield* indexInSteps(input, reusableFrom(input, previous));
   return new IndexedPushContext(input, previous, indexes);
 }
 
@@ -78,15 +78,17 @@ const policyKinds = [
 /** Returns a part of the previous context if no object of these kinds changed. */
 type ReuseUnchanged = <T>(kinds: readonly string[], index: (old: IndexedPushContext) => T) => T | undefined;
 
-interface Reusable {
+interface ReusableIndexes {
   readonly context: IndexedPushContext;
   readonly changedKinds: ReadonlySet<string>;
 }
 
 const reuseFrom =
-  (reused: Reusable | undefined): ReuseUnchanged =>
+  (reusableIndexes: ReusableIndexes | undefined): ReuseUnchanged =>
   (kinds, index) =>
-    reused !== undefined && !kinds.some((kind) => reused.changedKinds.has(kind)) ? index(reused.context) : undefined;
+    reusableIndexes !== undefined && !kinds.some((kind) => reusableIndexes.changedKinds.has(kind))
+      ? index(reusableIndexes.context)
+      : undefined;
 
 /** Indexes whose build time grows with the number of objects. */
 interface Indexes {
@@ -101,26 +103,31 @@ interface Indexes {
   readonly sidecars: SidecarIndex;
 }
 
-function* indexing(input: PushContextInput, reused: Reusable | undefined): Steps<Indexes> {
+function* indexInSteps(input: PushContextInput, reusableIndexes: ReusableIndexes | undefined): Steps<Indexes> {
   const { mesh, domain, configs, features = defaultFeatures, kubernetes = true } = input;
-  const keepIndex = reuseFrom(reused);
+  const keepIndex = reuseFrom(reusableIndexes);
   const serviceIndex =
     keepIndex(['ServiceEntry'], (previousContext) => previousContext.serviceIndex) ??
-    (yield* ServiceIndex.building(input.services, reused?.context.serviceIndex));
+    (yield* ServiceIndex.buildInSteps(input.services, reusableIndexes?.context.serviceIndex));
   yield;
   const hostNames = new HostNames(domain, kubernetes ? undefined : serviceExistsIn(serviceIndex));
   const current = <T extends { isCurrent(names: HostNames): boolean }>(index: T): T | undefined =>
     index.isCurrent(hostNames) ? index : undefined;
   const virtualServices =
     keepIndex(['VirtualService'], (previousContext) => current(previousContext.virtualServices)) ??
-    (yield* VirtualServiceIndex.building(configs.VirtualService, hostNames, mesh, reused?.context.virtualServices));
+    (yield* VirtualServiceIndex.buildInSteps(
+      configs.VirtualService,
+      hostNames,
+      mesh,
+      reusableIndexes?.context.virtualServices,
+    ));
   yield;
   const destinationRules =
     keepIndex(['DestinationRule'], (previousContext) => current(previousContext.destinationRules)) ??
-    (yield* DestinationRuleIndex.building(
+    (yield* DestinationRuleIndex.buildInSteps(
       configs.DestinationRule,
       { hostNames, mesh },
-      reused?.context.destinationRules,
+      reusableIndexes?.context.destinationRules,
     ));
   yield;
   const gateways =
@@ -128,10 +135,10 @@ function* indexing(input: PushContextInput, reused: Reusable | undefined): Steps
     new GatewayIndex(configs.Gateway, { ownNamespaceOnly: features.gatewaysOfOwnNamespace, rule: mesh });
   const credentials =
     keepIndex(['Secret', 'ConfigMap'], (previousContext) => previousContext.credentials) ??
-    new CredentialIndex(configs, reused?.context.credentials);
+    new CredentialIndex(configs, reusableIndexes?.context.credentials);
   const backendTls =
     keepIndex(['BackendTLSPolicy', 'ConfigMap'], (previousContext) => previousContext.backendTls) ??
-    new BackendTlsIndex(configs.BackendTLSPolicy, credentials, reused?.context.backendTls);
+    new BackendTlsIndex(configs.BackendTLSPolicy, credentials, reusableIndexes?.context.backendTls);
   const referenceGrants =
     keepIndex(['ReferenceGrant'], (previousContext) => previousContext.referenceGrants) ??
     new ReferenceGrants(configs.ReferenceGrant);
@@ -158,7 +165,7 @@ class IndexedPushContext implements PushContext {
   readonly features: Features;
   readonly domain: string;
   readonly hostNames: HostNames;
-  readonly renamed: readonly ConfigKey[];
+  readonly renamedConfigKeys: readonly ConfigKey[];
   private readonly endpoints: EndpointIndex;
   readonly serviceIndex: ServiceIndex;
   readonly virtualServices: VirtualServiceIndex;
@@ -183,8 +190,8 @@ class IndexedPushContext implements PushContext {
     this.features = input.features ?? defaultFeatures;
     this.domain = domain;
     this.endpoints = input.endpoints;
-    const reused = reusable(input, previous);
-    const keepIndex = reuseFrom(reused);
+    const reusableIndexes = reusableFrom(input, previous);
+    const keepIndex = reuseFrom(reusableIndexes);
     this.serviceIndex = indexes.serviceIndex;
     this.hostNames = indexes.hostNames;
     this.virtualServices = indexes.virtualServices;
@@ -196,7 +203,7 @@ class IndexedPushContext implements PushContext {
     this.sidecars = indexes.sidecars;
     this.scopes =
       keepIndex(['ServiceEntry', 'VirtualService', 'Sidecar'], (previousContext) => previousContext.scopes) ??
-      this.newScopes(reused?.context.scopes);
+      this.newScopes(reusableIndexes?.context.scopes);
     this.policies =
       keepIndex([...policyKinds, 'Gateway'], (previousContext) =>
         previousContext.policies.isCurrent(this.sidecars) ? previousContext.policies : undefined,
@@ -204,16 +211,16 @@ class IndexedPushContext implements PushContext {
     this.disablesMutualTls =
       keepIndex(['PeerAuthentication'], (previousContext) => previousContext.disablesMutualTls) ??
       configs.PeerAuthentication.some(disablesAnyMutualTls);
-    this.renamed = reused === undefined ? [] : this.renamedSince(reused.context);
+    this.renamedConfigKeys = reusableIndexes === undefined ? [] : this.renamedSince(reusableIndexes.context);
     this.workloads = input.workloads ?? noLookup;
-    const gateways = input.gateways ?? NetworkGateways.none;
+    const gateways = input.gateways ?? NetworkGateways.empty;
     // Keeps the identity of unchanged gateways, because all endpoints depend on it.
     const previousGateways = previous?.context.networkGateways;
     this.networkGateways =
-      previousGateways !== undefined && isDeepStrictEqual(previousGateways.all, gateways.all)
+      previousGateways !== undefined && isDeepStrictEqual(previousGateways.allGateways, gateways.allGateways)
         ? previousGateways
         : gateways;
-    this.clusterLocal = reused?.context.clusterLocal ?? new ClusterLocalHosts(mesh, domain);
+    this.clusterLocal = reusableIndexes?.context.clusterLocal ?? new ClusterLocalHosts(mesh, domain);
   }
 
   private policyIndexes(configs: ConfigSet, keepIndex: ReuseUnchanged): PolicyIndexes {
@@ -236,13 +243,13 @@ class IndexedPushContext implements PushContext {
   private renamedSince(previous: IndexedPushContext): readonly ConfigKey[] {
     if (this.hostNames.isFixed) return [];
     const { virtualServices, destinationRules, sidecars } = this;
-    const proxied = sidecars.all.filter(({ namespace, spec: { outboundTrafficPolicy } }) => {
+    const proxied = sidecars.allSidecars.filter(({ namespace, spec: { outboundTrafficPolicy } }) => {
       const { host } = outboundTrafficPolicy?.egressProxy ?? { host: '' };
-      return this.hostNames.qualified(host, namespace) !== previous.hostNames.qualified(host, namespace);
+      return this.hostNames.qualify(host, namespace) !== previous.hostNames.qualify(host, namespace);
     });
     return [
-      ...(virtualServices === previous.virtualServices ? [] : virtualServices.renamed),
-      ...(destinationRules === previous.destinationRules ? [] : destinationRules.renamed),
+      ...(virtualServices === previous.virtualServices ? [] : virtualServices.renamedConfigKeys),
+      ...(destinationRules === previous.destinationRules ? [] : destinationRules.renamedConfigKeys),
       ...proxied.map(configKeyOf),
     ];
   }
@@ -266,7 +273,7 @@ class IndexedPushContext implements PushContext {
   }
 
   servicesOf(hostname: string, namespace: string): readonly Service[] {
-    return this.serviceIndex.of(hostname, namespace);
+    return this.serviceIndex.servicesNamed(hostname, namespace);
   }
 
   serviceFor(hostname: string, clientNamespace: string): Service | undefined {
@@ -278,7 +285,7 @@ class IndexedPushContext implements PushContext {
   }
 
   virtualServicesFor(gateway: string, namespace: string): readonly ResolvedVirtualService[] {
-    return this.virtualServices.for(gateway, namespace);
+    return this.virtualServices.servicesFor(gateway, namespace);
   }
 
   destinationRuleFor(
@@ -286,11 +293,11 @@ class IndexedPushContext implements PushContext {
     service: Service,
     labels?: Readonly<Record<string, string>>,
   ): MergedDestinationRule | undefined {
-    return this.destinationRules.for(clientNamespace, service, labels);
+    return this.destinationRules.ruleFor(clientNamespace, service, labels);
   }
 
   destinationRulesSelecting(clientNamespace: string, labels: Readonly<Record<string, string>>): string {
-    return this.destinationRules.selecting(clientNamespace, labels);
+    return this.destinationRules.selectingText(clientNamespace, labels);
   }
 
   ownDestinationRuleHosts(clientNamespace: string, labels: Readonly<Record<string, string>>): readonly string[] {
@@ -310,11 +317,11 @@ class IndexedPushContext implements PushContext {
   }
 
   gatewaysFor(proxy: GatewaySubject): readonly Config<SpecOfKind['Gateway']>[] {
-    return this.gateways.for(proxy);
+    return this.gateways.gatewaysFor(proxy);
   }
 
   policiesFor(workload: WorkloadSubject): WorkloadPolicies {
-    return this.policies.for(workload);
+    return this.policies.policiesFor(workload);
   }
 
   peerModesFor(namespace: string, labels: Readonly<Record<string, string>>): PeerModes {
@@ -322,14 +329,14 @@ class IndexedPushContext implements PushContext {
   }
 
   sidecarScopeFor(proxy: Pick<Proxy, 'type' | 'configNamespace' | 'labels'>): SidecarScope {
-    return this.scopes.for(proxy);
+    return this.scopes.scopeFor(proxy);
   }
 
   scopeDependsOn(scope: SidecarScope, key: ConfigKey): boolean {
     switch (key.kind) {
       case 'VirtualService':
         return this.virtualServices
-          .takingEffect(key)
+          .effectiveServices(key)
           .some((service) => scope.egressListeners.some(({ virtualServices }) => virtualServices.includes(service)));
       case 'DestinationRule':
         return this.destinationRules.mayApplyIn(scope, key);
@@ -340,7 +347,9 @@ class IndexedPushContext implements PushContext {
 
   serviceTargetsOf(proxy: LookupSubject): readonly ServiceTarget[] {
     const refs = this.workloads.targetsOf(proxy);
-    return serviceTargets(proxy.configNamespace, refs, (host, namespace) => this.serviceIndex.of(host, namespace));
+    return serviceTargets(proxy.configNamespace, refs, (host, namespace) =>
+      this.serviceIndex.servicesNamed(host, namespace),
+    );
   }
 
   workloadOf(proxy: LookupSubject): KnownWorkload | undefined {
@@ -358,14 +367,14 @@ function serviceExistsIn(services: ServiceIndex): (hostname: string, namespace: 
 }
 
 function selectingIn(gateways: GatewayIndex): (workload: WorkloadSubject) => readonly Config<SpecOfKind['Gateway']>[] {
-  return (workload) => gateways.for(workload);
+  return (workload) => gateways.gatewaysFor(workload);
 }
 
 /** Returns `undefined` if mesh configuration or domain changed, because everything depends on them. */
-function reusable(input: PushContextInput, previous: PreviousContext | undefined): Reusable | undefined {
+function reusableFrom(input: PushContextInput, previous: PreviousContext | undefined): ReusableIndexes | undefined {
   if (previous === undefined || !(previous.context instanceof IndexedPushContext)) return undefined;
-  const { context, changed } = previous;
+  const { context, changedKeys } = previous;
   if (context.mesh !== input.mesh || context.domain !== input.domain) return undefined;
   if (context.hostNames.isFixed !== (input.kubernetes ?? true)) return undefined;
-  return { context, changedKinds: new Set([...changed].map((key) => key.kind)) };
+  return { context, changedKinds: new Set([...changedKeys].map((key) => key.kind)) };
 }

@@ -64,14 +64,17 @@ export function buildSidecarScope(
   const scopeParts = { namespace, sidecar, outboundTrafficPolicy, egressListeners };
   // If everything is imported, virtual services cannot add destinations.
   if (egress.length === 1 && importsEverything(egress[0]!, namespace)) {
-    return sameOr(previous, new BuiltScope(scopeParts, egressListeners[0]!.services));
+    return previousIfSame(previous, new BuiltScope(scopeParts, egressListeners[0]!.services));
   }
   for (const { shown } of listeners)
-    for (const { original, service } of shown()) visibleServices.add(original, service);
+    for (const { originalService, service } of shown()) visibleServices.add(originalService, service);
   for (const { virtualServices } of egressListeners) {
     for (const { config } of virtualServices) visibleServices.addDestinations(destinationsOf(config), sources.services);
   }
-  return sameOr(previous, new BuiltScope(scopeParts, sameListOr(previous?.services, visibleServices.services())));
+  return previousIfSame(
+    previous,
+    new BuiltScope(scopeParts, previousIfSameItems(previous?.services, visibleServices.services())),
+  );
 }
 
 const destinationsOf = memoizeByObject(({ spec }: Config<VirtualService>) => destinationHosts(spec));
@@ -85,7 +88,11 @@ function listenerScope(
   const imports = new HostImports(listener.hosts, namespace);
   const hostServices = imports.isEverything
     ? sources.services.resolvedFor(namespace)
-    : withTargets(onePerHost(importedServices(sources.services, imports, namespace), namespace), sources, namespace);
+    : withTargets(
+        pickOnePerHost(importedServices(sources.services, imports, namespace), namespace),
+        sources,
+        namespace,
+      );
   const showsAll = !exposesOnePort(listener);
   const servicesWithPort = (): readonly VisibleService[] => withPort(hostServices, listener);
   const virtualServices = importedRules(sources, namespace, listener);
@@ -95,8 +102,8 @@ function listenerScope(
     captureMode,
     ...(port && { port }),
     ...(bind !== undefined && { bind }),
-    services: sameListOr(previous?.services, services),
-    virtualServices: sameListOr(previous?.virtualServices, virtualServices),
+    services: previousIfSameItems(previous?.services, services),
+    virtualServices: previousIfSameItems(previous?.virtualServices, virtualServices),
   };
   return { listener: scope, shown: servicesWithPort };
 }
@@ -106,24 +113,25 @@ function importedRules(
   namespace: string,
   { hosts }: EgressListener,
 ): readonly ResolvedVirtualService[] {
-  if (hosts.includes('*/*')) return virtualServices.for('mesh', namespace);
-  return virtualServices.imported('mesh', namespace, new HostImports(hosts, namespace));
+  if (hosts.includes('*/*')) return virtualServices.servicesFor('mesh', namespace);
+  return virtualServices.importedServices('mesh', namespace, new HostImports(hosts, namespace));
 }
 
 /** Returns the previous list if it has the same items, so that results cached for it stay valid. */
-function sameListOr<T>(previous: readonly T[] | undefined, now: readonly T[]): readonly T[] {
-  return previous !== undefined && sameItems(previous, now) ? previous : now;
+function previousIfSameItems<T>(previous: readonly T[] | undefined, current: readonly T[]): readonly T[] {
+  return previous !== undefined && sameItems(previous, current) ? previous : current;
 }
 
-function sameOr(previous: SidecarScope | undefined, now: BuiltScope): SidecarScope {
-  if (previous === undefined || previous.sidecar !== now.sidecar || previous.services !== now.services) return now;
+function previousIfSame(previous: SidecarScope | undefined, current: BuiltScope): SidecarScope {
+  if (previous === undefined || previous.sidecar !== current.sidecar || previous.services !== current.services)
+    return current;
   const { egressListeners, outboundTrafficPolicy } = previous;
-  const isUnchanged = now.egressListeners.every((listener, index) => {
+  const isUnchanged = current.egressListeners.every((listener, index) => {
     const other = egressListeners[index];
     return listener.services === other?.services && listener.virtualServices === other.virtualServices;
   });
-  if (!isUnchanged || egressListeners.length !== now.egressListeners.length) return now;
-  return isDeepStrictEqual(outboundTrafficPolicy, now.outboundTrafficPolicy) ? previous : now;
+  if (!isUnchanged || egressListeners.length !== current.egressListeners.length) return current;
+  return isDeepStrictEqual(outboundTrafficPolicy, current.outboundTrafficPolicy) ? previous : current;
 }
 
 /** Returns the imported services that are visible to the namespace, oldest first, without visiting others. */
@@ -141,13 +149,15 @@ function importedServices(index: ServiceIndex, imports: HostImports, namespace: 
     const isAny = sourceNamespace === '*';
     // Looks up hosts without a wildcard individually, because a Sidecar names few of thousands.
     if ([...hosts].some(isWildcard)) add(isAny ? index.visibleTo(namespace) : index.definedIn(sourceNamespace), hosts);
-    else for (const host of hosts) add(isAny ? index.named(host) : index.of(host, sourceNamespace), hosts);
+    else
+      for (const host of hosts)
+        add(isAny ? index.servicesOfHost(host) : index.servicesNamed(host, sourceNamespace), hosts);
   }
   return [...foundServices].sort(compareServiceAge);
 }
 
 /** Selects one service per host if several namespaces define the host. */
-function onePerHost(services: readonly Service[], namespace: string): readonly Service[] {
+function pickOnePerHost(services: readonly Service[], namespace: string): readonly Service[] {
   const serviceByHost = new Map<string, Service>();
   for (const service of services) {
     const chosenService = serviceByHost.get(service.hostname);
@@ -168,14 +178,14 @@ function withTargets(services: readonly Service[], { services: index }: ScopeSou
     for (const { hostname, namespace: owner } of aliasChain(alias, find)) {
       if (hosts.has(hostname)) continue;
       hosts.add(hostname);
-      for (const service of index.of(hostname, owner)) all.add(service);
+      for (const service of index.servicesNamed(hostname, owner)) all.add(service);
     }
   }
   return [...all].sort(compareServiceAge);
 }
 
 interface VisibleService {
-  readonly original: Service;
+  readonly originalService: Service;
   readonly service: Service;
 }
 
@@ -186,24 +196,24 @@ function exposesOnePort({ port }: EgressListener): boolean {
 
 /** Returns services with the port of the listener, reduced to that port. */
 function withPort(services: readonly Service[], listener: EgressListener): VisibleService[] {
-  if (!exposesOnePort(listener)) return services.map((service) => ({ original: service, service }));
+  if (!exposesOnePort(listener)) return services.map((service) => ({ originalService: service, service }));
   const port = listener.port!;
   return services.flatMap((original) => {
     // An alias has the ports of its target.
-    if (isAlias(original)) return [{ original, service: original }];
+    if (isAlias(original)) return [{ originalService: original, service: original }];
     const ports = original.ports.filter(({ number }) => number === port.number);
     if (ports.length === 0) return [];
-    return [{ original, service: withPorts(original, ports) }];
+    return [{ originalService: original, service: withPorts(original, ports) }];
   });
 }
 
-const trimmed = new WeakMap<Service, Map<string, Service>>();
+const trimmedByService = new WeakMap<Service, Map<string, Service>>();
 
 /** Reduces a service to some ports; returns the same object for the same ports. */
 function withPorts(original: Service, ports: Service['ports']): Service {
   if (ports.length === original.ports.length) return original;
-  const trimmedServices = trimmed.get(original) ?? new Map<string, Service>();
-  trimmed.set(original, trimmedServices);
+  const trimmedServices = trimmedByService.get(original) ?? new Map<string, Service>();
+  trimmedByService.set(original, trimmedServices);
   const id = ports.map(({ number }) => number).join();
   const service = trimmedServices.get(id) ?? { ...original, ports };
   trimmedServices.set(id, service);
@@ -221,8 +231,8 @@ class VisibleServices {
   }
 
   add(original: Service, shownService: Service): void {
-    const holding = this.namespaceOfHost.get(original.hostname);
-    if (holding !== undefined && holding !== original.namespace) return;
+    const definingNamespace = this.namespaceOfHost.get(original.hostname);
+    if (definingNamespace !== undefined && definingNamespace !== original.namespace) return;
     this.namespaceOfHost.set(original.hostname, original.namespace);
     const ports = this.ports.get(original) ?? new Set();
     this.ports.set(original, ports);
@@ -237,7 +247,7 @@ class VisibleServices {
       const service = find(host);
       if (service === undefined) continue;
       for (const { hostname, namespace } of aliasChain(service, find)) {
-        for (const candidate of index.of(hostname, namespace)) this.add(candidate, candidate);
+        for (const candidate of index.servicesNamed(hostname, namespace)) this.add(candidate, candidate);
       }
     }
   }
@@ -336,5 +346,5 @@ function qualifiedPolicy(
 ): OutboundTrafficPolicy {
   const { egressProxy } = policy;
   if (egressProxy === undefined) return policy;
-  return { ...policy, egressProxy: { ...egressProxy, host: hostNames.qualified(egressProxy.host, namespace) } };
+  return { ...policy, egressProxy: { ...egressProxy, host: hostNames.qualify(egressProxy.host, namespace) } };
 }

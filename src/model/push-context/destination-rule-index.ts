@@ -29,7 +29,7 @@ interface Exported {
 type RulesByHost = ReadonlyMap<string, readonly Exported[]>;
 type Rules = ReadonlyMap<string, RulesByHost>;
 
-interface About {
+interface RuleContext {
   readonly hostNames: HostNames;
   readonly mesh: ExportRule & Pick<MeshConfig, 'defaultDestinationRuleExportTo'>;
 }
@@ -37,33 +37,33 @@ interface About {
 interface Parts {
   readonly rootNamespace: string;
   readonly sources: readonly Config<DestinationRule>[];
-  readonly bySource: ReadonlyMap<Config<DestinationRule>, Exported>;
-  readonly general: Rules;
-  readonly selective: Rules;
-  readonly renamed: readonly ConfigKey[];
+  readonly exportedBySource: ReadonlyMap<Config<DestinationRule>, Exported>;
+  readonly generalRules: Rules;
+  readonly selectiveRules: Rules;
+  readonly renamedConfigKeys: readonly ConfigKey[];
   readonly revision: RuleRevision;
 }
 
 export class DestinationRuleIndex {
-  private prioritised: boolean | undefined;
-  private shown: Map<string, Set<string>> | undefined;
-  private named: ReadonlyMap<string, Exported> | undefined;
+  private hasPrioritisedRule: boolean | undefined;
+  private shownHosts: Map<string, Set<string>> | undefined;
+  private ruleByName: ReadonlyMap<string, Exported> | undefined;
   private readonly rootNamespace: string;
   private readonly sources: readonly Config<DestinationRule>[];
-  private readonly bySource: ReadonlyMap<Config<DestinationRule>, Exported>;
-  private readonly general: Rules;
-  private readonly selective: Rules;
+  private readonly exportedBySource: ReadonlyMap<Config<DestinationRule>, Exported>;
+  private readonly generalRules: Rules;
+  private readonly selectiveRules: Rules;
   /** Objects of the previous index whose short host now resolves to another host. */
-  readonly renamed: readonly ConfigKey[];
+  readonly renamedConfigKeys: readonly ConfigKey[];
   readonly revision: RuleRevision;
 
   private constructor(indexParts: Parts) {
     this.rootNamespace = indexParts.rootNamespace;
     this.sources = indexParts.sources;
-    this.bySource = indexParts.bySource;
-    this.general = indexParts.general;
-    this.selective = indexParts.selective;
-    this.renamed = indexParts.renamed;
+    this.exportedBySource = indexParts.exportedBySource;
+    this.generalRules = indexParts.generalRules;
+    this.selectiveRules = indexParts.selectiveRules;
+    this.renamedConfigKeys = indexParts.renamedConfigKeys;
     this.revision = indexParts.revision;
   }
 
@@ -71,16 +71,19 @@ export class DestinationRuleIndex {
    * @param configs oldest first
    * @param previous an index with the same settings and possibly other services; unchanged parts are reused
    */
-  static *building(
+  static *buildInSteps(
     configs: readonly Config<DestinationRule>[],
-    { hostNames, mesh }: About,
+    { hostNames, mesh }: RuleContext,
     previous?: DestinationRuleIndex,
   ): Steps<DestinationRuleIndex> {
-    const edited = listDiff(previous?.sources ?? [], configs);
-    const removedRules = new Set(edited.removed);
+    const sourceDiff = listDiff(previous?.sources ?? [], configs);
+    const removedRules = new Set(sourceDiff.removed);
     const renamedSources = (previous?.withOtherHost(hostNames) ?? []).filter((source) => !removedRules.has(source));
-    const diff = { removed: [...edited.removed, ...renamedSources], added: [...edited.added, ...renamedSources] };
-    const exportedBySource = new Map(previous?.bySource);
+    const diff = {
+      removed: [...sourceDiff.removed, ...renamedSources],
+      added: [...sourceDiff.added, ...renamedSources],
+    };
+    const exportedBySource = new Map(previous?.exportedBySource);
     const removedExports = new Set(diff.removed.map((source) => exportedBySource.get(source)!));
     for (const source of diff.removed) exportedBySource.delete(source);
     const addedRules: Exported[] = [];
@@ -96,10 +99,15 @@ export class DestinationRuleIndex {
       [...rules].filter(({ config }) => (config.spec.workloadSelector !== undefined) === isChosen);
     return new DestinationRuleIndex({
       rootNamespace: mesh.rootNamespace,
-      ...{ sources: configs, bySource: exportedBySource, renamed: renamedSources.map(configKeyOf) },
-      revision: (previous?.revision ?? RuleRevision.first()).next(hosts),
-      general: yield* changedRules(previous?.general, of(removedExports, false), of(addedRules, false), mesh),
-      selective: yield* changedRules(previous?.selective, of(removedExports, true), of(addedRules, true), mesh),
+      ...{ sources: configs, exportedBySource, renamedConfigKeys: renamedSources.map(configKeyOf) },
+      revision: (previous?.revision ?? RuleRevision.initial()).next(hosts),
+      generalRules: yield* changedRules(previous?.generalRules, of(removedExports, false), of(addedRules, false), mesh),
+      selectiveRules: yield* changedRules(
+        previous?.selectiveRules,
+        of(removedExports, true),
+        of(addedRules, true),
+        mesh,
+      ),
     });
   }
 
@@ -108,13 +116,17 @@ export class DestinationRuleIndex {
    * @returns the merged rule of the first namespace with one, in the order client, service, root. The most specific host applies. Rules of the
    * client's namespace that select the workload have priority.
    */
-  for(clientNamespace: string, service: Service, labels: Labels = noLabels): MergedDestinationRule | undefined {
-    const selectedRule = this.find(this.chosen(clientNamespace, labels)?.byHost, service.hostname, () => true);
+  ruleFor(clientNamespace: string, service: Service, labels: Labels = noLabels): MergedDestinationRule | undefined {
+    const selectedRule = this.findRules(
+      this.chosenRules(clientNamespace, labels)?.rulesByHost,
+      service.hostname,
+      () => true,
+    );
     for (const namespace of new Set([clientNamespace, service.namespace, this.rootNamespace])) {
       // Rules of the root namespace are defaults for all namespaces, so other rules have priority even for its own workloads.
-      const privately =
+      const isPrivate =
         namespace === this.rootNamespace && namespace === clientNamespace && namespace !== service.namespace;
-      const generalRule = this.generalRule(namespace, clientNamespace, service.hostname, privately);
+      const generalRule = this.generalRule(namespace, clientNamespace, service.hostname, isPrivate);
       if (namespace === clientNamespace && selectedRule !== undefined) {
         const mergedRule = mergedRuleOf(selectedRule);
         return generalRule !== undefined && isNarrower(generalRule, mergedRule, service.hostname)
@@ -130,33 +142,33 @@ export class DestinationRuleIndex {
 
   /** Hosts, including wildcards, of rules that apply to these workloads but possibly not in other namespaces. */
   ownHosts(namespace: string, labels: Labels): readonly string[] {
-    const chosenHosts = this.chosen(namespace, labels)?.byHost.keys() ?? [];
+    const chosenHosts = this.chosenRules(namespace, labels)?.rulesByHost.keys() ?? [];
     const shownHosts = this.shownTo().get(namespace) ?? [];
-    return [...(this.general.get(namespace)?.keys() ?? []), ...chosenHosts, ...shownHosts];
+    return [...(this.generalRules.get(namespace)?.keys() ?? []), ...chosenHosts, ...shownHosts];
   }
 
   private shownTo(): ReadonlyMap<string, ReadonlySet<string>> {
-    if (this.shown === undefined) {
-      this.shown = new Map();
-      for (const { config, exportTo } of this.bySource.values()) {
+    if (this.shownHosts === undefined) {
+      this.shownHosts = new Map();
+      for (const { config, exportTo } of this.exportedBySource.values()) {
         if (isPublic(exportTo)) continue;
         for (const namespace of exportTo) {
-          const hosts = this.shown.get(namespace) ?? new Set();
-          this.shown.set(namespace, hosts.add(config.spec.host));
+          const hosts = this.shownHosts.get(namespace) ?? new Set();
+          this.shownHosts.set(namespace, hosts.add(config.spec.host));
         }
       }
     }
-    return this.shown;
+    return this.shownHosts;
   }
 
   /** Names of a namespace's rules whose selectors match these labels; almost always empty. */
-  selecting(namespace: string, labels: Labels): string {
-    return this.chosen(namespace, labels)?.names ?? '';
+  selectingText(namespace: string, labels: Labels): string {
+    return this.chosenRules(namespace, labels)?.names ?? '';
   }
 
-  private chosen(namespace: string, labels: Labels): ChosenRules | undefined {
-    const rules = this.selective.get(namespace);
-    return rules && choosing(rules)(labels);
+  private chosenRules(namespace: string, labels: Labels): ChosenRules | undefined {
+    const rules = this.selectiveRules.get(namespace);
+    return rules && chosenRulesByText(rules)(labels);
   }
 
   /** Whether all short names still resolve to the same hosts. */
@@ -168,13 +180,13 @@ export class DestinationRuleIndex {
     if (hostNames.isFixed) return [];
     return this.sources.filter((source) => {
       const { host } = source.spec;
-      const previousHost = this.bySource.get(source)!.config.spec.host;
-      return isShortName(host) && hostNames.qualified(host, source.namespace) !== previousHost;
+      const previousHost = this.exportedBySource.get(source)!.config.spec.host;
+      return isShortName(host) && hostNames.qualify(host, source.namespace) !== previousHost;
     });
   }
 
   get haveFailoverPriorities(): boolean {
-    this.prioritised ??= this.sources.some(({ spec }) =>
+    this.hasPrioritisedRule ??= this.sources.some(({ spec }) =>
       [spec.trafficPolicy, ...(spec.subsets ?? []).map((subset) => subset.trafficPolicy)].some(
         (policy) =>
           policy !== undefined &&
@@ -184,23 +196,23 @@ export class DestinationRuleIndex {
           ),
       ),
     );
-    return this.prioritised;
+    return this.hasPrioritisedRule;
   }
 
   /** The rule's qualified host; `undefined` if the rule does not exist. */
   hostOf(key: ConfigKey): string | undefined {
-    return this.byName().get(nameOf(key))?.config.spec.host;
+    return this.rulesByName().get(nameOf(key))?.config.spec.host;
   }
 
   mayApplyIn(scope: Pick<SidecarScope, 'namespace' | 'services' | 'serviceByHostname'>, key: ConfigKey): boolean {
-    const rule = this.byName().get(nameOf(key));
+    const rule = this.rulesByName().get(nameOf(key));
     if (rule === undefined) return false;
     const { config, exportTo } = rule;
     const owner = config.namespace || this.rootNamespace;
     if (config.spec.workloadSelector !== undefined) return owner === scope.namespace;
     if (!isExportedTo(exportTo, owner, scope.namespace)) return false;
     const holdsFor = (service: Service): boolean =>
-      this.for(scope.namespace, service)?.origins.some(
+      this.ruleFor(scope.namespace, service)?.origins.some(
         (candidate) => candidate.name === key.name && candidate.namespace === key.namespace,
       ) ?? false;
     const { host } = config.spec;
@@ -214,36 +226,36 @@ export class DestinationRuleIndex {
     );
   }
 
-  private byName(): ReadonlyMap<string, Exported> {
-    this.named ??= new Map(this.sources.map((source) => [nameOf(source), this.bySource.get(source)!]));
-    return this.named;
+  private rulesByName(): ReadonlyMap<string, Exported> {
+    this.ruleByName ??= new Map(this.sources.map((source) => [nameOf(source), this.exportedBySource.get(source)!]));
+    return this.ruleByName;
   }
 
   private generalRule(
     namespace: string,
     clientNamespace: string,
     hostname: string,
-    privately: boolean,
+    isPrivate: boolean,
   ): MergedDestinationRule | undefined {
-    const rules = this.find(this.general.get(namespace), hostname, ({ exportTo }) => {
-      return isExportedTo(exportTo, namespace, clientNamespace) && !(privately && isPublic(exportTo));
+    const rules = this.findRules(this.generalRules.get(namespace), hostname, ({ exportTo }) => {
+      return isExportedTo(exportTo, namespace, clientNamespace) && !(isPrivate && isPublic(exportTo));
     });
     if (rules === undefined) return undefined;
     return mergedRuleOf(rules);
   }
 
-  private find(
+  private findRules(
     rules: RulesByHost | undefined,
     hostname: string,
-    holds: (rule: Exported) => boolean,
+    isIncluded: (rule: Exported) => boolean,
   ): readonly Exported[] | undefined {
     if (rules === undefined) return undefined;
-    const namedRules = rules.get(hostname)?.filter(holds) ?? [];
+    const namedRules = rules.get(hostname)?.filter(isIncluded) ?? [];
     // Avoids the wildcard search: this runs for each service of each namespace, and nearly all rules have an exact host.
     if (namedRules.length > 0 || !hasWildcards(rules)) return namedRules.length > 0 ? namedRules : undefined;
     for (const host of coveringKeys(hostname, rules)) {
-      const holding = rules.get(host)?.filter(holds) ?? [];
-      if (holding.length > 0) return holding;
+      const includedRules = rules.get(host)?.filter(isIncluded) ?? [];
+      if (includedRules.length > 0) return includedRules;
     }
     return undefined;
   }
@@ -258,17 +270,17 @@ function isNarrower(rule: MergedDestinationRule, other: MergedDestinationRule, h
 const noLabels: Labels = {};
 
 interface ChosenRules {
-  readonly byHost: RulesByHost;
+  readonly rulesByHost: RulesByHost;
   readonly names: string;
 }
 
 /** Caches the rules per workload labels while the namespace's rules are unchanged. */
-const choosing = memoizeByObject((rules: RulesByHost) => {
+const chosenRulesByText = memoizeByObject((rules: RulesByHost) => {
   const list = new SelectingList([...rules.values()].flat(), ({ config }) => config.spec.workloadSelector?.labels);
   return memoizeByObject((labels: Labels): ChosenRules => {
-    const chosenRules = list.selecting(labels);
+    const chosenRules = list.itemsSelecting(labels);
     return {
-      byHost: Map.groupBy(chosenRules, ({ config }) => config.spec.host),
+      rulesByHost: Map.groupBy(chosenRules, ({ config }) => config.spec.host),
       names: chosenRules
         .map(({ config }) => config.name)
         .sort()
@@ -286,7 +298,7 @@ export function hasPriorities(setting: Pick<LocalityLoadBalancerSetting, 'failov
 }
 
 function withQualifiedHost(config: Config<DestinationRule>, hostNames: HostNames): Config<DestinationRule> {
-  const host = hostNames.qualified(config.spec.host, config.namespace);
+  const host = hostNames.qualify(config.spec.host, config.namespace);
   return host === config.spec.host ? config : { ...config, spec: { ...config.spec, host } };
 }
 

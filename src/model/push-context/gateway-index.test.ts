@@ -26,8 +26,8 @@ function selectedGateways(
 ): string[] {
   const index = new GatewayIndex(gateways, { ownNamespaceOnly, rule: defaultMeshConfig });
   const subject = { type: 'router', configNamespace: 'edge', labels: {}, ...proxy } as const;
-  const result = index.for(subject);
-  expect(index.for({ ...subject })).toBe(result);
+  const result = index.gatewaysFor(subject);
+  expect(index.gatewaysFor({ ...subject })).toBe(result);
   return result.map(({ namespace, name }) => `${namespace}/${name}`);
 }
 
@@ -49,7 +49,7 @@ describe('Gateway objects', () => {
       'shop/all',
     ]);
     const index = new GatewayIndex([confined('edge/own')], { ownNamespaceOnly: false, rule: defaultMeshConfig });
-    const selectedIn = (configNamespace: string) => index.for({ type: 'router', configNamespace, labels: {} });
+    const selectedIn = (configNamespace: string) => index.gatewaysFor({ type: 'router', configNamespace, labels: {} });
     expect(selectedIn('shop')).toEqual([]);
     expect(selectedIn('edge')).toHaveLength(1);
   });
@@ -67,17 +67,17 @@ describe('Gateway objects', () => {
 
   it('select no sidecars', () => {
     const index = new GatewayIndex([gateway('edge/all')], { ownNamespaceOnly: false, rule: defaultMeshConfig });
-    expect(index.for({ type: 'sidecar', configNamespace: 'edge', labels: {} })).toEqual([]);
+    expect(index.gatewaysFor({ type: 'sidecar', configNamespace: 'edge', labels: {} })).toEqual([]);
   });
 
   it('have separate results for routers that differ in any input', () => {
     const gateways = [gateway('edge/named', { services: 'in.test' })];
     const index = new GatewayIndex(gateways, { ownNamespaceOnly: true, rule: defaultMeshConfig });
     const router = { type: 'router', labels: {} } as const;
-    expect(index.for({ ...router, configNamespace: 'edge' })).toEqual([]);
+    expect(index.gatewaysFor({ ...router, configNamespace: 'edge' })).toEqual([]);
     const serviceTargets = [target('edge', 'in.test')];
-    expect(index.for({ ...router, configNamespace: 'edge', serviceTargets })).toEqual(gateways);
-    expect(index.for({ ...router, configNamespace: 'shop', serviceTargets })).toEqual([]);
+    expect(index.gatewaysFor({ ...router, configNamespace: 'edge', serviceTargets })).toEqual(gateways);
+    expect(index.gatewaysFor({ ...router, configNamespace: 'shop', serviceTargets })).toEqual([]);
   });
 });
 

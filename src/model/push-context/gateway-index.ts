@@ -22,11 +22,11 @@ export interface GatewaySelection {
 }
 
 export class GatewayIndex {
-  private readonly places: ReadonlyMap<Config<Gateway>, number>;
-  private readonly bySelector: SelectingList<Config<Gateway>>;
+  private readonly orderOfGateway: ReadonlyMap<Config<Gateway>, number>;
+  private readonly gatewaysBySelector: SelectingList<Config<Gateway>>;
   /** Gateways that select by service instead of labels, by service. */
-  private readonly byService = new Map<string, Config<Gateway>[]>();
-  private readonly confined: ReadonlySet<Config<Gateway>>;
+  private readonly gatewaysByService = new Map<string, Config<Gateway>[]>();
+  private readonly confinedGateways: ReadonlySet<Config<Gateway>>;
   private readonly usesServices: boolean;
   private readonly usesNamespace: boolean;
   /** Caches only results of live proxies, because clients choose their labels and a cache by label text would be unbounded. */
@@ -36,39 +36,39 @@ export class GatewayIndex {
   private readonly lists = new Map<string, readonly Config<Gateway>[]>();
 
   constructor(gateways: readonly Config<Gateway>[], { ownNamespaceOnly, rule }: GatewaySelection) {
-    this.places = new Map(gateways.map((gateway, gatewayIndex) => [gateway, gatewayIndex]));
+    this.orderOfGateway = new Map(gateways.map((gateway, gatewayIndex) => [gateway, gatewayIndex]));
     const selectingGateways = gateways.filter((gateway) => gatewayServicesOf(gateway) === undefined);
-    this.bySelector = new SelectingList(selectingGateways, ({ spec }) => spec.selector);
+    this.gatewaysBySelector = new SelectingList(selectingGateways, ({ spec }) => spec.selector);
     for (const gateway of gateways) {
       for (const host of new Set(gatewayServicesOf(gateway))) {
         const text = serviceText({ namespace: gateway.namespace, hostname: host });
-        const naming = this.byService.get(text);
-        if (naming === undefined) this.byService.set(text, [gateway]);
+        const naming = this.gatewaysByService.get(text);
+        if (naming === undefined) this.gatewaysByService.set(text, [gateway]);
         else naming.push(gateway);
       }
     }
     const isConfined = (gateway: Config<Gateway>): boolean =>
       ownNamespaceOnly || isForOwnNamespace(gateway) || !mayExport(gateway.namespace, rule);
-    this.confined = new Set(gateways.filter(isConfined));
+    this.confinedGateways = new Set(gateways.filter(isConfined));
     this.usesServices = selectingGateways.length < gateways.length;
-    this.usesNamespace = this.confined.size > 0;
+    this.usesNamespace = this.confinedGateways.size > 0;
   }
 
   /** Gateways of all namespaces unless restricted, oldest first. Equal results share one list. */
-  for(proxy: GatewaySubject): readonly Config<Gateway>[] {
+  gatewaysFor(proxy: GatewaySubject): readonly Config<Gateway>[] {
     if (proxy.type !== 'router') return [];
     const id = this.idOf(proxy);
     const cachedResults = this.results(proxy.labels);
     let result = cachedResults.get(id);
     if (result === undefined) {
-      result = this.theOne(this.selecting(proxy));
+      result = this.sharedList(this.findGateways(proxy));
       cachedResults.set(id, result);
     }
     return result;
   }
 
-  private theOne(gateways: readonly Config<Gateway>[]): readonly Config<Gateway>[] {
-    const text = gateways.map((gateway) => this.places.get(gateway)).join();
+  private sharedList(gateways: readonly Config<Gateway>[]): readonly Config<Gateway>[] {
+    const text = gateways.map((gateway) => this.orderOfGateway.get(gateway)).join();
     const cachedGateways = this.lists.get(text);
     if (cachedGateways === undefined) this.lists.set(text, gateways);
     return cachedGateways ?? gateways;
@@ -82,16 +82,18 @@ export class GatewayIndex {
   }
 
   /** Selects by service if the Gateway names Services, else by labels. A Gateway without a selector selects every router. */
-  private selecting({ labels, configNamespace, serviceTargets = [] }: GatewaySubject): readonly Config<Gateway>[] {
-    const serviceGateways = serviceTargets.flatMap(({ service }) => this.byService.get(serviceText(service)) ?? []);
-    const selectingGateways = this.bySelector.selecting(labels);
+  private findGateways({ labels, configNamespace, serviceTargets = [] }: GatewaySubject): readonly Config<Gateway>[] {
+    const serviceGateways = serviceTargets.flatMap(
+      ({ service }) => this.gatewaysByService.get(serviceText(service)) ?? [],
+    );
+    const selectingGateways = this.gatewaysBySelector.itemsSelecting(labels);
     const all =
       serviceGateways.length === 0
         ? selectingGateways
         : [...new Set([...selectingGateways, ...serviceGateways])].sort(
-            (a, b) => this.places.get(a)! - this.places.get(b)!,
+            (a, b) => this.orderOfGateway.get(a)! - this.orderOfGateway.get(b)!,
           );
-    return all.filter((gateway) => gateway.namespace === configNamespace || !this.confined.has(gateway));
+    return all.filter((gateway) => gateway.namespace === configNamespace || !this.confinedGateways.has(gateway));
   }
 }
 

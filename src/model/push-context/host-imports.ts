@@ -2,16 +2,16 @@
 import { isHostWithin, isWildcard, mostSpecific } from '../fields/hostname.ts';
 
 export class HostImports {
-  private readonly imported = new Map<string, Set<string>>();
-  private readonly excluded = new Map<string, Set<string>>();
+  private readonly importedHosts = new Map<string, Set<string>>();
+  private readonly excludedHosts = new Map<string, Set<string>>();
 
   /** Hosts by namespace; `*` means any namespace. */
   get hosts(): ReadonlyMap<string, ReadonlySet<string>> {
-    return this.imported;
+    return this.importedHosts;
   }
 
   get isEverything(): boolean {
-    return this.imported.get('*')?.has('*') === true && this.excluded.size === 0;
+    return this.importedHosts.get('*')?.has('*') === true && this.excludedHosts.size === 0;
   }
 
   /**
@@ -24,7 +24,7 @@ export class HostImports {
       const isExcluded = text.startsWith('~');
       const namespaceText = text.slice(isExcluded ? 1 : 0, slash) || '*';
       const namespace = namespaceText === '.' ? ownNamespace : namespaceText;
-      const hostsByNamespace = isExcluded ? this.excluded : this.imported;
+      const hostsByNamespace = isExcluded ? this.excludedHosts : this.importedHosts;
       hostsByNamespace.set(
         namespace,
         (hostsByNamespace.get(namespace) ?? new Set<string>()).add(text.slice(slash + 1)),
@@ -33,8 +33,8 @@ export class HostImports {
   }
 
   excludes(namespace: string, host: string): boolean {
-    if (this.excluded.size === 0) return false;
-    const sets = [this.excluded.get(namespace), this.excluded.get('*')];
+    if (this.excludedHosts.size === 0) return false;
+    const sets = [this.excludedHosts.get(namespace), this.excludedHosts.get('*')];
     return sets.some((hosts) => hosts !== undefined && mostSpecific(host, hosts) !== undefined);
   }
 
@@ -43,7 +43,7 @@ export class HostImports {
   }
 
   /** Whether a host or wildcard of a namespace overlaps the imports. */
-  touches(namespace: string, host: string): boolean {
+  mayAffect(namespace: string, host: string): boolean {
     if (this.includes(namespace, host)) return true;
     return (
       isWildcard(host) &&
@@ -52,6 +52,6 @@ export class HostImports {
   }
 
   private sets(namespace: string): ReadonlySet<string>[] {
-    return [this.imported.get(namespace), this.imported.get('*')].filter((hosts) => hosts !== undefined);
+    return [this.importedHosts.get(namespace), this.importedHosts.get('*')].filter((hosts) => hosts !== undefined);
   }
 }

@@ -26,7 +26,7 @@ function mergedMatches(
   if (delegate.length === 0) return root;
   const combinations: HttpMatchRequest[] = [];
   for (const leaf of delegate) {
-    const compatibleMatches = root.filter((rootMatch) => !conflicts(rootMatch, leaf));
+    const compatibleMatches = root.filter((rootMatch) => !areConflicting(rootMatch, leaf));
     if (compatibleMatches.length === 0) return undefined;
     combinations.push(...compatibleMatches.map((outer) => mergeMatch(outer, leaf)));
   }
@@ -35,18 +35,18 @@ function mergedMatches(
 
 interface Condition<V> {
   reachesOutside(root: V | undefined, leaf: V | undefined): boolean;
-  merged(root: V | undefined, leaf: V | undefined): V | undefined;
+  merge(root: V | undefined, leaf: V | undefined): V | undefined;
 }
 
-function single<V>(reachesOutside: Condition<V>['reachesOutside']): Condition<V> {
-  return { reachesOutside, merged: (root, leaf) => leaf ?? root };
+function singleCondition<V>(reachesOutside: Condition<V>['reachesOutside']): Condition<V> {
+  return { reachesOutside, merge: (root, leaf) => leaf ?? root };
 }
 
 function conditionByKey<V>(reachesOutside: Condition<V>['reachesOutside']): Condition<Readonly<Record<string, V>>> {
   return {
     reachesOutside: (root, leaf) =>
       Object.entries(leaf ?? {}).some(([key, value]) => reachesOutside(root?.[key], value)),
-    merged: (root, leaf) => (root === undefined && leaf === undefined ? undefined : { ...root, ...leaf }),
+    merge: (root, leaf) => (root === undefined && leaf === undefined ? undefined : { ...root, ...leaf }),
   };
 }
 
@@ -57,33 +57,33 @@ const exclusions: Condition<Readonly<Record<string, ValueMatch>>> = {
       ([name, excludedValue]) =>
         valueReachesOutside(root?.[name], excludedValue) && valueReachesOutside(excludedValue, root?.[name]),
     ),
-  merged: (root, leaf) => {
+  merge: (root, leaf) => {
     if (root === undefined || leaf === undefined) return leaf ?? root;
     const widerEntries = Object.entries(root).filter(([name, outer]) => valueReachesOutside(leaf[name], outer));
     return { ...root, ...leaf, ...Object.fromEntries(widerEntries) };
   },
 };
 
-const restrictsNothing = single<never>(() => false);
+const restrictsNothing = singleCondition<never>(() => false);
 
 /** Conditions for every field of a match. Without one of them, a delegate could match requests that the root excludes. */
 const conditions: { readonly [F in keyof HttpMatchRequest]-?: Condition<NonNullable<HttpMatchRequest[F]>> } = {
-  name: { reachesOutside: () => false, merged: joinedName },
-  uri: single<StringMatch>(valueReachesOutside),
-  scheme: single<StringMatch>(valueReachesOutside),
-  method: single<StringMatch>(valueReachesOutside),
-  authority: single<StringMatch>(valueReachesOutside),
+  name: { reachesOutside: () => false, merge: joinedName },
+  uri: singleCondition<StringMatch>(valueReachesOutside),
+  scheme: singleCondition<StringMatch>(valueReachesOutside),
+  method: singleCondition<StringMatch>(valueReachesOutside),
+  authority: singleCondition<StringMatch>(valueReachesOutside),
   headers: conditionByKey<ValueMatch>(valueReachesOutside),
   withoutHeaders: exclusions,
   queryParams: conditionByKey<ValueMatch>(valueReachesOutside),
-  port: single<number>(differ),
-  sourceLabels: conditionByKey<string>(differ),
-  sourceNamespace: single<string>(differ),
+  port: singleCondition<number>(areDifferent),
+  sourceLabels: conditionByKey<string>(areDifferent),
+  sourceNamespace: singleCondition<string>(areDifferent),
   gateways: {
     reachesOutside: (root, leaf) => isNonEmpty(root) && (leaf ?? []).some((gateway) => !root.includes(gateway)),
-    merged: (root, leaf) => (isNonEmpty(leaf) ? leaf : root),
+    merge: (root, leaf) => (isNonEmpty(leaf) ? leaf : root),
   },
-  ignoreUriCase: single((root = false, leaf = false) => root !== leaf),
+  ignoreUriCase: singleCondition((root = false, leaf = false) => root !== leaf),
   statPrefix: restrictsNothing,
   // Set only on generated objects, which have no delegates.
   bySegments: restrictsNothing,
@@ -95,7 +95,7 @@ const conditions: { readonly [F in keyof HttpMatchRequest]-?: Condition<NonNulla
 function mergeMatch(root: HttpMatchRequest, leaf: HttpMatchRequest): HttpMatchRequest {
   const mergedFields: Record<string, unknown> = { ...root };
   for (const field of fieldsOf(leaf)) {
-    const value = conditionOf(field).merged(root[field], leaf[field]);
+    const value = conditionOf(field).merge(root[field], leaf[field]);
     if (value !== undefined) mergedFields[field] = value;
   }
   return mergedFields as HttpMatchRequest;
@@ -108,7 +108,7 @@ function joinedName(root: string | undefined, leaf: string | undefined): string 
 /**
  * Whether a delegate's match accepts requests that the root's match does not. Unset fields inherit those of the root, except for case sensitivity.
  */
-function conflicts(root: HttpMatchRequest, leaf: HttpMatchRequest): boolean {
+function areConflicting(root: HttpMatchRequest, leaf: HttpMatchRequest): boolean {
   if (conditions.ignoreUriCase.reachesOutside(root.ignoreUriCase, leaf.ignoreUriCase)) return true;
   return fieldsOf(leaf).some((field) => conditionOf(field).reachesOutside(root[field], leaf[field]));
 }
@@ -124,7 +124,7 @@ function isNonEmpty(gateways: readonly string[] | undefined): gateways is readon
   return gateways !== undefined && gateways.length > 0;
 }
 
-function differ<A>(root: A | undefined, leaf: A | undefined): boolean {
+function areDifferent<A>(root: A | undefined, leaf: A | undefined): boolean {
   return root !== undefined && leaf !== undefined && root !== leaf;
 }
 
@@ -142,8 +142,8 @@ function startOf(match: StringMatch): string | undefined {
 }
 
 function withRootActions(root: HttpRoute, route: HttpRoute, match: readonly HttpMatchRequest[]): HttpRoute {
-  const { mirror, mirrors, ...inherited } = root;
-  const { match: _, delegate, route: destinations, redirect, missingDestinationStatus, ...actions } = inherited;
+  const { mirror, mirrors, ...inheritedFields } = root;
+  const { match: _, delegate, route: destinations, redirect, missingDestinationStatus, ...actions } = inheritedFields;
   const ownMirrors = route.mirror !== undefined || (route.mirrors?.length ?? 0) > 0;
   const name = joinedName(root.name, route.name);
   return {

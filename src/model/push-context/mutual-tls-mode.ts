@@ -28,7 +28,7 @@ export function peerModes(layers: readonly Config<PeerAuthentication>[]): PeerMo
   const cachedList = cachedModes.get(lastLayer) ?? [];
   const sameLayers = cachedList.find((cachedMode) => sameItems(cachedMode.layers, layers));
   if (sameLayers !== undefined) return sameLayers.modes;
-  const modes = merge(layers);
+  const modes = mergeLayers(layers);
   // A policy occurs below different wider policies, so only the last few results are cached.
   cachedModes.set(lastLayer, [{ layers, modes }, ...cachedList.slice(0, 7)]);
   return modes;
@@ -42,12 +42,12 @@ export function disablesAnyMutualTls({ spec }: Config<PeerAuthentication>): bool
   return spec.mtls === 'DISABLE' || Object.values(spec.portLevelMtls ?? {}).includes('DISABLE');
 }
 
-function merge(layers: readonly Config<PeerAuthentication>[]): PeerModes {
-  const mode = layers.reduce<PeerMode>((widerMode, { spec }) => inherited(spec.mtls, widerMode), defaultModes.mode);
+function mergeLayers(layers: readonly Config<PeerAuthentication>[]): PeerModes {
+  const mode = layers.reduce<PeerMode>((widerMode, { spec }) => inheritedMode(spec.mtls, widerMode), defaultModes.mode);
   const portModes = Object.entries(layers.at(-1)?.spec.portLevelMtls ?? {});
-  return { mode, ports: new Map(portModes.map(([port, portMode]) => [Number(port), inherited(portMode, mode)])) };
+  return { mode, ports: new Map(portModes.map(([port, portMode]) => [Number(port), inheritedMode(portMode, mode)])) };
 }
 
-function inherited(portMode: MutualTlsMode | undefined, widerMode: PeerMode): PeerMode {
+function inheritedMode(portMode: MutualTlsMode | undefined, widerMode: PeerMode): PeerMode {
   return portMode === undefined || portMode === 'UNSET' ? widerMode : portMode;
 }

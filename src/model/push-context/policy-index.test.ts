@@ -44,19 +44,23 @@ describe('the policies of a workload', () => {
   );
 
   it('are those that select it in the root namespace and its own namespace, each in the given order', () => {
-    expect(pathsOf(index.for(web))).toEqual(['istio-system/mesh', 'istio-system/web', 'shop/all', 'shop/web']);
-    expect(pathsOf(index.for({ namespace: 'shop', labels: {} }))).toEqual(['istio-system/mesh', 'shop/all']);
-    expect(pathsOf(index.for({ namespace: 'istio-system', labels: {} }))).toEqual(['istio-system/mesh']);
+    expect(pathsOf(index.policiesFor(web))).toEqual(['istio-system/mesh', 'istio-system/web', 'shop/all', 'shop/web']);
+    expect(pathsOf(index.policiesFor({ namespace: 'shop', labels: {} }))).toEqual(['istio-system/mesh', 'shop/all']);
+    expect(pathsOf(index.policiesFor({ namespace: 'istio-system', labels: {} }))).toEqual(['istio-system/mesh']);
   });
 
   it('are computed once for workloads with the same labels', () => {
-    expect(index.for(web)).toBe(index.for({ namespace: 'shop', labels: { version: 'v1', app: 'web' } }));
+    expect(index.policiesFor(web)).toBe(
+      index.policiesFor({ namespace: 'shop', labels: { version: 'v1', app: 'web' } }),
+    );
   });
 
   it('are separate for each namespace if workloads of several namespaces share labels', () => {
     const { labels } = web;
     for (const namespace of ['shop', 'store', 'shop']) {
-      expect(pathsOf(index.for({ namespace, labels })).at(-1)).toBe(namespace === 'shop' ? 'shop/web' : 'store/all');
+      expect(pathsOf(index.policiesFor({ namespace, labels })).at(-1)).toBe(
+        namespace === 'shop' ? 'shop/web' : 'store/all',
+      );
     }
   });
 
@@ -67,10 +71,13 @@ describe('the policies of a workload', () => {
       labels: {},
       targetableAs: [{ ...reference, namespace: 'shop', ...targetFields }],
     });
-    expect(pathsOf(index.for(carrying('shop')))).toEqual(['istio-system/mesh', 'shop/all', 'shop/attached']);
-    expect(pathsOf(index.for(carrying('shop', { name: 'other' })))).not.toContain('shop/attached');
-    expect(pathsOf(index.for(carrying('shop', { namespace: 'store' })))).toEqual(['istio-system/mesh', 'shop/all']);
-    expect(pathsOf(index.for(carrying('store')))).toEqual(['istio-system/mesh', 'store/all']);
+    expect(pathsOf(index.policiesFor(carrying('shop')))).toEqual(['istio-system/mesh', 'shop/all', 'shop/attached']);
+    expect(pathsOf(index.policiesFor(carrying('shop', { name: 'other' })))).not.toContain('shop/attached');
+    expect(pathsOf(index.policiesFor(carrying('shop', { namespace: 'store' })))).toEqual([
+      'istio-system/mesh',
+      'shop/all',
+    ]);
+    expect(pathsOf(index.policiesFor(carrying('store')))).toEqual(['istio-system/mesh', 'store/all']);
   });
 });
 
@@ -121,7 +128,7 @@ describe('the EnvoyFilters of a workload', () => {
       ],
       'istio-system',
     );
-    expect(pathsOf(index.for(web))).toEqual([
+    expect(pathsOf(index.policiesFor(web))).toEqual([
       'shop/first',
       'istio-system/equal',
       'shop/older',

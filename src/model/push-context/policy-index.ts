@@ -20,28 +20,31 @@ export interface PolicySubject {
 }
 
 /** Selection fields of a spec. Without labels, the policy applies to its whole namespace. */
-interface Selecting {
+interface PolicySelection {
   readonly selector?: Readonly<Record<string, string>>;
   readonly targetRefs?: readonly PolicyTargetReference[];
 }
 
 interface PolicyResult<Spec> {
-  readonly all: readonly Config<Spec>[];
+  readonly allPolicies: readonly Config<Spec>[];
   layers?: readonly Config<Spec>[];
 }
 
 /** Policies of one kind by workload. Those of the root namespace apply to the whole mesh. Results are cached per namespace and labels. */
 export class PolicyIndex<Spec extends object> {
   readonly policies: readonly Config<Spec>[];
-  private readonly byNamespace: ReadonlyMap<string, PoliciesOfNamespace<Spec>>;
+  private readonly policiesByNamespace: ReadonlyMap<string, PoliciesOfNamespace<Spec>>;
   private readonly rootNamespace: string;
-  private readonly selectorOf: (spec: Spec) => Selecting;
+  private readonly selectorOf: (spec: Spec) => PolicySelection;
   private readonly compare: ((a: Spec, b: Spec) => number) | undefined;
   /** Caches only results in use, because clients choose their labels and a plain cache would be unbounded. */
-  private readonly results = new WeakValues<PolicyResult<Spec>>();
+  private readonly resultsByText = new WeakValues<PolicyResult<Spec>>();
   /** Last result for a label object, which endpoints and proxies retain. */
-  private readonly latest = new WeakMap<PolicySubject['labels'], { namespace: string; result: PolicyResult<Spec> }>();
-  private readonly nothing: PolicyResult<Spec> = { all: [], layers: [] };
+  private readonly latestByLabels = new WeakMap<
+    PolicySubject['labels'],
+    { namespace: string; result: PolicyResult<Spec> }
+  >();
+  private readonly emptyResult: PolicyResult<Spec> = { allPolicies: [], layers: [] };
 
   /**
    * @param policies oldest first
@@ -51,14 +54,14 @@ export class PolicyIndex<Spec extends object> {
   constructor(
     policies: readonly Config<Spec>[],
     rootNamespace: string,
-    selectorOf: (spec: Spec) => Selecting = (spec) => spec as Selecting,
+    selectorOf: (spec: Spec) => PolicySelection = (spec) => spec as PolicySelection,
     compare?: (a: Spec, b: Spec) => number,
   ) {
     this.policies = policies;
     this.compare = compare;
     // A placeholder for an object with an unreadable namespace applies to the whole mesh.
     const groups = Map.groupBy(policies, ({ namespace }) => namespace || rootNamespace);
-    this.byNamespace = new Map(
+    this.policiesByNamespace = new Map(
       [...groups].map(([namespace, namespacePolicies]) => [
         namespace,
         new PoliciesOfNamespace(namespacePolicies, selectorOf),
@@ -72,8 +75,8 @@ export class PolicyIndex<Spec extends object> {
    * Policies of the root namespace, then of the workload's namespace, each oldest first. A policy with `targetRefs` applies to workloads that
    * implement one of these objects in its namespace.
    */
-  for(subject: PolicySubject): readonly Config<Spec>[] {
-    return this.resultFor(subject).all;
+  policiesFor(subject: PolicySubject): readonly Config<Spec>[] {
+    return this.resultFor(subject).allPolicies;
   }
 
   /**
@@ -82,38 +85,38 @@ export class PolicyIndex<Spec extends object> {
    */
   layersFor(subject: PolicySubject): readonly Config<Spec>[] {
     const result = this.resultFor(subject);
-    result.layers ??= this.layersOf(result.all, subject.namespace);
+    result.layers ??= this.layersOf(result.allPolicies, subject.namespace);
     return result.layers;
   }
 
   private resultFor(subject: PolicySubject): PolicyResult<Spec> {
     const { namespace, labels, targetableAs = [] } = subject;
     if (targetableAs.length > 0) return this.resultOf(subject);
-    const latest = this.latest.get(labels);
+    const latest = this.latestByLabels.get(labels);
     if (latest?.namespace === namespace) return latest.result;
     const result = this.resultOf(subject);
-    this.latest.set(labels, { namespace, result });
+    this.latestByLabels.set(labels, { namespace, result });
     return result;
   }
 
   private resultOf({ namespace, labels, targetableAs = [] }: PolicySubject): PolicyResult<Spec> {
     const namespaces = [...new Set([this.rootNamespace, namespace])].filter((policyNamespace) =>
-      this.byNamespace.has(policyNamespace),
+      this.policiesByNamespace.has(policyNamespace),
     );
-    if (namespaces.length === 0) return this.nothing;
+    if (namespaces.length === 0) return this.emptyResult;
     const id = JSON.stringify([namespace, Object.entries(labels).sort(), targetableAs.map(textOf).sort()]);
-    let result = this.results.get(id);
+    let result = this.resultsByText.get(id);
     if (result === undefined) {
       const lists = namespaces
-        .map((policyNamespace) => this.byNamespace.get(policyNamespace)!.for(labels, targetableAs))
+        .map((policyNamespace) => this.policiesByNamespace.get(policyNamespace)!.policiesFor(labels, targetableAs))
         .filter((list) => list.length > 0);
-      result = { all: this.ordered(lists) };
-      this.results.set(id, result);
+      result = { allPolicies: this.orderPolicies(lists) };
+      this.resultsByText.set(id, result);
     }
     return result;
   }
 
-  private ordered(lists: readonly (readonly Config<Spec>[])[]): readonly Config<Spec>[] {
+  private orderPolicies(lists: readonly (readonly Config<Spec>[])[]): readonly Config<Spec>[] {
     const { compare } = this;
     if (lists.length === 1 && compare === undefined) return lists[0]!;
     const all = lists.flat();
@@ -125,20 +128,20 @@ export class PolicyIndex<Spec extends object> {
       const { selector, targetRefs = [] } = this.selectorOf(spec);
       return isEmpty(selector) && targetRefs.length === 0;
     };
-    const of = (one: string): readonly Config<Spec>[] => all.filter((policy) => policy.namespace === one);
+    const policiesOf = (one: string): readonly Config<Spec>[] => all.filter((policy) => policy.namespace === one);
     const selectorPolicies = (policies: readonly Config<Spec>[], forAll: boolean): (Config<Spec> | undefined)[] => [
       policies.find((policy) => isScopeKnown(policy) && isForAll(policy) === forAll),
     ];
     // A placeholder with unknown scope may stand for a policy of single workloads, so wider policies do not replace it.
     const unknownScopePolicies = (policies: readonly Config<Spec>[]): readonly Config<Spec>[] =>
       policies.filter((policy) => !isScopeKnown(policy));
-    const [root, namespacePolicies] = [of(this.rootNamespace), of(namespace)];
+    const [root, namespacePolicies] = [policiesOf(this.rootNamespace), policiesOf(namespace)];
     const layers = [
       ...selectorPolicies(root, true),
       ...unknownScopePolicies(root),
       ...selectorPolicies(namespacePolicies, true),
       ...unknownScopePolicies(namespacePolicies),
-      ...unknownScopePolicies(of('')),
+      ...unknownScopePolicies(policiesOf('')),
       ...selectorPolicies(namespacePolicies, false),
     ];
     return [...new Set(layers.filter((policy) => policy !== undefined))];
@@ -146,33 +149,38 @@ export class PolicyIndex<Spec extends object> {
 }
 
 class PoliciesOfNamespace<Spec extends object> {
-  private readonly bySelector: SelectingList<Config<Spec>>;
-  private readonly byReference = new Map<string, Config<Spec>[]>();
-  private readonly places = new Map<Config<Spec>, number>();
+  private readonly policiesBySelector: SelectingList<Config<Spec>>;
+  private readonly policiesByReference = new Map<string, Config<Spec>[]>();
+  private readonly orderOfPolicy = new Map<Config<Spec>, number>();
 
   /** @param policies in application order */
-  constructor(policies: readonly Config<Spec>[], selectorOf: (spec: Spec) => Selecting) {
+  constructor(policies: readonly Config<Spec>[], selectorOf: (spec: Spec) => PolicySelection) {
     const selectingPolicies = policies.filter(({ spec }) => (selectorOf(spec).targetRefs ?? []).length === 0);
-    this.bySelector = new SelectingList(selectingPolicies, ({ spec }) => selectorOf(spec).selector);
+    this.policiesBySelector = new SelectingList(selectingPolicies, ({ spec }) => selectorOf(spec).selector);
     for (const [policyIndex, policy] of policies.entries()) {
-      this.places.set(policy, policyIndex);
+      this.orderOfPolicy.set(policy, policyIndex);
       const { namespace } = policy;
       for (const reference of selectorOf(policy.spec).targetRefs ?? []) {
         // A policy cannot target objects of another namespace.
         if ((reference.namespace ?? namespace) !== namespace) continue;
         const text = textOf({ ...reference, namespace });
-        const referencingPolicies = this.byReference.get(text);
-        if (referencingPolicies === undefined) this.byReference.set(text, [policy]);
+        const referencingPolicies = this.policiesByReference.get(text);
+        if (referencingPolicies === undefined) this.policiesByReference.set(text, [policy]);
         else referencingPolicies.push(policy);
       }
     }
   }
 
-  for(labels: Readonly<Record<string, string>>, targetableAs: readonly TargetableObject[]): readonly Config<Spec>[] {
-    const selectingPolicies = this.bySelector.selecting(labels);
-    const attached = targetableAs.flatMap((object) => this.byReference.get(textOf(object)) ?? []);
-    if (attached.length === 0) return selectingPolicies;
-    return [...new Set([...selectingPolicies, ...attached])].sort((a, b) => this.places.get(a)! - this.places.get(b)!);
+  policiesFor(
+    labels: Readonly<Record<string, string>>,
+    targetableAs: readonly TargetableObject[],
+  ): readonly Config<Spec>[] {
+    const selectingPolicies = this.policiesBySelector.itemsSelecting(labels);
+    const referencedPolicies = targetableAs.flatMap((object) => this.policiesByReference.get(textOf(object)) ?? []);
+    if (referencedPolicies.length === 0) return selectingPolicies;
+    return [...new Set([...selectingPolicies, ...referencedPolicies])].sort(
+      (a, b) => this.orderOfPolicy.get(a)! - this.orderOfPolicy.get(b)!,
+    );
   }
 }
 

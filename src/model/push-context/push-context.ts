@@ -27,7 +27,7 @@ export interface PushContext {
   readonly domain: string;
   readonly hostNames: HostNames;
   /** Unchanged objects whose short names resolve to other hosts than before, because services were added or removed. They are treated as changed. */
-  readonly renamed: readonly ConfigKey[];
+  readonly renamedConfigKeys: readonly ConfigKey[];
   /** Oldest first. A ServiceEntry with several addresses produces one service per address, so a host and namespace may occur several times. */
   readonly services: readonly Service[];
   /** Oldest first. */

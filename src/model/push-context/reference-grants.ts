@@ -16,7 +16,7 @@ export interface ReferenceTarget {
 }
 
 export class ReferenceGrants {
-  static readonly none = new ReferenceGrants([]);
+  static readonly empty = new ReferenceGrants([]);
   readonly #grantsByNamespace: ReadonlyMap<string, readonly Config<ReferenceGrant>[]>;
 
   constructor(grants: readonly Config<ReferenceGrant>[]) {
@@ -24,10 +24,12 @@ export class ReferenceGrants {
   }
 
   /** Always true within one namespace. */
-  allows(source: ReferenceSource, to: ReferenceTarget): boolean {
-    if (source.namespace === to.namespace) return true;
-    return this.#grantsTo(source, to.namespace).some(({ spec }) =>
-      spec.to.some(({ group, kind, name = to.name }) => group === to.group && kind === to.kind && name === to.name),
+  allows(source: ReferenceSource, target: ReferenceTarget): boolean {
+    if (source.namespace === target.namespace) return true;
+    return this.#grantsOf(source, target.namespace).some(({ spec }) =>
+      spec.to.some(
+        ({ group, kind, name = target.name }) => group === target.group && kind === target.kind && name === target.name,
+      ),
     );
   }
 
@@ -40,10 +42,10 @@ export class ReferenceGrants {
   }
 
   grantsToGateways(gatewayNamespace: string, namespace: string): boolean {
-    return this.#grantsTo({ kind: 'Gateway', namespace: gatewayNamespace }, namespace).length > 0;
+    return this.#grantsOf({ kind: 'Gateway', namespace: gatewayNamespace }, namespace).length > 0;
   }
 
-  #grantsTo(source: ReferenceSource, namespace: string): readonly Config<ReferenceGrant>[] {
+  #grantsOf(source: ReferenceSource, namespace: string): readonly Config<ReferenceGrant>[] {
     return (this.#grantsByNamespace.get(namespace) ?? []).filter(({ spec }) =>
       spec.from.some(
         (grantSource) =>

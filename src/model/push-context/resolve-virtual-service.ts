@@ -12,12 +12,12 @@ import type {
 
 export function resolveVirtualService(config: Config<VirtualService>, hostNames: HostNames): Config<VirtualService> {
   const { spec, namespace } = config;
-  const names = new Names(namespace, hostNames);
+  const names = new NameResolver(namespace, hostNames);
   return {
     ...config,
     spec: {
       ...spec,
-      hosts: hasFullHosts(config) ? spec.hosts : spec.hosts.map((host) => hostNames.qualified(host, namespace)),
+      hosts: hasFullHosts(config) ? spec.hosts : spec.hosts.map((host) => hostNames.qualify(host, namespace)),
       gateways: spec.gateways?.length ? names.gateways(spec.gateways) : ['mesh'],
       ...(spec.http && { http: spec.http.map((route) => names.http(route)) }),
       ...(spec.tls && { tls: spec.tls.map((route) => names.layer4(route)) }),
@@ -31,7 +31,7 @@ function hasFullHosts({ partOrigins, generatedFrom }: Config): boolean {
   return partOrigins !== undefined && generatedFrom !== 'Ingress';
 }
 
-class Names {
+class NameResolver {
   private readonly namespace: string;
   private readonly hostNames: HostNames;
 
@@ -51,7 +51,7 @@ class Names {
     return {
       ...route,
       ...(match && { match: match.map((request) => this.match(request)) }),
-      ...(destinations && { route: destinations.map((weighted) => this.weighted(weighted)) }),
+      ...(destinations && { route: destinations.map((resolveDestination) => this.weighted(resolveDestination)) }),
       ...(mirror && { mirror: this.destination(mirror) }),
       ...(mirrors && { mirrors: mirrors.map((policy) => this.weighted<HttpMirrorPolicy>(policy)) }),
     };
@@ -76,7 +76,7 @@ class Names {
   }
 
   private destination(destination: Destination): Destination {
-    return { ...destination, host: this.hostNames.qualified(destination.host, this.namespace) };
+    return { ...destination, host: this.hostNames.qualify(destination.host, this.namespace) };
   }
 }
 
@@ -84,7 +84,7 @@ class Names {
 export function shortNamesText(config: Config<VirtualService>, hostNames: HostNames): string {
   const { spec, namespace } = config;
   const shortHosts = [...(hasFullHosts(config) ? [] : spec.hosts), ...destinationHosts(spec)].filter(isShortName);
-  return shortHosts.map((host) => hostNames.qualified(host, namespace)).join();
+  return shortHosts.map((host) => hostNames.qualify(host, namespace)).join();
 }
 
 export function destinationHosts(spec: VirtualService): ReadonlySet<string> {

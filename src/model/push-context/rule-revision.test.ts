@@ -5,7 +5,7 @@ const hosts = (rules: ReadonlySet<string> | undefined) => rules && [...rules].so
 
 describe('revisions of destination rules', () => {
   it('contain the hosts of all steps between two revisions', () => {
-    const first = RuleRevision.first();
+    const first = RuleRevision.initial();
     const secondRevision = first.next(['a', '*.b', 'a']);
     const third = secondRevision.next(['c']);
     expect(hosts(third.changedSince(third))).toEqual([]);
@@ -14,22 +14,22 @@ describe('revisions of destination rules', () => {
   });
 
   it('are identical if nothing changes', () => {
-    const first = RuleRevision.first();
+    const first = RuleRevision.initial();
     expect(first.next([])).toBe(first);
   });
 
   it('do not list changes since unrelated, later or too old revisions', () => {
-    const first = RuleRevision.first();
+    const first = RuleRevision.initial();
     const secondRevision = first.next(['a']);
     expect(first.changedSince(secondRevision)).toBeUndefined();
-    expect(secondRevision.changedSince(RuleRevision.first())).toBeUndefined();
+    expect(secondRevision.changedSince(RuleRevision.initial())).toBeUndefined();
     const steps = (count: number) => Array.from({ length: count }).reduce<RuleRevision>((r) => r.next(['x']), first);
     expect(hosts(steps(64).changedSince(first))).toEqual(['x']);
     expect(steps(65).changedSince(first)).toBeUndefined();
   });
 
   it('do not store long lists of hosts', () => {
-    const first = RuleRevision.first();
+    const first = RuleRevision.initial();
     const all = first.next(Array.from({ length: 1_000 }, (_, index) => `h${index}`));
     expect(all.changedSince(first)).toBeUndefined();
     expect(hosts(all.next(['x']).changedSince(all))).toEqual(['x']);

@@ -5,7 +5,7 @@ const maxSteps = 64;
 /** Steps with more hosts are not retained, because they affect nearly everything. */
 const maxHosts = 256;
 
-interface Step {
+interface RevisionStep {
   readonly number: number;
   /** `undefined` if rules of any host may have changed. */
   readonly hosts: readonly string[] | undefined;
@@ -16,15 +16,15 @@ export class RuleRevision {
   /** Identifies all revisions with the same first revision. */
   private readonly lineage: object;
   private readonly number: number;
-  private readonly steps: readonly Step[];
+  private readonly steps: readonly RevisionStep[];
 
-  private constructor(lineage: object, number: number, steps: readonly Step[]) {
+  private constructor(lineage: object, number: number, steps: readonly RevisionStep[]) {
     this.lineage = lineage;
     this.number = number;
     this.steps = steps;
   }
 
-  static first(): RuleRevision {
+  static initial(): RuleRevision {
     return new RuleRevision({}, 0, []);
   }
 

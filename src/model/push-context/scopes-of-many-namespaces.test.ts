@@ -86,7 +86,7 @@ class CountedMesh {
     const previous = this.context;
     this.#set([change]);
     this.accesses = 0;
-    this.context = this.#build({ context: previous, changed: [keyOf(change)] });
+    this.context = this.#build({ context: previous, changedKeys: [keyOf(change)] });
     for (const shape of this.#shapes) {
       this.context.sidecarScopeFor(shape);
       typesToPush(

@@ -7,21 +7,21 @@ import { SelectingList } from '../services/label-match.ts';
 import { buildSidecarScope, type ScopeSources } from './build-sidecar-scope.ts';
 import type { SidecarScope } from './sidecar-scope.ts';
 
-interface OfNamespace {
+interface NamespaceSidecars {
   /** Objects with a workload selector, oldest first. */
-  readonly chosen: SelectingList<Config<Sidecar>>;
-  readonly forAll: Config<Sidecar> | undefined;
+  readonly selectingSidecars: SelectingList<Config<Sidecar>>;
+  readonly defaultSidecar: Config<Sidecar> | undefined;
 }
 
 export class SidecarIndex {
-  readonly all: readonly Config<Sidecar>[];
-  private readonly byNamespace: ReadonlyMap<string, OfNamespace>;
+  readonly allSidecars: readonly Config<Sidecar>[];
+  private readonly sidecarsByNamespace: ReadonlyMap<string, NamespaceSidecars>;
   private readonly rootNamespace: string;
 
   constructor(sidecars: readonly Config<Sidecar>[], rootNamespace: string) {
-    this.all = sidecars;
+    this.allSidecars = sidecars;
     const groups = Map.groupBy(sidecars, (sidecar) => sidecar.namespace);
-    this.byNamespace = new Map(
+    this.sidecarsByNamespace = new Map(
       [...groups].map(([namespace, sidecarsOfOne]) => [namespace, sidecarsOfNamespace(sidecarsOfOne)]),
     );
     this.rootNamespace = rootNamespace;
@@ -31,22 +31,22 @@ export class SidecarIndex {
    * Returns the oldest Sidecar that selects the workload, else the namespace's default, else the root namespace's default. Returns `undefined` for
    * gateways.
    */
-  for(proxy: Pick<Proxy, 'type' | 'configNamespace' | 'labels'>): Config<Sidecar> | undefined {
+  sidecarFor(proxy: Pick<Proxy, 'type' | 'configNamespace' | 'labels'>): Config<Sidecar> | undefined {
     if (proxy.type !== 'sidecar') return undefined;
-    const candidates = this.byNamespace.get(proxy.configNamespace);
+    const candidates = this.sidecarsByNamespace.get(proxy.configNamespace);
     return (
-      candidates?.chosen.selecting(proxy.labels)[0] ??
-      candidates?.forAll ??
-      this.byNamespace.get(this.rootNamespace)?.forAll
+      candidates?.selectingSidecars.itemsSelecting(proxy.labels)[0] ??
+      candidates?.defaultSidecar ??
+      this.sidecarsByNamespace.get(this.rootNamespace)?.defaultSidecar
     );
   }
 }
 
-function sidecarsOfNamespace(sidecars: readonly Config<Sidecar>[]): OfNamespace {
+function sidecarsOfNamespace(sidecars: readonly Config<Sidecar>[]): NamespaceSidecars {
   const selectingSidecars = sidecars.filter(({ spec }) => hasSelector(spec));
   return {
-    chosen: new SelectingList(selectingSidecars, ({ spec }) => spec.workloadSelector?.labels),
-    forAll: sidecars.find(({ spec }) => !hasSelector(spec)),
+    selectingSidecars: new SelectingList(selectingSidecars, ({ spec }) => spec.workloadSelector?.labels),
+    defaultSidecar: sidecars.find(({ spec }) => !hasSelector(spec)),
   };
 }
 
@@ -70,8 +70,8 @@ export class SidecarScopes {
     this.sameServices = previous?.sources.services === sources.services;
   }
 
-  for(proxy: Pick<Proxy, 'type' | 'configNamespace' | 'labels'>): SidecarScope {
-    const sidecar = this.sidecars.for(proxy);
+  scopeFor(proxy: Pick<Proxy, 'type' | 'configNamespace' | 'labels'>): SidecarScope {
+    const sidecar = this.sidecars.sidecarFor(proxy);
     const id = `${proxy.configNamespace} ${sidecar === undefined ? '' : `${sidecar.namespace}/${sidecar.name}`}`;
     let scope = this.scopes.get(id);
     if (scope === undefined) {

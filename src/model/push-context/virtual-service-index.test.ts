@@ -27,17 +27,17 @@ const plain = source('plain', { hosts: ['y.test'], ...leadingTo('y.test') }, 2);
 
 /** Returns the destination hosts of a virtual service. */
 function ledTo(index: VirtualServiceIndex, name: string): (string | undefined)[] {
-  const virtualService = index.for('mesh', 'a').find(({ config }) => config.name === name);
+  const virtualService = index.servicesFor('mesh', 'a').find(({ config }) => config.name === name);
   return (virtualService?.config.spec.http ?? []).map(({ route }) => route?.[0]?.destination.host);
 }
 
 const indexOf = (sources: readonly Source[], previous?: VirtualServiceIndex): VirtualServiceIndex =>
-  runToEnd(VirtualServiceIndex.building(sources, new HostNames('cluster.local'), defaultMeshConfig, previous));
+  runToEnd(VirtualServiceIndex.buildInSteps(sources, new HostNames('cluster.local'), defaultMeshConfig, previous));
 
 describe('a virtual service index derived from the previous one', () => {
   it('merges an added, changed or removed delegate into its root, and changes nothing else', () => {
     const withoutDelegate = indexOf([root, plain]);
-    const plainRoot = withoutDelegate.for('mesh', 'a').find(({ config }) => config.name === 'plain');
+    const plainRoot = withoutDelegate.servicesFor('mesh', 'a').find(({ config }) => config.name === 'plain');
     expect(ledTo(withoutDelegate, 'root')).toEqual([]);
     const one = source('part', leadingTo('one.test'), 3);
     const withOne = indexOf([root, plain, one], withoutDelegate);
@@ -46,7 +46,7 @@ describe('a virtual service index derived from the previous one', () => {
     const withTwo = indexOf([root, plain, secondDelegate], withOne);
     expect(ledTo(withTwo, 'root')).toEqual(['two.test']);
     expect(ledTo(indexOf([root, plain], withTwo), 'root')).toEqual([]);
-    expect(withTwo.for('mesh', 'a').find(({ config }) => config.name === 'plain')).toBe(plainRoot);
+    expect(withTwo.servicesFor('mesh', 'a').find(({ config }) => config.name === 'plain')).toBe(plainRoot);
     // The earlier index is unchanged.
     expect(ledTo(withOne, 'root')).toEqual(['one.test']);
   });
@@ -65,12 +65,12 @@ describe('a virtual service index derived from the previous one', () => {
     const first = indexOf([plain]);
     const olderSource = source('older', { hosts: ['o.test'], ...leadingTo('o.test') }, 1);
     const secondIndex = indexOf([olderSource, plain], first);
-    expect(secondIndex.for('mesh', 'a').map(({ config }) => config.name)).toEqual(['older', 'plain']);
-    expect(secondIndex.for('mesh', 'b')).toBe(secondIndex.for('mesh', 'a'));
+    expect(secondIndex.servicesFor('mesh', 'a').map(({ config }) => config.name)).toEqual(['older', 'plain']);
+    expect(secondIndex.servicesFor('mesh', 'b')).toBe(secondIndex.servicesFor('mesh', 'a'));
     const hidden = source('hidden', { hosts: ['h.test'], exportTo: ['.'], ...leadingTo('h.test') }, 3);
     const third = indexOf([olderSource, plain, hidden], secondIndex);
-    expect(third.for('mesh', 'b').map(({ config }) => config.name)).toEqual(['older', 'plain']);
-    expect(third.for('mesh', 'a').map(({ config }) => config.name)).toEqual(['hidden', 'older', 'plain']);
+    expect(third.servicesFor('mesh', 'b').map(({ config }) => config.name)).toEqual(['older', 'plain']);
+    expect(third.servicesFor('mesh', 'a').map(({ config }) => config.name)).toEqual(['hidden', 'older', 'plain']);
   });
 });
 
@@ -94,13 +94,13 @@ describe('the virtual services visible to a namespace', () => {
 
   it('are its private ones, then those exported to it, then public ones, each oldest first', () => {
     const index = indexOf(all);
-    expect(names(index.for('mesh', 'b'))).toEqual([
+    expect(names(index.servicesFor('mesh', 'b'))).toEqual([
       ...['own', 'own-2', 'for-b', 'for-b-2', 'public', 'public-2', 'public-3'],
     ]);
-    expect(names(index.for('mesh', 'a'))).toEqual(['for-b', 'own-2', 'public', 'public-2', 'public-3']);
-    expect(names(index.for('mesh', 'z'))).toEqual(['public', 'public-2', 'public-3']);
+    expect(names(index.servicesFor('mesh', 'a'))).toEqual(['for-b', 'own-2', 'public', 'public-2', 'public-3']);
+    expect(names(index.servicesFor('mesh', 'z'))).toEqual(['public', 'public-2', 'public-3']);
     const imports = new HostImports(['*/x.test'], 'b');
-    expect(names(index.imported('mesh', 'b', imports))).toEqual(names(index.for('mesh', 'b')));
+    expect(names(index.importedServices('mesh', 'b', imports))).toEqual(names(index.servicesFor('mesh', 'b')));
   });
 
   it('have this order even if they are added later', () => {
@@ -108,6 +108,6 @@ describe('the virtual services visible to a namespace', () => {
       (previous, _, count) => indexOf(all.slice(0, count + 1), previous),
       indexOf([]),
     );
-    expect(names(index.for('mesh', 'b'))).toEqual(names(indexOf(all).for('mesh', 'b')));
+    expect(names(index.servicesFor('mesh', 'b'))).toEqual(names(indexOf(all).servicesFor('mesh', 'b')));
   });
 });

@@ -33,9 +33,9 @@ interface Bucket {
   readonly items: readonly Exported[];
   readonly publicVirtualServices: readonly ResolvedVirtualService[];
   /** Namespaces to which non-public virtual services are exported. */
-  readonly named: ReadonlySet<string>;
+  readonly namedHosts: ReadonlySet<string>;
   /** Visible virtual services of each of these namespaces, built on first use. */
-  readonly visible: Map<string, readonly ResolvedVirtualService[]>;
+  readonly visibleByNamespace: Map<string, readonly ResolvedVirtualService[]>;
   readonly previousVisible: ReadonlyMap<string, readonly ResolvedVirtualService[]>;
   byNamespace?: ReadonlyMap<string, readonly Exported[]>;
   byHost?: ReadonlyMap<string, readonly Exported[]>;
@@ -43,61 +43,64 @@ interface Bucket {
 
 interface Parts {
   readonly sources: readonly Source[];
-  readonly bySource: ReadonlyMap<Source, Exported>;
+  readonly exportedBySource: ReadonlyMap<Source, Exported>;
   readonly delegates: ReadonlyMap<string, Exported>;
-  readonly delegating: ReadonlySet<Source>;
-  readonly byGateway: ReadonlyMap<string, Bucket>;
+  readonly delegatingSources: ReadonlySet<Source>;
+  readonly bucketsByGateway: ReadonlyMap<string, Bucket>;
   readonly shortNames: ReadonlyMap<Source, string>;
-  readonly renamed: readonly ConfigKey[];
+  readonly renamedConfigKeys: readonly ConfigKey[];
 }
 
 export class VirtualServiceIndex {
   private readonly sources: readonly Source[];
-  private readonly bySource: ReadonlyMap<Source, Exported>;
+  private readonly exportedBySource: ReadonlyMap<Source, Exported>;
   private readonly delegates: ReadonlyMap<string, Exported>;
-  private readonly delegating: ReadonlySet<Source>;
-  private readonly byGateway: ReadonlyMap<string, Bucket>;
-  private byOrigin: ReadonlyMap<string, readonly ResolvedVirtualService[]> | undefined;
+  private readonly delegatingSources: ReadonlySet<Source>;
+  private readonly bucketsByGateway: ReadonlyMap<string, Bucket>;
+  private servicesByOrigin: ReadonlyMap<string, readonly ResolvedVirtualService[]> | undefined;
   /** Contains only objects whose resolution depends on services. */
   private readonly shortNames: ReadonlyMap<Source, string>;
   /** Objects of the previous index whose short names resolve to other hosts. */
-  readonly renamed: readonly ConfigKey[];
+  readonly renamedConfigKeys: readonly ConfigKey[];
 
   private constructor(indexParts: Parts) {
     this.sources = indexParts.sources;
-    this.bySource = indexParts.bySource;
+    this.exportedBySource = indexParts.exportedBySource;
     this.delegates = indexParts.delegates;
-    this.delegating = indexParts.delegating;
-    this.byGateway = indexParts.byGateway;
+    this.delegatingSources = indexParts.delegatingSources;
+    this.bucketsByGateway = indexParts.bucketsByGateway;
     this.shortNames = indexParts.shortNames;
-    this.renamed = indexParts.renamed;
+    this.renamedConfigKeys = indexParts.renamedConfigKeys;
   }
 
   /**
    * @param configs oldest first
    * @param previous an index with the same settings and possibly other services
    */
-  static *building(
+  static *buildInSteps(
     configs: readonly Source[],
     hostNames: HostNames,
     mesh: ExportRule & Pick<MeshConfig, 'defaultVirtualServiceExportTo'>,
     previous?: VirtualServiceIndex,
   ): Steps<VirtualServiceIndex> {
-    const edited = listDiff(previous?.sources ?? [], configs);
-    const removedSources = new Set(edited.removed);
+    const sourceDiff = listDiff(previous?.sources ?? [], configs);
+    const removedSources = new Set(sourceDiff.removed);
     const renamedSources = (previous?.withOtherNames(hostNames) ?? []).filter((source) => !removedSources.has(source));
-    const diff = { removed: [...edited.removed, ...renamedSources], added: [...edited.added, ...renamedSources] };
+    const diff = {
+      removed: [...sourceDiff.removed, ...renamedSources],
+      added: [...sourceDiff.added, ...renamedSources],
+    };
     const shortNames = yield* changedNames(previous?.shortNames, diff, hostNames);
-    const exportedBySource = new Map(previous?.bySource);
+    const exportedBySource = new Map(previous?.exportedBySource);
     const delegates = new Map(previous?.delegates);
-    const delegating = new Set(previous?.delegating);
+    const delegatingSources = new Set(previous?.delegatingSources);
     const removedExports = new Set<Exported>();
     const changedDelegates = new Set<string>();
     for (const source of diff.removed) {
       const previousExported = exportedBySource.get(source)!;
       removedExports.add(previousExported);
       exportedBySource.delete(source);
-      delegating.delete(source);
+      delegatingSources.delete(source);
       if (previousExported.virtualService === undefined) changedDelegates.add(idOf(previousExported.config));
     }
     for (const id of changedDelegates) delegates.delete(id);
@@ -115,7 +118,7 @@ export class VirtualServiceIndex {
       changedDelegates.add(idOf(exportedService.config));
     }
     // Unchanged objects that delegate to a changed object are merged again.
-    const recomputedSources = [...delegating].filter((source) => {
+    const recomputedSources = [...delegatingSources].filter((source) => {
       return exportedBySource.get(source)!.virtualService!.origins.some((key) => changedDelegates.has(idOf(key)));
     });
     const addedExports: Exported[] = [];
@@ -125,51 +128,59 @@ export class VirtualServiceIndex {
       const virtualService = withDelegates(config, exportTo, delegates);
       const exportedService = { config, exportTo, virtualService };
       exportedBySource.set(source, exportedService);
-      if (virtualService.config !== config) delegating.add(source);
+      if (virtualService.config !== config) delegatingSources.add(source);
       addedExports.push(exportedService);
       yield;
     }
-    const bucketsByGateway = yield* changedBuckets(previous?.byGateway ?? new Map(), removedExports, addedExports);
-    const indexFields = { bySource: exportedBySource, delegates, delegating, byGateway: bucketsByGateway, shortNames };
-    return new VirtualServiceIndex({ sources: configs, renamed: renamedSources.map(configKeyOf), ...indexFields });
+    const bucketsByGateway = yield* changedBuckets(
+      previous?.bucketsByGateway ?? new Map(),
+      removedExports,
+      addedExports,
+    );
+    const indexFields = { exportedBySource, delegates, delegatingSources, bucketsByGateway, shortNames };
+    return new VirtualServiceIndex({
+      sources: configs,
+      renamedConfigKeys: renamedSources.map(configKeyOf),
+      ...indexFields,
+    });
   }
 
   /**
    * Returns virtual services in precedence order for the namespace. Equal results share one list, which keeps its identity while its items are
    * unchanged.
    */
-  for(gateway: string, namespace: string): readonly ResolvedVirtualService[] {
-    const bucket = this.byGateway.get(gateway);
-    if (bucket === undefined) return none;
-    if (!bucket.named.has(namespace)) return bucket.publicVirtualServices;
-    let visible = bucket.visible.get(namespace);
+  servicesFor(gateway: string, namespace: string): readonly ResolvedVirtualService[] {
+    const bucket = this.bucketsByGateway.get(gateway);
+    if (bucket === undefined) return noServices;
+    if (!bucket.namedHosts.has(namespace)) return bucket.publicVirtualServices;
+    let visible = bucket.visibleByNamespace.get(namespace);
     if (visible === undefined) {
       const current = virtualServicesFor(namespace, bucket.items);
       const previousList = bucket.previousVisible.get(namespace);
       visible = previousList !== undefined && sameItems(previousList, current) ? previousList : current;
-      bucket.visible.set(namespace, visible);
+      bucket.visibleByNamespace.set(namespace, visible);
     }
     return visible;
   }
 
-  /** Returns the virtual services of {@link for} that overlap the imports, without visiting others. */
-  imported(gateway: string, namespace: string, imports: HostImports): readonly ResolvedVirtualService[] {
-    const bucket = this.byGateway.get(gateway);
-    if (bucket === undefined) return none;
+  /** Returns the virtual services of {@link servicesFor} that overlap the imports, without visiting others. */
+  importedServices(gateway: string, namespace: string, imports: HostImports): readonly ResolvedVirtualService[] {
+    const bucket = this.bucketsByGateway.get(gateway);
+    if (bucket === undefined) return noServices;
     const candidates = new Set<Exported>();
     for (const [sourceNamespace, hosts] of imports.hosts) {
       for (const item of candidatesOf(bucket, sourceNamespace, hosts)) candidates.add(item);
     }
     const touchedExports = [...candidates].filter(({ config }) =>
-      config.spec.hosts.some((host) => imports.touches(config.namespace, host)),
+      config.spec.hosts.some((host) => imports.mayAffect(config.namespace, host)),
     );
     return virtualServicesFor(namespace, touchedExports);
   }
 
   /** The effective virtual services of an object or delegate; may be empty. */
-  takingEffect({ namespace, name }: ConfigKey): readonly ResolvedVirtualService[] {
-    this.byOrigin ??= groupByOrigin(this.bySource.values());
-    return this.byOrigin.get(idOf({ namespace, name })) ?? none;
+  effectiveServices({ namespace, name }: ConfigKey): readonly ResolvedVirtualService[] {
+    this.servicesByOrigin ??= groupByOrigin(this.exportedBySource.values());
+    return this.servicesByOrigin.get(idOf({ namespace, name })) ?? noServices;
   }
 
   isCurrent(hostNames: HostNames): boolean {
@@ -212,8 +223,8 @@ function* changedBuckets(
   for (const gateway of new Set([...groupByGateway(removedExports).keys(), ...addedByGateway.keys()])) {
     yield;
     const previousItems = previous.get(gateway)?.items ?? [];
-    const bound = addedByGateway.get(gateway) ?? [];
-    const items = changedList(previousItems, removedExports, bound, compareConfigAge);
+    const boundItems = addedByGateway.get(gateway) ?? [];
+    const items = changedList(previousItems, removedExports, boundItems, compareConfigAge);
     if (items.length === 0) buckets.delete(gateway);
     else if (items !== previousItems) {
       buckets.set(gateway, bucketOf(items, previous.get(gateway)));
@@ -233,9 +244,9 @@ function bucketOf(items: readonly Exported[], previous: Bucket | undefined): Buc
   return {
     items,
     publicVirtualServices: isUnchanged ? previous.publicVirtualServices : publicVirtualServices,
-    named: namedHosts,
-    visible: new Map(),
-    previousVisible: previous?.visible ?? new Map(),
+    namedHosts,
+    visibleByNamespace: new Map(),
+    previousVisible: previous?.visibleByNamespace ?? new Map(),
   };
 }
 
@@ -279,7 +290,7 @@ function isVisible({ config, exportTo }: Exported, namespace: string): boolean {
   return isExportedTo(exportTo, config.namespace, namespace);
 }
 
-const none: readonly ResolvedVirtualService[] = [];
+const noServices: readonly ResolvedVirtualService[] = [];
 
 function virtualServicesFor(namespace: string, items: readonly Exported[]): readonly ResolvedVirtualService[] {
   const visibleItems = items.filter((item) => isVisible(item, namespace));

@@ -78,38 +78,38 @@ export class WorkloadPolicyIndex {
     return this.sidecars === undefined || this.sidecars === sidecars;
   }
 
-  for(workload: WorkloadSubject): WorkloadPolicies {
+  policiesFor(workload: WorkloadSubject): WorkloadPolicies {
     let result = this.results.get(workload);
     if (result === undefined) {
       const { configNamespace: namespace, labels } = workload;
       const targetableAs = workload.type === 'router' ? gatewayReferences(workload, this.gatewaysOf(workload)) : [];
       const lists = this.listsFor({ namespace, labels, targetableAs });
-      result = interned(this.withoutReplaced(lists, workload));
+      result = internPolicies(this.omitReplaced(lists, workload));
       this.results.set(workload, result);
     }
     return result;
   }
 
   /** Removes placeholders for rejected Sidecars that do not apply to the workload, because a workload's own Sidecar replaces a wider one. */
-  private withoutReplaced(lists: Lists, workload: WorkloadSubject): Lists {
+  private omitReplaced(lists: PolicyLists, workload: WorkloadSubject): PolicyLists {
     const { authorizationPolicies: all } = lists;
     if (this.sidecars === undefined || !all.some(isSidecarPolicy)) return lists;
-    const sidecar = this.sidecars.for(workload);
+    const sidecar = this.sidecars.sidecarFor(workload);
     const remainingPolicies = all.filter(
       (policy) => !isSidecarPolicy(policy) || mayHaveApplied(policy, workload, sidecar),
     );
     return { ...lists, authorizationPolicies: remainingPolicies };
   }
 
-  private listsFor(subject: PolicySubject): Lists {
+  private listsFor(subject: PolicySubject): PolicyLists {
     const { indexes } = this;
     return {
       peerAuthentications: indexes.PeerAuthentication.layersFor(subject),
-      requestAuthentications: indexes.RequestAuthentication.for(subject),
-      authorizationPolicies: indexes.AuthorizationPolicy.for(subject),
+      requestAuthentications: indexes.RequestAuthentication.policiesFor(subject),
+      authorizationPolicies: indexes.AuthorizationPolicy.policiesFor(subject),
       telemetries: indexes.Telemetry.layersFor(subject),
-      wasmPlugins: indexes.WasmPlugin.for(subject),
-      envoyFilters: indexes.EnvoyFilter.for(subject),
+      wasmPlugins: indexes.WasmPlugin.policiesFor(subject),
+      envoyFilters: indexes.EnvoyFilter.policiesFor(subject),
     };
   }
 }
@@ -138,7 +138,7 @@ function gatewayReferences(
   ];
 }
 
-type Lists = Omit<WorkloadPolicies, 'id'>;
+type PolicyLists = Omit<WorkloadPolicies, 'id'>;
 
 /**
  * Whether the rejected Sidecar may have applied to a workload. It never applies to a router, or if a narrower valid one applies (SidecarIndex.for).
@@ -169,7 +169,7 @@ function isSidecarPolicy({ standsFor }: Config): boolean {
 const internedPolicies = new WeakValues<WorkloadPolicies>();
 let lastId = 0;
 
-function interned(lists: Lists): WorkloadPolicies {
+function internPolicies(lists: PolicyLists): WorkloadPolicies {
   const all = Object.values(lists) as (readonly Config[])[];
   if (all.every((list) => list.length === 0)) return noPolicies;
   const text = all.map(identityText).join(';');

@@ -28,8 +28,8 @@ export function proxyConfigFor(
   { namespace, labels, annotation = {} }: ProxyConfigWorkload,
 ): WorkloadProxyConfig {
   const { rootNamespace, defaultConfig } = mesh;
-  const unselectedConfig = (of: string): Config<ProxyConfigObject> | undefined =>
-    objects.find((proxyConfig) => proxyConfig.namespace === of && !hasSelector(proxyConfig));
+  const unselectedConfig = (namespaceName: string): Config<ProxyConfigObject> | undefined =>
+    objects.find((proxyConfig) => proxyConfig.namespace === namespaceName && !hasSelector(proxyConfig));
   const meshObject = unselectedConfig(rootNamespace);
   const namespaceObject = namespace === rootNamespace ? undefined : unselectedConfig(namespace);
   const workloadObject = objects.find(

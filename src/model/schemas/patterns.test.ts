@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { sized } from '../../../test/harness/size-of-run.ts';
 import { Draw } from '../../../test/random-config/draw.ts';
 import { durationAtLeast, durationMs, durationOrZero } from '../fields/decode.ts';
-import { aboveZero, durationPattern, notBelowZero } from '../fields/duration.ts';
+import { durationPattern, notNegativePattern, positivePattern } from '../fields/duration.ts';
 import { anyHostViolation, exportTargetViolation, isCidr, isDnsLabel, isIpAddress } from '../fields/names.ts';
 import * as patterns from '../fields/patterns.ts';
 import type { FieldViolation } from '../fields/violation.ts';
@@ -142,8 +142,14 @@ it.each<[what: string, takes: Takes, pattern: string | readonly string[], parts:
   ['a text with a wildcard', unspaced(rules.wildcardViolation), rules.wildcardPattern, textParts, 20],
   ['a path', unspaced(rules.pathViolation), rules.withoutSpacePattern, textParts, 20],
   ['a duration', decodes(durationMs), durationPattern, timeParts, 20],
-  ['a non-negative duration', decodes(durationOrZero), [durationPattern, notBelowZero], timeParts, 20],
-  ['a positive duration', decodes(durationAtLeast(1)), [durationPattern, notBelowZero, aboveZero], timeParts, 20],
+  ['a non-negative duration', decodes(durationOrZero), [durationPattern, notNegativePattern], timeParts, 20],
+  [
+    'a positive duration',
+    decodes(durationAtLeast(1)),
+    [durationPattern, notNegativePattern, positivePattern],
+    timeParts,
+    20,
+  ],
 ])(
   'the schema pattern for %s accepts every text that the decoder accepts',
   (_, takes, pattern, allowedParts, minRejected) => {

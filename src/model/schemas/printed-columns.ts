@@ -16,20 +16,20 @@ export interface Appearance {
   readonly columns: readonly PrinterColumn[];
 }
 
-const of = (field: string): string => `.spec.${field}`;
+const specPath = (field: string): string => `.spec.${field}`;
 
 const column = (name: string, jsonPath: string, description: string): PrinterColumn => ({
   ...{ name, type: 'string', description, jsonPath },
 });
 
-const age: PrinterColumn = {
+const ageColumn: PrinterColumn = {
   name: 'Age',
   type: 'date',
   description: 'Time since the object was created',
   jsonPath: '.metadata.creationTimestamp',
 };
 
-const reconciled: PrinterColumn = {
+const reconciledColumn: PrinterColumn = {
   name: 'Reconciled',
   type: 'string',
   description: 'Whether the affected proxies have the object',
@@ -41,12 +41,12 @@ const appearances: { readonly [K in KindName]?: Appearance } = {
   AuthorizationPolicy: {
     shortNames: ['ap'],
     description: 'Access control for workloads',
-    columns: [column('Action', of('action'), 'Action for requests that match (default ALLOW)')],
+    columns: [column('Action', specPath('action'), 'Action for requests that match (default ALLOW)')],
   },
   DestinationRule: {
     shortNames: ['dr'],
     description: 'Traffic policy and subsets of a service',
-    columns: [column('Host', of('host'), 'Service that the rule applies to')],
+    columns: [column('Host', specPath('host'), 'Service that the rule applies to')],
   },
   EnvoyFilter: { shortNames: [], description: 'Patches of the generated Envoy configuration', columns: [] },
   Gateway: {
@@ -57,7 +57,7 @@ const appearances: { readonly [K in KindName]?: Appearance } = {
   PeerAuthentication: {
     shortNames: ['pa'],
     description: 'Mutual TLS mode of workloads',
-    columns: [column('Mode', of('mtls.mode'), 'Mutual TLS mode; STRICT accepts mutual TLS only')],
+    columns: [column('Mode', specPath('mtls.mode'), 'Mutual TLS mode; STRICT accepts mutual TLS only')],
   },
   ProxyConfig: { shortNames: [], description: 'Settings of proxies', columns: [] },
   RequestAuthentication: { shortNames: ['ra'], description: 'Accepted JWT issuers of workloads', columns: [] },
@@ -65,9 +65,9 @@ const appearances: { readonly [K in KindName]?: Appearance } = {
     shortNames: ['se'],
     description: 'Service outside of the service registries',
     columns: [
-      column('Hosts', of('hosts'), 'Hosts of the service'),
-      column('Location', of('location'), 'Whether the service is part of the mesh (MESH_INTERNAL)'),
-      column('Resolution', of('resolution'), 'How addresses of endpoints are resolved'),
+      column('Hosts', specPath('hosts'), 'Hosts of the service'),
+      column('Location', specPath('location'), 'Whether the service is part of the mesh (MESH_INTERNAL)'),
+      column('Resolution', specPath('resolution'), 'How addresses of endpoints are resolved'),
     ],
   },
   Sidecar: { shortNames: [], description: 'Ports and reachable services of workloads', columns: [] },
@@ -76,8 +76,8 @@ const appearances: { readonly [K in KindName]?: Appearance } = {
     shortNames: ['vs'],
     description: 'Routes of requests to hosts',
     columns: [
-      column('Gateways', of('gateways'), 'Gateways with these routes (default: sidecars of the mesh)'),
-      column('Hosts', of('hosts'), 'Hosts that the routes apply to'),
+      column('Gateways', specPath('gateways'), 'Gateways with these routes (default: sidecars of the mesh)'),
+      column('Hosts', specPath('hosts'), 'Hosts that the routes apply to'),
     ],
   },
   TrafficExtension: { shortNames: [], description: 'Wasm or Lua filter of workloads', columns: [] },
@@ -85,7 +85,7 @@ const appearances: { readonly [K in KindName]?: Appearance } = {
   WorkloadEntry: {
     shortNames: ['we'],
     description: 'Workload outside of Kubernetes',
-    columns: [column('Address', of('address'), 'Address of the workload')],
+    columns: [column('Address', specPath('address'), 'Address of the workload')],
   },
   WorkloadGroup: {
     shortNames: ['wg'],
@@ -97,5 +97,5 @@ const appearances: { readonly [K in KindName]?: Appearance } = {
 /** Returns `undefined` for kinds whose CRD belongs to another project. */
 export function appearanceOf(kind: KindName): Appearance | undefined {
   const appearance = appearances[kind];
-  return appearance && { ...appearance, columns: [...appearance.columns, reconciled, age] };
+  return appearance && { ...appearance, columns: [...appearance.columns, reconciledColumn, ageColumn] };
 }

@@ -59,7 +59,7 @@ export function structuralSchema(decoder: Describable, path = 'spec'): Structura
     case 'object':
       return objectSchema(description.fields, path);
     case 'narrowed':
-      return narrowed(structuralSchema(description.of, path), description.by);
+      return narrowSchema(structuralSchema(description.decoder, path), description.validation);
   }
 }
 
@@ -78,7 +78,7 @@ function objectSchema(fields: readonly FieldDescription[], path: string): Struct
 }
 
 /** Combines two validations with allOf. */
-function narrowed(
+function narrowSchema(
   schema: StructuralSchema,
   { rules, allOf = [], required, ...otherRules }: SchemaValidation,
 ): StructuralSchema {

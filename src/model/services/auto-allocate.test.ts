@@ -75,7 +75,7 @@ describe('virtual IPs of a changing set of names', () => {
     // About a thousand of these names collide.
     const present = names(12_000);
     const allocation = new AddressAllocation();
-    for (const _ of allocation.allocating(present));
+    for (const _ of allocation.allocateInSteps(present));
     let [incrementalCount, completeCount] = [0, 0];
     for (let change = 0; change < 300; change++) {
       const position = (change * 7_919) % present.length;
@@ -84,7 +84,7 @@ describe('virtual IPs of a changing set of names', () => {
       if (allocation.change(removedNames, addedNames)) incrementalCount++;
       else {
         completeCount++;
-        for (const _ of allocation.allocating(present));
+        for (const _ of allocation.allocateInSteps(present));
       }
     }
     expect(allocation.addresses.size).toBe(present.length);
@@ -96,9 +96,9 @@ describe('virtual IPs of a changing set of names', () => {
 
   it('require a full allocation if a name occurs twice or the range is exhausted', () => {
     const allocation = new AddressAllocation();
-    for (const _ of allocation.allocating(['shop/a.b', 'shop/a.b']));
+    for (const _ of allocation.allocateInSteps(['shop/a.b', 'shop/a.b']));
     expect(allocation.change(new Set(['shop/a.b']), new Set())).toBe(false);
-    for (const _ of allocation.allocating(names(70_000)));
+    for (const _ of allocation.allocateInSteps(names(70_000)));
     expect(allocation.change(new Set([names(1)[0]!]), new Set())).toBe(false);
   });
 });

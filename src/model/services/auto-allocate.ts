@@ -13,9 +13,9 @@ export interface AllocatedAddresses {
 }
 
 /** Excludes the slot before each 255th address, because its address would end in `.0`. */
-const slots = 256 * 254;
+const slotCount = 256 * 254;
 /** Modulus of the probing step after a collision. */
-const otherSlots = slots - 1;
+const otherSlots = slotCount - 1;
 const stepModulus = 65_011;
 /** Maximum probes before a linear search. */
 const maxTries = 1_000;
@@ -27,15 +27,15 @@ const maxTries = 1_000;
  */
 export function allocateAddresses(names: readonly string[]): ReadonlyMap<string, AllocatedAddresses> {
   const allocation = new AddressAllocation();
-  runToEnd(allocation.allocating(names));
+  runToEnd(allocation.allocateInSteps(names));
   return allocation.addresses;
 }
 
 export class AddressAllocation {
-  #addresses = new Map<string, Allocated>();
-  #takenSlots = new Uint8Array(slots);
+  #addresses = new Map<string, AllocatedSlot>();
+  #takenSlots = new Uint8Array(slotCount);
   /** 1 for each occupied slot that another name hashes to. */
-  #contestedSlots = new Uint8Array(slots);
+  #contestedSlots = new Uint8Array(slotCount);
   /** Whether addresses may depend on all names, because some names occurred several times or were displaced. */
   #isEntangled = false;
   #version = 0;
@@ -44,7 +44,7 @@ export class AddressAllocation {
     return this.#addresses.get(name);
   }
 
-  /** Changes with each {@link allocating}. While the version is unchanged, existing names keep their addresses. */
+  /** Changes with each {@link allocateInSteps}. While the version is unchanged, existing names keep their addresses. */
   get version(): number {
     return this.#version;
   }
@@ -67,11 +67,11 @@ export class AddressAllocation {
       if (allocatedAddress === undefined || this.#contestedSlots[allocatedAddress.slot] === 1) return false;
       freed.add(allocatedAddress.slot);
     }
-    const allocatedBySlot = new Map<number, Allocated & { readonly name: string }>();
+    const allocatedBySlot = new Map<number, AllocatedSlot & { readonly name: string }>();
     for (const name of addedServices) {
       if (removedServices.has(name)) continue;
       const hash = fnv1a(name);
-      const slot = hash % slots;
+      const slot = hash % slotCount;
       const isSlotTaken = (this.#takenSlots[slot] === 1 && !freed.has(slot)) || allocatedBySlot.has(slot);
       if (isSlotTaken || !isUsable(slot) || this.#addresses.has(name)) return false;
       allocatedBySlot.set(slot, { ...addressesOf(slot), slot, hash, name });
@@ -85,16 +85,16 @@ export class AddressAllocation {
     return true;
   }
 
-  *allocating(names: readonly string[]): Steps<void> {
-    const takenSlots = new Uint8Array(slots);
-    const contested = new Uint8Array(slots);
-    const addresses = new Map<string, Allocated>();
+  *allocateInSteps(names: readonly string[]): Steps<void> {
+    const takenSlots = new Uint8Array(slotCount);
+    const contestedSlots = new Uint8Array(slotCount);
+    const addresses = new Map<string, AllocatedSlot>();
     const search = { next: 0, isUsed: false };
     let isEntangled = false;
     for (const [index, name] of names.entries()) {
       const allocatedAddress = this.#addresses.get(name);
       const hash = allocatedAddress?.hash ?? fnv1a(name);
-      const slot = freeSlot(hash, takenSlots, contested, search);
+      const slot = freeSlot(hash, takenSlots, contestedSlots, search);
       const previousAddress = addresses.get(name);
       isEntangled ||= slot === undefined || previousAddress !== undefined || search.isUsed;
       if (slot === undefined) break;
@@ -106,37 +106,37 @@ export class AddressAllocation {
     }
     this.#addresses = addresses;
     this.#takenSlots = takenSlots;
-    this.#contestedSlots = contested;
+    this.#contestedSlots = contestedSlots;
     this.#isEntangled = isEntangled;
     this.#version++;
   }
 }
 
-interface Allocated extends AllocatedAddresses {
+interface AllocatedSlot extends AllocatedAddresses {
   readonly slot: number;
   readonly hash: number;
 }
 
 /** Returns the slot of a name if no earlier name occupies it. */
 export function firstSlot(name: string): number {
-  return fnv1a(name) % slots;
+  return fnv1a(name) % slotCount;
 }
 
 const namesAtATime = 64;
 
-/** @param contested set to 1 for each occupied slot that the name hashes to */
+/** @param contestedSlots set to 1 for each occupied slot that the name hashes to */
 function freeSlot(
   hash: number,
   takenSlots: Uint8Array,
-  contested: Uint8Array,
+  contestedSlots: Uint8Array,
   search: { next: number; isUsed: boolean },
 ): number | undefined {
   const isFree = (slot: number): boolean => {
     if (takenSlots[slot] === 0) return isUsable(slot);
-    contested[slot] = 1;
+    contestedSlots[slot] = 1;
     return false;
   };
-  const first = hash % slots;
+  const first = hash % slotCount;
   if (isFree(first)) return first;
   const step = stepModulus - (hash % stepModulus);
   for (let tries = 1; tries <= maxTries; tries++) {
@@ -144,8 +144,8 @@ function freeSlot(
     if (isFree(slot)) return slot;
   }
   search.isUsed = true;
-  while (search.next < slots && !isFree(search.next)) search.next++;
-  return search.next < slots ? search.next : undefined;
+  while (search.next < slotCount && !isFree(search.next)) search.next++;
+  return search.next < slotCount ? search.next : undefined;
 }
 
 function isUsable(slot: number): boolean {

@@ -29,7 +29,7 @@ describe('an update of endpoint shards', () => {
   it('requires an incremental push for an empty list, and keeps the key of the service', () => {
     const shards = shardsWith([endpoint('1.1.1.1')]);
     expect(shards.update(a, web, [])).toBe<PushType>('incremental');
-    expect(shards.of(web)?.shards.size).toBe(0);
+    expect(shards.shardsOf(web)?.shards.size).toBe(0);
     expect(shards.index.get('web.b')?.get('shop')).toEqual([]);
   });
 
@@ -41,7 +41,7 @@ describe('an update of endpoint shards', () => {
     const shards = shardsWith([endpoint('1.1.1.1')]);
     expect(shards.update(a, web, [endpoint('1.1.1.1', { serviceAccount: 'y' })])).toBe<PushType>('full');
     expect(shards.update(b, web, [endpoint('2.2.2.2', { serviceAccount: 'y' })])).toBe<PushType>('incremental');
-    expect(shards.of(web)?.serviceAccounts).toEqual(new Set(['y']));
+    expect(shards.shardsOf(web)?.serviceAccounts).toEqual(new Set(['y']));
   });
 
   const secured = endpoint('1.1.1.1', { tlsMode: 'istio', serviceAccount: '' });
@@ -101,7 +101,7 @@ describe('an update of endpoint shards', () => {
     shards.deleteService(a, web);
     expect(addressesIn(shards)).toEqual(['2.2.2.2']);
     shards.deleteService(b, web);
-    expect([shards.of(web), shards.index.size, shards.count]).toEqual([undefined, 0, 0]);
+    expect([shards.shardsOf(web), shards.index.size, shards.count]).toEqual([undefined, 0, 0]);
   });
 
   it('lists endpoints by provider, then by cluster, regardless of arrival order', () => {
@@ -115,7 +115,7 @@ describe('an update of endpoint shards', () => {
       shards.update(key, web, [endpoint(address)]);
     }
     expect(addressesIn(shards)).toEqual(['1.1.1.1', '2.2.2.2', '3.3.3.3']);
-    expect([...shards.of(web)!.shards.keys()]).toEqual(['External/z', 'Kubernetes/a', 'Kubernetes/b']);
+    expect([...shards.shardsOf(web)!.shards.keys()]).toEqual(['External/z', 'Kubernetes/a', 'Kubernetes/b']);
   });
 
   it('drops all endpoints of a removed registry', () => {

@@ -30,17 +30,17 @@ interface Shard {
   readonly endpoints: readonly Endpoint[];
 }
 
-interface Entry extends ServiceShards {
+interface ShardEntry extends ServiceShards {
   /** Sorted by provider, then by cluster. */
-  readonly ordered: readonly Shard[];
-  readonly joined: readonly Endpoint[];
+  readonly orderedShards: readonly Shard[];
+  readonly joinedEndpoints: readonly Endpoint[];
   /** Endpoint properties that are part of clusters, as a text. */
   readonly security: string;
   /** {@link security} before the last endpoint was removed; set while there are no endpoints. */
   readonly previousSecurity?: string;
 }
 
-const noShards: Entry = entryOf([]);
+const noShards: ShardEntry = entryOf([]);
 
 export interface EndpointShardsOptions {
   readonly sendUnhealthy?: boolean;
@@ -49,7 +49,7 @@ export interface EndpointShardsOptions {
 /** Mutable; {@link index} is an immutable snapshot. */
 export class EndpointShards {
   readonly #options: EndpointShardsOptions;
-  #entries = PersistentMap.empty<PersistentMap<Entry>>();
+  #entries = PersistentMap.empty<PersistentMap<ShardEntry>>();
   #index = PersistentMap.empty<PersistentMap<readonly Endpoint[]>>();
   #count = 0;
 
@@ -66,7 +66,7 @@ export class EndpointShards {
     return this.#count;
   }
 
-  of({ hostname, namespace }: ServiceName): ServiceShards | undefined {
+  shardsOf({ hostname, namespace }: ServiceName): ServiceShards | undefined {
     return this.#entries.get(hostname)?.get(namespace);
   }
 
@@ -87,12 +87,12 @@ export class EndpointShards {
       if (previous.length === 0) return 'none';
       const remainingEntry = omitShard(entry!, key);
       // The security mode does not matter without endpoints; it is compared when the next endpoint is added.
-      const isLast = remainingEntry.ordered.length === 0;
+      const isLast = remainingEntry.orderedShards.length === 0;
       this.#put(service, isLast ? { ...remainingEntry, previousSecurity: entry!.security } : remainingEntry);
       return isLast || remainingEntry.security === entry!.security ? 'incremental' : 'full';
     }
     const next = withShard(entry ?? noShards, { key, endpoints });
-    const hasChanged = entry === undefined || this.#differ(previous, endpoints);
+    const hasChanged = entry === undefined || this.#areDifferent(previous, endpoints);
     this.#put(service, next);
     if (entry === undefined || (entry.previousSecurity ?? next.security) !== next.security) return 'full';
     if (entry.security !== next.security) return 'full';
@@ -103,7 +103,7 @@ export class EndpointShards {
     const entry = this.#entry(service);
     if (entry === undefined) return;
     const remainingEntry = omitShard(entry, key);
-    if (remainingEntry.ordered.length > 0) this.#put(service, remainingEntry);
+    if (remainingEntry.orderedShards.length > 0) this.#put(service, remainingEntry);
     else this.#drop(service, entry);
   }
 
@@ -123,7 +123,7 @@ export class EndpointShards {
   }
 
   /** Whether a change is visible to clients, which do not receive new unhealthy endpoints. */
-  #differ(previous: readonly Endpoint[], nextEndpoints: readonly Endpoint[]): boolean {
+  #areDifferent(previous: readonly Endpoint[], nextEndpoints: readonly Endpoint[]): boolean {
     if (previous === nextEndpoints) return false;
     // Fast path, because usually every endpoint is at the same index.
     if (
@@ -149,25 +149,25 @@ export class EndpointShards {
     return endpoint.health !== 'unhealthy' || this.#options.sendUnhealthy === true;
   }
 
-  #entry({ hostname, namespace }: ServiceName): Entry | undefined {
+  #entry({ hostname, namespace }: ServiceName): ShardEntry | undefined {
     return this.#entries.get(hostname)?.get(namespace);
   }
 
-  #put(service: ServiceName, entry: Entry): void {
+  #put(service: ServiceName, entry: ShardEntry): void {
     const { hostname, namespace } = service;
-    this.#count += entry.joined.length - (this.#entry(service)?.joined.length ?? 0);
-    const entries = this.#entries.get(hostname) ?? PersistentMap.empty<Entry>();
+    this.#count += entry.joinedEndpoints.length - (this.#entry(service)?.joinedEndpoints.length ?? 0);
+    const entries = this.#entries.get(hostname) ?? PersistentMap.empty<ShardEntry>();
     this.#entries = this.#entries.with(hostname, entries.with(namespace, entry));
     const lists = this.#index.get(hostname) ?? PersistentMap.empty<readonly Endpoint[]>();
-    this.#index = this.#index.with(hostname, lists.with(namespace, entry.joined));
+    this.#index = this.#index.with(hostname, lists.with(namespace, entry.joinedEndpoints));
   }
 
-  #drop({ hostname, namespace }: ServiceName, entry: Entry): void {
-    this.#count -= entry.joined.length;
-    const entries = this.#entries.get(hostname)!.without(namespace);
-    const lists = this.#index.get(hostname)!.without(namespace);
-    this.#entries = entries.size === 0 ? this.#entries.without(hostname) : this.#entries.with(hostname, entries);
-    this.#index = lists.size === 0 ? this.#index.without(hostname) : this.#index.with(hostname, lists);
+  #drop({ hostname, namespace }: ServiceName, entry: ShardEntry): void {
+    this.#count -= entry.joinedEndpoints.length;
+    const entries = this.#entries.get(hostname)!.withoutKey(namespace);
+    const lists = this.#index.get(hostname)!.withoutKey(namespace);
+    this.#entries = entries.size === 0 ? this.#entries.withoutKey(hostname) : this.#entries.with(hostname, entries);
+    this.#index = lists.size === 0 ? this.#index.withoutKey(hostname) : this.#index.with(hostname, lists);
   }
 }
 
@@ -175,16 +175,16 @@ function shardText({ provider, cluster }: ShardKey): string {
   return `${provider}/${cluster}`;
 }
 
-function withShard(entry: Entry, shard: Shard): Entry {
-  const otherShards = entry.ordered.filter(({ key }) => !sameKey(key, shard.key));
+function withShard(entry: ShardEntry, shard: Shard): ShardEntry {
+  const otherShards = entry.orderedShards.filter(({ key }) => !sameKey(key, shard.key));
   return entryOf([...otherShards, shard].sort((a, b) => compareKeys(a.key, b.key)));
 }
 
-function omitShard(entry: Entry, key: ShardKey): Entry {
-  return entryOf(entry.ordered.filter((shard) => !sameKey(shard.key, key)));
+function omitShard(entry: ShardEntry, key: ShardKey): ShardEntry {
+  return entryOf(entry.orderedShards.filter((shard) => !sameKey(shard.key, key)));
 }
 
-function entryOf(orderedShards: readonly Shard[]): Entry {
+function entryOf(orderedShards: readonly Shard[]): ShardEntry {
   const joinedEndpoints =
     orderedShards.length === 1 ? orderedShards[0]!.endpoints : orderedShards.flatMap(({ endpoints }) => endpoints);
   const accounts = new Set<string>();
@@ -193,7 +193,7 @@ function entryOf(orderedShards: readonly Shard[]): Entry {
   // Clusters verify the identities of all endpoints. Connections to original destinations use mTLS only if all endpoints accept it.
   const allSecured = joinedEndpoints.length > 0 && joinedEndpoints.every(({ tlsMode }) => tlsMode === 'istio');
   const security = `${allSecured} ${[...accounts].sort().join()}`;
-  return { ordered: orderedShards, shards, serviceAccounts: accounts, joined: joinedEndpoints, security };
+  return { orderedShards, shards, serviceAccounts: accounts, joinedEndpoints, security };
 }
 
 function sameKey(a: ShardKey, b: ShardKey): boolean {

@@ -44,13 +44,13 @@ describe('SelectorIndex', () => {
       return Reflect.ownKeys(of);
     };
     const labelProxy = new Proxy<Record<string, string>>({ a: '1' }, { ownKeys });
-    const one = new SelectorIndex<string>().with('n', { id: 'x', selector: { a: '1' }, item: 'x' });
+    const one = new SelectorIndex<string>().withItem('n', { id: 'x', selector: { a: '1' }, item: 'x' });
     const matchingItems = (index: SelectorIndex<string>): string[] =>
-      index.selecting('n', labelProxy).map(({ item }) => item);
+      index.itemsSelecting('n', labelProxy).map(({ item }) => item);
     expect([matchingItems(one), matchingItems(one), matchingItems(one)]).toEqual([['x'], ['x'], ['x']]);
     expect(searches).toBe(1);
-    expect(one.selecting('m', labelProxy)).toEqual([]);
-    expect(matchingItems(one.with('n', { id: 'y', selector: {}, item: 'y' }))).toEqual(['y', 'x']);
+    expect(one.itemsSelecting('m', labelProxy)).toEqual([]);
+    expect(matchingItems(one.withItem('n', { id: 'y', selector: {}, item: 'y' }))).toEqual(['y', 'x']);
   });
 
   it('returns the same selectors as a scan of the namespace', () => {
@@ -63,11 +63,11 @@ describe('SelectorIndex', () => {
         (items, queried, drawnLabels) => {
           let index = new SelectorIndex<number>();
           for (const [item, { namespace, selector }] of items.entries()) {
-            index = index.with(namespace, { id: `${item}`, selector, item });
+            index = index.withItem(namespace, { id: `${item}`, selector, item });
           }
           const matchingItems = (): number[] =>
             index
-              .selecting(queried, drawnLabels)
+              .itemsSelecting(queried, drawnLabels)
               .map(({ item }) => item)
               .toSorted();
           const expected = [...items.keys()].filter(
@@ -75,7 +75,7 @@ describe('SelectorIndex', () => {
           );
           expect(matchingItems()).toEqual(expected);
           for (const item of expected)
-            index = index.without(queried, { id: `${item}`, selector: items[item]!.selector });
+            index = index.withoutItem(queried, { id: `${item}`, selector: items[item]!.selector });
           expect(matchingItems()).toEqual([]);
         },
       ),

@@ -10,32 +10,32 @@ export function isSelected(selector: Labels, labels: Labels): boolean {
 
 /** A mutable set of labelled items. A selection costs the number of items with the rarest label of the selector. */
 export class LabelIndex<T extends { readonly labels: Labels }> {
-  private readonly all = new Map<string, T>();
-  private readonly byLabel = new Map<string, Map<string, T>>();
+  private readonly itemsById = new Map<string, T>();
+  private readonly itemsByLabel = new Map<string, Map<string, T>>();
 
   put(id: string, item: T): void {
     this.drop(id);
-    this.all.set(id, item);
+    this.itemsById.set(id, item);
     for (const text of labelTexts(item.labels)) {
-      const bucket = this.byLabel.get(text);
-      if (bucket === undefined) this.byLabel.set(text, new Map([[id, item]]));
+      const bucket = this.itemsByLabel.get(text);
+      if (bucket === undefined) this.itemsByLabel.set(text, new Map([[id, item]]));
       else bucket.set(id, item);
     }
   }
 
   drop(id: string): void {
-    const item = this.all.get(id);
+    const item = this.itemsById.get(id);
     if (item === undefined) return;
-    this.all.delete(id);
+    this.itemsById.delete(id);
     for (const text of labelTexts(item.labels)) {
-      const bucket = this.byLabel.get(text)!;
+      const bucket = this.itemsByLabel.get(text)!;
       bucket.delete(id);
-      if (bucket.size === 0) this.byLabel.delete(text);
+      if (bucket.size === 0) this.itemsByLabel.delete(text);
     }
   }
 
   get size(): number {
-    return this.all.size;
+    return this.itemsById.size;
   }
 
   selectedBy(selector: Labels): readonly T[] {
@@ -56,9 +56,9 @@ export class LabelIndex<T extends { readonly labels: Labels }> {
   }
 
   private candidates(selector: Labels): ReadonlyMap<string, T> {
-    let candidates: ReadonlyMap<string, T> = this.all;
+    let candidates: ReadonlyMap<string, T> = this.itemsById;
     for (const text of labelTexts(selector)) {
-      const bucket = this.byLabel.get(text);
+      const bucket = this.itemsByLabel.get(text);
       if (bucket === undefined) return new Map();
       if (bucket.size < candidates.size) candidates = bucket;
     }
@@ -66,43 +66,43 @@ export class LabelIndex<T extends { readonly labels: Labels }> {
   }
 }
 
-interface Placed<T> {
+interface SelectorItem<T> {
   readonly item: T;
   readonly selector: Labels;
-  readonly place: number;
+  readonly order: number;
 }
 
 /** An ordered list of items with selectors, which checks only items that name one of the given labels. Immutable. */
 export class SelectingList<T> {
-  readonly #forAll: readonly Placed<T>[];
+  readonly #forAll: readonly SelectorItem<T>[];
   /** Result for labels that no selector names. */
   readonly #forAllItems: readonly T[];
   /** Items by the rarest label of their selector, because it excludes most other items. */
-  readonly #itemsByLabel: ReadonlyMap<string, readonly Placed<T>[]>;
+  readonly #itemsByLabel: ReadonlyMap<string, readonly SelectorItem<T>[]>;
   readonly #matchesByLabels = memoizeByObject((labels: Labels) => this.#find(labels));
 
   /** @param selectorOf empty labels or `undefined` select everything */
   constructor(items: readonly T[], selectorOf: (item: T) => Labels | undefined) {
-    const indexedItems = items.map((item, itemIndex) => ({ item, selector: selectorOf(item) ?? {}, place: itemIndex }));
+    const indexedItems = items.map((item, itemIndex) => ({ item, selector: selectorOf(item) ?? {}, order: itemIndex }));
     const counts = new Map<string, number>();
     for (const { selector } of indexedItems) {
       for (const text of labelTexts(selector)) counts.set(text, (counts.get(text) ?? 0) + 1);
     }
-    const rarest = (selector: Labels): string | undefined =>
+    const rarestLabel = (selector: Labels): string | undefined =>
       labelTexts(selector).reduce<string | undefined>(
         (rarestText, text) =>
           rarestText === undefined || counts.get(text)! < counts.get(rarestText)! ? text : rarestText,
         undefined,
       );
-    const groups = Map.groupBy(indexedItems, ({ selector }) => rarest(selector));
+    const groups = Map.groupBy(indexedItems, ({ selector }) => rarestLabel(selector));
     this.#forAll = groups.get(undefined) ?? [];
     this.#forAllItems = this.#forAll.map(({ item }) => item);
     groups.delete(undefined);
-    this.#itemsByLabel = groups as ReadonlyMap<string, readonly Placed<T>[]>;
+    this.#itemsByLabel = groups as ReadonlyMap<string, readonly SelectorItem<T>[]>;
   }
 
   /** Returns the items in order; cached per label object. */
-  selecting(labels: Labels): readonly T[] {
+  itemsSelecting(labels: Labels): readonly T[] {
     return this.#matchesByLabels(labels);
   }
 
@@ -111,7 +111,7 @@ export class SelectingList<T> {
       this.#itemsByLabel.size === 0 ? [] : labelTexts(labels).flatMap((text) => this.#itemsByLabel.get(text) ?? []);
     const matchingItems = labelledItems.filter(({ selector }) => isSelected(selector, labels));
     if (matchingItems.length === 0) return this.#forAllItems;
-    return [...this.#forAll, ...matchingItems].sort((a, b) => a.place - b.place).map(({ item }) => item);
+    return [...this.#forAll, ...matchingItems].sort((a, b) => a.order - b.order).map(({ item }) => item);
   }
 }
 
@@ -119,38 +119,38 @@ export class SelectingList<T> {
 export class SelectorIndex<T> {
   private readonly buckets: PersistentMap<readonly SelectingItem<T>[]>;
   /** Results by label object and namespace, because a proxy keeps its label object across contexts. */
-  private readonly found = memoizeByObject((_: Labels) => new Map<string, readonly SelectingItem<T>[]>());
+  private readonly cachedMatches = memoizeByObject((_: Labels) => new Map<string, readonly SelectingItem<T>[]>());
 
   constructor(buckets: PersistentMap<readonly SelectingItem<T>[]> = PersistentMap.empty()) {
     this.buckets = buckets;
   }
 
-  with(namespace: string, newItem: SelectingItem<T>): SelectorIndex<T> {
+  withItem(namespace: string, newItem: SelectingItem<T>): SelectorIndex<T> {
     const bucket = bucketOf(namespace, newItem.selector);
     const otherItems = (this.buckets.get(bucket) ?? []).filter(({ id }) => id !== newItem.id);
     return new SelectorIndex(this.buckets.with(bucket, [...otherItems, newItem]));
   }
 
-  without(namespace: string, { id, selector }: Pick<SelectingItem<T>, 'id' | 'selector'>): SelectorIndex<T> {
+  withoutItem(namespace: string, { id, selector }: Pick<SelectingItem<T>, 'id' | 'selector'>): SelectorIndex<T> {
     const bucket = bucketOf(namespace, selector);
     const remainingSelectors = (this.buckets.get(bucket) ?? []).filter((other) => other.id !== id);
     return new SelectorIndex(
-      remainingSelectors.length === 0 ? this.buckets.without(bucket) : this.buckets.with(bucket, remainingSelectors),
+      remainingSelectors.length === 0 ? this.buckets.withoutKey(bucket) : this.buckets.with(bucket, remainingSelectors),
     );
   }
 
   /** Returns the items in no particular order; cached per label object. */
-  selecting(namespace: string, labels: Labels): readonly SelectingItem<T>[] {
-    const matchesByNamespace = this.found(labels);
+  itemsSelecting(namespace: string, labels: Labels): readonly SelectingItem<T>[] {
+    const matchesByNamespace = this.cachedMatches(labels);
     let selectingItems = matchesByNamespace.get(namespace);
     if (selectingItems === undefined) {
-      selectingItems = this.find(namespace, labels);
+      selectingItems = this.findItems(namespace, labels);
       matchesByNamespace.set(namespace, selectingItems);
     }
     return selectingItems;
   }
 
-  private find(namespace: string, labels: Labels): readonly SelectingItem<T>[] {
+  private findItems(namespace: string, labels: Labels): readonly SelectingItem<T>[] {
     const buckets = [bucketOf(namespace, {}), ...labelTexts(labels).map((text) => `${namespace}|${text}`)];
     return buckets
       .flatMap((bucket) => this.buckets.get(bucket) ?? [])

@@ -26,14 +26,14 @@ export function mergeServices(registries: readonly RegistryServices[]): readonly
   return [...mergedByHost.values(), ...otherServices];
 }
 
-function mergeClusters(first: Service, other: Service): Service {
-  const { attributes } = first;
-  const addresses = { ...other.attributes?.externalAddresses, ...attributes?.externalAddresses };
-  const ports = { ...other.attributes?.externalPorts, ...attributes?.externalPorts };
+function mergeClusters(firstService: Service, otherService: Service): Service {
+  const { attributes } = firstService;
+  const addresses = { ...otherService.attributes?.externalAddresses, ...attributes?.externalAddresses };
+  const ports = { ...otherService.attributes?.externalPorts, ...attributes?.externalPorts };
   return {
-    ...first,
-    clusterVIPs: { ...other.clusterVIPs, ...first.clusterVIPs },
-    serviceAccounts: [...new Set([...first.serviceAccounts, ...other.serviceAccounts])],
+    ...firstService,
+    clusterVIPs: { ...otherService.clusterVIPs, ...firstService.clusterVIPs },
+    serviceAccounts: [...new Set([...firstService.serviceAccounts, ...otherService.serviceAccounts])],
     ...(attributes && {
       attributes: {
         ...attributes,

@@ -24,7 +24,7 @@ export function gatewaysOfService(service: Service): readonly NetworkGateway[] {
   const labelledPort = Number(service.labels['networking.istio.io/gatewayPort']);
   const port =
     Number.isInteger(labelledPort) && labelledPort > 0 && labelledPort <= 65535 ? labelledPort : defaultGatewayPort;
-  return externalAddresses(service, port).map((outside) => ({ network, ...outside }));
+  return externalAddresses(service, port).map((externalAddress) => ({ network, ...externalAddress }));
 }
 
 function externalAddresses(
@@ -33,8 +33,10 @@ function externalAddresses(
 ): readonly { readonly cluster: string; readonly address: string; readonly port: number }[] {
   return Object.entries(attributes?.externalAddresses ?? {}).flatMap(([cluster, addresses]) => {
     const nodePorts = ownValue(attributes?.externalPorts, cluster);
-    const outside = nodePorts === undefined ? port : nodePorts[port];
-    return outside === undefined ? [] : addresses.map((address) => ({ cluster, address, port: outside }));
+    const externalAddress = nodePorts === undefined ? port : nodePorts[port];
+    return externalAddress === undefined
+      ? []
+      : addresses.map((address) => ({ cluster, address, port: externalAddress }));
   });
 }
 
@@ -56,7 +58,7 @@ export function gatewaysOfNetworks(
       return services.flatMap((service) =>
         externalAddresses(service, port)
           .filter(isInNetwork)
-          .map((outside) => ({ network, ...outside })),
+          .map((externalAddress) => ({ network, ...externalAddress })),
       );
     });
   });
@@ -64,26 +66,26 @@ export function gatewaysOfNetworks(
 
 /** Gateways of all networks, with resolved names. Immutable. */
 export class NetworkGateways {
-  static readonly none = new NetworkGateways([]);
-  readonly all: readonly NetworkGateway[];
+  static readonly empty = new NetworkGateways([]);
+  readonly allGateways: readonly NetworkGateway[];
   readonly #gatewaysByNetwork: ReadonlyMap<string, readonly NetworkGateway[]>;
 
   /** @param gateways whose addresses are resolved */
   constructor(gateways: readonly NetworkGateway[]) {
     const unique = new Map(gateways.map((gateway) => [idOf(gateway), gateway]));
-    this.all = [...unique.values()].sort(compareByAddress);
-    this.#gatewaysByNetwork = Map.groupBy(this.all, ({ network }) => network);
+    this.allGateways = [...unique.values()].sort(compareByAddress);
+    this.#gatewaysByNetwork = Map.groupBy(this.allGateways, ({ network }) => network);
   }
 
   /** Returns the gateways to a workload: those of its cluster if any, else all of its network. */
-  to(network: string, cluster: string): readonly NetworkGateway[] {
+  gatewaysTo(network: string, cluster: string): readonly NetworkGateway[] {
     const all = this.#gatewaysByNetwork.get(network) ?? [];
     const clusterGateways = all.filter((gateway) => gateway.cluster === cluster);
     return clusterGateways.length > 0 ? clusterGateways : all;
   }
 
-  isSameAs(other: NetworkGateways): boolean {
-    return this.all.map(idOf).join() === other.all.map(idOf).join();
+  isEqualTo(other: NetworkGateways): boolean {
+    return this.allGateways.map(idOf).join() === other.allGateways.map(idOf).join();
   }
 }
 

@@ -11,11 +11,13 @@ const at = (address: string, port: number): Endpoint => ({
 });
 const [bank, mallory] = ['bank', 'mallory'].map((namespace) => ({ hostname: 'web.test', namespace }));
 const ports = (book: AddressBook, namespace: string): number[] =>
-  book.at(namespace, ['10.0.0.1']).map(({ targetPort }) => targetPort);
+  book.targetsAt(namespace, ['10.0.0.1']).map(({ targetPort }) => targetPort);
 
 describe('AddressBook', () => {
   it('returns only services of the given namespace, even if services of other namespaces have the same host and address', () => {
-    const book = new AddressBook().with(bank!, [], [at('10.0.0.1', 80)]).with(mallory!, [], [at('10.0.0.1', 666)]);
+    const book = new AddressBook()
+      .withService(bank!, [], [at('10.0.0.1', 80)])
+      .withService(mallory!, [], [at('10.0.0.1', 666)]);
     expect([ports(book, 'bank'), ports(book, 'mallory'), ports(book, ''), ports(book, 'b')]).toEqual([
       [80],
       [666],
@@ -25,23 +27,29 @@ describe('AddressBook', () => {
   });
 
   it('keeps the services of a namespace when another namespace removes its own', () => {
-    const previous = new AddressBook().with(bank!, [], [at('10.0.0.1', 80)]).with(mallory!, [], [at('10.0.0.1', 666)]);
-    const nextBook = previous.with(mallory!, [at('10.0.0.1', 666)], []);
+    const previous = new AddressBook()
+      .withService(bank!, [], [at('10.0.0.1', 80)])
+      .withService(mallory!, [], [at('10.0.0.1', 666)]);
+    const nextBook = previous.withService(mallory!, [at('10.0.0.1', 666)], []);
     expect([ports(nextBook, 'bank'), ports(nextBook, 'mallory')]).toEqual([[80], []]);
     expect(ports(previous, 'mallory')).toEqual([666]);
   });
 
   it('returns the services at an address sorted by host, regardless of the order of arrival', () => {
     const services = ['b.test', 'a.test', 'c.test'].map((hostname) => ({ hostname, namespace: 'bank' }));
-    const change = (service: (typeof services)[number]) => ({ ...service, previous: [], after: [at('10.0.0.1', 80)] });
-    const hosts = (book: AddressBook): string[] => book.at('bank', ['10.0.0.1']).map(({ hostname }) => hostname);
-    const bulkBook = runToEnd(new AddressBook().changing(services.map(change)));
-    const oneByOne = services.reduce((book, one) => book.with(one, [], [at('10.0.0.1', 80)]), new AddressBook());
+    const change = (service: (typeof services)[number]) => ({
+      ...service,
+      previous: [],
+      current: [at('10.0.0.1', 80)],
+    });
+    const hosts = (book: AddressBook): string[] => book.targetsAt('bank', ['10.0.0.1']).map(({ hostname }) => hostname);
+    const bulkBook = runToEnd(new AddressBook().changeInSteps(services.map(change)));
+    const oneByOne = services.reduce((book, one) => book.withService(one, [], [at('10.0.0.1', 80)]), new AddressBook());
     expect([hosts(bulkBook), hosts(oneByOne)]).toEqual([
       ['a.test', 'b.test', 'c.test'],
       ['a.test', 'b.test', 'c.test'],
     ]);
-    expect(hosts(oneByOne.with(services[1]!, [at('10.0.0.1', 80)], []))).toEqual(['b.test', 'c.test']);
+    expect(hosts(oneByOne.withService(services[1]!, [at('10.0.0.1', 80)], []))).toEqual(['b.test', 'c.test']);
   });
 
   it('takes linear time for services that share an address', () => {
@@ -50,9 +58,9 @@ describe('AddressBook', () => {
       threadCpuMsOf(() => {
         for (let startedServices = 0; startedServices < services; startedServices += servicesPerAddress) {
           const changes = Array.from({ length: servicesPerAddress }, (_, index) => {
-            return { hostname: `h${index}.test`, namespace: 'mallory', previous: [], after: [at('10.0.0.1', 80)] };
+            return { hostname: `h${index}.test`, namespace: 'mallory', previous: [], current: [at('10.0.0.1', 80)] };
           });
-          runToEnd(new AddressBook().changing(changes));
+          runToEnd(new AddressBook().changeInSteps(changes));
         }
       });
     costOf(1_000);
@@ -61,7 +69,9 @@ describe('AddressBook', () => {
   });
 
   it('requires a namespace', () => {
-    expectTypeOf<Parameters<AddressBook['at']>>().toEqualTypeOf<[namespace: string, addresses: readonly string[]]>();
+    expectTypeOf<Parameters<AddressBook['targetsAt']>>().toEqualTypeOf<
+      [namespace: string, addresses: readonly string[]]
+    >();
     expectTypeOf<TargetRef>().not.toHaveProperty('namespace');
   });
 });

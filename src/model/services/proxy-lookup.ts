@@ -56,62 +56,62 @@ export function combinedLookup(lookups: readonly ProxyLookup[]): ProxyLookup {
 
 interface EndpointsChange extends ServiceName {
   readonly previous: readonly Endpoint[];
-  readonly after: readonly Endpoint[];
+  readonly current: readonly Endpoint[];
 }
 
-type ServedAt = PersistentMap<readonly TargetRef[]>;
+type TargetsByService = PersistentMap<readonly TargetRef[]>;
 
 /**
  * Service ports by namespace and address. Immutable: each change returns a new book, at a cost independent of how many services share an
  * address.
  */
 export class AddressBook {
-  private readonly byAddress: PersistentMap<ServedAt>;
+  private readonly targetsByAddress: PersistentMap<TargetsByService>;
 
-  constructor(targetsByAddress: PersistentMap<ServedAt> = PersistentMap.empty()) {
-    this.byAddress = targetsByAddress;
+  constructor(targetsByAddress: PersistentMap<TargetsByService> = PersistentMap.empty()) {
+    this.targetsByAddress = targetsByAddress;
   }
 
   /** Service ports of one namespace, sorted per address. Other namespaces are ignored, because any tenant can claim any address. */
-  at(namespace: string, addresses: readonly string[]): readonly TargetRef[] {
+  targetsAt(namespace: string, addresses: readonly string[]): readonly TargetRef[] {
     return addresses.flatMap((address) => {
-      const servedTargets = this.byAddress.get(addressIn(namespace, address));
+      const servedTargets = this.targetsByAddress.get(addressIn(namespace, address));
       return servedTargets === undefined ? [] : sortedRefs(servedTargets);
     });
   }
 
-  with(service: ServiceName, previous: readonly Endpoint[], next: readonly Endpoint[]): AddressBook {
+  withService(service: ServiceName, previous: readonly Endpoint[], next: readonly Endpoint[]): AddressBook {
     const { hostname, namespace } = service;
-    return runToEnd(this.changing([{ hostname, namespace, previous, after: next }]));
+    return runToEnd(this.changeInSteps([{ hostname, namespace, previous, current: next }]));
   }
 
-  *changing(changes: readonly EndpointsChange[]): Steps<AddressBook> {
-    const changedTargets = new Map<string, ServedAt>();
+  *changeInSteps(changes: readonly EndpointsChange[]): Steps<AddressBook> {
+    const changedTargets = new Map<string, TargetsByService>();
     for (const change of changes) {
-      this.move(change, changedTargets);
+      this.moveService(change, changedTargets);
       yield;
     }
     const addedTargets = [...changedTargets].filter(([, servedTargets]) => servedTargets.size > 0);
-    let book = yield* this.byAddress.addingAll(addedTargets);
+    let book = yield* this.targetsByAddress.addAllInSteps(addedTargets);
     for (const [key, servedTargets] of changedTargets) {
       if (servedTargets.size > 0) continue;
-      book = book.without(key);
+      book = book.withoutKey(key);
       yield;
     }
     return changedTargets.size === 0 ? this : new AddressBook(book);
   }
 
-  private move(
-    { hostname, namespace, previous: previousEndpoints, after }: EndpointsChange,
-    changedTargets: Map<string, ServedAt>,
+  private moveService(
+    { hostname, namespace, previous: previousEndpoints, current }: EndpointsChange,
+    changedTargets: Map<string, TargetsByService>,
   ): void {
-    const refs = Map.groupBy(after, ({ address }) => address);
+    const refs = Map.groupBy(current, ({ address }) => address);
     const previousByAddress = Map.groupBy(previousEndpoints, ({ address }) => address);
     for (const address of new Set([...previousByAddress.keys(), ...refs.keys()])) {
       const [previous, now] = [previousByAddress.get(address), refs.get(address)];
       if (previous !== undefined && now !== undefined && sameItems(previous, now)) continue;
       const key = addressIn(namespace, address);
-      const servedTargets = changedTargets.get(key) ?? this.byAddress.get(key) ?? PersistentMap.empty();
+      const servedTargets = changedTargets.get(key) ?? this.targetsByAddress.get(key) ?? PersistentMap.empty();
       const targets = now?.map(({ servicePortName, port }) => ({
         hostname,
         portName: servicePortName,
@@ -119,16 +119,16 @@ export class AddressBook {
       }));
       changedTargets.set(
         key,
-        targets === undefined ? servedTargets.without(hostname) : servedTargets.with(hostname, targets),
+        targets === undefined ? servedTargets.withoutKey(hostname) : servedTargets.with(hostname, targets),
       );
     }
   }
 }
 
 /** Cached, because many proxies look up the same address on each push. */
-const cachedTargets = new WeakMap<ServedAt, readonly TargetRef[]>();
+const cachedTargets = new WeakMap<TargetsByService, readonly TargetRef[]>();
 
-function sortedRefs(servedTargets: ServedAt): readonly TargetRef[] {
+function sortedRefs(servedTargets: TargetsByService): readonly TargetRef[] {
   const sortedTargets = cachedTargets.get(servedTargets);
   if (sortedTargets !== undefined) return sortedTargets;
   const refs = [...servedTargets.values()].flat().sort(compareByName);

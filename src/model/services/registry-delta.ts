@@ -47,9 +47,9 @@ export function endpointEffect(services: readonly Service[]): EndpointEffect {
 }
 
 /** Returns the previous list if all services are equal. */
-export function reuseServices(now: readonly Service[], previous: readonly Service[]): readonly Service[] {
-  if (now.length !== previous.length) return now;
-  return now.every((service, index) => service === previous[index] || isDeepStrictEqual(service, previous[index]))
+export function reuseServices(current: readonly Service[], previous: readonly Service[]): readonly Service[] {
+  if (current.length !== previous.length) return current;
+  return current.every((service, index) => service === previous[index] || isDeepStrictEqual(service, previous[index]))
     ? previous
-    : now;
+    : current;
 }

@@ -34,11 +34,14 @@ export function sameLabels(a: Labels, b: Labels): boolean {
 }
 
 /** Replaces endpoints by equal previous objects; returns the previous list if all are equal. */
-export function reuseEndpoints(list: readonly Endpoint[], previous: readonly Endpoint[] = []): readonly Endpoint[] {
-  if (list === previous || (list.length === 0 && previous.length === 0)) return previous;
+export function reuseEndpoints(
+  endpoints: readonly Endpoint[],
+  previous: readonly Endpoint[] = [],
+): readonly Endpoint[] {
+  if (endpoints === previous || (endpoints.length === 0 && previous.length === 0)) return previous;
   // Usually every endpoint is at the same index; the others are looked up by ID.
   let previousById: Map<string, Endpoint> | undefined;
-  const reusedEndpoints = list.map((endpoint, index) => {
+  const reusedEndpoints = endpoints.map((endpoint, index) => {
     const previousAtIndex = previous[index];
     if (previousAtIndex !== undefined && areIdsEqual(previousAtIndex, endpoint))
       return sameEndpoint(previousAtIndex, endpoint) ? previousAtIndex : endpoint;
@@ -48,7 +51,7 @@ export function reuseEndpoints(list: readonly Endpoint[], previous: readonly End
   });
   if (sameItems(reusedEndpoints, previous)) return previous;
   // If unchanged, returns the given list, which several services may share.
-  return sameItems(reusedEndpoints, list) ? list : reusedEndpoints;
+  return sameItems(reusedEndpoints, endpoints) ? endpoints : reusedEndpoints;
 }
 
 /** Identifies an endpoint, independent of its other properties. */

@@ -14,18 +14,18 @@ export function isAlias({ resolution }: Pick<Service, 'resolution'>): boolean {
  * Returns the final target of an alias, or a service that is no alias itself; `undefined` if the target is not a service of the mesh, or aliases are
  * cyclic.
  */
-export function aliasTarget(service: Service | undefined, find: FindService): Service | undefined {
-  const lastService = service && aliasChain(service, find).at(-1);
+export function aliasTarget(service: Service | undefined, findService: FindService): Service | undefined {
+  const lastService = service && aliasChain(service, findService).at(-1);
   return lastService === undefined || isAlias(lastService) ? undefined : lastService;
 }
 
 /** Returns a service and its successive known alias targets. */
-export function aliasChain(service: Service, find: FindService): readonly Service[] {
+export function aliasChain(service: Service, findService: FindService): readonly Service[] {
   const chain = [service];
-  let next: Service | undefined = service;
-  while (next !== undefined && isAlias(next) && chain.length <= maxSteps) {
-    next = find(stripDot(next.attributes?.externalName ?? ''));
-    if (next !== undefined) chain.push(next);
+  let nextService: Service | undefined = service;
+  while (nextService !== undefined && isAlias(nextService) && chain.length <= maxSteps) {
+    nextService = findService(stripDot(nextService.attributes?.externalName ?? ''));
+    if (nextService !== undefined) chain.push(nextService);
   }
   return chain;
 }
@@ -37,12 +37,12 @@ function stripDot(name: string): string {
 
 export function aliasesByTarget(
   services: readonly Service[],
-  find: FindService,
+  findService: FindService,
 ): ReadonlyMap<string, readonly Service[]> {
   const result = new Map<string, Service[]>();
   for (const service of services) {
     if (!isAlias(service)) continue;
-    const target = aliasTarget(service, find);
+    const target = aliasTarget(service, findService);
     if (target === undefined) continue;
     const targetAliases = result.get(target.hostname);
     if (targetAliases === undefined) result.set(target.hostname, [service]);

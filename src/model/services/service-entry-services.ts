@@ -37,7 +37,7 @@ const resolutions: Readonly<Record<ServiceEntryResolution, Resolution>> = {
 export function servicesOfEntry(
   entry: Config<ServiceEntry>,
   options: ServiceEntryOptions,
-  allocated?: (name: string) => AllocatedAddresses | undefined,
+  allocatedAddressesOf?: (name: string) => AllocatedAddresses | undefined,
 ): Service[] {
   const { spec } = entry;
   const addresses = (spec.addresses ?? []).map((address) => {
@@ -66,7 +66,7 @@ export function servicesOfEntry(
     }
     const name = allocationName(entry, hostname);
     // Another entry of the namespace may have allocated an address for the same host.
-    const autoAllocated = names.has(name) ? allocated?.(name) : undefined;
+    const autoAllocated = names.has(name) ? allocatedAddressesOf?.(name) : undefined;
     return [
       { ...commonFields, hostname, defaultAddress: '0.0.0.0', addresses: [], ...(autoAllocated && { autoAllocated }) },
     ];

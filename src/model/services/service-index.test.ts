@@ -33,15 +33,15 @@ it('an updated ServiceIndex lists the same services as a new one after any chang
   fc.assert(
     fc.property(fc.array(service, { maxLength: 8 }), fc.array(step, { minLength: 1, maxLength: 6 }), (start, steps) => {
       let services = start.toSorted(compareServiceAge);
-      let index = runToEnd(ServiceIndex.building(services));
+      let index = runToEnd(ServiceIndex.buildInSteps(services));
       for (const { come, go, asks } of steps) {
         for (const namespace of asks) {
           index.visibleTo(namespace);
           index.resolvedFor(namespace);
         }
         services = [...services.filter((_, position) => !go.includes(position)), ...come].sort(compareServiceAge);
-        index = runToEnd(ServiceIndex.building(services, index));
-        const rebuilt = runToEnd(ServiceIndex.building(services));
+        index = runToEnd(ServiceIndex.buildInSteps(services, index));
+        const rebuilt = runToEnd(ServiceIndex.buildInSteps(services));
         for (const namespace of asks) {
           expect(index.visibleTo(namespace)).toEqual(rebuilt.visibleTo(namespace));
           expect(index.resolvedFor(namespace)).toEqual(rebuilt.resolvedFor(namespace));

@@ -10,10 +10,10 @@ import { isExportedTo, isPublic, publicViewNamespace } from './visibility.ts';
 
 type HostsByNamespace = ReadonlyMap<string, ReadonlySet<string>>;
 
-interface Parts {
+interface IndexParts {
   readonly services: readonly Service[];
   readonly byHost: ReadonlyMap<string, readonly Service[]>;
-  readonly special: ReadonlySet<string>;
+  readonly specialHosts: ReadonlySet<string>;
   readonly exceptions: HostsByNamespace;
   readonly byNamespace: ReadonlyMap<string, readonly Service[]>;
 }
@@ -22,41 +22,41 @@ export class ServiceIndex {
   readonly services: readonly Service[];
   private readonly byHost: ReadonlyMap<string, readonly Service[]>;
   /** Hosts that are not visible to all namespaces, or are defined in several. */
-  private readonly special: ReadonlySet<string>;
+  private readonly specialHosts: ReadonlySet<string>;
   /** Special hosts by namespace in which they may resolve differently from the public view. */
   private readonly exceptions: HostsByNamespace;
   private readonly byNamespace: ReadonlyMap<string, readonly Service[]>;
-  private readonly visible: SharedLists;
-  private readonly resolved: SharedLists;
+  private readonly visibleLists: SharedLists;
+  private readonly resolvedLists: SharedLists;
 
-  private constructor(indexParts: Parts, previous: ServiceIndex | undefined, edit: Edit | undefined) {
+  private constructor(indexParts: IndexParts, previous: ServiceIndex | undefined, edit: ServiceEdit | undefined) {
     this.services = indexParts.services;
     this.byHost = indexParts.byHost;
-    this.special = indexParts.special;
+    this.specialHosts = indexParts.specialHosts;
     this.exceptions = indexParts.exceptions;
     this.byNamespace = indexParts.byNamespace;
-    this.visible = new SharedLists(previous?.visible, edit);
-    this.resolved = new SharedLists(previous?.resolved, edit);
+    this.visibleLists = new SharedLists(previous?.visibleLists, edit);
+    this.resolvedLists = new SharedLists(previous?.resolvedLists, edit);
   }
 
   /**
    * @param services oldest first
    * @param previous unchanged parts are reused
    */
-  static *building(services: readonly Service[], previous?: ServiceIndex): Steps<ServiceIndex> {
+  static *buildInSteps(services: readonly Service[], previous?: ServiceIndex): Steps<ServiceIndex> {
     const { removed, added } = listDiff(previous?.services ?? [], services);
     const removedServices = new Set(removed);
     const servicesByHost = new Map(previous?.byHost);
-    const special = new Set(previous?.special);
-    const exceptions = new Edited(previous?.exceptions);
+    const special = new Set(previous?.specialHosts);
+    const exceptions = new EditedSets(previous?.exceptions);
     const addedByHost = Map.groupBy(added, (service) => service.hostname);
     yield;
     for (const host of new Set([...removed.map((service) => service.hostname), ...addedByHost.keys()])) {
       const previousOfHost = servicesByHost.get(host) ?? [];
       const keptHostServices = previousOfHost.filter((service) => !removedServices.has(service));
       const addedServices = addedByHost.get(host) ?? [];
-      const mixed = keptHostServices.length > 0 && addedServices.length > 0;
-      const now = mixed
+      const isMixed = keptHostServices.length > 0 && addedServices.length > 0;
+      const now = isMixed
         ? services.filter(({ hostname }) => hostname === host)
         : [...keptHostServices, ...addedServices];
       for (const namespace of namesIn(previousOfHost)) exceptions.delete(namespace, host);
@@ -71,16 +71,22 @@ export class ServiceIndex {
     const touchedNamespaces = new Set([...removed, ...added].map(({ namespace }) => namespace));
     const servicesByNamespace = editedLists(previous?.byNamespace, touchedNamespaces, edit, services);
     return new ServiceIndex(
-      { services, byHost: servicesByHost, special, exceptions: exceptions.sets, byNamespace: servicesByNamespace },
+      {
+        services,
+        byHost: servicesByHost,
+        specialHosts: special,
+        exceptions: exceptions.sets,
+        byNamespace: servicesByNamespace,
+      },
       previous,
       edit,
     );
   }
 
   visibleTo(namespace: string): readonly Service[] {
-    return this.visible.of(
+    return this.visibleLists.listOf(
       this.viewOf(namespace),
-      this.choosing((view) => {
+      this.serviceSelection((view) => {
         return (service) => isExportedTo(service.exportTo, service.namespace, view);
       }),
     );
@@ -88,9 +94,9 @@ export class ServiceIndex {
 
   /** The services that visible hosts resolve to. A host that several namespaces define resolves to the services of one. */
   resolvedFor(namespace: string): readonly Service[] {
-    return this.resolved.of(
+    return this.resolvedLists.listOf(
       this.viewOf(namespace),
-      this.choosing((view) => {
+      this.serviceSelection((view) => {
         const owners = new Map<string, string | undefined>();
         return (service) => {
           const { hostname } = service;
@@ -106,17 +112,17 @@ export class ServiceIndex {
     return this.byNamespace.get(namespace) ?? [];
   }
 
-  named(hostname: string): readonly Service[] {
+  servicesOfHost(hostname: string): readonly Service[] {
     return this.byHost.get(hostname) ?? [];
   }
 
-  of(hostname: string, namespace: string): readonly Service[] {
-    return this.named(hostname).filter((service) => service.namespace === namespace);
+  servicesNamed(hostname: string, namespace: string): readonly Service[] {
+    return this.servicesOfHost(hostname).filter((service) => service.namespace === namespace);
   }
 
   meaningOf(hostname: string, clientNamespace: string): Service | undefined {
     let bestService: Service | undefined;
-    for (const service of this.named(hostname)) {
+    for (const service of this.servicesOfHost(hostname)) {
       if (!isExportedTo(service.exportTo, service.namespace, clientNamespace)) continue;
       if (bestService === undefined || takesPrecedence(service, bestService, clientNamespace)) bestService = service;
     }
@@ -128,30 +134,30 @@ export class ServiceIndex {
     return this.exceptions.has(namespace) ? namespace : publicViewNamespace;
   }
 
-  private choosing(choiceOf: (view: string) => (service: Service) => boolean): Choosing {
-    const { special, services } = this;
+  private serviceSelection(choiceOf: (view: string) => (service: Service) => boolean): ServiceSelection {
+    const { specialHosts, services } = this;
     return {
-      all: (view) => {
-        if (special.size === 0) return services;
+      select: (view) => {
+        if (specialHosts.size === 0) return services;
         const isChosen = choiceOf(view);
-        return services.filter((candidate) => !special.has(candidate.hostname) || isChosen(candidate));
+        return services.filter((candidate) => !specialHosts.has(candidate.hostname) || isChosen(candidate));
       },
-      of: (view, candidates) => (special.size === 0 ? undefined : candidates.filter(choiceOf(view))),
+      selectFrom: (view, candidates) => (specialHosts.size === 0 ? undefined : candidates.filter(choiceOf(view))),
     };
   }
 }
 
-interface Choosing {
-  all(view: string): readonly Service[];
+interface ServiceSelection {
+  select(view: string): readonly Service[];
   /** Returns the subset of `few` that the list contains; `undefined` if it contains all of them. */
-  of(view: string, few: readonly Service[]): readonly Service[] | undefined;
+  selectFrom(view: string, few: readonly Service[]): readonly Service[] | undefined;
 }
 
 /** Services of changed hosts. All other services of a list are unchanged. */
-interface Edit {
+interface ServiceEdit {
   readonly previous: ReadonlySet<Service>;
   /** For each host, the oldest service is first. */
-  readonly now: readonly Service[];
+  readonly current: readonly Service[];
 }
 
 /** Maximum changes to edit lists instead of rebuilding them. */
@@ -162,43 +168,52 @@ function editOf(
   changedServices: readonly Service[],
   previousByHost: ReadonlyMap<string, readonly Service[]>,
   now: ReadonlyMap<string, readonly Service[]>,
-): Edit | undefined {
+): ServiceEdit | undefined {
   const hosts = [...new Set(changedServices.map(({ hostname }) => hostname))];
   const of = (servicesByHost: ReadonlyMap<string, readonly Service[]>): Service[] =>
     hosts.flatMap((host) => servicesByHost.get(host) ?? []);
-  const [previousServices, young] = [of(previousByHost), of(now)];
-  if (previousServices.length + young.length > maxEdited) return undefined;
-  return { previous: new Set(previousServices), now: young };
+  const [previousServices, youngServices] = [of(previousByHost), of(now)];
+  if (previousServices.length + youngServices.length > maxEdited) return undefined;
+  return { previous: new Set(previousServices), current: youngServices };
 }
 
 /** Reuses the previous index's list of a view if it contains the same services. */
 class SharedLists {
   private readonly previous: ReadonlyMap<string, readonly Service[]>;
-  private readonly edit: Edit | undefined;
+  private readonly edit: ServiceEdit | undefined;
   private readonly lists = new Map<string, readonly Service[]>();
 
-  constructor(previous: SharedLists | undefined, edit: Edit | undefined) {
+  constructor(previous: SharedLists | undefined, edit: ServiceEdit | undefined) {
     this.previous = previous?.lists ?? new Map();
     this.edit = edit;
   }
 
-  of(view: string, choosing: Choosing): readonly Service[] {
+  listOf(view: string, choosing: ServiceSelection): readonly Service[] {
     let list = this.lists.get(view);
     if (list === undefined) {
       const previousList = this.previous.get(view);
-      const current = (previousList && this.edited(previousList, view, choosing)) ?? choosing.all(view);
-      const alike = [previousList, view === publicViewNamespace ? undefined : this.of(publicViewNamespace, choosing)];
-      list = alike.find((other) => other !== undefined && (other === current || sameItems(other, current))) ?? current;
+      const current = (previousList && this.editedList(previousList, view, choosing)) ?? choosing.select(view);
+      const similarLists = [
+        previousList,
+        view === publicViewNamespace ? undefined : this.listOf(publicViewNamespace, choosing),
+      ];
+      list =
+        similarLists.find((other) => other !== undefined && (other === current || sameItems(other, current))) ??
+        current;
       this.lists.set(view, list);
     }
     return list;
   }
 
   /** The cost depends on the number of changed services, not on the list's length. */
-  private edited(list: readonly Service[], view: string, choosing: Choosing): readonly Service[] | undefined {
+  private editedList(
+    list: readonly Service[],
+    view: string,
+    choosing: ServiceSelection,
+  ): readonly Service[] | undefined {
     if (this.edit === undefined) return undefined;
-    const { previous, now } = this.edit;
-    const chosenServices = choosing.of(view, now);
+    const { previous, current } = this.edit;
+    const chosenServices = choosing.selectFrom(view, current);
     if (chosenServices === undefined) return undefined;
     const removedServices = new Set([...previous].filter((service) => list.includes(service)));
     return changedList(list, removedServices, chosenServices, compareServiceAge);
@@ -206,9 +221,9 @@ class SharedLists {
 }
 
 /** A map of sets with copy-on-write. */
-class Edited {
+class EditedSets {
   readonly sets: Map<string, ReadonlySet<string>>;
-  private readonly copied = new Set<ReadonlySet<string>>();
+  private readonly copiedSets = new Set<ReadonlySet<string>>();
 
   constructor(previous: HostsByNamespace | undefined) {
     this.sets = new Map(previous);
@@ -226,9 +241,9 @@ class Edited {
 
   private copyOf(namespace: string): Set<string> {
     const cachedSet = this.sets.get(namespace);
-    if (cachedSet !== undefined && this.copied.has(cachedSet)) return cachedSet as Set<string>;
+    if (cachedSet !== undefined && this.copiedSets.has(cachedSet)) return cachedSet as Set<string>;
     const copy = new Set(cachedSet);
-    this.copied.add(copy);
+    this.copiedSets.add(copy);
     this.sets.set(namespace, copy);
     return copy;
   }
@@ -238,14 +253,14 @@ class Edited {
 function editedLists(
   previousLists: ReadonlyMap<string, readonly Service[]> | undefined,
   touchedNamespaces: ReadonlySet<string>,
-  edit: Edit | undefined,
+  edit: ServiceEdit | undefined,
   services: readonly Service[],
 ): ReadonlyMap<string, readonly Service[]> {
   if (previousLists === undefined) return Map.groupBy(services, ({ namespace }) => namespace);
   if (touchedNamespaces.size === 0) return previousLists;
   const lists = new Map(previousLists);
   const now = edit
-    ? Map.groupBy(edit.now, ({ namespace }) => namespace)
+    ? Map.groupBy(edit.current, ({ namespace }) => namespace)
     : Map.groupBy(
         services.filter(({ namespace }) => touchedNamespaces.has(namespace)),
         ({ namespace }) => namespace,
@@ -276,8 +291,8 @@ function namesIn(services: readonly Service[]): ReadonlySet<string> {
  * Whether a younger service has priority over an older one with the same host: first the client's namespace, then Kubernetes (whose names others must
  * not occupy), then the older service.
  */
-export function takesPrecedence(younger: Service, olderService: Service, clientNamespace: string): boolean {
-  if (olderService.namespace === clientNamespace || younger.namespace === olderService.namespace) return false;
-  if (younger.namespace === clientNamespace) return true;
-  return younger.registry === 'Kubernetes' && olderService.registry !== 'Kubernetes';
+export function takesPrecedence(youngerService: Service, olderService: Service, clientNamespace: string): boolean {
+  if (olderService.namespace === clientNamespace || youngerService.namespace === olderService.namespace) return false;
+  if (youngerService.namespace === clientNamespace) return true;
+  return youngerService.registry === 'Kubernetes' && olderService.registry !== 'Kubernetes';
 }

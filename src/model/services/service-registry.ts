@@ -31,7 +31,7 @@ export const emptyRegistry: ServiceRegistry = {
   services: [],
   endpoints: new Map(),
   workloads: noLookup,
-  gateways: NetworkGateways.none,
+  gateways: NetworkGateways.empty,
 };
 
 export interface RegistryOptions extends KubernetesOptions, ServiceEntryOptions {
@@ -84,9 +84,9 @@ class RegistryBuilder {
     const entries = this.#entries.apply(changes);
     const kubernetes = this.#kubernetes.apply(changes, entries.workloads);
     const selectingPods = this.#entries.apply([], kubernetes.workloads);
-    this.#adopt('External', entries);
-    this.#adopt('External', selectingPods);
-    this.#adopt('Kubernetes', kubernetes);
+    this.#storeConfigs('External', entries);
+    this.#storeConfigs('External', selectingPods);
+    this.#storeConfigs('Kubernetes', kubernetes);
     const [kubernetesServices, entryServices] = [this.#kubernetes, this.#entries].map((registry) => [
       ...registry.services(),
     ]);
@@ -111,20 +111,20 @@ class RegistryBuilder {
   }
 
   #changes(configs: Partial<ConfigSet>): ConfigObjectChange<Config>[] {
-    const all: readonly Config[] = serviceKinds.flatMap((kind): readonly Config[] => configs[kind] ?? []);
-    const now = new Map(all.map((config) => [configKeyText(config), config]));
-    const removedObjects = [...this.#objects].filter(([key]) => !now.has(key)).map(([, config]) => config);
-    const changedConfigs = [...now]
+    const allConfigs: readonly Config[] = serviceKinds.flatMap((kind): readonly Config[] => configs[kind] ?? []);
+    const currentByKey = new Map(allConfigs.map((config) => [configKeyText(config), config]));
+    const removedObjects = [...this.#objects].filter(([key]) => !currentByKey.has(key)).map(([, config]) => config);
+    const changedConfigs = [...currentByKey]
       .filter(([key, config]) => this.#objects.get(key) !== config)
       .map(([, config]) => config);
-    this.#objects = now;
+    this.#objects = currentByKey;
     return [
       ...removedObjects.map((config) => ({ key: configKeyOf(config), current: undefined })),
       ...changedConfigs.map((config) => ({ key: configKeyOf(config), current: config })),
     ];
   }
 
-  #adopt(provider: string, { services }: RegistryDelta): void {
+  #storeConfigs(provider: string, { services }: RegistryDelta): void {
     const key = { provider, cluster: this.#options.clusterId };
     for (const delta of services) {
       if (delta.current.length === 0) this.#shards.deleteService(key, delta);

@@ -4,7 +4,7 @@ import { isLoopback } from '../../runtime/addresses/loopback.ts';
 import { runToEnd, type Steps } from '../../runtime/turns.ts';
 import { memoizeByPair } from '../collections/memoize-by-object.ts';
 import { sameItems } from '../collections/same-items.ts';
-import { sorting } from '../collections/sorting.ts';
+import { sortInSteps } from '../collections/sorting.ts';
 import { type Config, compareAge } from '../config/config.ts';
 import type { ServiceEntry } from '../kinds/workloads/service-entry.ts';
 import type { WorkloadEntry } from '../kinds/workloads/workload-entry.ts';
@@ -28,7 +28,7 @@ import { compareWorkloadAge, sameWorkload, type Workload, type WorkloadEvent, wo
 interface EntryRecord {
   readonly entry: Config<ServiceEntry>;
   readonly services: readonly Service[];
-  readonly ofHosts: ReadonlyMap<string, readonly Service[]>;
+  readonly servicesByHost: ReadonlyMap<string, readonly Service[]>;
   readonly endpoints: ReadonlyMap<string, readonly Endpoint[]>;
 }
 
@@ -81,8 +81,8 @@ export class ServiceEntryServices {
 
   /** {@link apply} in steps, between which look-ups may mix previous and new states. */
   *applying(changes: readonly Change[], pods: readonly WorkloadEvent[] = []): Steps<RegistryDelta> {
-    const dirty = new Map<string, Config<ServiceEntry> | undefined>();
-    let [allocates, isAgeChanged] = [false, false];
+    const dirtyEntries = new Map<string, Config<ServiceEntry> | undefined>();
+    let [hasAllocation, isAgeChanged] = [false, false];
     const selectors: ServiceName[] = [];
     for (const { key, current } of changes) {
       if (key.kind !== 'ServiceEntry') continue;
@@ -98,24 +98,24 @@ export class ServiceEntryServices {
         entry !== undefined &&
         compareAge(previousEntry, entry) !== 0;
       isAgeChanged ||= isOlderOrYounger;
-      allocates ||= isOlderOrYounger || !sameItems(oldNames!, names!);
-      dirty.set(id, entry);
+      hasAllocation ||= isOlderOrYounger || !sameItems(oldNames!, names!);
+      dirtyEntries.set(id, entry);
       if (this.#select(id, previousEntry, entry)) {
         selectors.push(...entry!.spec.hosts.map((hostname) => ({ hostname, namespace: key.namespace })));
       }
       yield;
     }
-    const ownEvents = yield* this.#takingWorkloads(changes);
+    const ownEvents = yield* this.#applyWorkloadsInSteps(changes);
     for (const event of [...ownEvents, ...(this.#options.selectPods ? pods : [])]) {
       for (const { id, item } of this.#selectingEntries(event)) {
-        if (!item.isWithoutEndpoints && !dirty.has(id)) dirty.set(id, item);
+        if (!item.isWithoutEndpoints && !dirtyEntries.has(id)) dirtyEntries.set(id, item);
       }
       yield;
     }
-    if (allocates) yield* this.#allocating(dirty, isAgeChanged);
+    if (hasAllocation) yield* this.#allocateInSteps(dirtyEntries, isAgeChanged);
     const touchedServices = new Map<string, { readonly hostname: string; readonly namespace: string }>();
-    for (const [id, entry] of dirty) {
-      this.#remake(id, entry, touchedServices);
+    for (const [id, entry] of dirtyEntries) {
+      this.#rebuildHost(id, entry, touchedServices);
       yield;
     }
     const services: ServiceDelta[] = [];
@@ -124,27 +124,34 @@ export class ServiceEntryServices {
       if (isChange(delta)) services.push(delta);
       yield;
     }
-    this.#addresses = yield* this.#addresses.changing(
+    this.#addresses = yield* this.#addresses.changeInSteps(
       services.map(({ previousEndpoints, endpoints, ...name }) => ({
         ...name,
         previous: previousEndpoints,
-        after: endpoints,
+        current: endpoints,
       })),
     );
     return { services, workloads: ownEvents, selectors };
   }
 
   /** Stores the selector, and returns whether it replaced another one. */
-  #select(id: string, previousEntry: Config<ServiceEntry> | undefined, now: Config<ServiceEntry> | undefined): boolean {
+  #select(
+    id: string,
+    previousEntry: Config<ServiceEntry> | undefined,
+    currentEntry: Config<ServiceEntry> | undefined,
+  ): boolean {
     const previousLabels = previousEntry?.spec.workloadSelector?.labels;
     if (previousEntry && previousLabels)
-      this.#selectors = this.#selectors.without(previousEntry.namespace, { id, selector: previousLabels });
-    const selector = now?.spec.workloadSelector?.labels;
-    if (now && selector) this.#selectors = this.#selectors.with(now.namespace, { id, selector, item: now });
-    return previousEntry !== undefined && now !== undefined && !sameLabels(previousLabels ?? {}, selector ?? {});
+      this.#selectors = this.#selectors.withoutItem(previousEntry.namespace, { id, selector: previousLabels });
+    const selector = currentEntry?.spec.workloadSelector?.labels;
+    if (currentEntry && selector)
+      this.#selectors = this.#selectors.withItem(currentEntry.namespace, { id, selector, item: currentEntry });
+    return (
+      previousEntry !== undefined && currentEntry !== undefined && !sameLabels(previousLabels ?? {}, selector ?? {})
+    );
   }
 
-  *#takingWorkloads(changes: readonly Change[]): Steps<WorkloadEvent[]> {
+  *#applyWorkloadsInSteps(changes: readonly Change[]): Steps<WorkloadEvent[]> {
     const events: WorkloadEvent[] = [];
     for (const { key, current } of changes) {
       yield;
@@ -171,7 +178,7 @@ export class ServiceEntryServices {
     if (previous) index.drop(workloadId(previous));
     if (current) index.put(workloadId(current), current);
     return [previous, current].flatMap((workload) =>
-      workload === undefined ? [] : this.#selectors.selecting(namespace, workload.labels),
+      workload === undefined ? [] : this.#selectors.itemsSelecting(namespace, workload.labels),
     );
   }
 
@@ -179,10 +186,10 @@ export class ServiceEntryServices {
    * Allocates addresses for the names of changed entries, and rebuilds other entries whose address changes as a result.
    * @param isAgeChanged whether an entry's age changed, so that precedence depends on the order of all entries
    */
-  *#allocating(dirty: Map<string, Config<ServiceEntry> | undefined>, isAgeChanged: boolean): Steps<void> {
-    if (!isAgeChanged && this.#changesOwnAddressesOnly(dirty)) return;
+  *#allocateInSteps(dirtyEntries: Map<string, Config<ServiceEntry> | undefined>, isAgeChanged: boolean): Steps<void> {
+    if (!isAgeChanged && this.#changesOwnAddressesOnly(dirtyEntries)) return;
     const entries = new Map([...this.#records].map(([id, { entry }]) => [id, entry]));
-    for (const [id, entry] of dirty) {
+    for (const [id, entry] of dirtyEntries) {
       if (entry === undefined) entries.delete(id);
       else entries.set(id, entry);
     }
@@ -199,15 +206,15 @@ export class ServiceEntryServices {
     // Addresses for entries that cannot affect other namespaces are allocated last.
     const isLast = ({ entry }: { readonly entry: Config }): number =>
       mayExport(entry.namespace, this.#options) ? 0 : 1;
-    const eligible = yield* sorting(namedEntries, (a, b) => isLast(a) - isLast(b) || compareAge(a.entry, b.entry));
+    const eligible = yield* sortInSteps(namedEntries, (a, b) => isLast(a) - isLast(b) || compareAge(a.entry, b.entry));
     const previousAddresses = this.#allocation.addresses;
-    yield* this.#allocation.allocating(eligible.flatMap(({ names }) => names));
+    yield* this.#allocation.allocateInSteps(eligible.flatMap(({ names }) => names));
     for (const { id, entry, names } of eligible) {
       yield;
       const isAddressChanged = names.some(
         (name) => this.#allocation.get(name)?.ipv4 !== previousAddresses.get(name)?.ipv4,
       );
-      if (isAddressChanged) dirty.set(id, entry);
+      if (isAddressChanged) dirtyEntries.set(id, entry);
     }
   }
 
@@ -215,9 +222,9 @@ export class ServiceEntryServices {
    * Changes the addresses of these entries' names, unless that could change those of other entries.
    * @returns whether the addresses were changed
    */
-  #changesOwnAddressesOnly(dirty: ReadonlyMap<string, Config<ServiceEntry> | undefined>): boolean {
+  #changesOwnAddressesOnly(dirtyEntries: ReadonlyMap<string, Config<ServiceEntry> | undefined>): boolean {
     const [removedHosts, addedHosts] = [new Set<string>(), new Set<string>()];
-    for (const [id, entry] of dirty) {
+    for (const [id, entry] of dirtyEntries) {
       const previousEntry = this.#records.get(id)?.entry;
       for (const name of previousEntry ? allocationNames(previousEntry) : []) removedHosts.add(name);
       for (const name of entry ? allocationNames(entry) : []) {
@@ -228,7 +235,7 @@ export class ServiceEntryServices {
     return this.#allocation.change(removedHosts, addedHosts);
   }
 
-  #remake(
+  #rebuildHost(
     id: string,
     entry: Config<ServiceEntry> | undefined,
     touchedServices: Map<string, { readonly hostname: string; readonly namespace: string }>,
@@ -249,8 +256,8 @@ export class ServiceEntryServices {
   }
 
   #convert(entry: Config<ServiceEntry>, previous: EntryRecord | undefined): EntryRecord {
-    const allocated = (name: string): AllocatedAddresses | undefined => this.#allocation.get(name);
-    const services = servicesOfEntry(entry, this.#options, allocated);
+    const allocatedAddressesOf = (name: string): AllocatedAddresses | undefined => this.#allocation.get(name);
+    const services = servicesOfEntry(entry, this.#options, allocatedAddressesOf);
     const selector = entry.spec.workloadSelector?.labels;
     const isSelecting = selector !== undefined && !entry.isWithoutEndpoints;
     const selectedWorkloads = isSelecting ? (this.#workloads.get(entry.namespace)?.selectedBy(selector) ?? []) : [];
@@ -264,7 +271,7 @@ export class ServiceEntryServices {
     );
     const reusedServices = reuseServices(services, previous?.services ?? []);
     const servicesByHost = Map.groupBy(reusedServices, ({ hostname }) => hostname);
-    return { entry, services: reusedServices, ofHosts: servicesByHost, endpoints: new Map(reusedLists) };
+    return { entry, services: reusedServices, servicesByHost, endpoints: new Map(reusedLists) };
   }
 
   #joinedDelta({ hostname, namespace }: { readonly hostname: string; readonly namespace: string }): ServiceDelta {
@@ -272,7 +279,7 @@ export class ServiceEntryServices {
     const host = this.#hosts.get(key)!;
     const records = [...host.entries].map((id) => this.#records.get(id)!).sort((a, b) => compareAge(a.entry, b.entry));
     const services = reuseServices(
-      records.flatMap((entryRecord) => entryRecord.ofHosts.get(hostname) ?? []),
+      records.flatMap((entryRecord) => entryRecord.servicesByHost.get(hostname) ?? []),
       host.services,
     );
     const lists = records.map((entryRecord) => entryRecord.endpoints.get(hostname) ?? []);
@@ -299,8 +306,8 @@ class ServiceEntryLookup implements ProxyLookup {
   }
 
   targetsOf(proxy: LookupSubject): readonly TargetRef[] {
-    const targetsByAddress = this.#addresses.at(proxy.configNamespace, identifyingAddresses(proxy));
-    const selectingEntries = this.#selectors.selecting(proxy.configNamespace, proxy.labels);
+    const targetsByAddress = this.#addresses.targetsAt(proxy.configNamespace, identifyingAddresses(proxy));
+    const selectingEntries = this.#selectors.itemsSelecting(proxy.configNamespace, proxy.labels);
     if (selectingEntries.length === 0) return targetsByAddress;
     // A selector without labels would match every proxy of the namespace.
     const selectedEntries = selectingEntries

@@ -24,14 +24,14 @@ export interface StreamRules {
 
 /** Cluster of the agent's access log service in Envoy's bootstrap. */
 export const accessLogCluster = 'agent-access-logs';
-const prefix = 'istio-metrics/';
+const logNamePrefix = 'istio-metrics/';
 /** Longer names are ignored, which limits the agent's parsing. */
 export const maxLogNameLength = 32_768;
 /** Maximum expressions per log, because Envoy evaluates each one per request. */
 export const maxExpressions = 64;
 
 export function logNameOf({ reporter, metrics }: StreamRules): string {
-  return `${prefix}${reporter}${Object.keys(metrics).length === 0 ? '' : `/${JSON.stringify(metrics)}`}`;
+  return `${logNamePrefix}${reporter}${Object.keys(metrics).length === 0 ? '' : `/${JSON.stringify(metrics)}`}`;
 }
 
 /** @returns `undefined` for other logs and unknown rule formats */

@@ -37,8 +37,8 @@ function addressesOfService(
   if (service === undefined) return [];
   const { spec, status } = service.spec;
   if (spec.type === 'ExternalName') return spec.externalName === '' ? [] : [spec.externalName];
-  const balanced = status.loadBalancer.ingress.flatMap(({ ip, hostname }) => ip ?? hostname ?? []);
-  return [...balanced, ...spec.externalIPs];
+  const balancerAddresses = status.loadBalancer.ingress.flatMap(({ ip, hostname }) => ip ?? hostname ?? []);
+  return [...balancerAddresses, ...spec.externalIPs];
 }
 
 function addressesOfNodes(

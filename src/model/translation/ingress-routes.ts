@@ -23,7 +23,7 @@ interface WrittenRoute extends PathRoute {
 }
 
 /** Merges the routes of all rules by host: longest path first, exact before prefix. Omits paths with an unknown port, and default backends. */
-export function* findingRoutes(
+export function* findRoutesInSteps(
   ingresses: readonly Config<Ingress>[],
   services: readonly Config<KubernetesService>[],
   domain: string,
@@ -66,7 +66,7 @@ function comparePrecedence(a: PathRoute, b: PathRoute): number {
 function routeOf({ path, pathType }: IngressPath, destination: Destination | undefined): PathRoute[] {
   if (destination === undefined) return [];
   const route = [{ destination, weight: 100 }];
-  const exact = (text: string): PathRoute => ({
+  const exactRoute = (text: string): PathRoute => ({
     path: text,
     isExact: true,
     route: { match: [{ uri: { exact: text } }], route },
@@ -76,11 +76,11 @@ function routeOf({ path, pathType }: IngressPath, destination: Destination | und
     isExact: false,
     route: { match: [{ uri: { prefix: text } }], route },
   });
-  if (pathType === 'Exact') return [exact(path === '' ? '/' : path)];
+  if (pathType === 'Exact') return [exactRoute(path === '' ? '/' : path)];
   if (pathType === 'Prefix') return [segments(path.replace(/\/+$/, ''), prefix('/'), route)];
   if (path === '') return [prefix('/')];
   const stem = /^(.*?)\.?\*$/.exec(path)?.[1];
-  return [stem === undefined ? exact(path) : prefix(stem === '' ? '/' : stem)];
+  return [stem === undefined ? exactRoute(path) : prefix(stem === '' ? '/' : stem)];
 }
 
 /** Prefix `/a` matches `/a` and everything below `/a/`, but not `/ab`. */

@@ -2,18 +2,21 @@ import type { Steps } from '../../runtime/turns.ts';
 import { type Config, configKeyText } from '../config/config.ts';
 
 /** Replaces objects by equal previous objects with the same key. */
-export function* keepingIdentity(
+export function* withPreviousIdentity(
   objects: Iterable<Config>,
   previous: ReadonlyMap<string, Config>,
 ): Steps<ReadonlyMap<string, Config>> {
-  const all = new Map<string, Config>();
+  const objectsByKey = new Map<string, Config>();
   for (const object of objects) {
     const key = configKeyText(object);
     const previousObject = previous.get(key);
-    all.set(key, previousObject !== undefined && areConfigsEqual(previousObject, object) ? previousObject : object);
+    objectsByKey.set(
+      key,
+      previousObject !== undefined && areConfigsEqual(previousObject, object) ? previousObject : object,
+    );
     yield;
   }
-  return all;
+  return objectsByKey;
 }
 
 function areConfigsEqual(a: Config, b: Config): boolean {

@@ -66,10 +66,10 @@ function nextMarker(text: string, searchStart: number): number | undefined {
 function isOnlyComments(text: string, start: number, end: number): boolean {
   for (let lineStart = start; lineStart < end; ) {
     const lineEnd = text.indexOf('\n', lineStart);
-    const stop = lineEnd < 0 || lineEnd > end ? end : lineEnd;
-    const first = text.slice(lineStart, stop).trimStart().charAt(0);
+    const contentEnd = lineEnd < 0 || lineEnd > end ? end : lineEnd;
+    const first = text.slice(lineStart, contentEnd).trimStart().charAt(0);
     if (first !== '' && first !== '#' && first !== '%') return false;
-    lineStart = stop + 1;
+    lineStart = contentEnd + 1;
   }
   return true;
 }
@@ -84,7 +84,7 @@ function linesIn(text: string): number {
 /**
  * The full parser, which provides positions and errors, takes 250 ms for this many characters. Longer documents are rejected unless they are plain.
  */
-const maxExplained = 128 * 1024;
+const maxExplainedLength = 128 * 1024;
 
 /** Maximum aliases per document, because the full parser scans all anchors for each alias. */
 const maxAliases = 1_000;
@@ -94,58 +94,62 @@ const maxErrors = 50;
 
 /** Never throws. Uses the full parser only when needed. */
 export function parseYamlDocument(textPart: TextPart): YamlDocument {
-  const isLong = textPart.text.length > maxExplained;
-  const read = readPlainDocument(textPart.text, { acceptsTabs: isLong });
-  if (!('reason' in read)) return plainYamlDocument(textPart, read);
-  if (read.reason === 'too deep')
-    return refusedDocument(textPart, `nested deeper than ${maxNesting} levels`, read.offset);
+  const isLong = textPart.text.length > maxExplainedLength;
+  const readResult = readPlainDocument(textPart.text, { acceptsTabs: isLong });
+  if (!('reason' in readResult)) return plainYamlDocument(textPart, readResult);
+  if (readResult.reason === 'too deep')
+    return refusedDocument(textPart, `nested deeper than ${maxNesting} levels`, readResult.offset);
   if (isLong) {
-    const rejectedDocument = refusedDocument(textPart, rejectionReason(read), read.reason === 'odd' ? 0 : read.offset);
-    return read.reason === 'odd' ? { ...rejectedDocument, isTooLong: true } : rejectedDocument;
+    const rejectedDocument = refusedDocument(
+      textPart,
+      rejectionReason(readResult),
+      readResult.reason === 'odd' ? 0 : readResult.offset,
+    );
+    return readResult.reason === 'odd' ? { ...rejectedDocument, isTooLong: true } : rejectedDocument;
   }
-  const aliases = read.reason === 'odd' ? read.aliases : textPart.text.match(seemingAlias)?.length;
+  const aliases = readResult.reason === 'odd' ? readResult.aliases : textPart.text.match(aliasLikePattern)?.length;
   if ((aliases ?? 0) > maxAliases)
     return refusedDocument(textPart, `more than ${maxAliases} aliases in one document`, 0);
   return explainYamlDocument(textPart);
 }
 
 /** Matches an alias, or text that looks like an alias in an invalid document. */
-const seemingAlias = /(?<![^\s,[{])\*[^\s,[\]{}]/g;
+const aliasLikePattern = /(?<![^\s,[{])\*[^\s,[\]{}]/g;
 
-function rejectionReason(read: NotPlain): string {
-  if (read.reason === 'broken') return read.message;
-  const message = `a document of more than ${maxExplained} characters must not have ${read.message}`;
+function rejectionReason(readResult: NotPlain): string {
+  if (readResult.reason === 'broken') return readResult.message;
+  const message = `a document of more than ${maxExplainedLength} characters must not have ${readResult.message}`;
   return `${message}; split it into several documents with ---`;
 }
 
 /** Parses the text before the error, because it may identify the object. */
 function refusedDocument(textPart: TextPart, message: string, offset: number): YamlDocument {
   const { text } = textPart;
-  const head = text.slice(0, Math.min(offset === 0 ? text.length : offset, maxExplained));
-  const isSafe = (head.match(seemingAlias)?.length ?? 0) <= maxAliases;
-  const read = isSafe ? explainYamlDocument({ ...textPart, text: head }) : undefined;
+  const leadingText = text.slice(0, Math.min(offset === 0 ? text.length : offset, maxExplainedLength));
+  const isSafe = (leadingText.match(aliasLikePattern)?.length ?? 0) <= maxAliases;
+  const readResult = isSafe ? explainYamlDocument({ ...textPart, text: leadingText }) : undefined;
   const position = new LineStarts(textPart).positionOf(offset);
   return {
-    value: read?.value,
+    value: readResult?.value,
     errors: [{ ...position, message }],
-    positionOf: (path) => read?.positionOf(path) ?? position,
+    positionOf: (path) => readResult?.positionOf(path) ?? position,
   };
 }
 
-function plainYamlDocument(textPart: TextPart, plain: PlainDocument): YamlDocument {
+function plainYamlDocument(textPart: TextPart, plainDocument: PlainDocument): YamlDocument {
   const lineStarts = new LineStarts(textPart);
-  let explained: YamlDocument | undefined;
+  let explainedDocument: YamlDocument | undefined;
   return {
-    value: plain.value,
+    value: plainDocument.value,
     errors: [],
     positionOf: (path) => {
       const keys = pathKeys(path);
       for (let length = keys.length; length >= 0; length--) {
-        const offset = plain.offsetOf(keys.slice(0, length));
+        const offset = plainDocument.offsetOf(keys.slice(0, length));
         if (offset !== undefined) return lineStarts.positionOf(offset);
-        if (textPart.text.length > maxExplained) continue;
-        explained ??= explainYamlDocument(textPart);
-        return explained.positionOf(path);
+        if (textPart.text.length > maxExplainedLength) continue;
+        explainedDocument ??= explainYamlDocument(textPart);
+        return explainedDocument.positionOf(path);
       }
       return lineStarts.positionOf(0);
     },
@@ -190,14 +194,14 @@ export function explainYamlDocument(textPart: TextPart): YamlDocument {
     // `uniqueKeys` would compare each key with all previous keys.
     const options = { lineCounter, prettyErrors: false, merge: true, logLevel: 'error', uniqueKeys: false } as const;
     const document = parseDocument(textPart.text, options);
-    const circular = circularAliases(document);
-    for (const { pos, message } of [...document.errors, ...repeatedKeys(document), ...circular].sort(
+    const circularErrors = circularAliases(document);
+    for (const { pos, message } of [...document.errors, ...repeatedKeys(document), ...circularErrors].sort(
       (a, b) => a.pos[0] - b.pos[0],
     )) {
       if (errors.length < maxErrors) errors.push({ ...positionAt(pos[0]), message: explainedMessage(message) });
     }
     const positionOf = (path: string): YamlPosition => positionAt(offsetOf(document, path));
-    const aliasedValue = circular.length > 0 ? undefined : aliasedValueOf(document);
+    const aliasedValue = circularErrors.length > 0 ? undefined : aliasedValueOf(document);
     if (aliasedValue !== undefined && 'value' in aliasedValue) return { value: aliasedValue.value, errors, positionOf };
     if (aliasedValue !== undefined) {
       errors.push({ ...positionAt(firstAlias(document) ?? 0), message: explainedMessage(aliasedValue.violation) });
@@ -266,18 +270,19 @@ function explainedMessage(message: string): string {
 }
 
 function repeatedKeys(document: Document): { pos: readonly [number]; message: string }[] {
-  const repeated: { pos: readonly [number]; message: string }[] = [];
+  const repeatedErrors: { pos: readonly [number]; message: string }[] = [];
   visit(document, {
     Map: (_, map) => {
       const seenKeys = new Set<unknown>();
       for (const { key } of map.items) {
         if (!isScalar(key)) continue;
-        if (seenKeys.has(key.value)) repeated.push({ pos: [rangeStart(key) ?? 0], message: 'Map keys must be unique' });
+        if (seenKeys.has(key.value))
+          repeatedErrors.push({ pos: [rangeStart(key) ?? 0], message: 'Map keys must be unique' });
         seenKeys.add(key.value);
       }
     },
   });
-  return repeated;
+  return repeatedErrors;
 }
 
 function offsetOf(document: Document, path: string): number {

@@ -42,21 +42,21 @@ const emptyLineAfterEscape = /\\\r?\n[ \t]*\r?\n/;
 
 /** Returns `undefined` if the document is unusual, invalid, or not a map. */
 export function parsePlainDocument(text: string): PlainDocument | undefined {
-  const read = readPlainDocument(text);
-  return 'reason' in read ? undefined : read;
+  const readResult = readPlainDocument(text);
+  return 'reason' in readResult ? undefined : readResult;
 }
 
 /** @param acceptsTabs accepts tabs, which parsers treat differently; only if the full parser will not be used */
 export function readPlainDocument(text: string, { acceptsTabs = false } = {}): PlainDocument | NotPlain {
-  const simple = readSimpleDocument(text);
-  if (simple === undefined) return readEvents(text, acceptsTabs);
-  let read: PlainDocument | NotPlain | undefined;
+  const simpleDocument = readSimpleDocument(text);
+  if (simpleDocument === undefined) return readEvents(text, acceptsTabs);
+  let readResult: PlainDocument | NotPlain | undefined;
   return {
-    value: simple.value,
+    value: simpleDocument.value,
     offsetOf: (path) => {
-      if (path.length === 0) return simple.start;
-      read ??= readEvents(text, acceptsTabs);
-      return 'reason' in read ? undefined : read.offsetOf(path);
+      if (path.length === 0) return simpleDocument.start;
+      readResult ??= readEvents(text, acceptsTabs);
+      return 'reason' in readResult ? undefined : readResult.offsetOf(path);
     },
   };
 }
@@ -72,24 +72,24 @@ export function readEvents(text: string, acceptsTabs = false): PlainDocument | N
     const isTooDeep = reason.startsWith('nesting exceeded');
     return { reason: isTooDeep ? 'too deep' : 'broken', message: reason, offset: mark?.position ?? 0 };
   }
-  const unsupported = (message: string): NotPlain => {
+  const unsupportedResult = (message: string): NotPlain => {
     return { reason: 'odd', message, aliases: events.filter(({ type }) => type === EVENT_ID.ALIAS).length };
   };
-  if (!acceptsTabs && text.includes('\t')) return unsupported('a tab');
-  if (oddText.test(text)) return unsupported('a byte order mark or "..."');
-  if (events[1]?.type !== EVENT_ID.MAPPING) return unsupported('a value other than a map');
+  if (!acceptsTabs && text.includes('\t')) return unsupportedResult('a tab');
+  if (oddText.test(text)) return unsupportedResult('a byte order mark or "..."');
+  if (events[1]?.type !== EVENT_ID.MAPPING) return unsupportedResult('a value other than a map');
   try {
     const value = new PlainReader(text, events).read();
-    let offsetsByPath: Places | undefined;
+    let offsetsByPath: ValuePlaces | undefined;
     return {
       value,
       offsetOf: (path) => {
-        offsetsByPath ??= new Places(text, events);
+        offsetsByPath ??= new ValuePlaces(text, events);
         return offsetsByPath.offsetOf(path);
       },
     };
   } catch (error) {
-    return unsupported(error instanceof Error ? error.message : String(error));
+    return unsupportedResult(error instanceof Error ? error.message : String(error));
   }
 }
 
@@ -166,7 +166,7 @@ class PlainReader {
   }
 }
 
-class Places {
+class ValuePlaces {
   readonly #text: string;
   readonly #events: readonly Event[];
   /** Index after the last event of a list or map, by the index of its first event. */

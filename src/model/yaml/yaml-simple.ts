@@ -12,7 +12,7 @@ export interface SimpleDocument {
 }
 
 /** Declined characters: all but line feeds and printable ASCII, such as tabs and other line breaks. */
-const unusual = /[^\n\x20-\x7e]/;
+const unusualCharacter = /[^\n\x20-\x7e]/;
 
 /** Deeper documents are declined; the other parser reports the limit. */
 const maxDepth = 32;
@@ -29,12 +29,12 @@ const singleQuote = 0x27;
 const backslash = 0x5c;
 
 /** Characters of plain scalars, as a table over ASCII. */
-const inName = charactersOf('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-');
-const beginsName = charactersOf('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_');
+const nameCharacters = charactersOf('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-');
+const nameStarts = charactersOf('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_');
 const digits = charactersOf('0123456789');
-const digitOrSign = charactersOf('0123456789+-.');
+const numberCharacters = charactersOf('0123456789+-.');
 /** First characters of scalars that are always strings, never a number, boolean or null. */
-const beginsText = charactersOf('ABCDEGHIJKLMOPQRSUVWXYZabcdeghijklmopqrsuvwxyz/_');
+const textStarts = charactersOf('ABCDEGHIJKLMOPQRSUVWXYZabcdeghijklmopqrsuvwxyz/_');
 
 /** Keys that are not strings, or that are special in JavaScript. */
 const oddKeys: ReadonlySet<string> = new Set([
@@ -54,7 +54,7 @@ function charactersOf(text: string): Uint8Array {
 const notSimple = new Error('not simple');
 
 export function readSimpleDocument(text: string): SimpleDocument | undefined {
-  if (unusual.test(text) || listOfObjects.test(text)) return undefined;
+  if (unusualCharacter.test(text) || listOfObjects.test(text)) return undefined;
   try {
     return new SimpleReader(text).read();
   } catch (error) {
@@ -119,7 +119,7 @@ class SimpleReader {
       if (keyEnd < 0) throw notSimple;
       const key = this.#text.slice(this.#position, keyEnd);
       if (oddKeys.has(key) || Object.hasOwn(map, key)) throw notSimple;
-      map[key] = this.#valueBehind(keyEnd + 1, indent, depth);
+      map[key] = this.#valueAfterKey(keyEnd + 1, indent, depth);
     } while (this.#indent === indent);
     return map;
   }
@@ -128,17 +128,17 @@ class SimpleReader {
   #keyEnd(): number {
     const text = this.#text;
     let position = this.#position;
-    if (beginsName[text.charCodeAt(position)] !== 1) return -1;
-    while (position < this.#end && inName[text.charCodeAt(position)] === 1) position++;
+    if (nameStarts[text.charCodeAt(position)] !== 1) return -1;
+    while (position < this.#end && nameCharacters[text.charCodeAt(position)] === 1) position++;
     if (position >= this.#end || position - this.#position > maxKeyLength || text.charCodeAt(position) !== colon)
       return -1;
     return position + 1 === this.#end || text.charCodeAt(position + 1) === space ? position : -1;
   }
 
   /** @param indent of the map that contains the key */
-  #valueBehind(start: number, indent: number, depth: number): unknown {
+  #valueAfterKey(start: number, indent: number, depth: number): unknown {
     const position = this.#skipSpaces(start);
-    if (position < this.#end) return this.#inLine(position, depth);
+    if (position < this.#end) return this.#inlineValue(position, depth);
     if (depth >= maxDepth) throw notSimple;
     this.#nextLine();
     // A list can have the same indentation as its key.
@@ -157,25 +157,25 @@ class SimpleReader {
       const position = this.#skipSpaces(this.#position + 1);
       if (position >= this.#end || depth >= maxDepth) throw notSimple;
       // The indentation of an item's content is that of the content's first character.
-      const inner = indent + position - this.#position;
+      const itemIndent = indent + position - this.#position;
       this.#position = position;
-      this.#indent = inner;
-      list.push(this.#keyEnd() < 0 ? this.#inLine(position, depth) : this.#map(inner, depth + 1));
+      this.#indent = itemIndent;
+      list.push(this.#keyEnd() < 0 ? this.#inlineValue(position, depth) : this.#map(itemIndent, depth + 1));
     } while (this.#indent === indent && this.#isItem(this.#position));
     return list;
   }
 
-  #inLine(position: number, depth: number): unknown {
+  #inlineValue(position: number, depth: number): unknown {
     const text = this.#text;
     const first = text.charCodeAt(position);
     let value: unknown;
     if (first === doubleQuote || first === singleQuote) {
       const end = this.#quoteEnd(position, first);
-      this.#restIsComment(end + 1);
+      this.#expectCommentOrEnd(end + 1);
       value = text.slice(position + 1, end);
     } else if (first === 0x5b || first === 0x7b) {
       value = this.#flow(position, depth);
-      this.#restIsComment(this.#flowEnd);
+      this.#expectCommentOrEnd(this.#flowEnd);
     } else value = this.#plain(position);
     this.#nextLine();
     return value;
@@ -187,7 +187,7 @@ class SimpleReader {
     return position;
   }
 
-  #restIsComment(start: number): void {
+  #expectCommentOrEnd(start: number): void {
     const position = this.#skipSpaces(start);
     if (position < this.#end && (position === start || this.#text.charCodeAt(position) !== hash)) throw notSimple;
   }
@@ -209,7 +209,7 @@ class SimpleReader {
     const text = this.#text;
     if (!mayBeginPlain(text, position)) throw notSimple;
     let end = position + 1;
-    let last = end;
+    let textEnd = end;
     for (; end < this.#end; end++) {
       const code = text.charCodeAt(end);
       if (code === space) {
@@ -217,9 +217,9 @@ class SimpleReader {
         continue;
       }
       if (code === colon && (end + 1 === this.#end || text.charCodeAt(end + 1) === space)) throw notSimple;
-      last = end + 1;
+      textEnd = end + 1;
     }
-    return plainValue(text.slice(position, last));
+    return plainValue(text.slice(position, textEnd));
   }
 
   #flowEnd = 0;
@@ -229,11 +229,11 @@ class SimpleReader {
     if (depth >= maxDepth) throw notSimple;
     const text = this.#text;
     const isMap = text.charCodeAt(from) === 0x7b;
-    const close = isMap ? 0x7d : 0x5d;
+    const closingCharacter = isMap ? 0x7d : 0x5d;
     const list: unknown[] = [];
     const map: Record<string, unknown> = {};
     let position = this.#skipSpaces(from + 1);
-    if (text.charCodeAt(position) === close && position < this.#end) {
+    if (text.charCodeAt(position) === closingCharacter && position < this.#end) {
       this.#flowEnd = position + 1;
       return isMap ? map : list;
     }
@@ -241,9 +241,9 @@ class SimpleReader {
       let key = '';
       if (isMap) {
         const start = position;
-        while (position < this.#end && inName[text.charCodeAt(position)] === 1) position++;
+        while (position < this.#end && nameCharacters[text.charCodeAt(position)] === 1) position++;
         key = text.slice(start, position);
-        const isKey = beginsName[text.charCodeAt(start)] === 1 && key.length <= maxKeyLength;
+        const isKey = nameStarts[text.charCodeAt(start)] === 1 && key.length <= maxKeyLength;
         if (!isKey || oddKeys.has(key) || Object.hasOwn(map, key)) throw notSimple;
         if (text.charCodeAt(position) !== colon || text.charCodeAt(position + 1) !== space) throw notSimple;
         position = this.#skipSpaces(position + 1);
@@ -255,7 +255,7 @@ class SimpleReader {
       position = this.#skipSpaces(this.#flowEnd);
       if (position >= this.#end) throw notSimple;
       const code = text.charCodeAt(position);
-      if (code === close) break;
+      if (code === closingCharacter) break;
       if (code !== 0x2c) throw notSimple;
       position = this.#skipSpaces(position + 1);
     }
@@ -273,7 +273,7 @@ class SimpleReader {
     }
     if (first === 0x5b || first === 0x7b) return this.#flow(position, depth + 1);
     let end = position;
-    while (end < this.#end && inName[text.charCodeAt(end)] === 1) end++;
+    while (end < this.#end && nameCharacters[text.charCodeAt(end)] === 1) end++;
     if (end === position || !mayBeginPlain(text, position)) throw notSimple;
     this.#flowEnd = end;
     return plainValue(text.slice(position, end));
@@ -284,11 +284,11 @@ class SimpleReader {
 function mayBeginPlain(text: string, position: number): boolean {
   const code = text.charCodeAt(position);
   if (code === dash) return digits[text.charCodeAt(position + 1)] === 1;
-  return inName[code] === 1;
+  return nameCharacters[code] === 1;
 }
 
 function plainValue(text: string): unknown {
-  if (beginsText[text.charCodeAt(0)] === 1) return text;
+  if (textStarts[text.charCodeAt(0)] === 1) return text;
   const { value } = CORE_SCHEMA.resolveImplicitScalarTag(text);
   if (isHugeNumber(text, value)) throw notSimple;
   return value;
@@ -298,5 +298,5 @@ const number = /^(?:[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?|0o[0-7]+|0x[\d
 
 /** Whether a plain scalar is a number that JavaScript cannot represent. Parsers read it as infinity or as a string. */
 export function isHugeNumber(text: string, value: unknown): boolean {
-  return typeof value === 'string' && digitOrSign[text.charCodeAt(0)] === 1 && number.test(text);
+  return typeof value === 'string' && numberCharacters[text.charCodeAt(0)] === 1 && number.test(text);
 }

@@ -54,7 +54,7 @@ export function backendTlsFor(
 ): BackendTls | undefined {
   if (type !== 'router') return undefined;
   const aliasPortName = alias?.ports.find(({ number }) => number === port.number)?.name ?? port.name;
-  return (alias && backendTls.for(alias, aliasPortName)) ?? backendTls.for(service, port.name);
+  return (alias && backendTls.settingsFor(alias, aliasPortName)) ?? backendTls.settingsFor(service, port.name);
 }
 
 /** All clusters of one service. Pure, so that the result can be cached. */

@@ -26,7 +26,7 @@ export function reachableEndpoints(endpoints: readonly Endpoint[], view: Network
   const candidates = view.isClusterLocal
     ? endpoints.filter((endpoint) => !isOfDifferentCluster(endpoint, view))
     : endpoints;
-  if (view.network === '' || view.gateways.all.length === 0) return withAddress(candidates);
+  if (view.network === '' || view.gateways.allGateways.length === 0) return withAddress(candidates);
   const gatewaysByEndpoint = new Map<Endpoint, readonly NetworkGateway[]>();
   for (const endpoint of candidates) {
     const gateways = gatewaysTo(endpoint, view);
@@ -68,8 +68,8 @@ const noGateways: readonly NetworkGateway[] = [];
 /** The gateways to an endpoint. Empty if it is reached directly. */
 function gatewaysTo(endpoint: Endpoint, view: NetworkView): readonly NetworkGateway[] {
   const { gateways } = view;
-  if (gateways.all.length === 0 || !isOfDifferentNetwork(endpoint, view)) return noGateways;
-  return gateways.to(endpoint.network, endpoint.clusterId);
+  if (gateways.allGateways.length === 0 || !isOfDifferentNetwork(endpoint, view)) return noGateways;
+  return gateways.gatewaysTo(endpoint.network, endpoint.clusterId);
 }
 
 /** A gateway hides the health of endpoints behind it, so unhealthy endpoints are omitted. */

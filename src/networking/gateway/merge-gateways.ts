@@ -102,7 +102,7 @@ function placedServers(gateways: readonly Config<Gateway>[], shape: ProxyShape):
   const placedList = gateways.flatMap((gateway) => {
     const gatewayServices = gatewayServicesOf(gateway);
     return gateway.spec.servers.flatMap((server, index) => {
-      const closedReason = server.closed ?? (server.tls && unenforceableTls(server.tls, shape));
+      const closedReason = server.closedReason ?? (server.tls && unenforceableTls(server.tls, shape));
       return proxyPorts(server, gateway, gatewayServices, targets).map((port) => ({
         serverOnPort: { gateway, server, index, port, ...(closedReason && { closedReason }) },
         bind: server.bind || undefined,

@@ -26,11 +26,11 @@ export function servedVirtualServices(
   const takenServices = new Map<ResolvedVirtualService, { place: number; hosts: Set<string> }>();
   for (const serverHost of hosts) {
     const name = dnsName(serverHost);
-    for (const { item, host, place } of index.overlapping(name)) {
+    for (const { item, host, itemIndex } of index.overlappingEntries(name)) {
       if (!allowsNamespace(serverHost, server.gateway.namespace, item.config.namespace)) continue;
       const takenEntry = takenServices.get(item);
       const sharedHost = hostIntersection(host, name)!;
-      if (takenEntry === undefined) takenServices.set(item, { place, hosts: new Set([sharedHost]) });
+      if (takenEntry === undefined) takenServices.set(item, { place: itemIndex, hosts: new Set([sharedHost]) });
       else takenEntry.hosts.add(sharedHost);
     }
   }

@@ -62,7 +62,7 @@ export function virtualServicesSharingNames(
   return [
     ...new Set(
       matchersByName(virtualServices)
-        .overlapping(host)
+        .overlappingEntries(host)
         .map(({ item }) => item),
     ),
   ];

@@ -16,13 +16,13 @@ import { attemptPatch } from './status.ts';
 /**
  * Returns `undefined` if a patch removes the host, and the same host if nothing changes.
  *
- * @param active patches that match the host
+ * @param activePatches patches that match the host
  */
-export function patchedHost(host: VirtualHost, active: readonly ActivePatch[]): VirtualHost | undefined {
-  const hostPatches = active.filter(({ patch }) => patch.applyTo === 'VIRTUAL_HOST');
+export function patchedHost(host: VirtualHost, activePatches: readonly ActivePatch[]): VirtualHost | undefined {
+  const hostPatches = activePatches.filter(({ patch }) => patch.applyTo === 'VIRTUAL_HOST');
   const mergedHost = applyPatches(host, hostPatches, changedHost);
   if (mergedHost === undefined) return undefined;
-  const routePatches = active.filter(({ patch }) => patch.applyTo === 'HTTP_ROUTE');
+  const routePatches = activePatches.filter(({ patch }) => patch.applyTo === 'HTTP_ROUTE');
   const routes = patchedRouteList(mergedHost.routes, routePatches);
   if (routes === mergedHost.routes) return mergedHost;
   const result: VirtualHost = shallowCopy(mergedHost);
@@ -30,38 +30,38 @@ export function patchedHost(host: VirtualHost, active: readonly ActivePatch[]): 
   return withOrigins(result, originsOf(mergedHost));
 }
 
-function changedHost(host: VirtualHost, active: ActivePatch): VirtualHost | undefined {
-  if (active.patch.operation === 'REMOVE') return undefined;
-  if (isMerge(active)) return mergedWith(VirtualHostSchema, host, active);
-  return withOrigins(valueAs(VirtualHostSchema, active), [active.origin]);
+function changedHost(host: VirtualHost, activePatch: ActivePatch): VirtualHost | undefined {
+  if (activePatch.patch.operation === 'REMOVE') return undefined;
+  if (isMerge(activePatch)) return mergedWith(VirtualHostSchema, host, activePatch);
+  return withOrigins(valueAs(VirtualHostSchema, activePatch), [activePatch.origin]);
 }
 
-function patchedRouteList(routes: readonly Route[], active: readonly ActivePatch[]): readonly Route[] {
-  const changingPatches = active.filter(
+function patchedRouteList(routes: readonly Route[], activePatches: readonly ActivePatch[]): readonly Route[] {
+  const changingPatches = activePatches.filter(
     (candidatePatch) => isMerge(candidatePatch) || candidatePatch.patch.operation === 'REMOVE',
   );
   const changedRoutes = routes.flatMap((route) => {
     const matchingPatches = changingPatches.filter((candidate) => matchesRouteOfPatch(candidate, route));
     return applyPatches(route, matchingPatches, changedRoute) ?? [];
   });
-  const patchedRoutes = active
+  const patchedRoutes = activePatches
     .filter((candidatePatch) => !changingPatches.includes(candidatePatch))
     .reduce<readonly Route[]>(withNewRoute, changedRoutes);
   return sameItems(patchedRoutes, routes) ? routes : patchedRoutes;
 }
 
-function changedRoute(route: Route, active: ActivePatch): Route | undefined {
-  return isMerge(active) ? mergedWith(RouteSchema, route, active) : undefined;
+function changedRoute(route: Route, activePatch: ActivePatch): Route | undefined {
+  return isMerge(activePatch) ? mergedWith(RouteSchema, route, activePatch) : undefined;
 }
 
 /** Inserts the route before or after the first match. Without a match, adds nothing. */
-function withNewRoute(routes: readonly Route[], active: ActivePatch): readonly Route[] {
-  const { operation } = active.patch;
-  const matchesRoute = active.patch.match.routeConfiguration?.vhost?.route !== undefined;
-  const routeIndex = matchesRoute ? routes.findIndex((route) => matchesRouteOfPatch(active, route)) : -1;
+function withNewRoute(routes: readonly Route[], activePatch: ActivePatch): readonly Route[] {
+  const { operation } = activePatch.patch;
+  const matchesRoute = activePatch.patch.match.routeConfiguration?.vhost?.route !== undefined;
+  const routeIndex = matchesRoute ? routes.findIndex((route) => matchesRouteOfPatch(activePatch, route)) : -1;
   if (matchesRoute && routeIndex === -1 && operation !== 'ADD' && operation !== 'INSERT_FIRST') return routes;
-  return attemptPatch(active, routes, () => {
-    const route = withOrigins(valueAs(RouteSchema, active), [active.origin]);
+  return attemptPatch(activePatch, routes, () => {
+    const route = withOrigins(valueAs(RouteSchema, activePatch), [activePatch.origin]);
     if (operation === 'INSERT_FIRST') return [route, ...routes];
     if (operation === 'INSERT_BEFORE') return routes.toSpliced(Math.max(routeIndex, 0), 0, route);
     return routes.toSpliced(operation === 'ADD' || routeIndex === -1 ? routes.length : routeIndex + 1, 0, route);
@@ -164,16 +164,16 @@ export class UniqueHosts<Host extends NamedHost> {
   }
 
   /** @returns the patched host, or the previous one if the patched host conflicts with another */
-  applyChange(previous: Host, next: Host | undefined, active: readonly ActivePatch[]): Host | undefined {
-    const result = next === undefined ? undefined : this.#withoutConflicts(previous, next, active);
+  applyChange(previous: Host, next: Host | undefined, activePatches: readonly ActivePatch[]): Host | undefined {
+    const result = next === undefined ? undefined : this.#withoutConflicts(previous, next, activePatches);
     this.#patchedHosts.set(previous, result);
     this.#names?.delete(previous);
     if (result !== undefined) this.#names?.add(result);
     return result;
   }
 
-  #withoutConflicts(previous: Host, next: Host, active: readonly ActivePatch[]): Host {
-    const lastPatch = active.findLast(({ patch }) => patch.applyTo === 'VIRTUAL_HOST');
+  #withoutConflicts(previous: Host, next: Host, activePatches: readonly ActivePatch[]): Host {
+    const lastPatch = activePatches.findLast(({ patch }) => patch.applyTo === 'VIRTUAL_HOST');
     if (lastPatch === undefined || hasSameNames(previous, next)) return next;
     this.#names ??= new TakenNames(
       this.#hosts.flatMap((host) => (this.#patchedHosts.has(host) ? (this.#patchedHosts.get(host) ?? []) : [host])),

@@ -28,6 +28,6 @@ describe('Secrets for Gateways in other namespaces', () => {
   });
 
   it("Secrets without a grant are not read, so that a tenant cannot exhaust another namespace's references", () => {
-    expect(readBy(ReferenceGrants.none)).toEqual([]);
+    expect(readBy(ReferenceGrants.empty)).toEqual([]);
   });
 });

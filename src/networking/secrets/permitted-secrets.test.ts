@@ -73,6 +73,6 @@ describe('Secret names of another namespace', () => {
 
   it('Secrets are no longer permitted after the grant is deleted', () => {
     expect(permittedBy(grantOf({}))).toHaveLength(3);
-    expect(permittedBy(ReferenceGrants.none)).toEqual([]);
+    expect(permittedBy(ReferenceGrants.empty)).toEqual([]);
   });
 });

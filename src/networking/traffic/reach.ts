@@ -30,6 +30,6 @@ export function reachOf(shape: ProxyShape, push: PushContext): ProxyReach {
     services: push.sidecarScopeFor(shape).services,
     serviceByHostname: (hostname) => push.serviceFor(hostname, namespace),
     destinationRuleFor: (service) => push.destinationRuleFor(namespace, service, shape.labels),
-    hasBackendTls: (service) => push.backendTls.covers(service),
+    hasBackendTls: (service) => push.backendTls.hasPolicyFor(service),
   };
 }

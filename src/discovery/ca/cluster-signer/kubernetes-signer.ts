@@ -49,12 +49,12 @@ export class KubernetesSigner implements Registrar {
   }
 
   get waitingCount(): number {
-    return this.#tasks.waiting;
+    return this.#tasks.waitingCount;
   }
 
   sign(order: CertificateOrder, { endsAt, client }: SigningCaller, signal?: AbortSignal): Promise<SignerResult> {
     const identity = [...order.names.uris, ...order.names.dns].join();
-    return this.#tasks.do<SignerResult>(
+    return this.#tasks.schedule<SignerResult>(
       {
         ...{ key: signingKey(identity, client), rank: endsAt },
         run: (settle) => this.#run(order, settle),

@@ -4,7 +4,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import type { ConfigReading } from '../../../../machines/discovery/config/config-controller.machine.ts';
 import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
 import { compareText } from '../../../model/config/config.ts';
-import { type ConfigFile, readingConfigFile } from '../../../model/config/config-file.ts';
+import { type ConfigFile, readConfigFileInSteps } from '../../../model/config/config-file.ts';
 import { type Problem, problemText } from '../../../model/config/problem.ts';
 import { fileErrorOf, isSystemError, messageOf } from '../../../runtime/errors.ts';
 import { FileTooLarge, readBoundedText } from '../../../runtime/files/bounded-file.ts';
@@ -254,7 +254,7 @@ export class ConfigDirectory implements ConfigSource {
     }
     const previous = previousFile && { previous: previousFile.content };
     const content = await workTurns.through(
-      readingConfigFile(path, text, { creationTimestamp: unknownAge, ...previous }),
+      readConfigFileInSteps(path, text, { creationTimestamp: unknownAge, ...previous }),
     );
     this.#setFile(path, { fingerprint, size, content });
     this.#unreadableFiles.delete(path);

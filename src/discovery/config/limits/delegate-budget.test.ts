@@ -197,9 +197,9 @@ describe('the limit of routes from delegates', () => {
     expect(errors).toMatchObject([{ object: 'VirtualService mallory/a', field: 'spec.http[2].delegate' }]);
     const sources = configs.snapshot.set.VirtualService;
     const { result: index, maxMs: turnMs } = await measuredTurns(async () => {
-      return runToEnd(VirtualServiceIndex.building(sources, new HostNames('cluster.local'), defaultMeshConfig));
+      return runToEnd(VirtualServiceIndex.buildInSteps(sources, new HostNames('cluster.local'), defaultMeshConfig));
     });
-    const [service] = index.for('mesh', 'zoo');
+    const [service] = index.servicesFor('mesh', 'zoo');
     expect(service!.config.spec.http).toHaveLength(2 * 4_000 + 3_998 + 1);
     expect(turnMs).toBeLessThan(200);
   });

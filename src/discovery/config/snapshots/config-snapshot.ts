@@ -59,7 +59,7 @@ export class ConfigSnapshot {
     return runToEnd(this.editInSteps(edits));
   }
 
-  /** {@link edited} in steps. */
+  /** {@link withEdits} in steps. */
   *editInSteps(edits: ConfigEdits): Steps<ConfigSnapshot> {
     let derived: Derived = { objects: this.#objects, lists: this.#lists, checksum: this.#sum };
     let hasChanged = false;
@@ -145,7 +145,7 @@ function editedMap(
   edits: readonly (readonly [string, Config | undefined])[],
 ): PersistentMap<Config> {
   let remainingObjects = objects;
-  for (const [key, config] of edits) if (config === undefined) remainingObjects = remainingObjects.without(key);
+  for (const [key, config] of edits) if (config === undefined) remainingObjects = remainingObjects.withoutKey(key);
   return remainingObjects.withAll(edits.filter((edit): edit is readonly [string, Config] => edit[1] !== undefined));
 }
 
@@ -168,7 +168,7 @@ function editedLists(
     if (list === undefined) continue;
     const removedConfigs = editsOfKind.map(([key]) => previous.get(key)).filter((config) => config !== undefined);
     const addedConfigs = editsOfKind.map(([, config]) => config).filter((config) => config !== undefined);
-    result[kind] = list.edited(removedConfigs, addedConfigs);
+    result[kind] = list.withEdits(removedConfigs, addedConfigs);
   }
   return result;
 }

@@ -14,14 +14,14 @@ import type { MeshConfig } from '../../../model/mesh/mesh-config.ts';
 import {
   type GatewayApiTranslation,
   noTranslation,
-  translatingGatewayApi,
+  translateGatewayApiInSteps,
   translationMayDiffer,
 } from '../../../model/translation/gateway-api/translate.ts';
 import {
   type IngressSettings,
   ingressesMayDiffer,
   translateIngresses,
-  translatingIngresses,
+  translateIngressesInSteps,
 } from '../../../model/translation/ingress.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 import type { StopWatching, WatchHandlers } from '../../../runtime/files/file-watch.ts';
@@ -335,7 +335,7 @@ export class MeshConfigs {
     if (hasChanged && ingressesMayDiffer(previous.written.set, now.set)) {
       settings = this.#mesh();
       made = await workTurns.through(
-        translatingIngresses(
+        translateIngressesInSteps(
           withLimited(now.set, ingresses.limitedByKey),
           settings,
           { domain: this.#domain },
@@ -345,7 +345,7 @@ export class MeshConfigs {
       for (const key of [...previous.made.keys(), ...made.keys()]) touchedKeys.add(key);
     }
     if (hasChanged && translationMayDiffer(gatewayApi, touchedKeys)) {
-      gatewayApi = await workTurns.through(translatingGatewayApi(now.set, this.#domain, previous.gatewayApi));
+      gatewayApi = await workTurns.through(translateGatewayApiInSteps(now.set, this.#domain, previous.gatewayApi));
       for (const key of [...previous.gatewayApi.objects.keys(), ...gatewayApi.objects.keys()]) touchedKeys.add(key);
     }
     const configBeforeLimits = (key: string): Config | undefined =>

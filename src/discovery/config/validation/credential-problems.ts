@@ -57,7 +57,7 @@ export function clientCredentialProblems({ writtenConfigs, generatedConfigs, dom
   const generatedRoutes = [...generatedConfigs.values()].filter(isVirtualService);
   const routedHosts = hostsOfGateways([...writtenConfigs.VirtualService, ...generatedRoutes], hostNames);
   return writtenConfigs.DestinationRule.flatMap((rule) => {
-    const ruleHost = hostNames.qualified(rule.spec.host, rule.namespace);
+    const ruleHost = hostNames.qualify(rule.spec.host, rule.namespace);
     const reachesGateway = routedHosts.some((host) => isHostWithin(host, ruleHost));
     return (reachesGateway ? [] : credentialWarnings(rule.spec)).map(
       ({ path, ...violation }): Problem => ({

@@ -87,7 +87,7 @@ function meshConfigOf({ file, text }: GivenText): Config {
 /** Locates a problem of a translated object at its field. */
 function locatedProblem({ absent: _, ...problem }: Problem, positions: FieldPositions): Problem {
   const { key } = problem;
-  return { ...problem, ...positions.ofProblem(problem), ...(key && { object: objectText(key) }) };
+  return { ...problem, ...positions.positionOf(problem), ...(key && { object: objectText(key) }) };
 }
 
 function problemOf({ code, config, field, message, other }: ConfigWarning, positions: FieldPositions): Problem {
@@ -102,7 +102,9 @@ function placeOf({ config, field }: ObjectLocation, positions: FieldPositions): 
   const { source } = config;
   return {
     object: objectText(config),
-    ...(source === undefined ? { file: '', line: 1 } : { file: source.file, ...positions.of(source, field ?? '') }),
+    ...(source === undefined
+      ? { file: '', line: 1 }
+      : { file: source.file, ...positions.fieldPosition(source, field ?? '') }),
     ...(field !== undefined && { field }),
   };
 }

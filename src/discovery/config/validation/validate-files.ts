@@ -109,7 +109,7 @@ function rejectedKeys(problems: readonly Problem[]): readonly ConfigKey[] {
 /** Locates a problem at its field if so far only the line of its object is known. */
 function located(problem: Problem, positions: FieldPositions): Problem {
   const { column, field = '' } = problem;
-  return column !== undefined || field === '' ? problem : { ...problem, ...positions.ofProblem(problem) };
+  return column !== undefined || field === '' ? problem : { ...problem, ...positions.positionOf(problem) };
 }
 
 /** Merges problems with equal texts, and omits problems that another one explains better. */
@@ -143,7 +143,7 @@ function closedProblem(config: Config): Problem {
       severity: 'warning',
       file: source!.file,
       line: source!.line,
-      object: standsFor!.object,
+      object: standsFor!.objectName,
       code: 'OBJECT_REJECTED',
     },
     message: `the object is rejected and has no valid earlier version, so ${effectIn(config, defaultMeshConfig.rootNamespace)}`,

@@ -50,7 +50,7 @@ export class AddressDerivation implements StatusDerivation {
   async derive(workTurns: Turns): Promise<ReadonlyMap<string, DerivedStatus>> {
     const entries = this.#options.objects().ServiceEntry.toSorted(compareAge);
     if (!this.#changesOwnAddressesOnly(entries)) {
-      await workTurns.through(this.#allocation.allocating(entries.flatMap(allocationNames)));
+      await workTurns.through(this.#allocation.allocateInSteps(entries.flatMap(allocationNames)));
     }
     this.#entries = entries;
     const derived = new Map<string, DerivedStatus>();

@@ -4,7 +4,7 @@ import type { Config } from '../../../model/config/config.ts';
 import type { ParentReference } from '../../../model/kinds/gateway-api/http-route.ts';
 import { revisionLabel } from '../../../model/kinds/metadata-keys.ts';
 import {
-  computingGatewayApiStatus,
+  computeGatewayApiStatusInSteps,
   type GatewayApiStatusSources,
 } from '../../../model/translation/gateway-api/gateway-api-status.ts';
 import type {
@@ -71,7 +71,7 @@ export class GatewayApiDerivation implements StatusDerivation {
     // Objects of other revisions are skipped, because two leaders would overwrite each other's statuses forever (istio#52105).
     const isForeign = ({ labels }: Config): boolean =>
       labels[revisionLabel] !== undefined && (labels[revisionLabel] || 'default') !== (revision || 'default');
-    const status = await workTurns.through(computingGatewayApiStatus(objects, domain, isForeign));
+    const status = await workTurns.through(computeGatewayApiStatusInSteps(objects, domain, isForeign));
     const all = new Map<string, DerivedStatus>();
     const put = <Status>(
       configs: readonly Config[],

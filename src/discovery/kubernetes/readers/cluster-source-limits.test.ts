@@ -65,7 +65,7 @@ const metadataOf = (name: string, version = '1') => ({
   generation: 1,
 });
 const placeholders = ({ source }: ReturnType<typeof createSource>) =>
-  source.snapshot.placeholders.map(({ standsFor }) => standsFor?.object);
+  source.snapshot.placeholders.map(({ standsFor }) => standsFor?.objectName);
 
 it('a policy above the size limit denies access in its namespace and is reported with the limit', async () => {
   const one = createSource(['AuthorizationPolicy']);

@@ -15,7 +15,7 @@ export const pushPages: readonly DebugPage[] = [
     respond: ({ state }) => {
       const { context, configs, settings } = state;
       const policies = [...configs.byKey.values()].filter(({ kind }) => kind === 'AuthorizationPolicy');
-      const resolvedGateways = context?.networkGateways.all ?? [];
+      const resolvedGateways = context?.networkGateways.allGateways ?? [];
       const resolvedNetworks = new Set(resolvedGateways.map(({ network }) => network));
       return okReply({
         version: context?.version ?? '',

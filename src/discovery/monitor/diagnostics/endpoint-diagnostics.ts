@@ -30,7 +30,7 @@ export const findEndpointsWithoutAddress: FindDiagnostics = function* ({ context
       .filter(
         ({ address, network, clusterId }) =>
           address === '' &&
-          (resolution !== 'ClientSideLB' || context.networkGateways.to(network, clusterId).length === 0),
+          (resolution !== 'ClientSideLB' || context.networkGateways.gatewaysTo(network, clusterId).length === 0),
       );
     if (remainingEndpoints.length === 0) continue;
     note(
@@ -59,7 +59,7 @@ export const findReplacedDefaultEndpoints: FindDiagnostics = function* ({ proxie
 
 /** Endpoints behind a gateway of another network, which clients without mutual TLS cannot reach. */
 export const findPlaintextAcrossNetworks: FindDiagnostics = function* ({ context, configs, proxies }, note) {
-  if (context.networkGateways.all.length === 0) return;
+  if (context.networkGateways.allGateways.length === 0) return;
   const networks = yield* networksOf(proxies);
   if (networks.size === 0) return;
   const clients = yield* namespacesWithRules(configs, context);
@@ -105,7 +105,7 @@ function isRemote(
 ): boolean {
   if (network === '' || tlsMode !== 'istio' || health !== 'healthy') return false;
   const isReachedFromOutside = networks.size > 1 || !networks.has(network);
-  return isReachedFromOutside && networkGateways.to(network, clusterId).length > 0;
+  return isReachedFromOutside && networkGateways.gatewaysTo(network, clusterId).length > 0;
 }
 
 function* namespacesWithRules(
@@ -115,7 +115,7 @@ function* namespacesWithRules(
   const namesByHost = new Map<string, Set<string>>();
   for (const { namespace, spec } of DestinationRule) {
     yield;
-    const host = hostNames.qualified(spec.host, namespace);
+    const host = hostNames.qualify(spec.host, namespace);
     namesByHost.set(host, (namesByHost.get(host) ?? new Set()).add(namespace));
   }
   const wildcards = [...namesByHost].filter(([host]) => isWildcard(host));

@@ -89,7 +89,7 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
       for (const config of configs[kind]) {
         yield;
         if (config.standsFor !== undefined)
-          note(config.standsFor.object, standInText(config, context.mesh.rootNamespace));
+          note(config.standsFor.objectName, standInText(config, context.mesh.rootNamespace));
       }
     }
   },
@@ -242,7 +242,7 @@ function* findSharedSubsets({ context, configs }: FinderInput, note: NoteDiagnos
   for (const { namespace, name, spec } of configs.DestinationRule) {
     yield;
     if (spec.workloadSelector !== undefined) continue;
-    const host = context.hostNames.qualified(spec.host, namespace);
+    const host = context.hostNames.qualify(spec.host, namespace);
     for (const subset of spec.subsets ?? []) {
       const key = `${namespace} ${host} ${subset.name}`;
       const olderObject = first.get(key);

@@ -53,7 +53,7 @@ export class ContextSets {
     };
     if (!this.#keeps(typeUrl)) return set;
     addSet(sets, key, set);
-    this.#holders.hold(key, names === undefined ? [shape] : [shape, names]);
+    this.#holders.add(key, names === undefined ? [shape] : [shape, names]);
     return set;
   }
 

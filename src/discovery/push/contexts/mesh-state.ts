@@ -9,7 +9,7 @@ import type { ConfigSet } from '../../../model/config/config-set.ts';
 import type { Problem } from '../../../model/config/problem.ts';
 import { defaultFeatures, type Features } from '../../../model/mesh/features.ts';
 import type { MeshConfig } from '../../../model/mesh/mesh-config.ts';
-import { buildingPushContext } from '../../../model/push-context/build-push-context.ts';
+import { buildPushContextInSteps } from '../../../model/push-context/build-push-context.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import {
   defaultRegistryOptions,
@@ -268,7 +268,7 @@ export class MeshState {
     // Shared resources do not depend on a single proxy's workload.
     const namedKeys = changed.filter((key) => !key.startsWith('Proxy/'));
     const sharedKeys = [...new Set([...namedKeys, ...differing, ...this.registries.unpublished])];
-    const context = yield* buildingPushContext(
+    const context = yield* buildPushContextInSteps(
       {
         version: `${new Date().toISOString()}/${++this.#counter}`,
         mesh,
@@ -278,12 +278,12 @@ export class MeshState {
         configs: this.#options.keySets?.resolve(applied.set) ?? applied.set,
         ...{ services, endpoints, workloads, gateways },
       },
-      forced || previous === undefined ? undefined : { context: previous, changed: sharedKeys.map(parseConfigKey) },
+      forced || previous === undefined ? undefined : { context: previous, changedKeys: sharedKeys.map(parseConfigKey) },
     );
     this.#context = context;
     this.#contextConfigs = applied;
     this.registries.published();
-    const renamedKeys = context.renamed.map(configKeyText);
+    const renamedKeys = context.renamedConfigKeys.map(configKeyText);
     const publication = {
       context,
       previous,

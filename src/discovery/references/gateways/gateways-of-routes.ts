@@ -84,7 +84,7 @@ function* unservedHosts(
   const servedHosts = gateway.spec.servers.flatMap(({ hosts }) => hosts.map((host) => servedHost(host, gateway)));
   const reachableHosts = servedHosts.filter(({ namespace }) => namespace === '*' || namespace === config.namespace);
   for (const [index, writtenHost] of config.spec.hosts.entries()) {
-    const host = context.hostNames.qualified(writtenHost, config.namespace);
+    const host = context.hostNames.qualify(writtenHost, config.namespace);
     if (
       reachableHosts.some(
         (candidate) => hostsOverlap(host, candidate.host) || hostsOverlap(writtenHost, candidate.host),

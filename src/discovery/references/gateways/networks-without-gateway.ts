@@ -21,7 +21,7 @@ export const checkNetworks: ConfigCheck = function* ({ context, configs, known }
   }
   if (networks.size + Number(hasOtherNetworks) < 2) return;
   for (const [network, service] of networks) {
-    if (context.networkGateways.all.some((gateway) => gateway.network === network)) continue;
+    if (context.networkGateways.allGateways.some((gateway) => gateway.network === network)) continue;
     const config = objectOfService(service, configs);
     if (config === undefined || !isWritten(config)) continue;
     yield {

@@ -27,7 +27,7 @@ export const checkMutualTls: ConfigCheck = function* (sources) {
     yield undefined;
     const tlsLocations = isWritten(config) ? tlsPlaces(config.spec) : [];
     if (tlsLocations.length === 0) continue;
-    const host = context.hostNames.qualified(config.spec.host, config.namespace);
+    const host = context.hostNames.qualify(config.spec.host, config.namespace);
     for (const { mode, field, labels, hasPort } of tlsLocations) {
       yield undefined;
       const all = yield* conflicts.of(host, config.namespace, mode === 'ISTIO_MUTUAL' ? 'DISABLE' : 'STRICT');
@@ -111,7 +111,7 @@ function* hostsOfRules({ configs, context }: CheckSources): Generator<undefined,
     yield undefined;
     if (spec.workloadSelector !== undefined) continue;
     const namespaceHosts = hostsByNamespace.get(namespace) ?? new Set<string>();
-    hostsByNamespace.set(namespace, namespaceHosts.add(context.hostNames.qualified(spec.host, namespace)));
+    hostsByNamespace.set(namespace, namespaceHosts.add(context.hostNames.qualify(spec.host, namespace)));
   }
   return hostsByNamespace;
 }

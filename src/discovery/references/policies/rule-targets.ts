@@ -17,7 +17,7 @@ export const checkRuleTargets: ConfigCheck = function* (sources) {
   for (const config of configs.DestinationRule) {
     yield undefined;
     if (!isWritten(config)) continue;
-    const host = context.hostNames.qualified(config.spec.host, config.namespace);
+    const host = context.hostNames.qualify(config.spec.host, config.namespace);
     if (hosts.isMissing(host)) {
       const message = `no service has the host ${host}, so the rule has no effect: ${hosts.correctionOf(host)}`;
       yield { code: 'HOST_NOT_FOUND', config, field: 'spec.host', message };
@@ -124,7 +124,7 @@ function* routedSubsets({ configs, context }: CheckSources): Generator<undefined
     yield undefined;
     for (const { destination } of destinationsOf(spec))
       if (destination.subset)
-        destinationHosts.add(`${context.hostNames.qualified(destination.host, namespace)} ${destination.subset}`);
+        destinationHosts.add(`${context.hostNames.qualify(destination.host, namespace)} ${destination.subset}`);
   }
   return destinationHosts;
 }

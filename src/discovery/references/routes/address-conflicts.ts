@@ -78,7 +78,7 @@ export const checkServiceAddresses: ConfigCheck = function* ({ context, configs 
   const routed = new Set<string>();
   for (const { namespace, spec } of configs.VirtualService) {
     yield undefined;
-    if (spec.tls !== undefined) for (const host of spec.hosts) routed.add(context.hostNames.qualified(host, namespace));
+    if (spec.tls !== undefined) for (const host of spec.hosts) routed.add(context.hostNames.qualify(host, namespace));
   }
   for (const conflict of addressConflicts(context.services)) {
     if (conflict === undefined) {

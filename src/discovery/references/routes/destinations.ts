@@ -63,7 +63,7 @@ function warningOf(
   sources: CheckSources,
 ): ConfigWarning | undefined {
   const { context, hosts, known } = sources;
-  const host = context.hostNames.qualified(destinationHost, config.namespace);
+  const host = context.hostNames.qualify(destinationHost, config.namespace);
   if (hosts.isMissing(host)) {
     const message = `no service has the host ${host}, so requests for it fail (503): ${hosts.correctionOf(host)}`;
     return { code: 'HOST_NOT_FOUND', config, field: `${field}.host`, message };
@@ -104,7 +104,7 @@ function hiddenWarning(
   const { exportTo, gateways = ['mesh'] } = spec;
   const exportNamespaces = exportSet(namespace, exportTo, context.mesh.defaultVirtualServiceExportTo, context.mesh);
   if (!gateways.includes('mesh') || !isExportedTo(exportNamespaces, namespace, namespace)) return undefined;
-  const routed = spec.hosts.flatMap((writtenHost) => hosts.of(context.hostNames.qualified(writtenHost, namespace)));
+  const routed = spec.hosts.flatMap((writtenHost) => hosts.of(context.hostNames.qualify(writtenHost, namespace)));
   if (!routed.some((routedService) => routedService.namespace === namespace)) return undefined;
   const other = objectOfService(hidden, configs);
   return {

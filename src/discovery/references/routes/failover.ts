@@ -12,7 +12,7 @@ const minEndpointsForDefault = 10;
 export const checkFailover: ConfigCheck = function* ({ context, configs, hosts }) {
   for (const config of configs.DestinationRule) {
     yield undefined;
-    const host = context.hostNames.qualified(config.spec.host, config.namespace);
+    const host = context.hostNames.qualify(config.spec.host, config.namespace);
     if (!isWritten(config) || isWildcard(host)) continue;
     for (const { policy, path } of policiesOf(config)) {
       const { outlierDetection } = policy;

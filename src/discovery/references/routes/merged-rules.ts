@@ -20,7 +20,7 @@ export const checkMergedRules: ConfigCheck = function* ({ context, configs }) {
     yield undefined;
     const { namespace, spec } = config;
     if (!isWritten(config) || spec.workloadSelector !== undefined) continue;
-    const host = context.hostNames.qualified(spec.host, namespace);
+    const host = context.hostNames.qualify(spec.host, namespace);
     const key = `${namespace} ${host}`;
     const olderRules: OlderRules = first.get(key) ?? { subsets: new Map() };
     first.set(key, olderRules);

@@ -7,7 +7,7 @@ export const checkRoutedHosts: ConfigCheck = function* ({ context, configs, host
     const { hosts: writtenHosts, gateways = ['mesh'] } = config.spec;
     if (!isWritten(config) || !gateways.includes('mesh')) continue;
     for (const [index, writtenHost] of writtenHosts.entries()) {
-      const host = context.hostNames.qualified(writtenHost, config.namespace);
+      const host = context.hostNames.qualify(writtenHost, config.namespace);
       // Hosts outside the cluster domain may be resolved elsewhere, or occur only as a header.
       if (hosts.namespaceOf(host) === undefined || !hosts.isMissing(host)) continue;
       yield {

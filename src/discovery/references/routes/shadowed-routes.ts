@@ -6,8 +6,8 @@ export const checkShadowedRoutes: ConfigCheck = function* ({ configs }) {
   for (const config of configs.VirtualService) {
     yield undefined;
     if (!isWritten(config)) continue;
-    for (const { path, message, by } of shadowedMatches(config.spec)) {
-      const other = { config, field: `spec.${by}` };
+    for (const { path, message, shadowingPath } of shadowedMatches(config.spec)) {
+      const other = { config, field: `spec.${shadowingPath}` };
       yield { code: 'MATCH_SHADOWED', config, field: `spec.${path}`, message, other };
     }
   }

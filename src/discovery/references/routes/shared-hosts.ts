@@ -29,7 +29,7 @@ export function* sharedHosts({
     const { hosts, gateways = ['mesh'] } = newer.spec;
     if (!gateways.includes('mesh')) continue;
     for (const writtenHost of hosts) {
-      const host = context.hostNames.qualified(writtenHost, newer.namespace);
+      const host = context.hostNames.qualify(writtenHost, newer.namespace);
       const olderService = oldest.get(host);
       if (olderService === undefined) {
         oldest.set(host, newer);
@@ -65,5 +65,5 @@ export const checkSharedHosts: ConfigCheck = function* (sources) {
 };
 
 function hostIndex({ namespace, spec }: Config<VirtualService>, host: string, { context }: CheckSources): number {
-  return spec.hosts.findIndex((writtenHost) => context.hostNames.qualified(writtenHost, namespace) === host);
+  return spec.hosts.findIndex((writtenHost) => context.hostNames.qualify(writtenHost, namespace) === host);
 }

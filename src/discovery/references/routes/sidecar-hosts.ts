@@ -118,7 +118,7 @@ function hostWarning(
     );
   }
   const [qualifiedService] = hosts.of(
-    context.hostNames.qualified(host, namespace === '*' ? config.namespace : namespace),
+    context.hostNames.qualify(host, namespace === '*' ? config.namespace : namespace),
   );
   if (isShortName(host) && qualifiedService !== undefined)
     return warning(

@@ -14,7 +14,7 @@ export class SubsetsOfHosts {
     const subsets = new SubsetsOfHosts();
     for (const config of configs.DestinationRule) {
       yield undefined;
-      const host = context.hostNames.qualified(config.spec.host, config.namespace);
+      const host = context.hostNames.qualify(config.spec.host, config.namespace);
       const rules = subsets.#rules.get(host);
       if (rules === undefined) subsets.#rules.set(host, [config]);
       else rules.push(config);

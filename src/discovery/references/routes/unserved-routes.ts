@@ -77,7 +77,7 @@ function serverPorts(
   gateway: Config<Gateway>,
   { context }: CheckSources,
 ): readonly RoutedPort[] {
-  const hosts = config.spec.hosts.flatMap((host) => [host, context.hostNames.qualified(host, config.namespace)]);
+  const hosts = config.spec.hosts.flatMap((host) => [host, context.hostNames.qualify(host, config.namespace)]);
   return gateway.spec.servers.flatMap((server, index) => {
     const isServed = server.hosts.some((writtenHost) => {
       const [namespace, host] = writtenHost.includes('/') ? writtenHost.split('/', 2) : ['*', writtenHost];
@@ -111,7 +111,7 @@ function servicePorts(
 ): readonly RoutedPort[] | undefined {
   const routedPorts: RoutedPort[] = [];
   for (const writtenHost of config.spec.hosts) {
-    const host = context.hostNames.qualified(writtenHost, config.namespace);
+    const host = context.hostNames.qualify(writtenHost, config.namespace);
     const services = hosts.of(host);
     if (isWildcard(host) || services.length === 0 || services.some(isAlias)) return undefined;
     for (const service of services) {

@@ -58,7 +58,7 @@ export function tokenReview(options: TokenReviewOptions): Authenticator {
     const tasks = reviews.get(server) ?? newTasks();
     reviews.set(server, tasks);
     const deadline = performance.now() + maxWaitMs;
-    return tasks.do<Authentication>({
+    return tasks.schedule<Authentication>({
       key: shareOf(host, token),
       run: async (settle) => settle(performance.now() > deadline ? tooMany : await review(server, token)),
       reject: () => tooMany,

@@ -33,7 +33,7 @@ const functions: Readonly<
 
 const macros: ReadonlySet<string> = new Set(['all', 'exists', 'exists_one', 'filter', 'map']);
 
-const reserved: ReadonlySet<string> = new Set([
+const reservedWords: ReadonlySet<string> = new Set([
   ...['as', 'break', 'const', 'continue', 'else', 'for', 'function', 'if', 'import', 'let', 'loop', 'package'],
   ...['namespace', 'return', 'var', 'void', 'while'],
 ]);
@@ -47,7 +47,7 @@ export function celViolation(text: string): violation.FieldViolation | undefined
   const tokens = tokensOf(text);
   if (typeof tokens === 'string') return violation.mustBe('a CEL expression', text, { hint: tokens });
   try {
-    new Reader(tokens).parseComplete();
+    new ExpressionReader(tokens).parseComplete();
     return undefined;
   } catch (error) {
     if (!(error instanceof CelError)) throw error;
@@ -55,10 +55,10 @@ export function celViolation(text: string): violation.FieldViolation | undefined
   }
 }
 
-type Shape = 'field' | 'other';
+type ExpressionShape = 'field' | 'other';
 
 /** A recursive-descent parser: one method per grammar rule. */
-class Reader {
+class ExpressionReader {
   readonly #tokens: readonly CelToken[];
   #tokenIndex = 0;
   #depth = 0;
@@ -69,38 +69,38 @@ class Reader {
 
   parseComplete(): void {
     this.#expression();
-    if (this.#next !== undefined) this.#throwUnexpected();
+    if (this.#nextToken !== undefined) this.#throwUnexpected();
   }
 
-  get #next(): CelToken | undefined {
+  get #nextToken(): CelToken | undefined {
     return this.#tokens[this.#tokenIndex];
   }
 
   #isNextSign(...texts: readonly string[]): boolean {
-    const { kind, text } = this.#next ?? { kind: 'end', text: '' };
+    const { kind, text } = this.#nextToken ?? { kind: 'end', text: '' };
     return (kind === 'sign' || (kind === 'name' && text === 'in')) && texts.includes(text);
   }
 
-  #took(...texts: readonly string[]): boolean {
+  #takeSign(...texts: readonly string[]): boolean {
     if (!this.#isNextSign(...texts)) return false;
     this.#tokenIndex++;
     return true;
   }
 
   #expectText(text: string): void {
-    if (!this.#took(text)) this.#throwUnexpected(`expected ${text}`);
+    if (!this.#takeSign(text)) this.#throwUnexpected(`expected ${text}`);
   }
 
   #throwUnexpected(position = ''): never {
     const unexpectedText =
-      this.#next === undefined ? 'unexpected end' : `unexpected ${JSON.stringify(this.#next.text)}`;
+      this.#nextToken === undefined ? 'unexpected end' : `unexpected ${JSON.stringify(this.#nextToken.text)}`;
     throw new CelError(position === '' ? unexpectedText : `${unexpectedText}, ${position}`);
   }
 
-  #expression(): Shape {
+  #expression(): ExpressionShape {
     if (++this.#depth > maxDepth) throw new CelError(`nested deeper than ${maxDepth} levels`);
     const shape = this.#operands(0);
-    if (this.#took('?')) {
+    if (this.#takeSign('?')) {
       this.#operands(0);
       this.#expectText(':');
       this.#expression();
@@ -114,18 +114,18 @@ class Reader {
   /** Binary operators by precedence, lowest first. */
   static readonly #levels = [['||'], ['&&'], ['<', '<=', '>=', '>', '==', '!=', 'in'], ['+', '-'], ['*', '/', '%']];
 
-  #operands(level: number): Shape {
-    const operators = Reader.#levels[level];
+  #operands(level: number): ExpressionShape {
+    const operators = ExpressionReader.#levels[level];
     if (operators === undefined) return this.#unary();
     let shape = this.#operands(level + 1);
-    while (this.#took(...operators)) {
+    while (this.#takeSign(...operators)) {
       this.#operands(level + 1);
       shape = 'other';
     }
     return shape;
   }
 
-  #unary(): Shape {
+  #unary(): ExpressionShape {
     const sign = this.#isNextSign('!') ? '!' : '-';
     if (!this.#isNextSign(sign)) return this.#member();
     // A minus directly before a number belongs to the number.
@@ -135,14 +135,14 @@ class Reader {
     return 'other';
   }
 
-  #member(): Shape {
+  #member(): ExpressionShape {
     let shape = this.#primary();
     for (;;) {
-      if (this.#took('[')) {
+      if (this.#takeSign('[')) {
         this.#expression();
         this.#expectText(']');
         shape = 'other';
-      } else if (this.#took('.')) {
+      } else if (this.#takeSign('.')) {
         const name = this.#name(true);
         shape = this.#isNextSign('(') ? this.#call(name, 'onValue') : 'field';
       } else {
@@ -152,62 +152,63 @@ class Reader {
     }
   }
 
-  #primary(): Shape {
-    const token = this.#next;
+  #primary(): ExpressionShape {
+    const token = this.#nextToken;
     if (token === undefined) this.#throwUnexpected();
     const negative = this.#isNextSign('-') && this.#tokens[this.#tokenIndex + 1]?.kind === 'literal';
     if (negative) this.#tokenIndex++;
-    if (this.#next?.kind === 'literal') {
-      if (isTooLarge(this.#next.text, negative)) throw new CelError(`the number ${this.#next.text} exceeds 64 bits`);
+    if (this.#nextToken?.kind === 'literal') {
+      if (isTooLarge(this.#nextToken.text, negative))
+        throw new CelError(`the number ${this.#nextToken.text} exceeds 64 bits`);
       this.#tokenIndex++;
       return 'other';
     }
-    if (this.#took('(')) {
+    if (this.#takeSign('(')) {
       const shape = this.#expression();
       this.#expectText(')');
       return shape;
     }
-    if (this.#took('[')) return this.#items(']');
-    if (this.#took('{')) return this.#entries();
-    this.#took('.');
+    if (this.#takeSign('[')) return this.#items(']');
+    if (this.#takeSign('{')) return this.#entries();
+    this.#takeSign('.');
     const name = this.#name();
     return this.#isNextSign('(') ? this.#call(name, 'byName') : 'other';
   }
 
   /** @param isField accepts reserved words, which are valid field names */
   #name(isField = false): string {
-    const token = this.#next;
+    const token = this.#nextToken;
     if (token?.kind !== 'name' || token.text === 'in') this.#throwUnexpected('expected a name');
-    if (!isField && reserved.has(token.text)) throw new CelError(`${token.text} is a reserved word`);
+    if (!isField && reservedWords.has(token.text)) throw new CelError(`${token.text} is a reserved word`);
     this.#tokenIndex++;
     return token.text;
   }
 
-  #items(end: ')' | ']'): Shape {
-    while (!this.#took(end)) {
+  #items(end: ')' | ']'): ExpressionShape {
+    while (!this.#takeSign(end)) {
       this.#expression();
-      if (!this.#took(',') && !this.#isNextSign(end)) this.#throwUnexpected(`expected ${end}`);
+      if (!this.#takeSign(',') && !this.#isNextSign(end)) this.#throwUnexpected(`expected ${end}`);
     }
     return 'other';
   }
 
-  #entries(): Shape {
-    while (!this.#took('}')) {
+  #entries(): ExpressionShape {
+    while (!this.#takeSign('}')) {
       this.#expression();
       this.#expectText(':');
       this.#expression();
-      if (!this.#took(',') && !this.#isNextSign('}')) this.#throwUnexpected('expected }');
+      if (!this.#takeSign(',') && !this.#isNextSign('}')) this.#throwUnexpected('expected }');
     }
     return 'other';
   }
 
-  #call(name: string, form: 'onValue' | 'byName'): Shape {
+  #call(name: string, form: 'onValue' | 'byName'): ExpressionShape {
     this.#expectText('(');
-    const first = this.#tokenIndex;
-    const shapes: Shape[] = [];
-    if (!this.#took(')')) {
+    const firstIndex = this.#tokenIndex;
+    const shapes: ExpressionShape[] = [];
+    if (!this.#takeSign(')')) {
       do shapes.push(this.#expression());
-      while (this.#took(','));
+      while (this.#takeSign(','));
       this.#expectText(')');
     }
     if (form === 'byName' && name === 'has') {
@@ -218,16 +219,16 @@ class Reader {
     const counts = Object.hasOwn(functions, name) ? (functions[name]![form] ?? []) : [];
     if (!counts.includes(shapes.length))
       throw new CelError(`${name}() with ${shapes.length} arguments is not a function of Envoy`);
-    if (name === 'matches') this.#checkPattern(form === 'onValue' ? first : undefined);
+    if (name === 'matches') this.#checkPattern(form === 'onValue' ? firstIndex : undefined);
     return 'other';
   }
 
-  /** @param first index of the argument's first token, if the call has a single argument */
-  #checkPattern(first: number | undefined): void {
+  /** @param firstIndex index of the argument's first token, if the call has a single argument */
+  #checkPattern(firstIndex: number | undefined): void {
     // A literal pattern is the last token before the parenthesis, as in `(pattern)` or `value, pattern)`.
     const tokenIndex = this.#tokenIndex - 2;
     const token = this.#tokens[tokenIndex];
-    const isSingle = first === undefined ? this.#tokens[tokenIndex - 1]?.text === ',' : tokenIndex === first;
+    const isSingle = firstIndex === undefined ? this.#tokens[tokenIndex - 1]?.text === ',' : tokenIndex === firstIndex;
     if (!isSingle || token?.kind !== 'literal' || token.string === undefined) return;
     const patternError = re2Violation(token.string);
     if (patternError !== undefined) throw new CelError(`the pattern of matches() ${patternError.message}`);
@@ -236,8 +237,8 @@ class Reader {
 
 /** Integers have 64 bits. */
 function isTooLarge(literal: string, negative: boolean): boolean {
-  const [, digits, unsigned] = /^(0x[0-9a-fA-F]+|\d+)([uU]?)$/.exec(literal) ?? [];
+  const [, digits, unsignedSuffix] = /^(0x[0-9a-fA-F]+|\d+)([uU]?)$/.exec(literal) ?? [];
   if (digits === undefined) return false;
-  const largest = unsigned ? 2n ** 64n - 1n : 2n ** 63n - (negative ? 0n : 1n);
-  return BigInt(digits) > largest;
+  const maxValue = unsignedSuffix ? 2n ** 64n - 1n : 2n ** 63n - (negative ? 0n : 1n);
+  return BigInt(digits) > maxValue;
 }

@@ -5,13 +5,16 @@ export interface CelToken {
   readonly string?: string;
 }
 
-const escapes = String.raw`\\(?:[abfnrtv\\?"'\x60]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})`;
+const escapePattern = String.raw`\\(?:[abfnrtv\\?"'\x60]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})`;
 
 const rules: readonly (readonly [CelToken['kind'] | 'blank', RegExp])[] = [
   ['blank', /[\t\n\f\r ]+|\/\/[^\n]*/y],
   ['literal', /[bB]?[rR](?:"""[\s\S]*?"""|'''[\s\S]*?'''|"[^"\n\r]*"|'[^'\n\r]*')/y],
-  ['literal', new RegExp(`[bB]?(?:"""(?:[^\\\\]|${escapes})*?"""|'''(?:[^\\\\]|${escapes})*?''')`, 'y')],
-  ['literal', new RegExp(`[bB]?(?:"(?:[^\\\\"\\n\\r]|${escapes})*"|'(?:[^\\\\'\\n\\r]|${escapes})*')`, 'y')],
+  ['literal', new RegExp(`[bB]?(?:"""(?:[^\\\\]|${escapePattern})*?"""|'''(?:[^\\\\]|${escapePattern})*?''')`, 'y')],
+  [
+    'literal',
+    new RegExp(`[bB]?(?:"(?:[^\\\\"\\n\\r]|${escapePattern})*"|'(?:[^\\\\'\\n\\r]|${escapePattern})*')`, 'y'),
+  ],
   [
     'literal',
     /(?:\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?|0x[0-9a-fA-F]+[uU]?|\d+[uU]?)(?!\w)/y,
@@ -43,8 +46,8 @@ function tokenAt(text: string, offset: number): { kind: CelToken['kind'] | 'blan
 }
 
 function stringOf(text: string): { string?: string } {
-  const raw = /^[rR](["'])([\s\S]*)\1$/.exec(text);
-  if (raw !== null) return { string: raw[2]! };
+  const rawString = /^[rR](["'])([\s\S]*)\1$/.exec(text);
+  if (rawString !== null) return { string: rawString[2]! };
   const quotedMatch = /^(["'])([^\\]*)\1$/.exec(text);
   return quotedMatch === null ? {} : { string: quotedMatch[2]! };
 }

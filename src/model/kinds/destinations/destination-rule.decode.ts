@@ -22,7 +22,7 @@ import { anyHostViolation, isDnsLabel, partialWildcardWarning } from '../../fiel
 import { hostPattern, labelPattern } from '../../fields/patterns.ts';
 import { missingPart } from '../../fields/readable-part.ts';
 import * as violation from '../../fields/violation.ts';
-import { exportTo, hostText, labels, repetitions, selectorLabels } from '../field-rules.ts';
+import { duplicateErrors, exportTo, hostText, labels, selectorLabels } from '../field-rules.ts';
 import { maxPortSettings, maxSubsets, maxWildcardSubsets } from '../object-limits.ts';
 import type { WorkloadSelector } from '../workloads/workload-selector.ts';
 import type { DestinationRule, Subset } from './destination-rule.ts';
@@ -56,7 +56,7 @@ function withoutTooManySettings<A>(decoder: Decoder<A>): Decoder<A> {
       const errors = isObject(value) ? settingsErrors([value, ...listOf(value.subsets)].map(policyOf), path) : [];
       return errors.length > 0 ? decodedOrErrors(errors, missingPart as A) : decoder(value, path);
     },
-    { type: 'narrowed', of: decoder, by: {} },
+    { type: 'narrowed', decoder, validation: {} },
   );
 }
 
@@ -83,7 +83,7 @@ export const destinationRule: Decoder<DestinationRule> = refine(
   ),
   sizeErrors,
   (rule, path) =>
-    repetitions(
+    duplicateErrors(
       rule.subsets ?? [],
       (item) => item.name,
       (index) => `${fieldPath(path, 'subsets')}[${index}].name`,

@@ -20,10 +20,10 @@ export function localityErrors(setting: LocalityLoadBalancerSetting, path: strin
     errors.push(...localityViolation(from, fieldPath(entryPath, 'from')));
     for (const locality of Object.keys(to))
       errors.push(...localityViolation(locality, fieldPath(fieldPath(entryPath, 'to'), locality)));
-    errors.push(...overlaps(Object.keys(to), fieldPath(entryPath, 'to')));
+    errors.push(...overlapErrors(Object.keys(to), fieldPath(entryPath, 'to')));
   }
   errors.push(
-    ...overlaps(
+    ...overlapErrors(
       distribute.map((entry) => entry.from),
       fieldPath(path, 'distribute'),
     ),
@@ -54,18 +54,18 @@ function localityViolation(locality: string, path: string): FieldError[] {
 }
 
 /** Rejects lists in which one locality covers another. */
-function overlaps(localities: readonly string[], path: string): FieldError[] {
+function overlapErrors(localities: readonly string[], path: string): FieldError[] {
   return localities.flatMap((locality, index) => {
     const other = localities
       .slice(0, index)
-      .find((candidate) => covers(candidate, locality) || covers(locality, candidate));
+      .find((candidate) => containsLocality(candidate, locality) || containsLocality(locality, candidate));
     return other === undefined
       ? []
       : [violation.fieldError(path, violation.conflict(`${locality} and ${other} overlap`))];
   });
 }
 
-function covers(wider: string, narrow: string): boolean {
+function containsLocality(wider: string, narrow: string): boolean {
   const wideParts = wider.split('/').filter((segment) => segment !== '*');
   const narrowParts = narrow.split('/').filter((segment) => segment !== '*');
   return wideParts.every((segment, index) => segment === narrowParts[index]);

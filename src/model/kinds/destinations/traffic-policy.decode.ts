@@ -32,7 +32,7 @@ import { atMostOneOf, exactlyOneOf, inSchema, someOf } from '../../fields/descri
 import { withoutEffect, withoutEffectBeside } from '../../fields/effect.ts';
 import { isIpAddress } from '../../fields/names.ts';
 import * as violation from '../../fields/violation.ts';
-import { fileName, lineViolation, repetitions } from '../field-rules.ts';
+import { duplicateErrors, fileName, lineViolation } from '../field-rules.ts';
 import type { PortSelector } from '../virtual-service/virtual-service.ts';
 import { localityErrors } from './locality-rules.ts';
 import type * as T from './traffic-policy.ts';
@@ -109,22 +109,27 @@ export const inboundConnectionPool = poolOf({
 
 /** Rejects line breaks, for which Envoy rejects all routes of a port, or all clusters. */
 const singleLine: Decoder<string> = refine(name, (value, path) => violation.errorsAt(path, lineViolation(value)));
-const lineOrNothing: Decoder<string> = refine(text, (value, path) => violation.errorsAt(path, lineViolation(value)));
+const singleLineOrEmpty: Decoder<string> = refine(text, (value, path) =>
+  violation.errorsAt(path, lineViolation(value)),
+);
 const ringSize = integer(0, 8_388_608);
 
 const httpCookie = struct<T.HttpCookie>({
   name: required(singleLine),
-  path: optional(lineOrNothing),
+  path: optional(singleLineOrEmpty),
   ttlMs: optional(durationOrZero, 'ttl'),
   attributes: optional(
     refine(
       // The value is optional, because attributes such as Secure have none.
       list(
-        struct<{ name: string; value: string }>({ name: required(singleLine), value: withDefault(lineOrNothing, '') }),
+        struct<{ name: string; value: string }>({
+          name: required(singleLine),
+          value: withDefault(singleLineOrEmpty, ''),
+        }),
       ),
       // Attribute names are case-insensitive (RFC 6265 §5.2).
       (attributes, path) =>
-        repetitions(
+        duplicateErrors(
           attributes,
           (attribute) => attribute.name.toLowerCase(),
           (index) => `${path}[${index}].name`,
@@ -150,10 +155,10 @@ const consistentHash: Decoder<T.ConsistentHashLoadBalancer> = inSchema(
     }),
     (hash, path) => {
       const keys = hashKeys.filter((key) => hash[key] !== undefined);
-      const rings = ringFields.filter((key) => hash[key] !== undefined);
+      const setRingFields = ringFields.filter((key) => hash[key] !== undefined);
       return [
         ...(keys.length === 1 ? [] : [violation.fieldError(path, violation.choice(hashKeys, keys))]),
-        ...(rings.length <= 1 ? [] : [violation.fieldError(path, violation.exclusive(ringFields))]),
+        ...(setRingFields.length <= 1 ? [] : [violation.fieldError(path, violation.exclusive(ringFields))]),
       ];
     },
   ),
@@ -304,9 +309,9 @@ const outlierDetection = refine(writtenOutlierDetection, (outlier, path) =>
   ),
 );
 
-const tlsIsOff = 'mode DISABLE disables TLS';
-const ownCertificate = 'only mode MUTUAL presents a client certificate';
-const notOfMesh = 'only modes SIMPLE and MUTUAL use it';
+const disabledTlsReason = 'mode DISABLE disables TLS';
+const ownCertificateReason = 'only mode MUTUAL presents a client certificate';
+const notMeshModeReason = 'only modes SIMPLE and MUTUAL use it';
 
 /** Declares a field that has an effect only in the given modes. */
 function forModes<A>(field: OptionalField<A>, reason: string, modes: readonly string[]): OptionalField<A> {
@@ -317,16 +322,16 @@ export const clientTls: Decoder<T.ClientTlsSettings> = inSchema(
   refine(
     struct<T.ClientTlsSettings>({
       mode: required(oneOf(['DISABLE', 'SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL'])),
-      clientCertificate: forModes(optional(fileName), ownCertificate, ['MUTUAL', 'ISTIO_MUTUAL']),
-      privateKey: forModes(optional(fileName), ownCertificate, ['MUTUAL', 'ISTIO_MUTUAL']),
+      clientCertificate: forModes(optional(fileName), ownCertificateReason, ['MUTUAL', 'ISTIO_MUTUAL']),
+      privateKey: forModes(optional(fileName), ownCertificateReason, ['MUTUAL', 'ISTIO_MUTUAL']),
       ...restrictions({
-        caCertificates: forModes(optional(fileName), tlsIsOff, ['SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL']),
-        subjectAltNames: forModes(optional(list(name)), tlsIsOff, ['SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL']),
-        credentialName: forModes(optional(name), notOfMesh, ['SIMPLE', 'MUTUAL']),
-        caCrl: forModes(optional(fileName), notOfMesh, ['SIMPLE', 'MUTUAL']),
+        caCertificates: forModes(optional(fileName), disabledTlsReason, ['SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL']),
+        subjectAltNames: forModes(optional(list(name)), disabledTlsReason, ['SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL']),
+        credentialName: forModes(optional(name), notMeshModeReason, ['SIMPLE', 'MUTUAL']),
+        caCrl: forModes(optional(fileName), notMeshModeReason, ['SIMPLE', 'MUTUAL']),
       }),
-      sni: forModes(optional(text), tlsIsOff, ['SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL']),
-      insecureSkipVerify: forModes(optional(boolean), notOfMesh, ['SIMPLE', 'MUTUAL']),
+      sni: forModes(optional(text), disabledTlsReason, ['SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL']),
+      insecureSkipVerify: forModes(optional(boolean), notMeshModeReason, ['SIMPLE', 'MUTUAL']),
     }),
     clientTlsErrors,
   ),
@@ -349,15 +354,19 @@ export const clientTls: Decoder<T.ClientTlsSettings> = inSchema(
   },
 );
 
-const files = ['clientCertificate', 'privateKey', 'caCertificates'] as const;
+const certificateFiles = ['clientCertificate', 'privateKey', 'caCertificates'] as const;
 
 function clientTlsErrors(tls: T.ClientTlsSettings, path: string): FieldError[] {
-  const setFields = files.filter((field) => tls[field] !== undefined);
+  const setFields = certificateFiles.filter((field) => tls[field] !== undefined);
   const errors: FieldError[] = [];
   if (tls.insecureSkipVerify === true) {
     // With MUTUAL, `credentialName` is allowed: it provides the client certificate, and its CA is not used.
-    const checks = ['caCertificates', 'subjectAltNames', ...(tls.mode === 'SIMPLE' ? ['credentialName' as const] : [])];
-    const inVain = checks.filter((field) => tls[field as keyof T.ClientTlsSettings] !== undefined);
+    const checkingFields = [
+      'caCertificates',
+      'subjectAltNames',
+      ...(tls.mode === 'SIMPLE' ? ['credentialName' as const] : []),
+    ];
+    const inVain = checkingFields.filter((field) => tls[field as keyof T.ClientTlsSettings] !== undefined);
     errors.push(
       ...violation.errorsAt(
         fieldPath(path, 'insecureSkipVerify'),
@@ -427,7 +436,7 @@ export const trafficPolicy: Decoder<T.TrafficPolicy> = inSchema(
     }),
     (policy, path) => [
       ...violation.errorsAt(path, Object.keys(policy).length === 0 ? violation.empty() : undefined),
-      ...repetitions(
+      ...duplicateErrors(
         policy.portLevelSettings ?? [],
         (settings) => String(settings.port.number),
         (index) => `${fieldPath(path, 'portLevelSettings')}[${index}]`,

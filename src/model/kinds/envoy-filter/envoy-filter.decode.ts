@@ -96,7 +96,7 @@ const contexts = ['ANY', 'SIDECAR_INBOUND', 'SIDECAR_OUTBOUND', 'GATEWAY'] as co
 
 /** {@link anyPatch} accepts Waypoint patches, so schemas must accept them as well. */
 const context = describedAs((value: unknown, path: string) => oneOf(contexts)(value, path), {
-  ...{ type: 'narrowed', of: text, by: { enum: [...contexts, 'WAYPOINT'] } },
+  ...{ type: 'narrowed', decoder: text, validation: { enum: [...contexts, 'WAYPOINT'] } },
 });
 
 const match = struct<F.PatchMatch>({
@@ -160,7 +160,7 @@ const configPatch: Decoder<F.EnvoyPatch> = refine(
   patchErrors,
 );
 
-const forWaypoints: F.EnvoyPatch = Object.freeze({
+const waypointPatch: F.EnvoyPatch = Object.freeze({
   applyTo: 'CLUSTER',
   match: Object.freeze({ context: 'WAYPOINT' }),
   operation: 'MERGE',
@@ -169,9 +169,9 @@ const forWaypoints: F.EnvoyPatch = Object.freeze({
 const anyPatch: Decoder<F.EnvoyPatch> = describedAs(
   (value: unknown, path: string): Decoded<F.EnvoyPatch> => {
     const isSkipped = isObject(value) && isObject(value.match) && value.match.context === 'WAYPOINT';
-    return isSkipped ? { _tag: 'Right', right: forWaypoints } : configPatch(value, path);
+    return isSkipped ? { _tag: 'Right', right: waypointPatch } : configPatch(value, path);
   },
-  { type: 'narrowed', of: configPatch, by: {} },
+  { type: 'narrowed', decoder: configPatch, validation: {} },
 );
 
 export const envoyFilter: Decoder<F.EnvoyFilter> = inSchema(

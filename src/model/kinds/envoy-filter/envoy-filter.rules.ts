@@ -5,21 +5,21 @@ import { crashingValues } from './envoy-filter.crashing.ts';
 import type { EnvoyFilter, EnvoyPatch, EnvoyPatchOperation, PatchTarget } from './envoy-filter.ts';
 import { deprecatedFields, patchValue } from './envoy-filter.value.ts';
 
-const merges: readonly EnvoyPatchOperation[] = ['MERGE', 'MERGE_AND_REPLACE_LIST'];
-const inserts: readonly EnvoyPatchOperation[] = ['INSERT_FIRST', 'INSERT_BEFORE', 'INSERT_AFTER'];
+const mergeOperations: readonly EnvoyPatchOperation[] = ['MERGE', 'MERGE_AND_REPLACE_LIST'];
+const insertOperations: readonly EnvoyPatchOperation[] = ['INSERT_FIRST', 'INSERT_BEFORE', 'INSERT_AFTER'];
 
 const operationsOf: Readonly<Record<PatchTarget, readonly EnvoyPatchOperation[]>> = {
-  LISTENER: [...merges, 'ADD', 'REMOVE'],
-  CLUSTER: [...merges, 'ADD', 'REMOVE'],
-  FILTER_CHAIN: [...merges, 'ADD', 'REMOVE'],
-  LISTENER_FILTER: [...merges, 'ADD', 'REMOVE', 'REPLACE', ...inserts],
-  NETWORK_FILTER: [...merges, 'ADD', 'REMOVE', 'REPLACE', ...inserts],
-  HTTP_FILTER: [...merges, 'ADD', 'REMOVE', 'REPLACE', ...inserts],
-  ROUTE_CONFIGURATION: merges,
-  VIRTUAL_HOST: [...merges, 'ADD', 'REMOVE', 'REPLACE'],
-  HTTP_ROUTE: [...merges, 'ADD', 'REMOVE', ...inserts],
+  LISTENER: [...mergeOperations, 'ADD', 'REMOVE'],
+  CLUSTER: [...mergeOperations, 'ADD', 'REMOVE'],
+  FILTER_CHAIN: [...mergeOperations, 'ADD', 'REMOVE'],
+  LISTENER_FILTER: [...mergeOperations, 'ADD', 'REMOVE', 'REPLACE', ...insertOperations],
+  NETWORK_FILTER: [...mergeOperations, 'ADD', 'REMOVE', 'REPLACE', ...insertOperations],
+  HTTP_FILTER: [...mergeOperations, 'ADD', 'REMOVE', 'REPLACE', ...insertOperations],
+  ROUTE_CONFIGURATION: mergeOperations,
+  VIRTUAL_HOST: [...mergeOperations, 'ADD', 'REMOVE', 'REPLACE'],
+  HTTP_ROUTE: [...mergeOperations, 'ADD', 'REMOVE', ...insertOperations],
   EXTENSION_CONFIG: ['ADD'],
-  BOOTSTRAP: merges,
+  BOOTSTRAP: mergeOperations,
 };
 
 type ObjectMatch = 'listener' | 'routeConfiguration' | 'cluster';
@@ -43,14 +43,14 @@ const objectMatches: readonly ObjectMatch[] = ['listener', 'routeConfiguration',
 export function patchErrors(patch: EnvoyPatch, path: string): FieldError[] {
   const { applyTo, match, operation, value } = patch;
   const decoded = patchValue(patch);
-  const allowed = operationsOf[applyTo];
+  const allowedOperations = operationsOf[applyTo];
   const subFilter = match.listener?.filterChain?.filter?.subFilter;
   return [
     ...violation.errorsAt(
       `${fieldPath(path, 'patch')}.operation`,
-      allowed.includes(operation)
+      allowedOperations.includes(operation)
         ? undefined
-        : violation.unknownValue(allowed, operation, { hint: `${applyTo} has no other operation` }),
+        : violation.unknownValue(allowedOperations, operation, { hint: `${applyTo} has no other operation` }),
     ),
     ...violation.errorsAt(
       `${fieldPath(path, 'patch')}.value`,
@@ -77,7 +77,7 @@ export function patchErrors(patch: EnvoyPatch, path: string): FieldError[] {
       decoded && E.isLeft(decoded) ? violation.malformed(`is not a valid ${applyTo}: ${decoded.left}`) : undefined,
     ),
     ...(decoded && E.isRight(decoded)
-      ? crashingValues(decoded.right, { isMerged: merges.includes(operation) }).map((crashViolation) =>
+      ? crashingValues(decoded.right, { isMerged: mergeOperations.includes(operation) }).map((crashViolation) =>
           violation.fieldError(`${fieldPath(path, 'patch')}.value`, crashViolation),
         )
       : []),
@@ -93,8 +93,8 @@ function nameErrors(
 ): FieldError[] {
   const isFilter = applyTo === 'HTTP_FILTER' || applyTo === 'NETWORK_FILTER' || applyTo === 'LISTENER_FILTER';
   const isNamed = isFilter || applyTo === 'CLUSTER' || applyTo === 'LISTENER' || applyTo === 'EXTENSION_CONFIG';
-  const adds = operation === 'ADD' || operation === 'REPLACE' || inserts.includes(operation);
-  if (value === undefined || !adds || !isNamed) return [];
+  const isAddition = operation === 'ADD' || operation === 'REPLACE' || insertOperations.includes(operation);
+  if (value === undefined || !isAddition || !isNamed) return [];
   const hasName = typeof value.name === 'string' && value.name !== '';
   return violation.errorsAt(fieldPath(path, 'name'), hasName ? undefined : violation.missing());
 }
@@ -157,9 +157,9 @@ function patchWarnings(patch: EnvoyPatch, priority: number, path: string): Field
         : undefined,
     ),
     ...oldNameWarnings(patch, path),
-    ...unmatched(patch, `${path}.match`),
+    ...unmatchableErrors(patch, `${path}.match`),
     ...valueWarnings(patch, `${path}.patch.value`),
-    ...ignoredName(patch, path),
+    ...ignoredNameErrors(patch, path),
   ];
 }
 
@@ -171,10 +171,10 @@ function oldNameWarnings({ match, value }: EnvoyPatch, path: string): FieldError
     ['patch.value.name', value?.name],
   ];
   return names.flatMap(([field, name]) => {
-    const now = typeof name === 'string' ? currentFilterName(name) : name;
+    const currentName = typeof name === 'string' ? currentFilterName(name) : name;
     return violation.errorsAt(
       `${path}.${field}`,
-      now === name ? undefined : violation.deprecated(`is the old name of ${now}`),
+      currentName === name ? undefined : violation.deprecated(`is the old name of ${currentName}`),
     );
   });
 }
@@ -183,7 +183,7 @@ function valueWarnings(patch: EnvoyPatch, path: string): FieldError[] {
   const decoded = patchValue(patch);
   if (decoded === undefined || E.isLeft(decoded)) return [];
   return [
-    ...decoded.right.unknown.map((fieldName) =>
+    ...decoded.right.unknownTypes.map((fieldName) =>
       violation.fieldError(path, violation.doubtful(`${fieldName}: only a newer Envoy may support it`)),
     ),
     ...deprecatedFields(decoded.right).map((field) =>
@@ -193,9 +193,9 @@ function valueWarnings(patch: EnvoyPatch, path: string): FieldError[] {
 }
 
 /** Warns of a new name, which has no effect because a patch cannot rename. */
-function ignoredName({ applyTo, operation, value }: EnvoyPatch, path: string): FieldError[] {
+function ignoredNameErrors({ applyTo, operation, value }: EnvoyPatch, path: string): FieldError[] {
   const isNamed = applyTo === 'CLUSTER' || applyTo === 'LISTENER' || applyTo === 'ROUTE_CONFIGURATION';
-  const renames = isNamed && merges.includes(operation) && value?.name !== undefined;
+  const renames = isNamed && mergeOperations.includes(operation) && value?.name !== undefined;
   return violation.errorsAt(
     `${path}.patch.value.name`,
     renames ? violation.ineffective('the name of an existing object cannot change') : undefined,
@@ -203,8 +203,8 @@ function ignoredName({ applyTo, operation, value }: EnvoyPatch, path: string): F
 }
 
 /** Requires a filter name to change or remove a filter. */
-function unmatched({ applyTo, operation, match }: EnvoyPatch, path: string): FieldError[] {
-  const changes = operation === 'REMOVE' || operation === 'REPLACE' || merges.includes(operation);
+function unmatchableErrors({ applyTo, operation, match }: EnvoyPatch, path: string): FieldError[] {
+  const changes = operation === 'REMOVE' || operation === 'REPLACE' || mergeOperations.includes(operation);
   const filter = match.listener?.filterChain?.filter;
   const name =
     applyTo === 'NETWORK_FILTER'

@@ -5,18 +5,18 @@ import { decodeLenient, type LenientMessage } from '../../envoy-api/envoy-api.ts
 import { messagesWithin } from '../../envoy-api/messages-within.ts';
 import type { EnvoyPatch, PatchTarget } from './envoy-filter.ts';
 
-const listener = 'envoy.config.listener.v3';
-const route = 'envoy.config.route.v3';
+const listenerPackage = 'envoy.config.listener.v3';
+const routePackage = 'envoy.config.route.v3';
 
 const messageOf: Readonly<Record<PatchTarget, string>> = {
-  LISTENER: `${listener}.Listener`,
-  FILTER_CHAIN: `${listener}.FilterChain`,
-  LISTENER_FILTER: `${listener}.ListenerFilter`,
-  NETWORK_FILTER: `${listener}.Filter`,
+  LISTENER: `${listenerPackage}.Listener`,
+  FILTER_CHAIN: `${listenerPackage}.FilterChain`,
+  LISTENER_FILTER: `${listenerPackage}.ListenerFilter`,
+  NETWORK_FILTER: `${listenerPackage}.Filter`,
   HTTP_FILTER: 'envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter',
-  ROUTE_CONFIGURATION: `${route}.RouteConfiguration`,
-  VIRTUAL_HOST: `${route}.VirtualHost`,
-  HTTP_ROUTE: `${route}.Route`,
+  ROUTE_CONFIGURATION: `${routePackage}.RouteConfiguration`,
+  VIRTUAL_HOST: `${routePackage}.VirtualHost`,
+  HTTP_ROUTE: `${routePackage}.Route`,
   CLUSTER: 'envoy.config.cluster.v3.Cluster',
   EXTENSION_CONFIG: 'envoy.config.core.v3.TypedExtensionConfig',
   BOOTSTRAP: 'envoy.config.bootstrap.v3.Bootstrap',
@@ -24,12 +24,12 @@ const messageOf: Readonly<Record<PatchTarget, string>> = {
 
 export type PatchValue = E.Either<string, LenientMessage> | undefined;
 
-const decoded = new WeakMap<EnvoyPatch, PatchValue>();
+const decodedValues = new WeakMap<EnvoyPatch, PatchValue>();
 
 /** Returns `undefined` if there is no value or none is needed; left: the error. Cached. */
 export function patchValue(patch: EnvoyPatch): PatchValue {
-  if (!decoded.has(patch)) decoded.set(patch, decodeValue(patch));
-  return decoded.get(patch);
+  if (!decodedValues.has(patch)) decodedValues.set(patch, decodeValue(patch));
+  return decodedValues.get(patch);
 }
 
 function decodeValue({ applyTo, operation, value }: EnvoyPatch): PatchValue {

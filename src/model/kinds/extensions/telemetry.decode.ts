@@ -145,7 +145,7 @@ const tagOverride: Decoder<TagOverride> = inSchema(
   },
 );
 
-const override: Decoder<MetricOverride> = struct<MetricOverride>({
+const metricOverride: Decoder<MetricOverride> = struct<MetricOverride>({
   match: optional(
     inSchema(
       refine(
@@ -169,7 +169,7 @@ const override: Decoder<MetricOverride> = struct<MetricOverride>({
 
 const metrics = struct<Metrics>({
   providers,
-  overrides: optional(list(override, maxTelemetryOverrides)),
+  overrides: optional(list(metricOverride, maxTelemetryOverrides)),
   reportingIntervalMs: optional(durationAtLeast(1000), 'reportingInterval'),
 });
 

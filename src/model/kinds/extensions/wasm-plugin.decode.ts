@@ -21,7 +21,7 @@ import {
 import { describedAs, inSchema } from '../../fields/description.ts';
 import { withoutEffect, withoutEffectBeside, withoutEffectWhere } from '../../fields/effect.ts';
 import * as violation from '../../fields/violation.ts';
-import { repetitions } from '../field-rules.ts';
+import { duplicateErrors } from '../field-rules.ts';
 import { scopeAliases, scopeErrors, scopeFields, scopeRules } from '../policies/policy-target.decode.ts';
 import type { WasmMatch, WasmPlugin, WasmVariable } from './wasm-plugin.ts';
 
@@ -92,7 +92,7 @@ export const wasmCodeFields = {
 
 export function environmentErrors({ vmConfig }: Pick<WasmPlugin, 'vmConfig'>, path: string): FieldError[] {
   const pathAt = (index: number): string => `${fieldPath(path, 'vmConfig')}.env[${index}].name`;
-  return repetitions(vmConfig?.env ?? [], (item) => item.name, pathAt, 'variable');
+  return duplicateErrors(vmConfig?.env ?? [], (item) => item.name, pathAt, 'variable');
 }
 
 export const wasmPlugin: Decoder<WasmPlugin> = inSchema(

@@ -88,7 +88,7 @@ export const duration: Decoder<number> = describedAs(
     const message = violation.mustBe('a duration such as "500ms", "10s" or "1h30m"', value);
     return { _tag: 'Left', left: [violation.fieldError(path, message)] };
   },
-  { type: 'narrowed', of: text, by: { pattern: durationPattern } },
+  { type: 'narrowed', decoder: text, validation: { pattern: durationPattern } },
 );
 
 export function listOf<A>(item: Decoder<A>, min: number, max: number): Decoder<readonly A[]> {

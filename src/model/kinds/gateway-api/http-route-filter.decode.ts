@@ -16,9 +16,9 @@ import {
   text,
   withDefault,
 } from '../../fields/decode.ts';
-import { refused, withoutEffect } from '../../fields/effect.ts';
+import { withoutEffect, withRejection } from '../../fields/effect.ts';
 import * as violation from '../../fields/violation.ts';
-import { lineViolation, repetitions } from '../field-rules.ts';
+import { duplicateErrors, lineViolation } from '../field-rules.ts';
 import { group, kindName, listOf, namespace, preciseHostname } from './fields.ts';
 import type {
   BackendRef,
@@ -78,7 +78,7 @@ const value: Decoder<string> = refine(name, (text, path) =>
 const namedValues: Decoder<readonly NamedValue[]> = refine(
   listOf(struct<NamedValue>({ name: required(headerName), value: required(value) }), 0, 16),
   (items, path) =>
-    repetitions(
+    duplicateErrors(
       items,
       (item) => item.name,
       (index) => `${path}[${index}].name`,
@@ -178,7 +178,7 @@ const requestMirror: Decoder<RequestMirror> = refine(
 );
 
 /** The response status is 500 for HTTP and 503 for gRPC. */
-const notSupported = 'the filter is not supported, so requests get an error response';
+const unsupportedFilterReason = 'the filter is not supported, so requests get an error response';
 
 const filterFields: FieldDecoders<HttpRouteFilter> = {
   type: required(oneOf(types)),
@@ -187,9 +187,9 @@ const filterFields: FieldDecoders<HttpRouteFilter> = {
   requestRedirect: optional(requestRedirect),
   requestMirror: optional(requestMirror),
   urlRewrite: optional(urlRewrite),
-  extensionRef: withoutEffect(optional(anyValue), notSupported),
-  cors: withoutEffect(optional(anyValue), notSupported),
-  externalAuth: withoutEffect(optional(anyValue), notSupported),
+  extensionRef: withoutEffect(optional(anyValue), unsupportedFilterReason),
+  cors: withoutEffect(optional(anyValue), unsupportedFilterReason),
+  externalAuth: withoutEffect(optional(anyValue), unsupportedFilterReason),
 };
 
 function filterOf(fields: FieldDecoders<HttpRouteFilter>): Decoder<HttpRouteFilter> {
@@ -213,25 +213,25 @@ export const httpRouteFilters = filtersOf(filterFields);
 
 export const backendFilters = filtersOf({
   ...filterFields,
-  requestRedirect: withoutEffect(filterFields.requestRedirect, notSupported),
-  requestMirror: withoutEffect(filterFields.requestMirror, notSupported),
-  urlRewrite: withoutEffect(filterFields.urlRewrite, notSupported),
+  requestRedirect: withoutEffect(filterFields.requestRedirect, unsupportedFilterReason),
+  requestMirror: withoutEffect(filterFields.requestMirror, unsupportedFilterReason),
+  urlRewrite: withoutEffect(filterFields.urlRewrite, unsupportedFilterReason),
 });
 
-const notOfGrpc = 'a GRPCRoute has no such filter';
+const notInGrpcReason = 'a GRPCRoute has no such filter';
 const grpcFields: FieldDecoders<HttpRouteFilter> = {
   ...filterFields,
-  requestRedirect: refused(filterFields.requestRedirect, notOfGrpc),
-  urlRewrite: refused(filterFields.urlRewrite, notOfGrpc),
-  cors: refused(filterFields.cors, notOfGrpc),
-  externalAuth: refused(filterFields.externalAuth, notOfGrpc),
+  requestRedirect: withRejection(filterFields.requestRedirect, notInGrpcReason),
+  urlRewrite: withRejection(filterFields.urlRewrite, notInGrpcReason),
+  cors: withRejection(filterFields.cors, notInGrpcReason),
+  externalAuth: withRejection(filterFields.externalAuth, notInGrpcReason),
 };
 
 export const grpcRouteFilters = filtersOf(grpcFields);
 
 export const grpcBackendFilters = filtersOf({
   ...grpcFields,
-  requestMirror: withoutEffect(grpcFields.requestMirror, notSupported),
+  requestMirror: withoutEffect(grpcFields.requestMirror, unsupportedFilterReason),
 });
 
 function filtersOf(fields: FieldDecoders<HttpRouteFilter>): Decoder<readonly HttpRouteFilter[]> {
@@ -242,7 +242,7 @@ function filterListErrors(filters: readonly HttpRouteFilter[], path: string): Fi
   const redirect = filters.some(({ type }) => type === 'RequestRedirect');
   const rewrite = filters.findIndex(({ type }) => type === 'URLRewrite');
   return [
-    ...repetitions(
+    ...duplicateErrors(
       filters,
       ({ type }) => (uniqueFilters.includes(type) ? type : undefined),
       (index) => `${path}[${index}]`,

@@ -14,7 +14,7 @@ import {
 import { literalStarInPath } from '../../fields/literal-star.ts';
 import { re2Violation } from '../../fields/re2.ts';
 import * as violation from '../../fields/violation.ts';
-import { repetitions } from '../field-rules.ts';
+import { duplicateErrors } from '../field-rules.ts';
 import { listOf } from './fields.ts';
 import type { HttpRouteMatch, PathMatch, ValueMatchByName } from './http-route.ts';
 
@@ -31,12 +31,12 @@ export const headerName: Decoder<string> = refine(name, (value, path) =>
 );
 
 /** Character sequences that no normalized request path contains. */
-const impossible = ['//', '/./', '/../', '%2f', '%2F', '#'];
+const impossibleSequences = ['//', '/./', '/../', '%2f', '%2F', '#'];
 
 export function pathViolation(value: string): violation.FieldViolation | undefined {
   if (value.length > 1024) return violation.tooLarge(1024, value.length);
   if (!value.startsWith('/')) return violation.mustBe('a path that begins with /', value);
-  const forbiddenPart = impossible.find((candidate) => value.includes(candidate));
+  const forbiddenPart = impossibleSequences.find((candidate) => value.includes(candidate));
   if (forbiddenPart !== undefined)
     return violation.notAllowed(`must not contain ${JSON.stringify(forbiddenPart)}`, value);
   if (/\/\.\.?$/.test(value)) return violation.notAllowed('must not end with "/." or "/.."', value);
@@ -64,10 +64,11 @@ function valueMatch(nameDecoder: Decoder<string>, maxCharacters: number): Decode
       value: required(name),
     }),
     ({ type, value }, fieldAt): FieldError[] => {
-      const tooLong = value.length > maxCharacters ? violation.tooLarge(maxCharacters, value.length) : undefined;
+      const lengthViolation =
+        value.length > maxCharacters ? violation.tooLarge(maxCharacters, value.length) : undefined;
       return violation.errorsAt(
         `${fieldAt}.value`,
-        tooLong ?? (type === 'RegularExpression' ? re2Violation(value) : lineViolation(value)),
+        lengthViolation ?? (type === 'RegularExpression' ? re2Violation(value) : lineViolation(value)),
       );
     },
   );
@@ -80,7 +81,7 @@ function lineViolation(value: string): violation.FieldViolation | undefined {
 
 function withUniqueNames(matches: Decoder<readonly ValueMatchByName[]>): Decoder<readonly ValueMatchByName[]> {
   return refine(matches, (items, fieldAt) =>
-    repetitions(
+    duplicateErrors(
       items,
       (item) => item.name,
       (index) => `${fieldAt}[${index}].name`,

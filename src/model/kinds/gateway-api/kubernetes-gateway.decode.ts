@@ -17,7 +17,7 @@ import {
 } from '../../fields/decode.ts';
 import { withoutEffect, withoutEffectWhere } from '../../fields/effect.ts';
 import * as violation from '../../fields/violation.ts';
-import { repetitions } from '../field-rules.ts';
+import { duplicateErrors } from '../field-rules.ts';
 import {
   gatewayApiGroup,
   group,
@@ -33,7 +33,7 @@ import type { AllowedRoutes, GatewayAddress, KubernetesGateway, Listener, Listen
 
 const ownProtocol = /^[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?$|^[a-z0-9][-a-z0-9.]*\/[A-Za-z0-9]+$/;
 
-const notChecked = 'validation of client certificates is not supported here, and the listener is closed';
+const uncheckedReason = 'validation of client certificates is not supported here, and the listener is closed';
 
 const clientValidationText =
   'validation of client certificates is not supported here, and listeners with TLS are closed; gateways present no certificate to backends';
@@ -44,7 +44,7 @@ const tls: Decoder<ListenerTls> = refine(
     certificateRefs: withDefault(listOf(secretReference, 0, 64), []),
     ...restrictions({
       options: withDefault(dictionary(text), {}),
-      frontendValidation: withoutEffectWhere(optional(anyValue), notChecked, () => true),
+      frontendValidation: withoutEffectWhere(optional(anyValue), uncheckedReason, () => true),
     }),
   }),
   ({ mode, certificateRefs, options }, path) =>
@@ -141,19 +141,19 @@ export const kubernetesGateway: Decoder<KubernetesGateway> = refine(
     defaultScope: withoutEffect(optional(anyValue), 'default Gateways are not supported'),
   }),
   ({ listeners, addresses }, path) => [
-    ...repetitions(
+    ...duplicateErrors(
       listeners,
       (listener) => listener.name,
       (index) => joinedPath(path, `listeners[${index}].name`),
       'name',
     ),
-    ...repetitions(
+    ...duplicateErrors(
       listeners,
       (listener) => `${listener.port} ${listener.protocol} ${listener.hostname ?? ''}`.trim(),
       (index) => joinedPath(path, `listeners[${index}]`),
       'port, protocol and hostname',
     ),
-    ...repetitions(
+    ...duplicateErrors(
       addresses,
       ({ type, value }) => (value === '' ? undefined : `${type} ${value}`),
       (index) => joinedPath(path, `addresses[${index}]`),

@@ -12,7 +12,7 @@ import {
 } from '../../fields/decode.ts';
 import { withoutEffect } from '../../fields/effect.ts';
 import * as violation from '../../fields/violation.ts';
-import { repetitions } from '../field-rules.ts';
+import { duplicateErrors } from '../field-rules.ts';
 import { gatewayApiGroup, group, hostname, kindName, listOf, namespace, objectName } from './fields.ts';
 import type { ParentReference, RouteObject } from './http-route.ts';
 
@@ -37,7 +37,7 @@ export function routeErrors({ parentRefs, rules }: RouteObject, path: string): F
   const pathPrefix = path === '' ? '' : `${path}.`;
   return [
     ...parentErrors(parentRefs, `${pathPrefix}parentRefs`),
-    ...repetitions(
+    ...duplicateErrors(
       rules,
       (routeRule) => routeRule.name,
       (index) => `${pathPrefix}rules[${index}].name`,

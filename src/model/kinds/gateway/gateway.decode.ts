@@ -20,7 +20,7 @@ import { limitErrors } from '../../fields/limits.ts';
 import { anyHostViolation, isDnsLabel, partialWildcardWarning } from '../../fields/names.ts';
 import { scopedHostPattern } from '../../fields/patterns.ts';
 import * as violation from '../../fields/violation.ts';
-import { bindViolation, hasUnixScheme, repetitions, scopedHostText, selectorLabels } from '../field-rules.ts';
+import { bindViolation, duplicateErrors, hasUnixScheme, scopedHostText, selectorLabels } from '../field-rules.ts';
 import { maxServerHosts, maxServers } from '../object-limits.ts';
 import { portProtocol, protocolPattern } from '../port-protocol.ts';
 import type { Gateway, Server, ServerPort } from './gateway.ts';
@@ -35,7 +35,7 @@ const serverPort = struct<ServerPort>({
 
 const server: Decoder<Server> = inSchema(
   refine(
-    struct<Omit<Server, 'closed'>>({
+    struct<Omit<Server, 'closedReason'>>({
       name: optional(name),
       port: required(serverPort),
       bind: optional(refine(name, (bind, path) => violation.errorsAt(path, bindViolation(bind)))),
@@ -67,13 +67,13 @@ export const gateway: Decoder<Gateway> = refine(
       'hosts of all servers',
     ),
   (spec, path) => [
-    ...repetitions(
+    ...duplicateErrors(
       spec.servers,
       (item) => item.port.name,
       (index) => `${fieldPath(path, 'servers')}[${index}].port.name`,
       'port name',
     ),
-    ...repetitions(
+    ...duplicateErrors(
       spec.servers,
       (item) => item.name,
       (index) => `${fieldPath(path, 'servers')}[${index}].name`,
@@ -143,21 +143,21 @@ function serverErrors(spec: Server, path: string): FieldError[] {
 
 export function gatewayWarnings(spec: Gateway): FieldError[] {
   return spec.servers.flatMap(({ tls, port, hosts }, index) => {
-    const partial = hosts.flatMap((host, hostIndex) =>
+    const partialWildcards = hosts.flatMap((host, hostIndex) =>
       violation.errorsAt(
         `servers[${index}].hosts[${hostIndex}]`,
         partialWildcardWarning(host.slice(host.indexOf('/') + 1)),
       ),
     );
-    if (tls === undefined) return partial;
+    if (tls === undefined) return partialWildcards;
     const path = `servers[${index}].tls`;
     const seesRequests = port.protocol !== 'TLS' && !(port.protocol === 'HTTPS' && tls.mode.endsWith('PASSTHROUGH'));
-    const unseen = tls.httpsRedirect === true && !seesRequests;
+    const isUnseen = tls.httpsRedirect === true && !seesRequests;
     return [
-      ...partial,
+      ...partialWildcards,
       ...violation.errorsAt(
         `${path}.httpsRedirect`,
-        unseen ? violation.ineffective('the server does not decrypt requests') : undefined,
+        isUnseen ? violation.ineffective('the server does not decrypt requests') : undefined,
       ),
       ...serverTlsWarnings(tls, path),
     ];

@@ -16,7 +16,7 @@ export interface Server {
   readonly tls?: ServerTlsSettings;
   readonly defaultEndpoint?: string;
   /** Why connections to the server are closed. Set only for listeners of the Gateway API; users cannot set it. */
-  readonly closed?: string;
+  readonly closedReason?: string;
 }
 
 export interface ServerPort {

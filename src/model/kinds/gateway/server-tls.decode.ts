@@ -18,7 +18,7 @@ import {
 import { inSchema } from '../../fields/description.ts';
 import * as violation from '../../fields/violation.ts';
 import { checksClients, clientAuthority } from '../destinations/client-authority.ts';
-import { fileName, repetitions } from '../field-rules.ts';
+import { duplicateErrors, fileName } from '../field-rules.ts';
 import type { ServerTlsSettings, TlsCertificate } from './gateway.ts';
 
 const tlsVersions = ['TLS_AUTO', 'TLSV1_0', 'TLSV1_1', 'TLSV1_2', 'TLSV1_3'] as const;
@@ -96,29 +96,29 @@ function spkiViolation(hash: string): violation.FieldViolation | undefined {
     : violation.mustBe('the SHA-256 of a public key in base64 (44 characters)', hash);
 }
 
-const files = ['serverCertificate', 'privateKey', 'caCertificates'] as const;
+const certificateFiles = ['serverCertificate', 'privateKey', 'caCertificates'] as const;
 
 /** Returns the configured certificate sources. Credentials have priority over files. */
-function credentialWays(tls: ServerTlsSettings): string[] {
+function usedCredentialFields(tls: ServerTlsSettings): string[] {
   return [
     ...(tls.credentialName === undefined ? [] : ['credentialName']),
     ...(tls.credentialNames?.length ? ['credentialNames'] : []),
     ...(tls.tlsCertificates?.length ? ['tlsCertificates'] : []),
-    ...(tls.serverCertificate === undefined && tls.privateKey === undefined ? [] : [inFiles]),
+    ...(tls.serverCertificate === undefined && tls.privateKey === undefined ? [] : [fileFieldsText]),
   ];
 }
 
-const inFiles = 'serverCertificate and privateKey';
+const fileFieldsText = 'serverCertificate and privateKey';
 
 function isFromSecret({ credentialName, credentialNames = [] }: ServerTlsSettings): boolean {
   return credentialName !== undefined || credentialNames.length > 0;
 }
 
 function certificateErrors(tls: ServerTlsSettings, path: string): FieldError[] {
-  const ways = credentialWays(tls);
+  const credentialFields = usedCredentialFields(tls);
   if (tls.mode === 'ISTIO_MUTUAL') {
     const roots = (['caCertificates', 'caCertCredentialName'] as const).filter((field) => tls[field] !== undefined);
-    const setFields = [...ways, ...roots];
+    const setFields = [...credentialFields, ...roots];
     return violation.errorsAt(
       path,
       setFields.length > 0
@@ -126,7 +126,9 @@ function certificateErrors(tls: ServerTlsSettings, path: string): FieldError[] {
         : undefined,
     );
   }
-  const exclusive = isFromSecret(tls) ? ways.filter((candidate) => candidate !== inFiles) : ways;
+  const exclusive = isFromSecret(tls)
+    ? credentialFields.filter((candidate) => candidate !== fileFieldsText)
+    : credentialFields;
   const errors = violation.errorsAt(path, exclusive.length > 1 ? violation.exclusive(exclusive) : undefined);
   if (tls.mode === 'PASSTHROUGH' || tls.mode === 'AUTO_PASSTHROUGH') return errors;
   const fromSecret = isFromSecret(tls);
@@ -141,7 +143,7 @@ function certificateErrors(tls: ServerTlsSettings, path: string): FieldError[] {
     );
     return [...errors, ...violation.errorsAt(fieldPath(path, 'caCertificates'), lacksAuthority ? needed : undefined)];
   }
-  const needed = tls.mode === 'SIMPLE' ? files.slice(0, 2) : files;
+  const needed = tls.mode === 'SIMPLE' ? certificateFiles.slice(0, 2) : certificateFiles;
   for (const field of needed) {
     if (tls[field] !== undefined || (field === 'caCertificates' && tls.caCertCredentialName !== undefined)) continue;
     errors.push(
@@ -155,13 +157,13 @@ function certificateErrors(tls: ServerTlsSettings, path: string): FieldError[] {
 }
 
 function versionErrors(tls: ServerTlsSettings, path: string): FieldError[] {
-  const rank = (version: (typeof tlsVersions)[number] | undefined): number =>
+  const versionRank = (version: (typeof tlsVersions)[number] | undefined): number =>
     tlsVersions.indexOf(version ?? 'TLS_AUTO');
-  const [min, max] = [rank(tls.minProtocolVersion), rank(tls.maxProtocolVersion)];
-  const crossed = min > 0 && max > 0 && min > max;
+  const [min, max] = [versionRank(tls.minProtocolVersion), versionRank(tls.maxProtocolVersion)];
+  const areCrossed = min > 0 && max > 0 && min > max;
   return violation.errorsAt(
     fieldPath(path, 'minProtocolVersion'),
-    crossed
+    areCrossed
       ? violation.outOfRange(`at most maxProtocolVersion, ${tls.maxProtocolVersion}`, tls.minProtocolVersion)
       : undefined,
   );
@@ -210,7 +212,7 @@ const serverFields = [
 
 function unusedFields(tls: ServerTlsSettings, path: string): FieldError[] {
   const isPassthrough = tls.mode === 'PASSTHROUGH' || tls.mode === 'AUTO_PASSTHROUGH';
-  const unused = isPassthrough
+  const unusedFieldNames = isPassthrough
     ? [...serverFields, ...clientFields]
     : tls.mode === 'SIMPLE'
       ? [...clientFields, 'caCrl' as const]
@@ -218,9 +220,10 @@ function unusedFields(tls: ServerTlsSettings, path: string): FieldError[] {
   const inVain = isPassthrough
     ? violation.ineffective(`the server does not terminate TLS with mode ${tls.mode}`)
     : violation.ineffective('mode SIMPLE requests no client certificate: use MUTUAL');
-  const setFields = unused.filter((field) => tls[field] !== undefined && tls[field].length > 0);
+  const setFields = unusedFieldNames.filter((field) => tls[field] !== undefined && tls[field].length > 0);
   const emptyFields = clientFields.filter((field) => Array.isArray(tls[field]) && tls[field].length === 0);
-  const ignoredFiles = isFromSecret(tls) && !isPassthrough ? files.filter((field) => tls[field] !== undefined) : [];
+  const ignoredFiles =
+    isFromSecret(tls) && !isPassthrough ? certificateFiles.filter((field) => tls[field] !== undefined) : [];
   return [
     ...setFields.map((field) => violation.fieldError(fieldPath(path, field), inVain)),
     ...emptyFields.map((field) =>
@@ -245,6 +248,6 @@ export function serverTlsWarnings(tls: ServerTlsSettings, path: string): FieldEr
         supportedCipherSuites.has(suite) ? undefined : violation.ineffective(`${suite} is not a known cipher suite`),
       );
     }),
-    ...repetitions(suites, (suite) => suite, pathAt, 'cipher suite'),
+    ...duplicateErrors(suites, (suite) => suite, pathAt, 'cipher suite'),
   ];
 }

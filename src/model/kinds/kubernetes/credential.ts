@@ -29,7 +29,7 @@ export interface TrustedRoots {
 }
 
 /** Entry names of certificate and key; those of generic Secrets have priority. */
-const pairs = [
+const keyPairs = [
   ['cert', 'key'],
   ['tls.crt', 'tls.key'],
 ] as const;
@@ -38,12 +38,12 @@ const crlKeys = ['crl', 'ca.crl'] as const;
 
 /** Envoy's minimum RSA key size. For ECDSA, Envoy accepts only the curves below (Envoy documentation, TLS, "certificate selection"). */
 const minRsaBits = 2048;
-const curves: ReadonlySet<string> = new Set(['prime256v1', 'secp384r1', 'secp521r1']);
+const supportedCurves: ReadonlySet<string> = new Set(['prime256v1', 'secp384r1', 'secp521r1']);
 
 /** @returns left: why the Secret has no usable certificate and key */
 export function serverCertificateOf(secret: Secret): Either<string, CredentialCertificate> {
   const [chainKey, privateKeyKey] =
-    pairs.find((pair) => pair.every((key) => secretBytes(secret, key) !== undefined)) ?? pairs[1];
+    keyPairs.find((pair) => pair.every((key) => secretBytes(secret, key) !== undefined)) ?? keyPairs[1];
   const [chain, privateKey] = [secretBytes(secret, chainKey), secretBytes(secret, privateKeyKey)];
   if (chain === undefined || privateKey === undefined)
     return left('has no entries tls.crt and tls.key (or cert and key)');
@@ -108,14 +108,14 @@ export function trustedRootsOfConfigMap({ data, binaryData }: ConfigMap): Either
 /** Returns why a Secret is unusable although it seems to be a server credential. */
 export function credentialWarnings(secret: Secret): FieldError[] {
   const keys = [...Object.keys(secret.data), ...Object.keys(secret.stringData)];
-  const isPair = pairs.some((pair) => pair.every((key) => keys.includes(key)));
+  const isPair = keyPairs.some((pair) => pair.every((key) => keys.includes(key)));
   const hasRoots = rootKeys.some((key) => keys.includes(key));
   const [path, now] = [Object.keys(secret.data).length > 0 ? 'data' : 'stringData', new Date()];
   const lists = hasRoots ? revocationListsOf(secret, now) : undefined;
   const roots = hasRoots ? [trustedRootsOf(secret, lists ?? null)] : [];
-  const read = [...(isPair ? [serverCertificateOf(secret)] : []), ...roots];
+  const decodedParts = [...(isPair ? [serverCertificateOf(secret)] : []), ...roots];
   return [
-    ...read.flatMap((readResult) =>
+    ...decodedParts.flatMap((readResult) =>
       isLeft(readResult)
         ? [violation.fieldError(path, violation.doubtful(`is not usable as a credential: ${readResult.left}`))]
         : [],
@@ -176,7 +176,7 @@ function strengthProblem({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject)
         ? `an RSA key must have at least ${minRsaBits} bits`
         : undefined;
     case 'ec':
-      return curves.has(asymmetricKeyDetails?.namedCurve ?? '')
+      return supportedCurves.has(asymmetricKeyDetails?.namedCurve ?? '')
         ? undefined
         : 'an ECDSA key must use P-256, P-384 or P-521';
     default:

@@ -26,5 +26,5 @@ export const intOrText: Decoder<number | string> = describedAs(
     }
     return fail(path, violation.mustBe('a port number from 0 to 65535 or a port name', value));
   },
-  { type: 'narrowed', of: anyValue, by: {} },
+  { type: 'narrowed', decoder: anyValue, validation: {} },
 );

@@ -13,15 +13,15 @@ export interface Secret {
 }
 
 const base64: Decoder<string> = refine(text, (value, path): FieldError[] => {
-  const compact = value.replaceAll(/\s/g, '');
-  const isBase64 = /^[A-Za-z0-9+/]*={0,2}$/.test(compact) && compact.length % 4 === 0;
+  const compactText = value.replaceAll(/\s/g, '');
+  const isBase64 = /^[A-Za-z0-9+/]*={0,2}$/.test(compactText) && compactText.length % 4 === 0;
   // The error omits the value, which is secret.
   return isBase64
     ? []
     : [violation.fieldError(path, violation.mustBeHidden('base64', { hint: 'use stringData for plain text' }))];
 });
 
-const hidden = (decoder: Decoder<string>): Decoder<string> =>
+const withoutValues = (decoder: Decoder<string>): Decoder<string> =>
   describedAs(
     (value: unknown, path: string) => (typeof value === 'string' ? decoder(value, path) : text(undefined, path)),
     {
@@ -31,15 +31,15 @@ const hidden = (decoder: Decoder<string>): Decoder<string> =>
 
 export const secret: Decoder<Secret> = partialStruct<Secret>(
   {
-    data: withDefault(dictionary(hidden(base64)), {}),
-    stringData: withDefault(dictionary(hidden(text)), {}),
+    data: withDefault(dictionary(withoutValues(base64)), {}),
+    stringData: withDefault(dictionary(withoutValues(text)), {}),
   },
   ['immutable', 'type'],
 );
 
 export function secretBytes({ data, stringData }: Secret, key: string): Uint8Array | undefined {
-  const plain = stringData[key];
-  if (plain !== undefined) return new TextEncoder().encode(plain);
+  const plainValue = stringData[key];
+  if (plainValue !== undefined) return new TextEncoder().encode(plainValue);
   const encodedValue = data[key];
   return encodedValue === undefined ? undefined : Uint8Array.from(Buffer.from(encodedValue, 'base64'));
 }

@@ -26,8 +26,8 @@ export function portViolation(text: string): violation.FieldViolation | undefine
 
 /** Accepts `*` only at the beginning or end. */
 export function wildcardViolation(text: string): violation.FieldViolation | undefined {
-  const middle = text.length > 1 && text.startsWith('*') && text.endsWith('*') ? text : text.replace(/^\*|\*$/, '');
-  return middle.includes('*') ? violation.mustBe('a value with * at its beginning or end only', text) : undefined;
+  const middleText = text.length > 1 && text.startsWith('*') && text.endsWith('*') ? text : text.replace(/^\*|\*$/, '');
+  return middleText.includes('*') ? violation.mustBe('a value with * at its beginning or end only', text) : undefined;
 }
 
 /** Like {@link wildcardViolation}, as an RE2 pattern for schemas. */
@@ -47,9 +47,9 @@ export function pathViolation(text: string): violation.FieldViolation | undefine
       return violation.mustBe('a path whose other characters are percent-encoded', text);
     }
   }
-  const severals = segments.filter((segment) => segment === '{**}').length;
+  const doubleStarSegments = segments.filter((segment) => segment === '{**}').length;
   const isLast = text.lastIndexOf('{*}') < text.lastIndexOf('{**}');
-  return severals > 1 || (severals === 1 && !isLast)
+  return doubleStarSegments > 1 || (doubleStarSegments === 1 && !isLast)
     ? violation.mustBe('a path with one {**} at most, and no {*} after it', text)
     : undefined;
 }
@@ -223,7 +223,7 @@ function unmatchableWarnings<T extends object>(
 }
 
 export function authorizationPolicyWarnings(policy: AuthorizationPolicy): FieldError[] {
-  const unheard = policy.rules.flatMap(({ from = [], to = [], when = [] }, index) => [
+  const unmatchableWarningList = policy.rules.flatMap(({ from = [], to = [], when = [] }, index) => [
     ...from.flatMap((source, sourceIndex) =>
       unmatchableWarnings(source, `rules[${index}].from[${sourceIndex}].source`, sourceSuspicions),
     ),
@@ -239,7 +239,7 @@ export function authorizationPolicyWarnings(policy: AuthorizationPolicy): FieldE
       ]);
     }),
   ]);
-  return [...unheard, ...reachWarnings(policy)];
+  return [...unmatchableWarningList, ...reachWarnings(policy)];
 }
 
 function reachWarnings({ action, rules }: AuthorizationPolicy): FieldError[] {

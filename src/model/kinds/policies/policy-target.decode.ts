@@ -19,7 +19,7 @@ import {
   withDefault,
 } from '../../fields/decode.ts';
 import { inSchema, type SchemaRule } from '../../fields/description.ts';
-import { refused } from '../../fields/effect.ts';
+import { withRejection } from '../../fields/effect.ts';
 import * as violation from '../../fields/violation.ts';
 import { selectorLabels } from '../field-rules.ts';
 import type { PolicyScope, PolicyTargetReference } from './policy-target.ts';
@@ -48,7 +48,7 @@ const targetReference: Decoder<PolicyTargetReference> = refine(
     kind: required(inSchema(name, { enum: [...new Set(targets.map(({ kind }) => kind))] })),
     name: required(name),
     // Decoded so that a rejected policy can fail closed at the intended target.
-    namespace: refused(optional(name), 'the target must be in the namespace of the object'),
+    namespace: withRejection(optional(name), 'the target must be in the namespace of the object'),
   }),
   (reference, path) =>
     violation.errorsAt(path, targetOf(reference) === undefined ? unknownTarget(reference) : undefined),
@@ -119,9 +119,9 @@ export function decodeScoped<A extends Pick<PolicyScope, 'targetRefs'>>(
   namespace: string,
 ): Decoded<A> {
   const writtenSpec = isObject(spec) ? spec : {};
-  const isThere = (field: string): boolean => writtenSpec[field] !== undefined && writtenSpec[field] !== null;
-  const hasBoth = isThere('targetRef') && isThere('targetRefs');
-  const path = (index: number): string => (isThere('targetRefs') ? `targetRefs[${index}]` : 'targetRef');
+  const isPresent = (field: string): boolean => writtenSpec[field] !== undefined && writtenSpec[field] !== null;
+  const hasBoth = isPresent('targetRef') && isPresent('targetRefs');
+  const path = (index: number): string => (isPresent('targetRefs') ? `targetRefs[${index}]` : 'targetRef');
   return refine(
     decoder,
     () => violation.errorsAt('targetRef', hasBoth ? violation.excluded('together with targetRefs') : undefined),
@@ -152,7 +152,8 @@ export function scopeWarnings({ selector, targetRefs }: PolicyScope): FieldError
 export function targetWarnings(targetRefs: PolicyScope['targetRefs']): FieldError[] {
   if (targetRefs === undefined) return [];
   const gatewayReferences = targetRefs.filter((reference) => targetOf(reference)?.heldBy === 'gateways');
-  const consequence = gatewayReferences.length === 0 ? 'the object applies to nothing' : 'the reference has no effect';
+  const consequenceText =
+    gatewayReferences.length === 0 ? 'the object applies to nothing' : 'the reference has no effect';
   return [
     ...violation.errorsAt(
       'targetRefs',
@@ -165,7 +166,7 @@ export function targetWarnings(targetRefs: PolicyScope['targetRefs']): FieldErro
         `targetRefs[${index}].kind`,
         targetOf(reference)?.heldBy === 'waypoints'
           ? violation.unsupported(
-              `targets of kind ${reference.kind} need waypoints, which are not supported, and ${consequence}: use a selector`,
+              `targets of kind ${reference.kind} need waypoints, which are not supported, and ${consequenceText}: use a selector`,
             )
           : undefined,
       ),

@@ -7,7 +7,8 @@ const route = [{ destination: { host: 'a.test' } }];
 function isShadowed(earlierMatch: HttpMatchRequest, laterMatch: HttpMatchRequest): boolean {
   const http = [earlierMatch, laterMatch].map((match) => ({ match: [match], route }));
   const shadowed = shadowedMatches({ hosts: ['a.test'], http });
-  for (const { path, by } of shadowed) expect([path, by]).toEqual(['http[1].match[0]', 'http[0]']);
+  for (const { path, shadowingPath } of shadowed)
+    expect([path, shadowingPath]).toEqual(['http[1].match[0]', 'http[0]']);
   return shadowed.length === 1;
 }
 

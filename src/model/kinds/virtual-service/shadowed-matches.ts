@@ -7,7 +7,7 @@ import type { HttpMatchRequest, VirtualService } from './virtual-service.ts';
 
 export interface ShadowedMatch extends FieldError {
   /** Path of the earlier route, such as `http[0]`. */
-  readonly by: string;
+  readonly shadowingPath: string;
   /** The earlier route matches a path prefix; otherwise the matches are equal. */
   readonly byPrefix?: true;
 }
@@ -42,12 +42,12 @@ function shadowedIn<M extends object>(
               shadowingRoute,
             ),
           ),
-          by: shadowingRoute,
+          shadowingPath: shadowingRoute,
         },
       ];
     }
     if (match.length === 0 || match.some(matchesEverything)) catchAll = index;
-    const shadowed = match.flatMap((routeMatch, matchIndex): ShadowedMatch[] => {
+    const shadowedMatchList = match.flatMap((routeMatch, matchIndex): ShadowedMatch[] => {
       const { name: _, ...conditions } = routeMatch as M & { readonly name?: string };
       const key = JSON.stringify(conditions);
       const earlierMatch = firstByConditions.get(key);
@@ -61,11 +61,11 @@ function shadowedIn<M extends object>(
               path,
               violation.shadowed(`is never reached: ${shadowingRoute} has the same match; remove one`, shadowingRoute),
             ),
-            by: shadowingRoute,
+            shadowingPath: shadowingRoute,
           },
         ];
       }
-      const coveringMatch = prefixes?.covering(conditions);
+      const coveringMatch = prefixes?.findCovering(conditions);
       if (coveringMatch === undefined || ++prefixCount > maxOfObject) return [];
       const shadowingRoute = `${list}[${coveringMatch.index}]`;
       return [
@@ -77,14 +77,14 @@ function shadowedIn<M extends object>(
               shadowingRoute,
             ),
           ),
-          by: shadowingRoute,
+          shadowingPath: shadowingRoute,
           byPrefix: true,
         },
       ];
     });
     // Matches of one route do not shadow each other, because they have the same effect.
     if (prefixes !== undefined) for (const routeMatch of match) prefixes.add(routeMatch, index);
-    return shadowed;
+    return shadowedMatchList;
   });
 }
 
@@ -125,7 +125,7 @@ class EarlierPrefixes {
     this.#lengths.add(prefix.length);
   }
 
-  covering(match: HttpMatchRequest): { readonly index: number; readonly prefix: string } | undefined {
+  findCovering(match: HttpMatchRequest): { readonly index: number; readonly prefix: string } | undefined {
     const { uri } = match;
     const path = uri === undefined || 'regex' in uri ? anyPath : 'exact' in uri ? uri.exact : uri.prefix;
     const conditions = conditionsOf(match);
@@ -134,7 +134,7 @@ class EarlierPrefixes {
       for (const text of new Set([path.slice(0, length), path.slice(0, length).toLowerCase()])) {
         const coveringEntry = this.#matchesByPrefix
           .get(text)
-          ?.find((earlierMatch) => covers(earlierMatch, conditions, text, path));
+          ?.find((earlierMatch) => coversMatch(earlierMatch, conditions, text, path));
         if (coveringEntry !== undefined) return { index: coveringEntry.index, prefix: text };
       }
     }
@@ -146,7 +146,7 @@ function textOf(prefix: string, { ignoreUriCase = false }: HttpMatchRequest): st
   return ignoreUriCase ? prefix.toLowerCase() : prefix;
 }
 
-function covers(earlierMatch: EarlierMatch, laterConditions: Conditions, prefix: string, path: string): boolean {
+function coversMatch(earlierMatch: EarlierMatch, laterConditions: Conditions, prefix: string, path: string): boolean {
   const isCaseCovered =
     earlierMatch.ignoresCase || prefix === anyPath || (!laterConditions.ignoresCase && path.startsWith(prefix));
   return (
@@ -155,7 +155,7 @@ function covers(earlierMatch: EarlierMatch, laterConditions: Conditions, prefix:
   );
 }
 
-const objects: readonly string[] = ['headers', 'withoutHeaders', 'queryParams', 'sourceLabels'];
+const mapFields: readonly string[] = ['headers', 'withoutHeaders', 'queryParams', 'sourceLabels'];
 
 function conditionsOf({
   name: _,
@@ -166,7 +166,7 @@ function conditionsOf({
 }: HttpMatchRequest): Conditions {
   const otherConditions = new Set<string>();
   for (const [field, value] of Object.entries(otherFields)) {
-    if (!objects.includes(field)) otherConditions.add(`${field} ${JSON.stringify(value)}`);
+    if (!mapFields.includes(field)) otherConditions.add(`${field} ${JSON.stringify(value)}`);
     else
       for (const [key, nestedValue] of Object.entries(value as object))
         otherConditions.add(`${field}.${key} ${JSON.stringify(nestedValue)}`);

@@ -53,7 +53,7 @@ export const stringMatch: Decoder<StringMatch> = describedAs(
       return fail(fieldPath(path, 'regex'), violation.mustBe('an RE2 expression', '*'));
     return E.map((match: WrittenMatch) => match as StringMatch)(nonEmptyMatch(value, path));
   },
-  { type: 'narrowed', of: writtenMatch, by: { minProperties: 1, maxProperties: 1 } },
+  { type: 'narrowed', decoder: writtenMatch, validation: { minProperties: 1, maxProperties: 1 } },
 );
 
 export const headerMatch: Decoder<StringMatch> = refine(stringMatch, (match, path) =>
@@ -69,5 +69,5 @@ export const valueMatch: Decoder<ValueMatch> = describedAs(
       return Object.keys(match).length === 0 || match.regex === '*' ? { present: true } : (match as StringMatch);
     })(refine(writtenMatch, emptyPrefix)(value, path));
   },
-  { type: 'narrowed', of: writtenMatch, by: { maxProperties: 1 } },
+  { type: 'narrowed', decoder: writtenMatch, validation: { maxProperties: 1 } },
 );

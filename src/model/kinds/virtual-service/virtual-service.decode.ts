@@ -27,8 +27,8 @@ import {
   text,
 } from '../../fields/decode.ts';
 import { atMostOneOf, exactlyOneOf, inSchema } from '../../fields/description.ts';
-import { notBelowZero } from '../../fields/duration.ts';
-import { refused, withoutEffect, withoutEffectBeside } from '../../fields/effect.ts';
+import { notNegativePattern } from '../../fields/duration.ts';
+import { withoutEffect, withoutEffectBeside, withRejection } from '../../fields/effect.ts';
 import { grpcStatusNames } from '../../fields/grpc-status.ts';
 import { hostViolation, isDnsLabel } from '../../fields/names.ts';
 import { headerNamePattern, hostOrIpPattern, hostPattern, labelPattern, subnetPattern } from '../../fields/patterns.ts';
@@ -237,7 +237,7 @@ const fault: Decoder<V.HttpFaultInjection> = inSchema(
                   { enum: grpcStatusNames },
                 ),
               ),
-              http2Error: refused(optional(text), 'Envoy does not support it'),
+              http2Error: withRejection(optional(text), 'Envoy does not support it'),
               percentage: optional(percent),
             }),
             rules.abortErrors,
@@ -277,7 +277,7 @@ const corsPolicy = struct<V.CorsPolicy>(
               : violation.outOfRange('an integer number of seconds, at least 0s', `${ms}ms`),
           ),
         ),
-        { allOf: [{ pattern: notBelowZero }] },
+        { allOf: [{ pattern: notNegativePattern }] },
       ),
       'maxAge',
     ),
@@ -407,17 +407,21 @@ export const virtualService: Decoder<V.VirtualService> = inSchema(
   },
 );
 
-const inMatch = /^(http|tls|tcp)\[(\d+)\]\.match\[(\d+)\]/;
+const matchPathPattern = /^(http|tls|tcp)\[(\d+)\]\.match\[(\d+)\]/;
 
 /** Disables matches with an unknown condition, because without it they would match more requests than intended. */
 export function disableMatches(spec: V.VirtualService, unknownFields: readonly FieldError[]): V.VirtualService {
-  const voided = new Set(unknownFields.map(({ path }) => inMatch.exec(path)?.[0]).filter((path) => path !== undefined));
-  if (voided.size === 0) return spec;
+  const unknownMatchPaths = new Set(
+    unknownFields.map(({ path }) => matchPathPattern.exec(path)?.[0]).filter((path) => path !== undefined),
+  );
+  if (unknownMatchPaths.size === 0) return spec;
   const disableVoided = <R extends { readonly match?: readonly object[] }>(list: string, routes: readonly R[]): R[] =>
     routes.map((route, index) => {
       if (route.match === undefined) return route;
       const match = route.match.map((routeMatch, matchIndex) =>
-        voided.has(`${list}[${index}].match[${matchIndex}]`) ? { ...routeMatch, never: true as const } : routeMatch,
+        unknownMatchPaths.has(`${list}[${index}].match[${matchIndex}]`)
+          ? { ...routeMatch, never: true as const }
+          : routeMatch,
       );
       return { ...route, match };
     });

@@ -239,10 +239,10 @@ export function retryErrors(retry: V.HttpRetry, path: string): FieldError[] {
 
 export function delayErrors(delay: NonNullable<V.HttpFaultInjection['delay']>, path: string): FieldError[] {
   const hasBoth = delay.fixedDelayMs !== undefined && delay.exponentialDelayMs !== undefined;
-  const none = delay.fixedDelayMs === undefined && delay.exponentialDelayMs === undefined;
+  const isEmpty = delay.fixedDelayMs === undefined && delay.exponentialDelayMs === undefined;
   return violation.errorsAt(
     path,
-    hasBoth || none
+    hasBoth || isEmpty
       ? violation.choice(['fixedDelay', 'exponentialDelay'], hasBoth ? ['fixedDelay', 'exponentialDelay'] : [])
       : undefined,
   );
@@ -390,8 +390,8 @@ function hostErrors(spec: V.VirtualService, path: string): FieldError[] {
       return [
         violation.fieldError(hostPath, violation.notAllowed('must not be * without a gateway in spec.gateways', host)),
       ];
-    const among = isWildcard(host) ? [...wildcards, ...names] : names.has(host) ? [host] : wildcards;
-    const overlappingHost = among.find((other) => hostsOverlap(other, host));
+    const candidateHosts = isWildcard(host) ? [...wildcards, ...names] : names.has(host) ? [host] : wildcards;
+    const overlappingHost = candidateHosts.find((other) => hostsOverlap(other, host));
     if (isWildcard(host)) wildcards.push(host);
     else names.add(host);
     return violation.errorsAt(
@@ -407,7 +407,7 @@ function tlsErrors(spec: V.VirtualService, path: string): FieldError[] {
   const hosts = new Set(spec.hosts);
   return (spec.tls ?? []).flatMap((route, index) => {
     const tlsPath = `${fieldPath(path, 'tls')}[${index}]`;
-    const outside = route.match.flatMap((match, matchIndex) =>
+    const hostsOutside = route.match.flatMap((match, matchIndex) =>
       match.sniHosts.flatMap((sni, sniIndex) =>
         mostSpecific(sni, hosts) !== undefined
           ? []
@@ -421,7 +421,7 @@ function tlsErrors(spec: V.VirtualService, path: string): FieldError[] {
     );
     return [
       ...violation.errorsAt(fieldPath(tlsPath, 'route'), route.route === undefined ? violation.missing() : undefined),
-      ...outside,
+      ...hostsOutside,
     ];
   });
 }

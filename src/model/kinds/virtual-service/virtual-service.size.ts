@@ -17,12 +17,12 @@ export function sizeErrors(spec: VirtualService, path: string): FieldError[] {
   return fields.flatMap((field) => {
     const routes: readonly Route[] = spec[field] ?? [];
     const routesPath = fieldPath(path, field);
-    const matches = sum(routes, ({ match }) => Math.max(match?.length ?? 0, 1));
-    const destinations = sum(routes, ({ route, mirrors }) => (route?.length ?? 0) + (mirrors?.length ?? 0));
+    const matches = sumOf(routes, ({ match }) => Math.max(match?.length ?? 0, 1));
+    const destinations = sumOf(routes, ({ route, mirrors }) => (route?.length ?? 0) + (mirrors?.length ?? 0));
     const hostsLimitText = `routes of all hosts (hosts x matches, each counted once for each ${unitBytes} bytes)`;
     return [
       ...limitErrors(routesPath, matches, maxRouteMatches, 'matches of all routes'),
-      ...limitErrors(routesPath, hosts.length * sum(routes, routeUnits), maxHostRoutes, hostsLimitText),
+      ...limitErrors(routesPath, hosts.length * sumOf(routes, routeUnits), maxHostRoutes, hostsLimitText),
       ...limitErrors(routesPath, destinations, maxRouteDestinations, 'destinations of all routes'),
     ];
   });
@@ -30,13 +30,13 @@ export function sizeErrors(spec: VirtualService, path: string): FieldError[] {
 
 /** Size of all routes for all hosts, in {@link unitBytes}; every proxy that sees the object receives these routes. */
 export function virtualServiceUnits(spec: VirtualService): number {
-  return Math.max(spec.hosts.length, 1) * sum(fields, (field) => sum(spec[field] ?? [], routeUnits));
+  return Math.max(spec.hosts.length, 1) * sumOf(fields, (field) => sumOf(spec[field] ?? [], routeUnits));
 }
 
 /** Size of one route for one host: one Envoy route per match, which contains everything except the other matches. */
 export function routeUnits({ match = [], ...action }: Route): number {
   const bytes = bytesOf(action);
-  return match.length === 0 ? unitsOf(bytes) : sum(match, (routeMatch) => unitsOf(bytes + bytesOf(routeMatch)));
+  return match.length === 0 ? unitsOf(bytes) : sumOf(match, (routeMatch) => unitsOf(bytes + bytesOf(routeMatch)));
 }
 
 export function unitsOf(bytes: number): number {
@@ -47,6 +47,6 @@ export function bytesOf(value: unknown): number {
   return value === undefined ? 0 : JSON.stringify(value).length;
 }
 
-function sum<Item>(items: readonly Item[], count: (item: Item) => number): number {
+function sumOf<Item>(items: readonly Item[], count: (item: Item) => number): number {
   return items.reduce((total, item) => total + count(item), 0);
 }

@@ -22,7 +22,14 @@ import { anyHostViolation, isCidr, isHostname, isIpAddress, partialWildcardWarni
 import { hostPattern, subnetPattern } from '../../fields/patterns.ts';
 import { isHttp, isTcp, isTls, protocolOf } from '../../fields/protocol.ts';
 import * as violation from '../../fields/violation.ts';
-import { exportTo, hasUnixScheme, hostText, repetitions, subnetViolation, workloadSelector } from '../field-rules.ts';
+import {
+  duplicateErrors,
+  exportTo,
+  hasUnixScheme,
+  hostText,
+  subnetViolation,
+  workloadSelector,
+} from '../field-rules.ts';
 import type { MetadataTexts } from '../kind.ts';
 import {
   maxServiceEntryAltNames,
@@ -157,19 +164,19 @@ function sizeErrors(spec: ServiceEntry, path: string): FieldError[] {
 function repetitionErrors(spec: ServiceEntry, path: string): FieldError[] {
   const portPath = (index: number): string => `${fieldPath(path, 'ports')}[${index}]`;
   return [
-    ...repetitions(
+    ...duplicateErrors(
       spec.hosts,
       (host) => host,
       (index) => `${fieldPath(path, 'hosts')}[${index}]`,
       'host',
     ),
-    ...repetitions(
+    ...duplicateErrors(
       spec.ports,
       (item) => item.name,
       (index) => `${portPath(index)}.name`,
       'name',
     ),
-    ...repetitions(
+    ...duplicateErrors(
       spec.ports,
       (item) => String(item.number),
       (index) => `${portPath(index)}.number`,
@@ -308,10 +315,10 @@ export function waypointErrors(
   { labels }: Pick<MetadataTexts, 'labels'>,
 ): FieldError[] {
   const waypoint = labels[waypointLabel] ?? '';
-  const uses = waypoint !== '' && waypoint.toLowerCase() !== 'none';
+  const usesWaypoint = waypoint !== '' && waypoint.toLowerCase() !== 'none';
   return violation.errorsAt(
     `labels["${waypointLabel}"]`,
-    uses && resolution === 'DYNAMIC_DNS' && location === 'MESH_INTERNAL'
+    usesWaypoint && resolution === 'DYNAMIC_DNS' && location === 'MESH_INTERNAL'
       ? violation.unsupported(
           'is not supported with resolution DYNAMIC_DNS and location MESH_INTERNAL: remove the label, or set location to MESH_EXTERNAL',
         )
@@ -338,15 +345,17 @@ function endpointPortErrors(spec: ServiceEntry, path: string): FieldError[] {
 
 export function serviceEntryWarnings(spec: ServiceEntry): FieldError[] {
   const tcpOnly = spec.ports.length > 0 && spec.ports.every(({ protocol }) => isTcp(protocol) && !isTls(protocol));
-  const blurred = spec.hosts.length > 1 && tcpOnly && (spec.addresses?.length ?? 0) === 0;
-  const unserved =
+  const isAmbiguous = spec.hosts.length > 1 && tcpOnly && (spec.addresses?.length ?? 0) === 0;
+  const isUnserved =
     spec.resolution === 'STATIC' && spec.workloadSelector === undefined && (spec.endpoints?.length ?? 0) === 0;
   const selectsAll = spec.workloadSelector !== undefined && Object.keys(spec.workloadSelector.labels).length === 0;
   return [
     ...spec.hosts.flatMap((host, index) => violation.errorsAt(`hosts[${index}]`, partialWildcardWarning(host))),
     ...violation.errorsAt(
       'hosts',
-      blurred ? violation.doubtful('several hosts on TCP ports without addresses cannot be distinguished') : undefined,
+      isAmbiguous
+        ? violation.doubtful('several hosts on TCP ports without addresses cannot be distinguished')
+        : undefined,
     ),
     ...violation.errorsAt(
       'workloadSelector',
@@ -354,7 +363,7 @@ export function serviceEntryWarnings(spec: ServiceEntry): FieldError[] {
     ),
     ...violation.errorsAt(
       'endpoints',
-      unserved
+      isUnserved
         ? violation.doubtful('neither endpoints nor workloadSelector is set: the service has no endpoints')
         : undefined,
     ),

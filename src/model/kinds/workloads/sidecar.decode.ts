@@ -25,9 +25,9 @@ import * as violation from '../../fields/violation.ts';
 import { inboundConnectionPool } from '../destinations/traffic-policy.decode.ts';
 import {
   bindViolation,
+  duplicateErrors,
   hasUnixScheme,
   isUnixAddress,
-  repetitions,
   scopedHostText,
   workloadSelector,
 } from '../field-rules.ts';
@@ -190,9 +190,9 @@ function egressHostViolation(text: string): violation.FieldViolation | undefined
 
 function egressErrors(listener: EgressListener, path: string): FieldError[] {
   const onSocket = hasUnixScheme(listener.bind);
-  const numbered = (listener.port?.number ?? 0) !== 0;
+  const hasPortNumber = (listener.port?.number ?? 0) !== 0;
   const errors: FieldError[] = [];
-  if (listener.port !== undefined && !numbered && !onSocket) {
+  if (listener.port !== undefined && !hasPortNumber && !onSocket) {
     errors.push(
       violation.fieldError(
         `${fieldPath(path, 'port')}.number`,
@@ -200,7 +200,7 @@ function egressErrors(listener: EgressListener, path: string): FieldError[] {
       ),
     );
   }
-  if (onSocket && numbered) {
+  if (onSocket && hasPortNumber) {
     errors.push(
       violation.fieldError(
         `${fieldPath(path, 'port')}.number`,
@@ -238,13 +238,13 @@ function sidecarErrors(spec: Sidecar, path: string): FieldError[] {
         ? violation.missingAny(['ingress', 'egress', 'outboundTrafficPolicy', 'inboundConnectionPool'])
         : undefined,
     ),
-    ...repetitions(
+    ...duplicateErrors(
       ingress,
       (item) => String(item.port.number),
       (index) => `${fieldPath(path, 'ingress')}[${index}].port.number`,
       'port',
     ),
-    ...repetitions(egress, socketOrPort, (index) => `${fieldPath(path, 'egress')}[${index}].port`, 'port'),
+    ...duplicateErrors(egress, socketOrPort, (index) => `${fieldPath(path, 'egress')}[${index}].port`, 'port'),
     ...egress
       .slice(0, -1)
       .flatMap((listener, index) =>

@@ -15,7 +15,7 @@ import {
   text,
 } from '../../fields/decode.ts';
 import { exactlyOneOf, inSchema } from '../../fields/description.ts';
-import { refused, withoutEffect } from '../../fields/effect.ts';
+import { withoutEffect, withRejection } from '../../fields/effect.ts';
 import * as violation from '../../fields/violation.ts';
 import { labels } from '../field-rules.ts';
 import { headerNameViolation } from '../virtual-service/virtual-service.rules.ts';
@@ -27,7 +27,7 @@ type HttpGet = NonNullable<ReadinessProbe['httpGet']>;
 
 const template: Decoder<Template> = refine(
   struct<Template>({
-    address: refused(optional(inSchema(text, { maxLength: 0 })), 'each workload has its own address'),
+    address: withRejection(optional(inSchema(text, { maxLength: 0 })), 'each workload has its own address'),
     ...workloadFields,
   }),
   ({ address }, path) =>

@@ -33,12 +33,12 @@ export interface ConsulInstance {
 /** Status of failing checks by node, then by instance. An empty ID means the node itself. */
 export type ConsulChecks = ReadonlyMap<string, ReadonlyMap<string, ConsulHealth>>;
 
-const order: readonly ConsulHealth[] = ['critical', 'warning', 'passing'];
+const healthOrder: readonly ConsulHealth[] = ['critical', 'warning', 'passing'];
 
 export function worstHealth(statuses: Iterable<ConsulHealth | undefined>): ConsulHealth {
   let worstStatus: ConsulHealth = 'passing';
   for (const status of statuses) {
-    if (status !== undefined && order.indexOf(status) < order.indexOf(worstStatus)) worstStatus = status;
+    if (status !== undefined && healthOrder.indexOf(status) < healthOrder.indexOf(worstStatus)) worstStatus = status;
   }
   return worstStatus;
 }

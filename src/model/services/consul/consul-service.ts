@@ -22,7 +22,7 @@ export interface ConvertedService {
 
 /** All services of Consul are in this namespace. */
 export const consulNamespace = 'default';
-const suffix = '.service.consul';
+const consulSuffix = '.service.consul';
 const maxHostLength = 253;
 /** Limits weights, because larger ones would exceed Envoy's maximum sum. */
 const maxWeight = 65_535;
@@ -32,7 +32,7 @@ const labelValue = /^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/;
 
 /** Returns `web.service.consul`. Consul's names are case-insensitive and may contain dots. */
 export function consulHostname(service: string): string {
-  return `${service.toLowerCase()}${suffix}`;
+  return `${service.toLowerCase()}${consulSuffix}`;
 }
 
 /** Returns why the name cannot be a host name; `undefined` for a valid name. */
@@ -103,9 +103,9 @@ function portsOf(instances: readonly ConsulInstance[], problems: Set<string>): r
   const takenNames = new Set<string>();
   return [...protocols]
     .toSorted(([a], [b]) => a - b)
-    .map(([number, { name: base, protocol }]) => {
-      const name = takenNames.has(base) ? `${base}-${number}` : base;
-      takenNames.add(base);
+    .map(([number, { name: baseName, protocol }]) => {
+      const name = takenNames.has(baseName) ? `${baseName}-${number}` : baseName;
+      takenNames.add(baseName);
       return { name, number, protocol };
     });
 }

@@ -53,8 +53,8 @@ function virtualIps({ spec: { spec } }: Config<KubernetesService>): readonly str
 }
 
 function convertPort({ name, port, protocol, appProtocol }: KubernetesServicePort): Port {
-  const declared = { name, number: port, transport: protocol, ...(appProtocol !== undefined && { appProtocol }) };
-  return { name, number: port, protocol: protocolOf(declared) };
+  const declaredPort = { name, number: port, transport: protocol, ...(appProtocol !== undefined && { appProtocol }) };
+  return { name, number: port, protocol: protocolOf(declaredPort) };
 }
 
 /** The annotation of Services that corresponds to `exportTo` of other kinds. */
@@ -66,9 +66,12 @@ export function exportAnnotation({ annotations }: Pick<Config, 'annotations'>): 
 
 /** Returns the annotated identities, completing service accounts of the namespace. */
 function serviceAccountsOf({ annotations, namespace }: Config, trustDomain: string): readonly string[] {
-  const local = commaList(annotations['alpha.istio.io/kubernetes-serviceaccounts']);
-  const canonical = commaList(annotations['alpha.istio.io/canonical-serviceaccounts']);
-  return [...canonical, ...local.map((account) => `spiffe://${trustDomain}/ns/${namespace}/sa/${account}`)];
+  const localAccounts = commaList(annotations['alpha.istio.io/kubernetes-serviceaccounts']);
+  const canonicalAccounts = commaList(annotations['alpha.istio.io/canonical-serviceaccounts']);
+  return [
+    ...canonicalAccounts,
+    ...localAccounts.map((account) => `spiffe://${trustDomain}/ns/${namespace}/sa/${account}`),
+  ];
 }
 
 function commaList(text = ''): string[] {
@@ -89,7 +92,7 @@ function attributesOf(
     type: spec.type,
     ...(hasSelector(config) && { selector: spec.selector }),
     ...(spec.type === 'ExternalName' && { externalName: spec.externalName }),
-    ...reachedFromOutside(config, clusterId, nodes),
+    ...externalAddressFields(config, clusterId, nodes),
     ...(spec.internalTrafficPolicy === 'Local' && { nodeLocal: true }),
     ...(spec.publishNotReadyAddresses && { publishNotReadyAddresses: true }),
     ...(distribution && { trafficDistribution: distribution }),
@@ -106,7 +109,7 @@ export function hasSelector({ spec: { spec } }: Config<KubernetesService>): bool
   return spec.type !== 'ExternalName' && Object.keys(spec.selector ?? {}).length > 0;
 }
 
-function reachedFromOutside(
+function externalAddressFields(
   config: Config<KubernetesService>,
   clusterId: string,
   nodes: () => Iterable<Config<KubernetesNode>>,
@@ -119,8 +122,8 @@ function reachedFromOutside(
     return { externalAddresses: { [clusterId]: addresses }, externalPorts: { [clusterId]: Object.fromEntries(ports) } };
   }
   const ingress = spec.type === 'LoadBalancer' ? status.loadBalancer.ingress : [];
-  const balanced = ingress.flatMap(({ ip, hostname }) => (ip || hostname ? [(ip || hostname)!] : []));
-  const addresses = [...balanced, ...spec.externalIPs];
+  const balancerAddresses = ingress.flatMap(({ ip, hostname }) => (ip || hostname ? [(ip || hostname)!] : []));
+  const addresses = [...balancerAddresses, ...spec.externalIPs];
   return addresses.length === 0 ? {} : { externalAddresses: { [clusterId]: addresses } };
 }
 

@@ -31,8 +31,8 @@ export class KubernetesLookup implements ProxyLookup {
   }
 
   targetsOf(proxy: LookupSubject): readonly TargetRef[] {
-    if (!this.#isHere(proxy)) return [];
-    const workloadByAddress = this.#facts.addresses.at(proxy.configNamespace, proxy.ipAddresses);
+    if (!this.#isOwnPod(proxy)) return [];
+    const workloadByAddress = this.#facts.addresses.targetsAt(proxy.configNamespace, proxy.ipAddresses);
     const pod = this.podOf(proxy);
     if (pod !== undefined) return [...workloadByAddress, ...this.#selectedServices(pod.namespace, pod.labels, pod)];
     if (workloadByAddress.length > 0 || proxy.clusterId !== this.#facts.clusterId) return workloadByAddress;
@@ -42,7 +42,7 @@ export class KubernetesLookup implements ProxyLookup {
   }
 
   workloadOf(proxy: LookupSubject): KnownWorkload | undefined {
-    const pod = this.#isHere(proxy) ? this.podOf(proxy) : undefined;
+    const pod = this.#isOwnPod(proxy) ? this.podOf(proxy) : undefined;
     return pod && { labels: pod.labels, locality: pod.template.locality };
   }
 
@@ -62,7 +62,7 @@ export class KubernetesLookup implements ProxyLookup {
     return undefined;
   }
 
-  #isHere({ clusterId }: LookupSubject): boolean {
+  #isOwnPod({ clusterId }: LookupSubject): boolean {
     return clusterId === '' || clusterId === this.#facts.clusterId;
   }
 
@@ -71,7 +71,7 @@ export class KubernetesLookup implements ProxyLookup {
     labels: Readonly<Record<string, string>>,
     workload: Pick<Workload, 'ports'>,
   ): TargetRef[] {
-    return this.#facts.selectors.selecting(namespace, labels).flatMap(({ item }) =>
+    return this.#facts.selectors.itemsSelecting(namespace, labels).flatMap(({ item }) =>
       item.ports.flatMap((port) => {
         const targetPort = targetPortOf(port, workload);
         if (targetPort === undefined) return [];

@@ -403,13 +403,13 @@ spec:
   it('are network gateways if their service has the label', () => {
     const gateway = (labels: string): string =>
       `${service('type: LoadBalancer, clusterIP: 10.9.0.1', `, labels: {${labels}}`)}status: {loadBalancer: {ingress: [{ip: 7.7.7.7}]}}\n`;
-    expect(givenMesh(gateway('topology.istio.io/network: west')).registry.gateways.all).toEqual([
+    expect(givenMesh(gateway('topology.istio.io/network: west')).registry.gateways.allGateways).toEqual([
       { network: 'west', cluster: 'Kubernetes', address: '7.7.7.7', port: 15443 },
     ]);
     expect(
       givenMesh(
         gateway('topology.istio.io/network: west, networking.istio.io/gatewayPort: "15000"'),
-      ).registry.gateways.to('west', 'any'),
+      ).registry.gateways.gatewaysTo('west', 'any'),
     ).toMatchObject([{ port: 15000 }]);
   });
 });

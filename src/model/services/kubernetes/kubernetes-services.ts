@@ -44,10 +44,10 @@ interface ServiceRecord {
   readonly services: readonly Service[];
   readonly endpoints: readonly Endpoint[];
   /** Endpoints that are not pods of this cluster. Proxies may be among them, and are found by address. */
-  readonly foreign: readonly Endpoint[];
-  readonly uses: ReadonlySet<string>;
-  readonly pending: readonly string[];
-  readonly bare: readonly string[];
+  readonly foreignEndpoints: readonly Endpoint[];
+  readonly usedKeys: ReadonlySet<string>;
+  readonly pendingPods: readonly string[];
+  readonly bareAddresses: readonly string[];
   readonly selecting?: {
     readonly id: string;
     readonly selector: Readonly<Record<string, string>>;
@@ -55,7 +55,14 @@ interface ServiceRecord {
   };
 }
 
-const emptyRecord: ServiceRecord = { services: [], endpoints: [], foreign: [], uses: new Set(), pending: [], bare: [] };
+const emptyRecord: ServiceRecord = {
+  services: [],
+  endpoints: [],
+  foreignEndpoints: [],
+  usedKeys: new Set(),
+  pendingPods: [],
+  bareAddresses: [],
+};
 
 export interface KubernetesDelta extends RegistryDelta {
   /** Addresses of pods that are new, or whose labels or locality changed: their proxies need a push. */
@@ -113,7 +120,7 @@ export class KubernetesServices {
   *objects(): Iterable<Config> {
     yield* this.#pods.pods;
     yield* this.#pods.nodes;
-    yield* this.#slices.all();
+    yield* this.#slices.allSlices();
   }
 
   get workloads(): KubernetesWorkloads {
@@ -138,8 +145,8 @@ export class KubernetesServices {
   get lookup(): KubernetesLookup {
     return new KubernetesLookup({
       clusterId: this.#options.clusterId,
-      pods: this.#pods.byName,
-      podsByAddress: this.#pods.byAddress,
+      pods: this.#pods.workloadsByName,
+      podsByAddress: this.#pods.workloadsByAddress,
       selectors: this.#selectors,
       addresses: this.#addresses,
     });
@@ -150,8 +157,8 @@ export class KubernetesServices {
     const pending = new Set<string>();
     let bareCount = 0;
     for (const record of this.#records.values()) {
-      for (const pod of record.pending) pending.add(pod);
-      bareCount += record.bare.length;
+      for (const pod of record.pendingPods) pending.add(pod);
+      bareCount += record.bareAddresses.length;
     }
     return { pendingPods: pending.size, endpointsWithoutPod: bareCount };
   }
@@ -169,16 +176,16 @@ export class KubernetesServices {
     changes: readonly ConfigObjectChange<Config>[],
     workloads: readonly WorkloadEvent[] = [],
   ): Steps<KubernetesDelta> {
-    const dirty = new Set<string>();
+    const dirtyServices = new Set<string>();
     const pods = new Set<string>();
     const needsFullRebuild = this.#applyNamespaces(changes);
     for (const change of changes) {
-      this.#file(change, dirty, pods);
+      this.#storeObject(change, dirtyServices, pods);
       yield;
     }
     if (needsFullRebuild) {
       for (const id of this.#pods.names()) pods.add(id);
-      for (const id of this.#services.keys()) dirty.add(id);
+      for (const id of this.#services.keys()) dirtyServices.add(id);
     }
     const events: WorkloadEvent[] = [];
     for (const id of pods) {
@@ -187,16 +194,16 @@ export class KubernetesServices {
       yield;
     }
     for (const event of events) {
-      this.#markUsers(event, dirty);
+      this.#markUsers(event, dirtyServices);
       yield;
     }
     for (const event of this.#options.selectWorkloadEntries ? workloads : []) {
-      this.#markSelecting(event, dirty);
+      this.#markSelecting(event, dirtyServices);
       yield;
     }
     const services: ServiceDelta[] = [];
-    for (const id of dirty) {
-      const delta = this.#remake(id);
+    for (const id of dirtyServices) {
+      const delta = this.#rebuildService(id);
       if (delta !== undefined) services.push(delta);
       yield;
     }
@@ -224,20 +231,21 @@ export class KubernetesServices {
   }
 
   /** Stores an object, and collects the services and pods to rebuild. */
-  #file({ key, current }: ConfigObjectChange<Config>, dirty: Set<string>, pods: Set<string>): void {
+  #storeObject({ key, current }: ConfigObjectChange<Config>, dirtyServices: Set<string>, pods: Set<string>): void {
     const id = `${key.namespace}/${key.name}`;
     switch (key.kind) {
       case 'Service':
         if (current === undefined) this.#services.delete(id);
         else this.#services.set(id, current as Config<KubernetesService>);
-        dirty.add(id);
+        dirtyServices.add(id);
         break;
       case 'Endpoints':
         this.#slices.putEndpoints(id, current as Config<Endpoints> | undefined);
-        dirty.add(id);
+        dirtyServices.add(id);
         break;
       case 'EndpointSlice':
-        for (const service of this.#slices.put(id, current as Config<EndpointSlice> | undefined)) dirty.add(service);
+        for (const service of this.#slices.putSlice(id, current as Config<EndpointSlice> | undefined))
+          dirtyServices.add(service);
         break;
       case 'Pod':
         this.#pods.putPod(id, current as Config<KubernetesPod> | undefined);
@@ -247,21 +255,21 @@ export class KubernetesServices {
         const node = this.#pods.putNode(key.name, current as Config<KubernetesNode> | undefined);
         if (!node.differs) break;
         for (const pod of node.pods) pods.add(pod);
-        for (const service of this.#users.of(`node ${key.name}`, 'nodes')) dirty.add(service);
+        for (const service of this.#users.usersOf(`node ${key.name}`, 'nodes')) dirtyServices.add(service);
       }
     }
   }
 
-  #markUsers({ previous, current }: WorkloadEvent, dirty: Set<string>): void {
+  #markUsers({ previous, current }: WorkloadEvent, dirtyServices: Set<string>): void {
     for (const workload of [previous, current]) {
       if (workload === undefined) continue;
       const { namespace, name, addresses } = workload;
       const names = [`pod ${namespace}/${name}`, ...addresses.map((address) => `ip ${addressIn(namespace, address)}`)];
-      for (const service of this.#users.of(...names)) dirty.add(service);
+      for (const service of this.#users.usersOf(...names)) dirtyServices.add(service);
     }
   }
 
-  #markSelecting({ previous, current }: WorkloadEvent, dirty: Set<string>): void {
+  #markSelecting({ previous, current }: WorkloadEvent, dirtyServices: Set<string>): void {
     const { namespace } = (current ?? previous)!;
     const index = this.#workloads.get(namespace) ?? new LabelIndex<Workload>();
     this.#workloads.set(namespace, index);
@@ -269,21 +277,21 @@ export class KubernetesServices {
     if (current) index.put(workloadId(current), current);
     for (const workload of [previous, current]) {
       if (workload === undefined) continue;
-      for (const { id } of this.#selectors.selecting(namespace, workload.labels)) dirty.add(id);
+      for (const { id } of this.#selectors.itemsSelecting(namespace, workload.labels)) dirtyServices.add(id);
     }
   }
 
-  #remake(id: string): ServiceDelta | undefined {
+  #rebuildService(id: string): ServiceDelta | undefined {
     const previous = this.#records.get(id) ?? emptyRecord;
     const config = this.#services.get(id);
     const record = config && this.#isVisible(config.namespace) ? this.#convert(id, config, previous) : emptyRecord;
     if (record === emptyRecord) this.#records.delete(id);
     else this.#records.set(id, record);
-    this.#refile(id, previous, record);
+    this.#updateLookups(id, previous, record);
     const service = record.services[0] ?? previous.services[0];
     if (service === undefined) return undefined;
     const { hostname, namespace } = service;
-    this.#addresses = this.#addresses.with(service, previous.foreign, record.foreign);
+    this.#addresses = this.#addresses.withService(service, previous.foreignEndpoints, record.foreignEndpoints);
     if (record.services === previous.services && record.endpoints === previous.endpoints) return undefined;
     return {
       ...{ hostname, namespace, previous: previous.services, current: record.services },
@@ -304,18 +312,18 @@ export class KubernetesServices {
     const service = services[0]!;
     const selects = hasSelector(config);
     const isName = service.resolution === 'Alias';
-    const endpointsOfSlices = sliceEndpoints(isName ? [] : this.#slices.of(id), {
+    const endpointsOfSlices = sliceEndpoints(isName ? [] : this.#slices.slicesOfService(id), {
       namespace,
       hasSelector: selects,
       publishNotReady: spec.spec.publishNotReadyAddresses,
       drains: config.labels[this.#options.persistentSessionLabel] !== undefined,
       podNamed: (name) => {
         uses.add(`pod ${namespace}/${name}`);
-        return this.#pods.byName.get(`${namespace}/${name}`);
+        return this.#pods.workloadsByName.get(`${namespace}/${name}`);
       },
       podAt: (address) => {
         uses.add(`ip ${addressIn(namespace, address)}`);
-        return this.#pods.at(namespace, address);
+        return this.#pods.workloadAt(namespace, address);
       },
       templateAt: (address, nodeName) => {
         if (nodeName !== undefined) uses.add(`node ${nodeName}`);
@@ -324,7 +332,7 @@ export class KubernetesServices {
     });
     const selectedWorkloads = selects && !config.isWithoutEndpoints ? this.#selectedWorkloads(config) : [];
     const endpoints = reuseEndpoints([...endpointsOfSlices.endpoints, ...selectedWorkloads], previous.endpoints);
-    const foreignEndpoints = selects ? reuseEndpoints(selectedWorkloads, previous.foreign) : endpoints;
+    const foreignEndpoints = selects ? reuseEndpoints(selectedWorkloads, previous.foreignEndpoints) : endpoints;
     const item = { hostname: service.hostname, ports: spec.spec.ports };
     const selectingItem = isUnchanged
       ? previous.selecting
@@ -336,10 +344,10 @@ export class KubernetesServices {
         config,
         services,
         endpoints,
-        foreign: foreignEndpoints,
-        uses,
-        pending: endpointsOfSlices.pending,
-        bare: endpointsOfSlices.bare,
+        foreignEndpoints,
+        usedKeys: uses,
+        pendingPods: endpointsOfSlices.pendingPods,
+        bareAddresses: endpointsOfSlices.bareAddresses,
       },
       ...(selectingItem && { selecting: selectingItem }),
     };
@@ -358,7 +366,7 @@ export class KubernetesServices {
   #templateAt(address: string, namespace: string, nodeName: string | undefined): EndpointTemplate {
     return {
       ...{ address, namespace, labels: {}, serviceAccount: '', workloadName: '', weight: 0, tlsMode: 'disabled' },
-      network: this.#networks.of(address),
+      network: this.#networks.networkOf(address),
       locality: nodeLocality(this.#pods.node(nodeName)),
       clusterId: this.#options.clusterId,
       ...(nodeName !== undefined && { nodeName }),
@@ -366,12 +374,12 @@ export class KubernetesServices {
     };
   }
 
-  #refile(id: string, previous: ServiceRecord, record: ServiceRecord): void {
-    this.#users.put(id, previous.uses, record.uses);
+  #updateLookups(id: string, previous: ServiceRecord, record: ServiceRecord): void {
+    this.#users.setUses(id, previous.usedKeys, record.usedKeys);
     const namespace = id.slice(0, id.indexOf('/'));
     if (previous.selecting === record.selecting) return;
-    if (previous.selecting) this.#selectors = this.#selectors.without(namespace, previous.selecting);
-    if (record.selecting) this.#selectors = this.#selectors.with(namespace, record.selecting);
+    if (previous.selecting) this.#selectors = this.#selectors.withoutItem(namespace, previous.selecting);
+    if (record.selecting) this.#selectors = this.#selectors.withItem(namespace, record.selecting);
   }
 }
 

@@ -25,9 +25,9 @@ it.each<[string, MeshNetworks, string, string]>([
   ['that is otherwise the mesh network of its range', meshNetworks({ fromCidr: '10.0.0.0/8' }), '', 'mesh'],
   ['that is otherwise unknown', meshNetworks({ fromRegistry: 'c2' }, { fromCidr: '10.1.0.0/16' }), '', ''],
 ])('an address has a network %s', (_, networks, label, expected) => {
-  expect(new ClusterNetworks(networks, 'c1', label).of(address)).toBe(expected);
+  expect(new ClusterNetworks(networks, 'c1', label).networkOf(address)).toBe(expected);
 });
 
 it('an invalid address has no network', () => {
-  expect(new ClusterNetworks(meshNetworks({ fromCidr: '10.0.0.0/8' }), 'c1', '').of('010.0.0.1')).toBe('');
+  expect(new ClusterNetworks(meshNetworks({ fromCidr: '10.0.0.0/8' }), 'c1', '').networkOf('010.0.0.1')).toBe('');
 });

@@ -12,18 +12,18 @@ export class ClusterNetworks {
 
   /** @param label of the system namespace; empty if absent */
   constructor(networks: MeshNetworks, clusterId: string, label: string) {
-    const all = Object.entries(networks.networks);
-    const registryNetwork = all.find(([, { endpoints }]) =>
+    const networkEntries = Object.entries(networks.networks);
+    const registryNetwork = networkEntries.find(([, { endpoints }]) =>
       endpoints.some(({ fromRegistry }) => fromRegistry === clusterId),
     );
-    const ranges = all.flatMap(([network, { endpoints }]) =>
+    const ranges = networkEntries.flatMap(([network, { endpoints }]) =>
       endpoints.flatMap(({ fromCidr }) => (fromCidr === undefined ? [] : [{ network, range: rangeOf(fromCidr) }])),
     );
     this.#clusterNetwork = label || (registryNetwork?.[0] ?? '');
     this.#ranges = this.#clusterNetwork === '' ? ranges : [];
   }
 
-  of(address: string, labels: Readonly<Record<string, string>> = {}): string {
+  networkOf(address: string, labels: Readonly<Record<string, string>> = {}): string {
     const label = labels['topology.istio.io/network'];
     if (label) return label;
     if (this.#clusterNetwork !== '') return this.#clusterNetwork;
@@ -33,8 +33,8 @@ export class ClusterNetworks {
 }
 
 function rangeOf(cidr: string): BlockList {
-  const [address = '', bits = ''] = cidr.split('/');
+  const [address = '', prefixLength = ''] = cidr.split('/');
   const list = new BlockList();
-  list.addSubnet(address, Number(bits), isIPv6(address) ? 'ipv6' : 'ipv4');
+  list.addSubnet(address, Number(prefixLength), isIPv6(address) ? 'ipv6' : 'ipv4');
   return list;
 }

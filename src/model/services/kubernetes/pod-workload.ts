@@ -21,7 +21,7 @@ export function podWorkload(config: Config<KubernetesPod>, context: PodContext):
   if (address === '' || (status.phase !== 'Running' && status.phase !== 'Pending')) return undefined;
   const { namespace, name, labels: podLabels, creationTimestamp } = config;
   const locality = podLocality(podLabels, context.node);
-  const network = context.networks.of(address, podLabels);
+  const network = context.networks.networkOf(address, podLabels);
   const { clusterId } = context;
   const ready = status.conditions.find(({ type }) => type === 'Ready')?.status ?? 'True';
   return {

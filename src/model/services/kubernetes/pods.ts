@@ -23,9 +23,9 @@ export class Pods {
   #nodeList: readonly Config<KubernetesNode>[] | undefined;
   readonly #onNode = new UsageIndex();
   /** Immutable snapshot by `namespace/name`. */
-  byName = PersistentMap.empty<Workload>();
+  workloadsByName = PersistentMap.empty<Workload>();
   /** Pods by {@link addressIn}; pods with host networking have their node's address. */
-  byAddress = PersistentMap.empty<readonly Workload[]>();
+  workloadsByAddress = PersistentMap.empty<readonly Workload[]>();
 
   constructor(options: PodOptions) {
     this.#options = options;
@@ -56,7 +56,7 @@ export class Pods {
     this.#podList = undefined;
     const nodesOf = (podConfig: Config<KubernetesPod> | undefined): ReadonlySet<string> =>
       new Set(podConfig === undefined ? [] : [podConfig.spec.spec.nodeName]);
-    this.#onNode.put(id, nodesOf(this.#objects.get(id)), nodesOf(config));
+    this.#onNode.setUses(id, nodesOf(this.#objects.get(id)), nodesOf(config));
     if (config === undefined) this.#objects.delete(id);
     else this.#objects.set(id, config);
   }
@@ -71,7 +71,7 @@ export class Pods {
     if (config === undefined) this.#nodes.delete(name);
     else this.#nodes.set(name, config);
     const text = (node: Config<KubernetesNode> | undefined): string => JSON.stringify([node?.labels, node?.spec]);
-    return { differs: text(previous) !== text(config), pods: this.#onNode.of(name) };
+    return { differs: text(previous) !== text(config), pods: this.#onNode.usersOf(name) };
   }
 
   names(): Iterable<string> {
@@ -79,31 +79,36 @@ export class Pods {
   }
 
   /**
-   * @param visible whether the pod's namespace is part of the mesh
+   * @param isVisible whether the pod's namespace is part of the mesh
    * @returns `undefined` if the workload is unchanged
    */
-  renew(id: string, networks: ClusterNetworks, visible: (namespace: string) => boolean): WorkloadEvent | undefined {
+  renew(id: string, networks: ClusterNetworks, isVisible: (namespace: string) => boolean): WorkloadEvent | undefined {
     const config = this.#objects.get(id);
-    const previous = this.byName.get(id);
+    const previous = this.workloadsByName.get(id);
     const node = this.node(config?.spec.spec.nodeName);
     const current =
-      config && visible(config.namespace) ? podWorkload(config, { ...this.#options, networks, node }) : undefined;
+      config && isVisible(config.namespace) ? podWorkload(config, { ...this.#options, networks, node }) : undefined;
     if (sameWorkload(previous, current)) return undefined;
-    this.byName = current === undefined ? this.byName.without(id) : this.byName.with(id, current);
+    this.workloadsByName =
+      current === undefined ? this.workloadsByName.withoutKey(id) : this.workloadsByName.with(id, current);
     const { namespace } = (current ?? previous)!;
-    for (const address of previous?.addresses ?? []) this.#refile(addressIn(namespace, address), previous!, undefined);
-    for (const address of current?.addresses ?? []) this.#refile(addressIn(namespace, address), undefined, current);
+    for (const address of previous?.addresses ?? [])
+      this.#updateAddresses(addressIn(namespace, address), previous!, undefined);
+    for (const address of current?.addresses ?? [])
+      this.#updateAddresses(addressIn(namespace, address), undefined, current);
     return { previous, current };
   }
 
-  at(namespace: string, address: string): Workload | undefined {
-    return onlyPodAt(this.byAddress, namespace, address);
+  workloadAt(namespace: string, address: string): Workload | undefined {
+    return onlyPodAt(this.workloadsByAddress, namespace, address);
   }
 
-  #refile(key: string, removedWorkload: Workload | undefined, addedWorkload: Workload | undefined): void {
-    const otherWorkloads = (this.byAddress.get(key) ?? []).filter((workload) => workload !== removedWorkload);
-    const now = addedWorkload === undefined ? otherWorkloads : [...otherWorkloads, addedWorkload].sort(compareByName);
-    this.byAddress = now.length === 0 ? this.byAddress.without(key) : this.byAddress.with(key, now);
+  #updateAddresses(key: string, removedWorkload: Workload | undefined, addedWorkload: Workload | undefined): void {
+    const otherWorkloads = (this.workloadsByAddress.get(key) ?? []).filter((workload) => workload !== removedWorkload);
+    const current =
+      addedWorkload === undefined ? otherWorkloads : [...otherWorkloads, addedWorkload].sort(compareByName);
+    this.workloadsByAddress =
+      current.length === 0 ? this.workloadsByAddress.withoutKey(key) : this.workloadsByAddress.with(key, current);
   }
 }
 

@@ -10,10 +10,13 @@ export class ServiceSlices {
   readonly #endpoints = new Map<string, Config<Endpoints>>();
 
   /** Returns the previous and current services of the slice. */
-  put(id: string, current: Config<EndpointSlice> | undefined): string[] {
+  putSlice(id: string, current: Config<EndpointSlice> | undefined): string[] {
     const touchedServices: string[] = [];
     const previous = this.#slices.get(id);
-    const [previousService, now] = [previous && serviceOfSlice(previous), current && serviceOfSlice(current)];
+    const [previousService, currentService] = [
+      previous && serviceOfSlice(previous),
+      current && serviceOfSlice(current),
+    ];
     put(this.#slices, id, current);
     if (previousService !== undefined) {
       touchedServices.push(previousService);
@@ -21,15 +24,15 @@ export class ServiceSlices {
       slices?.delete(id);
       if (slices?.size === 0) this.#slicesByService.delete(previousService);
     }
-    if (now !== undefined && current !== undefined) {
-      touchedServices.push(now);
-      const slices = this.#slicesByService.get(now) ?? new Map<string, Config<EndpointSlice>>();
-      this.#slicesByService.set(now, slices.set(id, current));
+    if (currentService !== undefined && current !== undefined) {
+      touchedServices.push(currentService);
+      const slices = this.#slicesByService.get(currentService) ?? new Map<string, Config<EndpointSlice>>();
+      this.#slicesByService.set(currentService, slices.set(id, current));
     }
     return touchedServices;
   }
 
-  all(): Iterable<Config<EndpointSlice>> {
+  allSlices(): Iterable<Config<EndpointSlice>> {
     return this.#slices.values();
   }
 
@@ -42,7 +45,7 @@ export class ServiceSlices {
   }
 
   /** Returns a service's EndpointSlices, else its Endpoints, because most services have both. */
-  of(service: string): readonly EndpointSlice[] {
+  slicesOfService(service: string): readonly EndpointSlice[] {
     const slices = [...(this.#slicesByService.get(service) ?? [])].sort(([a], [b]) => (a < b ? -1 : 1));
     if (slices.length > 0) return slices.map(([, { spec }]) => spec);
     const endpoints = this.#endpoints.get(service);

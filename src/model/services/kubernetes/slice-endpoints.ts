@@ -20,13 +20,13 @@ export interface SliceContext {
 export interface SliceEndpoints {
   readonly endpoints: readonly Endpoint[];
   /** Referenced pods that are not yet known, as `namespace/name`. Their endpoints are omitted. */
-  readonly pending: readonly string[];
-  readonly bare: readonly string[];
+  readonly pendingPods: readonly string[];
+  readonly bareAddresses: readonly string[];
 }
 
 /** @param slices in a stable order; duplicate endpoints are merged, and ready if any slice reports them ready */
 export function sliceEndpoints(slices: readonly EndpointSlice[], context: SliceContext): SliceEndpoints {
-  const endpoints = new Map<string, OfAddress>();
+  const endpoints = new Map<string, AddressEndpoints>();
   const pending: string[] = [];
   const bareAddresses: string[] = [];
   for (const slice of slices) {
@@ -58,10 +58,10 @@ export function sliceEndpoints(slices: readonly EndpointSlice[], context: SliceC
       }
     }
   }
-  const all: Endpoint[] = [];
+  const joinedEndpoints: Endpoint[] = [];
   for (const addressEndpoints of endpoints.values())
-    for (const endpoint of addressEndpoints.values()) all.push(endpoint);
-  return { endpoints: all, pending, bare: bareAddresses };
+    for (const endpoint of addressEndpoints.values()) joinedEndpoints.push(endpoint);
+  return { endpoints: joinedEndpoints, pendingPods: pending, bareAddresses };
 }
 
 /** Removes duplicates, and entries without a number, which mean all ports. */
@@ -75,10 +75,13 @@ function portsOf({ ports }: EndpointSlice): { readonly name: string; readonly po
 }
 
 /** Endpoints of one address. A map by ID only if several slices contain the address, which is rare. */
-type OfAddress = readonly Endpoint[] | Map<string, Endpoint>;
+type AddressEndpoints = readonly Endpoint[] | Map<string, Endpoint>;
 
 /** Merges endpoints: while an address moves between slices, both contain it and one may be outdated. The cost is proportional to `more`. */
-function joinEndpoints(endpointsAtAddress: OfAddress, furtherEndpoints: readonly Endpoint[]): Map<string, Endpoint> {
+function joinEndpoints(
+  endpointsAtAddress: AddressEndpoints,
+  furtherEndpoints: readonly Endpoint[],
+): Map<string, Endpoint> {
   const endpointById =
     endpointsAtAddress instanceof Map
       ? endpointsAtAddress

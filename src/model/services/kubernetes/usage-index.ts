@@ -5,18 +5,18 @@
 export class UsageIndex {
   readonly #users = new Map<string, Set<string>>();
 
-  *of(...uses: readonly string[]): Iterable<string> {
+  *usersOf(...uses: readonly string[]): Iterable<string> {
     for (const use of uses) yield* this.#users.get(use) ?? [];
   }
 
-  put(service: string, previous: ReadonlySet<string>, now: ReadonlySet<string>): void {
+  setUses(service: string, previous: ReadonlySet<string>, current: ReadonlySet<string>): void {
     for (const use of previous) {
-      if (now.has(use)) continue;
+      if (current.has(use)) continue;
       const users = this.#users.get(use);
       users?.delete(service);
       if (users?.size === 0) this.#users.delete(use);
     }
-    for (const use of now) {
+    for (const use of current) {
       if (previous.has(use)) continue;
       const users = this.#users.get(use);
       if (users === undefined) this.#users.set(use, new Set([service]));

@@ -6,7 +6,7 @@ import type { Config } from '../../config/config.ts';
 import { maxAttachedMatches } from '../../kinds/object-limits.ts';
 import type { RouteDestination, VirtualService } from '../../kinds/virtual-service/virtual-service.ts';
 import { noDestination } from './backends.ts';
-import { computingGatewayApiStatus } from './gateway-api-status.ts';
+import { computeGatewayApiStatusInSteps } from './gateway-api-status.ts';
 import { translateGatewayApi } from './translate.ts';
 
 const list = (size: number, build: (index: number) => string, separator = ''): string =>
@@ -61,7 +61,7 @@ const translate = (yaml: string) => {
 };
 
 const acceptedOf = (yaml: string, key: string) => {
-  const { HTTPRoute } = runToEnd(computingGatewayApiStatus(setOf(yaml), 'cluster.local'));
+  const { HTTPRoute } = runToEnd(computeGatewayApiStatusInSteps(setOf(yaml), 'cluster.local'));
   return HTTPRoute.get(key)!.parents.map(({ conditions }) => conditions.find(({ type }) => type === 'Accepted'));
 };
 
@@ -101,7 +101,7 @@ describe('routes from one namespace at a Gateway with many listeners', () => {
     expect(acceptedOf(yaml, 'mallory/r16')).toEqual([
       { type: 'Accepted', status: 'False', reason: 'LimitExceeded', message },
     ]);
-    const { KubernetesGateway } = runToEnd(computingGatewayApiStatus(setOf(yaml), 'cluster.local'));
+    const { KubernetesGateway } = runToEnd(computeGatewayApiStatusInSteps(setOf(yaml), 'cluster.local'));
     expect(KubernetesGateway.get('shop/front')!.listeners[0]!.attachedRoutes).toBe(16);
   });
 
@@ -169,7 +169,7 @@ describe('routes from one namespace at a Gateway with many listeners', () => {
     const yaml = gateway(16) + other + cart + largeRoutes(9, { parents: bothParents }).join('');
     expect(translate(yaml).beyondLimit).toBe(1);
     const { HTTPRoute } = runToEnd(
-      computingGatewayApiStatus(setOf(yaml), 'cluster.local', ({ name }) => name === 'other'),
+      computeGatewayApiStatusInSteps(setOf(yaml), 'cluster.local', ({ name }) => name === 'other'),
     );
     expect(HTTPRoute.get('mallory/r08')!.parents).toMatchObject([
       { parentRef: { name: 'front' }, conditions: [{ type: 'Accepted', reason: 'LimitExceeded' }, {}] },

@@ -10,7 +10,7 @@ import type { RouteObject } from '../../kinds/gateway-api/http-route.ts';
 import { maxAttachedMatches } from '../../kinds/object-limits.ts';
 import { routeUnits } from '../../kinds/virtual-service/virtual-service.size.ts';
 
-interface Attached extends LimitShare {
+interface AttachedRoute extends LimitShare {
   readonly config: Config<RouteObject>;
   /** Size of the route's matches with all filters and backends for all hosts, in units of `unitBytes`. */
   cost: number;
@@ -22,12 +22,12 @@ export type Attachment = 'attached' | 'closed' | 'detached';
 
 export class AttachmentBudget {
   /** Routes of each namespace by the parents to which they attach. */
-  readonly #shares = new Map<string, Map<Config<RouteObject>, Attached>>();
+  readonly #shares = new Map<string, Map<Config<RouteObject>, AttachedRoute>>();
 
   /** @param hosts number of hosts for which the route is translated at this parent */
   add(route: Config<RouteObject>, parentNamespace: string | undefined, hosts: number): void {
     const name = shareOf(route, parentNamespace);
-    const share = this.#shares.get(name) ?? new Map<Config<RouteObject>, Attached>();
+    const share = this.#shares.get(name) ?? new Map<Config<RouteObject>, AttachedRoute>();
     this.#shares.set(name, share);
     const { units, matches } = sizeOf(route);
     const routeCost = share.get(route) ?? { config: route, cost: 0, matches: 0 };
@@ -38,7 +38,7 @@ export class AttachmentBudget {
 
   /** Determines the routes that exceed the limit. Call it after adding all routes. */
   apply(): RoutesBeyondLimit {
-    const limitedRoutes = new Map<string, ReadonlyMap<Config<RouteObject>, Limited>>();
+    const limitedRoutes = new Map<string, ReadonlyMap<Config<RouteObject>, LimitedRoute>>();
     for (const [name, share] of this.#shares) {
       const excessRoutes = beyondLimit(share.values(), maxAttachedMatches);
       const closable = excessRoutes.map(({ config, matches }) => ({ config, cost: matches }));
@@ -54,15 +54,15 @@ export class AttachmentBudget {
   }
 }
 
-interface Limited {
+interface LimitedRoute {
   readonly cost: number;
   readonly attachment: Exclude<Attachment, 'attached'>;
 }
 
 export class RoutesBeyondLimit {
-  readonly #limitedRoutes: ReadonlyMap<string, ReadonlyMap<Config<RouteObject>, Limited>>;
+  readonly #limitedRoutes: ReadonlyMap<string, ReadonlyMap<Config<RouteObject>, LimitedRoute>>;
 
-  constructor(limitedRoutes: ReadonlyMap<string, ReadonlyMap<Config<RouteObject>, Limited>>) {
+  constructor(limitedRoutes: ReadonlyMap<string, ReadonlyMap<Config<RouteObject>, LimitedRoute>>) {
     this.#limitedRoutes = limitedRoutes;
   }
 
@@ -94,7 +94,7 @@ export class RoutesBeyondLimit {
     );
   }
 
-  #limitedRouteOf(route: Config<RouteObject>, parentNamespace: string | undefined): Limited | undefined {
+  #limitedRouteOf(route: Config<RouteObject>, parentNamespace: string | undefined): LimitedRoute | undefined {
     return this.#limitedRoutes.get(shareOf(route, parentNamespace))?.get(route);
   }
 }

@@ -40,7 +40,7 @@ export interface ParentRefusal {
   readonly reason: 'NoMatchingParent' | 'NoMatchingListenerHostname' | 'NotAllowedByListeners' | 'LimitExceeded';
   readonly message: string;
   /** Warning about the related object or reference. */
-  readonly about?: TranslationWarning;
+  readonly warning?: TranslationWarning;
 }
 
 /** `foreign` if the parent belongs to another controller or to none. */
@@ -49,7 +49,7 @@ export type ParentOutcome = 'attached' | 'foreign' | ParentRefusal;
 export type ParentOutcomeListener = (route: Config<RouteObject>, index: number, outcome: ParentOutcome) => void;
 
 /** @param gateways by `namespace/name` */
-export function* attaching(
+export function* attachInSteps(
   routes: readonly Config<RouteObject>[],
   gateways: ReadonlyMap<string, KnownGateway>,
   context: TranslationContext,
@@ -58,7 +58,7 @@ export function* attaching(
   const toListeners: ListenerAttachment[] = [];
   const toServices: ServiceAttachment[] = [];
   const budget = new AttachmentBudget();
-  const attached: { route: Config<RouteObject>; index: number; gatewayNamespace: string | undefined }[] = [];
+  const attachedRoutes: { route: Config<RouteObject>; index: number; gatewayNamespace: string | undefined }[] = [];
   for (const route of routes) {
     yield;
     const { parentRefs } = route.spec;
@@ -82,7 +82,7 @@ export function* attaching(
           warn(gatewayAttachment.message);
           onOutcome?.(route, index, gatewayAttachment);
         } else {
-          attached.push({ route, index, gatewayNamespace });
+          attachedRoutes.push({ route, index, gatewayNamespace });
           for (const attachment of gatewayAttachment) {
             if (attachedListeners.has(attachment.listener)) continue;
             attachedListeners.add(attachment.listener);
@@ -91,12 +91,12 @@ export function* attaching(
           }
         }
       } else if (parent.group === '' && parent.kind === 'Service') {
-        const serviceAttachment = overService(route, parent, context);
+        const serviceAttachment = attachToService(route, parent, context);
         if ('reason' in serviceAttachment) {
-          warn(serviceAttachment.message, serviceAttachment.about);
+          warn(serviceAttachment.message, serviceAttachment.warning);
           onOutcome?.(route, index, serviceAttachment);
         } else {
-          attached.push({ route, index, gatewayNamespace: undefined });
+          attachedRoutes.push({ route, index, gatewayNamespace: undefined });
           budget.add(route, undefined, 1);
           toServices.push(serviceAttachment);
         }
@@ -107,7 +107,7 @@ export function* attaching(
     }
   }
   const excessRoutes = budget.apply();
-  for (const { route, index, gatewayNamespace } of attached) {
+  for (const { route, index, gatewayNamespace } of attachedRoutes) {
     const message = excessRoutes.messageFor(route, gatewayNamespace);
     if (message !== undefined) context.warn(route, `parentRefs[${index}]`, message, { code: 'LIMIT_EXCEEDED' });
     onOutcome?.(route, index, message === undefined ? 'attached' : { reason: 'LimitExceeded', message });
@@ -157,7 +157,7 @@ function attachToGateway(
     );
   };
   const attachments = namedByRoute
-    .sharing(route.spec.hostnames)
+    .listenersSharing(route.spec.hostnames)
     .flatMap(({ listener, hosts }): ListenerAttachment[] => {
       if (!isOpen(listener)) return [];
       // Omits hosts whose requests go to a listener with a narrower hostname.
@@ -170,7 +170,7 @@ function attachToGateway(
     const requestedText = [sectionName, port !== undefined && `port ${port}`].filter(Boolean).join(' of ');
     const isNamed = (candidate: Listener): boolean =>
       (sectionName ?? candidate.name) === candidate.name && (port ?? candidate.port) === candidate.port;
-    const reason = gateway.written.some(isNamed) ? 'NotAllowedByListeners' : 'NoMatchingParent';
+    const reason = gateway.writtenListeners.some(isNamed) ? 'NotAllowedByListeners' : 'NoMatchingParent';
     const listenerText = requestedText === '' ? 'listener' : `listener ${requestedText}`;
     return refusal(reason, `Gateway ${namespace}/${name} has no valid ${listenerText}`);
   }
@@ -183,7 +183,7 @@ function attachToGateway(
   );
 }
 
-function overService(
+function attachToService(
   route: Config<RouteObject>,
   { namespace = route.namespace, name, port }: ParentReference,
   context: TranslationContext,
@@ -195,10 +195,10 @@ function overService(
   const service = context.service(namespace, name);
   if (service === undefined) {
     const warning: TranslationWarning = { code: 'HOST_NOT_FOUND', absent: { kind: 'Service', namespace } };
-    return { reason, message: `there is no Service ${namespace}/${name}`, about: warning };
+    return { reason, message: `there is no Service ${namespace}/${name}`, warning };
   }
   if (port !== undefined && !service.spec.spec.ports.some((servicePort) => servicePort.port === port)) {
-    return { reason, message: `Service ${namespace}/${name} has no port ${port}`, about: { code: 'PORT_NOT_FOUND' } };
+    return { reason, message: `Service ${namespace}/${name} has no port ${port}`, warning: { code: 'PORT_NOT_FOUND' } };
   }
   return { route, service, ...(port !== undefined && { port }) };
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { createAuthority } from '../../../../test/certs/authority.ts';
 import { document, service, setOf } from '../../../../test/fixtures/given-objects.ts';
 import { runToEnd } from '../../../runtime/turns.ts';
-import { computingGatewayApiStatus } from './gateway-api-status.ts';
+import { computeGatewayApiStatusInSteps } from './gateway-api-status.ts';
 
 const gateway = (name: string): string =>
   document('Gateway', name, '{gatewayClassName: istio, listeners: [{name: plain, port: 80, protocol: HTTP}]}');
@@ -23,7 +23,7 @@ const ref = (kind: string, name = 'ca'): string => `{group: "", kind: ${kind}, n
 
 function statusOf(yaml: string, name = 'tls'): string[] {
   const { BackendTLSPolicy: statuses } = runToEnd(
-    computingGatewayApiStatus(setOf(yaml, { isLenient: true }), 'cluster.local'),
+    computeGatewayApiStatusInSteps(setOf(yaml, { isLenient: true }), 'cluster.local'),
   );
   return statuses.get(`shop/${name}`)!.parents.map(({ parentRef, conditions }) => {
     const texts = conditions.map(({ type, status, reason }) => `${type} ${status} ${reason}`);

@@ -86,22 +86,24 @@ function acceptedOf(
   policyByTarget: ReadonlyMap<string, Config>,
 ): GatewayApiCondition {
   for (const { name, sectionName } of servicesOf(policy)) {
-    const winner = policyByTarget.get(backendTlsTargetKey(policy.namespace, name, sectionName))!;
-    if (winner === policy) continue;
+    const winningPolicy = policyByTarget.get(backendTlsTargetKey(policy.namespace, name, sectionName))!;
+    if (winningPolicy === policy) continue;
     const target = `Service ${name}${sectionName === undefined ? '' : ` port ${sectionName}`}`;
-    const message = `BackendTLSPolicy ${winner.namespace}/${winner.name} applies to ${target} instead: it is older, or first by name`;
+    const message = `BackendTLSPolicy ${winningPolicy.namespace}/${winningPolicy.name} applies to ${target} instead: it is older, or first by name`;
     return condition('Accepted', false, 'Conflicted', message);
   }
   if (roots !== undefined) return condition('Accepted', true, 'Accepted', 'gateways use TLS as the policy specifies');
-  const unsupported = problems.find(({ reason }) => reason === 'Invalid');
+  const unsupportedProblem = problems.find(({ reason }) => reason === 'Invalid');
   const effect = 'requests get 503';
-  if (unsupported !== undefined) return condition('Accepted', false, 'Invalid', `${unsupported.message}: ${effect}`);
+  if (unsupportedProblem !== undefined)
+    return condition('Accepted', false, 'Invalid', `${unsupportedProblem.message}: ${effect}`);
   return condition('Accepted', false, 'NoValidCACertificate', `no reference has a valid CA certificate: ${effect}`);
 }
 
 function resolvedRefs({ problems }: BackendTls): GatewayApiCondition {
-  const unresolved = problems.filter(({ reason }) => reason !== 'Invalid');
-  if (unresolved.length === 0) return condition('ResolvedRefs', true, 'ResolvedRefs', 'all references are resolved');
-  const message = unresolved.map((unresolvedReference) => unresolvedReference.message).join('; ');
-  return condition('ResolvedRefs', false, unresolved[0]!.reason, message);
+  const unresolvedProblems = problems.filter(({ reason }) => reason !== 'Invalid');
+  if (unresolvedProblems.length === 0)
+    return condition('ResolvedRefs', true, 'ResolvedRefs', 'all references are resolved');
+  const message = unresolvedProblems.map((unresolvedReference) => unresolvedReference.message).join('; ');
+  return condition('ResolvedRefs', false, unresolvedProblems[0]!.reason, message);
 }

@@ -10,8 +10,8 @@ export const noDestination: Destination = { host: 'no-backend.invalid', port: { 
 /** Why there is no destination, as reason and message of the Gateway API's condition ResolvedRefs. */
 export interface MissingBackend {
   readonly reason: 'InvalidKind' | 'RefNotPermitted' | 'BackendNotFound';
-  readonly missing: string;
-  readonly about: TranslationWarning;
+  readonly missingText: string;
+  readonly warning: TranslationWarning;
 }
 
 /**
@@ -25,16 +25,16 @@ export function destinationOf(
   inMesh: boolean,
 ): Destination | MissingBackend {
   const { group, kind, name, namespace = route.namespace, port } = ref;
-  const notGranted = (of: string, service: string): MissingBackend | undefined => {
+  const notGranted = (namespaceName: string, service: string): MissingBackend | undefined => {
     const referenceSource = { kind: route.kind, namespace: route.namespace };
-    const to = { group: '', kind: 'Service', name: service, namespace: of };
-    if (inMesh || context.isGranted(referenceSource, to)) return undefined;
-    const missingGrant = `no ReferenceGrant in namespace ${of} allows ${route.kind}s of namespace ${route.namespace} to refer to Service ${service}`;
+    const serviceTarget = { group: '', kind: 'Service', name: service, namespace: namespaceName };
+    if (inMesh || context.isGranted(referenceSource, serviceTarget)) return undefined;
+    const missingGrant = `no ReferenceGrant in namespace ${namespaceName} allows ${route.kind}s of namespace ${route.namespace} to refer to Service ${service}`;
     const warning: TranslationWarning = {
       code: 'REFERENCE_NOT_GRANTED',
-      absent: { kind: 'ReferenceGrant', namespace: of },
+      absent: { kind: 'ReferenceGrant', namespace: namespaceName },
     };
-    return { reason: 'RefNotPermitted', missing: missingGrant, about: warning };
+    return { reason: 'RefNotPermitted', missingText: missingGrant, warning };
   };
   if (group === 'networking.istio.io' && kind === 'Hostname') {
     // Short names are qualified here, because the generated object is in the Gateway's namespace.
@@ -46,8 +46,8 @@ export function destinationOf(
   if (group !== '' || kind !== 'Service') {
     return {
       reason: 'InvalidKind',
-      missing: `the backend must be a Service, got ${kind} ${name}`,
-      about: { code: 'NOT_PROGRAMMED' },
+      missingText: `the backend must be a Service, got ${kind} ${name}`,
+      warning: { code: 'NOT_PROGRAMMED' },
     };
   }
   const service = context.service(namespace, name);
@@ -56,10 +56,14 @@ export function destinationOf(
   const reason = 'BackendNotFound';
   if (service === undefined) {
     const warning: TranslationWarning = { code: 'HOST_NOT_FOUND', absent: { kind: 'Service', namespace } };
-    return { reason, missing: `there is no Service ${namespace}/${name}`, about: warning };
+    return { reason, missingText: `there is no Service ${namespace}/${name}`, warning };
   }
   if (!service.spec.spec.ports.some((servicePort) => servicePort.port === port)) {
-    return { reason, missing: `Service ${namespace}/${name} has no port ${port}`, about: { code: 'PORT_NOT_FOUND' } };
+    return {
+      reason,
+      missingText: `Service ${namespace}/${name} has no port ${port}`,
+      warning: { code: 'PORT_NOT_FOUND' },
+    };
   }
   return { host: context.hostOf(namespace, name), port: { number: port! } };
 }

@@ -16,12 +16,12 @@ const withPort: StringMatch = { regex: '.*:[0-9]+' };
 export function routesForHost(placedRoute: PlacedRoute, host: string): readonly PlacedRoute[] {
   const { redirect, match = [{}], ...http } = placedRoute.http;
   if (redirect === undefined || !dependsOnHost(placedRoute)) return [placedRoute];
-  const { port: _, includesPort: _kept, ...unsaid } = redirect;
+  const { port: _, includesPort: _kept, ...redirectWithoutPort } = redirect;
   if (!isWildcard(host))
-    return [{ ...placedRoute, http: { ...http, match, redirect: { ...unsaid, authority: host } } }];
+    return [{ ...placedRoute, http: { ...http, match, redirect: { ...redirectWithoutPort, authority: host } } }];
   const matchesWithPort = match.map((routeMatch) => ({ ...routeMatch, authority: withPort }));
   return [
     { ...placedRoute, http: { ...http, match: matchesWithPort, redirect } },
-    { ...placedRoute, http: { ...http, match, redirect: unsaid } },
+    { ...placedRoute, http: { ...http, match, redirect: redirectWithoutPort } },
   ];
 }

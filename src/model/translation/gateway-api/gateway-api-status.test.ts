@@ -3,7 +3,7 @@ import { createAuthority } from '../../../../test/certs/authority.ts';
 import { document, service, setOf } from '../../../../test/fixtures/given-objects.ts';
 import { sized } from '../../../../test/harness/size-of-run.ts';
 import { runToEnd } from '../../../runtime/turns.ts';
-import { computingGatewayApiStatus } from './gateway-api-status.ts';
+import { computeGatewayApiStatusInSteps } from './gateway-api-status.ts';
 import type { GatewayApiCondition } from './object-conditions.ts';
 
 const plain = '{name: plain, port: 80, protocol: HTTP}';
@@ -14,7 +14,7 @@ const toCart = 'rules: [{backendRefs: [{name: cart, port: 80}]}]';
 const edge = (fields: string, extraFields = ''): string =>
   `---\napiVersion: v1\nkind: Service\nmetadata: {name: edge, namespace: shop}\nspec: {clusterIP: 10.1.0.9, selector: {gateway.networking.k8s.io/gateway-name: front}, ports: [{port: 80}], ${fields}}\n${extraFields}\n`;
 
-const statusesOf = (yaml: string) => runToEnd(computingGatewayApiStatus(setOf(yaml), 'cluster.local'));
+const statusesOf = (yaml: string) => runToEnd(computeGatewayApiStatusInSteps(setOf(yaml), 'cluster.local'));
 const summaryOf = (conditions: readonly GatewayApiCondition[]): string[] =>
   conditions.map(({ type, status, reason }) => `${type} ${status} ${reason}`);
 const gatewayOf = (yaml: string) => statusesOf(yaml).KubernetesGateway.get('shop/front')!;
@@ -122,7 +122,7 @@ describe('the status of a route with a Gateway as its parent', () => {
 
   it('is not written by this control plane for a Gateway of another revision', () => {
     const set = setOf(gateway() + at() + cart);
-    const status = runToEnd(computingGatewayApiStatus(set, 'cluster.local', () => true));
+    const status = runToEnd(computeGatewayApiStatusInSteps(set, 'cluster.local', () => true));
     expect([status.KubernetesGateway.size, status.HTTPRoute.get('shop/cart')!.parents.length]).toEqual([0, 0]);
   });
 });
@@ -408,7 +408,7 @@ it('computing the status of many objects takes linear time', () => {
   const timeOf = (objects: ReturnType<typeof set>): number => {
     const began = process.threadCpuUsage();
     for (let times = 1; ; times++) {
-      runToEnd(computingGatewayApiStatus(objects, 'cluster.local'));
+      runToEnd(computeGatewayApiStatusInSteps(objects, 'cluster.local'));
       const { user, system } = process.threadCpuUsage(began);
       if (user + system > 100_000) return (user + system) / times;
     }

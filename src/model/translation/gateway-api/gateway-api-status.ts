@@ -3,7 +3,7 @@ import type { Steps } from '../../../runtime/turns.ts';
 import type { Config } from '../../config/config.ts';
 import type { ConfigSet } from '../../config/config-set.ts';
 import type { RouteObject } from '../../kinds/gateway-api/http-route.ts';
-import { attaching, type ParentOutcome } from './attachments.ts';
+import { attachInSteps, type ParentOutcome } from './attachments.ts';
 import { backendTlsStatuses } from './backend-tls-status.ts';
 import { type KnownGateway, type KnownListener, knownGateway } from './gateway-listeners.ts';
 import { type GatewayStatusContext, gatewayStatusOf, servicesByGateway } from './gateway-status.ts';
@@ -32,7 +32,7 @@ export interface GatewayApiStatus extends Readonly<Record<RouteKind, ReadonlyMap
 }
 
 /** @param isForeignGateway whether another revision of the control plane reports on a Gateway */
-export function* computingGatewayApiStatus(
+export function* computeGatewayApiStatusInSteps(
   sources: GatewayApiStatusSources,
   domain: string,
   isForeignGateway: (gateway: Config) => boolean = () => false,
@@ -51,7 +51,7 @@ export function* computingGatewayApiStatus(
     yield;
   }
   const outcomesByRoute = new Map<Config, ParentOutcome[]>();
-  const { toListeners } = yield* attaching(
+  const { toListeners } = yield* attachInSteps(
     [...routesIn(sources), ...l4RoutesIn(sources)],
     gatewaysByName,
     context,
@@ -73,8 +73,8 @@ export function* computingGatewayApiStatus(
   for (const gateway of sources.KubernetesGateway) {
     const { isImplementedHere, listeners } = gatewaysByName.get(keyOf(gateway))!;
     if (isImplementedHere && !otherRevisions.has(keyOf(gateway))) {
-      const attached = (listener: KnownListener): number => counts.get(listener) ?? 0;
-      gateways.set(keyOf(gateway), gatewayStatusOf(gateway, listeners, attached, statusContext));
+      const attachedCount = (listener: KnownListener): number => counts.get(listener) ?? 0;
+      gateways.set(keyOf(gateway), gatewayStatusOf(gateway, listeners, attachedCount, statusContext));
     }
     yield;
   }

@@ -26,7 +26,7 @@ export interface KnownGateway {
   /** `undefined` for an unknown class. */
   readonly isImplementedHere: boolean | undefined;
   readonly listeners: readonly KnownListener[];
-  readonly written: readonly Listener[];
+  readonly writtenListeners: readonly Listener[];
 }
 
 export const gatewayNameLabel = 'gateway.networking.k8s.io/gateway-name';
@@ -63,7 +63,7 @@ export function knownGateway(gateway: Config<KubernetesGateway>, context: Transl
     const warning: TranslationWarning = { code: 'CLASS_NOT_FOUND', absent: { kind: 'GatewayClass', namespace: '' } };
     context.warn(gateway, 'gatewayClassName', `there is no GatewayClass ${gatewayClassName}`, warning);
   }
-  if (!isImplementedHere) return { isImplementedHere, listeners: [], written: listeners };
+  if (!isImplementedHere) return { isImplementedHere, listeners: [], writtenListeners: listeners };
   const servedListeners = listeners.flatMap((listener, index): KnownListener[] => {
     const path = `listeners[${index}]`;
     const { protocol } = listener;
@@ -81,25 +81,26 @@ export function knownGateway(gateway: Config<KubernetesGateway>, context: Transl
     const gatewayName = `${gateway.name}-${generatedNameMark}-${listener.name}`;
     const identity = { gateway, listener, index, gatewayName, hostname };
     if (tls !== undefined && 'reason' in tls) {
-      const { field, reason, message, about: code } = tls;
+      const { field, reason, message, warning: code } = tls;
       context.warn(gateway, `${path}${field}`, `the listener does not apply: ${message}`, code);
       return [{ ...identity, refusal: { reason, message } }];
     }
     // Routes are generated in the Gateway's namespace, after it was decided which namespaces may attach.
     return [{ ...identity, server: { port, hosts: [`./${hostname}`], ...(tls && { tls }) } }];
   });
-  return { isImplementedHere, listeners: withClosed(servedListeners), written: listeners };
+  return { isImplementedHere, listeners: withClosedListeners(servedListeners), writtenListeners: listeners };
 }
 
 /** Makes inactive listeners close connections if an active listener uses the port with another hostname. */
-function withClosed(listeners: readonly KnownListener[]): readonly KnownListener[] {
+function withClosedListeners(listeners: readonly KnownListener[]): readonly KnownListener[] {
   const useOf = ({ listener }: KnownListener): string => `${portUseOf(listener)} ${listener.port}`;
-  const inForce = Map.groupBy(
+  const activeListeners = Map.groupBy(
     listeners.filter(({ server }) => server !== undefined),
     useOf,
   );
   return listeners.map((listenerEntry) => {
-    const conflictingListener = listenerEntry.server === undefined ? inForce.get(useOf(listenerEntry)) : undefined;
+    const conflictingListener =
+      listenerEntry.server === undefined ? activeListeners.get(useOf(listenerEntry)) : undefined;
     return conflictingListener === undefined ||
       conflictingListener.some(({ hostname }) => hostname === listenerEntry.hostname)
       ? listenerEntry
@@ -120,7 +121,7 @@ export function gatewayOf(listenerEntry: KnownListener, context: TranslationCont
     name: gatewayName,
     namespace,
     creationTimestamp,
-    of: gateway,
+    sourceConfig: gateway,
     partOrigins: { 'servers[0]': [origin] },
     annotations: {
       'internal.istio.io/parents': `Gateway/${name}.${namespace}`,
@@ -138,7 +139,7 @@ function serverOf({ server, listener, hostname, refusal }: KnownListener): Serve
   return {
     port: { number: listener.port, protocol, name: 'default' },
     hosts: [`./${hostname}`],
-    closed: `the listener does not apply: ${refusal!.message}`,
+    closedReason: `the listener does not apply: ${refusal!.message}`,
   };
 }
 
@@ -164,16 +165,16 @@ export function isWithinWider(listenerEntry: KnownListener, allListeners: readon
 
 const hostnames = new WeakMap<readonly KnownListener[], ReadonlyMap<string, ReadonlySet<string>>>();
 
-function hostnamesOnPortOf({ listener }: KnownListener, all: readonly KnownListener[]): ReadonlySet<string> {
+function hostnamesOnPortOf({ listener }: KnownListener, allListeners: readonly KnownListener[]): ReadonlySet<string> {
   const portOf = (gatewayListener: Listener): string => `${portUseOf(gatewayListener)} ${gatewayListener.port}`;
-  let onPorts = hostnames.get(all);
+  let onPorts = hostnames.get(allListeners);
   if (onPorts === undefined) {
-    const inForce = all.filter(({ server, closes }) => server !== undefined || closes === true);
-    const groups = Map.groupBy(inForce, (activeListener) => portOf(activeListener.listener));
+    const activeListeners = allListeners.filter(({ server, closes }) => server !== undefined || closes === true);
+    const groups = Map.groupBy(activeListeners, (activeListener) => portOf(activeListener.listener));
     onPorts = new Map(
       [...groups].map(([port, portListeners]) => [port, new Set(portListeners.map(({ hostname }) => hostname))]),
     );
-    hostnames.set(all, onPorts);
+    hostnames.set(allListeners, onPorts);
   }
   return onPorts.get(portOf(listener)) ?? noHostnames;
 }

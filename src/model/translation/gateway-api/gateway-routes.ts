@@ -46,7 +46,7 @@ export function* gatewayVirtualServices(
       }
     }
     const needsOwnHost = (route: Config<RouteObject>): boolean => placedByRoute.get(route)!.some(dependsOnHost);
-    for (const [hosts, routesOfHosts] of groups(routesByHost, needsOwnHost)) {
+    for (const [hosts, routesOfHosts] of groupRoutes(routesByHost, needsOwnHost)) {
       const matches = routesOfHosts.flatMap((route) => placedByRoute.get(route)!).sort(comparePrecedence);
       reportUnreached(matches, routesOfHosts, context);
       const firstRoutes = matches.flatMap((match) => routesForHost(match, hosts[0]!));
@@ -90,7 +90,7 @@ function reportUnreached(
  *
  * @param needsOwnHost whether a route differs per host
  */
-function groups(
+function groupRoutes(
   routesByHost: ReadonlyMap<string, readonly Config<RouteObject>[]>,
   needsOwnHost: (route: Config<RouteObject>) => boolean,
 ): [hosts: string[], routes: readonly Config<RouteObject>[]][] {
@@ -117,7 +117,7 @@ function virtualService(
     name: nameAtListener(gatewayName, hosts[0]!),
     namespace: gateway.namespace,
     creationTimestamp: first!.creationTimestamp,
-    of: first!,
+    sourceConfig: first!,
     annotations: { 'internal.istio.io/parents': parentsText(routes) },
     partOrigins: { hosts: routes.map(hostsOrigin), ...httpOrigins(matches) },
     spec: { hosts, gateways: [gatewayName], http: matches.map(({ http }) => http), exportTo: ['.'] },
@@ -133,7 +133,7 @@ function closedVirtualService({ gateway, gatewayName, hostname, index }: KnownLi
     name: nameAtListener(gatewayName, hostname),
     namespace,
     creationTimestamp,
-    of: gateway,
+    sourceConfig: gateway,
     annotations: { 'internal.istio.io/parents': `Gateway/${name}.${namespace}` },
     partOrigins: { hosts: [origin], 'http[0]': [origin] },
     spec: { hosts: [hostname], gateways: [gatewayName], http: [{ directResponse: { status: 404 } }], exportTo: ['.'] },

@@ -41,12 +41,12 @@ const maxAddresses = 16;
 
 /**
  * @param listeners as translated
- * @param attached number of routes per listener
+ * @param attachedCountOf number of routes per listener
  */
 export function gatewayStatusOf(
   gateway: Config<KubernetesGateway>,
   listeners: readonly KnownListener[],
-  attached: (listener: KnownListener) => number,
+  attachedCountOf: (listener: KnownListener) => number,
   context: GatewayStatusContext,
 ): GatewayStatus {
   const { generation, spec } = gateway;
@@ -57,20 +57,20 @@ export function gatewayStatusOf(
     return {
       name: listener.name,
       supportedKinds: supportedKindsOf(listener),
-      attachedRoutes: servedListener === undefined ? 0 : attached(servedListener),
+      attachedRoutes: servedListener === undefined ? 0 : attachedCountOf(servedListener),
       conditions: [
         ...listenerConditions(listener, servedListener, servedListener && conflicts.get(servedListener), context),
         ...overlapOf(servedListener, listeners),
       ],
     };
   });
-  const inForce = listenerStatuses.filter(({ conditions }) => isTrue(conditions, 'Programmed')).length;
+  const acceptedListeners = listenerStatuses.filter(({ conditions }) => isTrue(conditions, 'Programmed')).length;
   const { addresses, problem } = addressesOf(gateway, context);
   return {
     ...(generation !== undefined && { generation }),
     conditions: [
       acceptedOf(spec, listenerStatuses.filter(({ conditions }) => !isTrue(conditions, 'Accepted')).length),
-      inForce === 0
+      acceptedListeners === 0
         ? condition('Programmed', false, 'Invalid', 'no listener is valid')
         : problem === undefined
           ? condition('Programmed', true, 'Programmed', `applied at ${addresses.map(({ value }) => value).join(', ')}`)
@@ -149,18 +149,22 @@ function resolvedRefs(
   { secrets }: GatewayStatusContext,
 ): GatewayApiCondition {
   const { refusal } = servedListener ?? {};
-  const no = (reason: string, message: string): GatewayApiCondition =>
+  const unresolvedCondition = (reason: string, message: string): GatewayApiCondition =>
     condition('ResolvedRefs', false, reason, message);
-  if (refusal !== undefined && refusal.reason !== 'Invalid') return no(refusal.reason, refusal.message);
+  if (refusal !== undefined && refusal.reason !== 'Invalid')
+    return unresolvedCondition(refusal.reason, refusal.message);
   const { kinds = [] } = listener.allowedRoutes;
   const other = kinds.find((routeKind) => !isSupported(routeKind, listener));
   if (servedListener !== undefined && other !== undefined)
-    return no('InvalidRouteKinds', `allowedRoutes: ${other.kind} is not supported for protocol ${listener.protocol}`);
+    return unresolvedCondition(
+      'InvalidRouteKinds',
+      `allowedRoutes: ${other.kind} is not supported for protocol ${listener.protocol}`,
+    );
   for (const ref of servedListener?.server === undefined ? [] : (listener.tls?.certificateRefs ?? [])) {
     const key = `${ref.namespace ?? servedListener!.gateway.namespace}/${ref.name}`;
     const secret = secrets.get(key);
     const problem = secret === undefined ? 'does not exist' : certificateViolation(secret.spec);
-    if (problem !== undefined) return no('InvalidCertificateRef', `Secret ${key} ${problem}`);
+    if (problem !== undefined) return unresolvedCondition('InvalidCertificateRef', `Secret ${key} ${problem}`);
   }
   return condition('ResolvedRefs', true, 'ResolvedRefs', 'all references are resolved');
 }
@@ -170,8 +174,8 @@ const certificateErrors = new WeakMap<Secret, string | undefined>();
 /** Cached per version of a Secret. */
 function certificateViolation(secret: Secret): string | undefined {
   if (!certificateErrors.has(secret)) {
-    const read = serverCertificateOf(secret);
-    certificateErrors.set(secret, isLeft(read) ? read.left : undefined);
+    const certificateResult = serverCertificateOf(secret);
+    certificateErrors.set(secret, isLeft(certificateResult) ? certificateResult.left : undefined);
   }
   return certificateErrors.get(secret);
 }
@@ -187,8 +191,8 @@ interface PortConflict {
  */
 function portConflicts(listeners: readonly KnownListener[]): ReadonlyMap<KnownListener, PortConflict> {
   const conflicts = new Map<KnownListener, PortConflict>();
-  const inForce = listeners.filter(({ server }) => server !== undefined);
-  for (const [port, portListeners] of Map.groupBy(inForce, ({ listener }) => listener.port)) {
+  const acceptedListeners = listeners.filter(({ server }) => server !== undefined);
+  for (const [port, portListeners] of Map.groupBy(acceptedListeners, ({ listener }) => listener.port)) {
     const sortedListeners = portListeners.toSorted((a, b) => compareText(a.gatewayName, b.gatewayName));
     const first = sortedListeners[0]!.listener;
     const listenerByHostname = new Map<string, Listener>();
@@ -266,7 +270,9 @@ function valuesOf(
   { namespace, name, spec: { spec, status } }: Config<KubernetesService>,
   context: TranslationContext,
 ): string[] {
-  const balanced = status.loadBalancer.ingress.flatMap(({ ip, hostname }) => ip ?? hostname ?? []);
-  const outside = [...balanced, ...spec.externalIPs];
-  return outside.length > 0 || spec.type === 'LoadBalancer' ? outside : [context.hostOf(namespace, name)];
+  const balancerAddresses = status.loadBalancer.ingress.flatMap(({ ip, hostname }) => ip ?? hostname ?? []);
+  const externalAddresses = [...balancerAddresses, ...spec.externalIPs];
+  return externalAddresses.length > 0 || spec.type === 'LoadBalancer'
+    ? externalAddresses
+    : [context.hostOf(namespace, name)];
 }

@@ -9,7 +9,7 @@ export interface GeneratedObject<Spec> {
   readonly creationTimestamp: number;
   readonly annotations: Readonly<Record<string, string>>;
   readonly partOrigins: NonNullable<Config['partOrigins']>;
-  readonly of: Config;
+  readonly sourceConfig: Config;
 }
 
 /** Contained in the names of all objects generated from the Gateway API, as in Istio. */
@@ -20,7 +20,7 @@ export function nameAtListener(gatewayName: string, partName: string): string {
   return `${gatewayName}~${partName}`;
 }
 
-export function generatedObject<Spec>({ of, partOrigins, ...object }: GeneratedObject<Spec>): Config<Spec> {
+export function generatedObject<Spec>({ sourceConfig, partOrigins, ...object }: GeneratedObject<Spec>): Config<Spec> {
   const content = JSON.stringify([object.spec, object.annotations, partOrigins]);
   return Object.freeze({
     ...object,
@@ -28,6 +28,6 @@ export function generatedObject<Spec>({ of, partOrigins, ...object }: GeneratedO
     labels: {},
     resourceVersion: hash('sha1', content, 'hex').slice(0, 16),
     partOrigins,
-    ...(of.source && { source: of.source }),
+    ...(sourceConfig.source && { source: sourceConfig.source }),
   });
 }

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { document, service, setOf, translated } from '../../../../test/fixtures/given-objects.ts';
 import { runToEnd } from '../../../runtime/turns.ts';
-import { computingGatewayApiStatus } from './gateway-api-status.ts';
+import { computeGatewayApiStatusInSteps } from './gateway-api-status.ts';
 
 const allNamespaces = 'allowedRoutes: {namespaces: {from: All}}';
 const passthrough = `{name: l, port: 9000, protocol: TLS, tls: {mode: Passthrough}, ${allNamespaces}}`;
@@ -149,7 +149,7 @@ it('a listener that selects namespaces without a selector permits no routes', ()
 
 describe('the status of listeners that share a port', () => {
   const conditionsOf = (listeners: string): Record<string, string[]> => {
-    const { KubernetesGateway } = runToEnd(computingGatewayApiStatus(setOf(gateway(listeners)), 'cluster.local'));
+    const { KubernetesGateway } = runToEnd(computeGatewayApiStatusInSteps(setOf(gateway(listeners)), 'cluster.local'));
     return Object.fromEntries(
       KubernetesGateway.get('shop/front')!.listeners.map(({ name, conditions }) => [
         name,
@@ -195,7 +195,7 @@ describe('an inactive listener with TLS', () => {
     '{parentRefs: [{name: front}], hostnames: [a.b.test, x.b.test], rules: [{backendRefs: [{name: cart, port: 80}]}]}',
   );
   const closedIn = (yaml: string): (string | undefined)[] =>
-    translated(yaml).gateways.map(({ spec }) => spec.servers[0]!.closed?.slice(0, 27));
+    translated(yaml).gateways.map(({ spec }) => spec.servers[0]!.closedReason?.slice(0, 27));
 
   it('closes its connections, so that these do not reach a less strict listener on the port', () => {
     const yaml = gateway(`${wildcardListener}, ${https('narrow', 'a.b.test', invalidTls)}`) + toCart + service('cart');
@@ -205,7 +205,7 @@ describe('an inactive listener with TLS', () => {
     });
     // The route does not have the name a.b.test at either listener.
     expect(translated(yaml).virtualServices.flatMap(({ spec }) => spec.hosts)).toEqual(['x.b.test']);
-    const { parents } = runToEnd(computingGatewayApiStatus(setOf(yaml), 'cluster.local')).HTTPRoute.get('shop/r')!;
+    const { parents } = runToEnd(computeGatewayApiStatusInSteps(setOf(yaml), 'cluster.local')).HTTPRoute.get('shop/r')!;
     expect(parents[0]!.conditions[0]).toMatchObject({ type: 'Accepted', status: 'True' });
   });
 

@@ -60,7 +60,7 @@ export function routesOf(route: Config<RouteObject>, entrance: Entrance, context
   return route.spec.rules.flatMap((rule, ruleIndex) => {
     const matches = rule.matches.length > 0 ? rule.matches : [everyRequest];
     const action = new RuleAction(route, rule, `rules[${ruleIndex}]`, entrance, context);
-    const sharedAction = action.shared();
+    const sharedAction = action.sharedRoute();
     return matches.map((match, index): PlacedRoute => {
       const path = ['spec', 'rules', ruleIndex, ...(matches.length > 1 ? ['matches', index] : [])];
       return {
@@ -73,7 +73,7 @@ export function routesOf(route: Config<RouteObject>, entrance: Entrance, context
         http: {
           name: `${route.namespace}.${route.name}.${rule.name ?? ruleIndex}`,
           match: matchesOf(match, rule),
-          ...(sharedAction ?? action.of(match)),
+          ...(sharedAction ?? action.routeFor(match)),
           ...action.headers,
         },
       };
@@ -143,9 +143,9 @@ class RuleAction {
   }
 
   /** The action for all matches of the rule, if it does not depend on the match. */
-  shared(): HttpRoute | undefined {
+  sharedRoute(): HttpRoute | undefined {
     const { filters } = this.#rule;
-    const unknownIndex = filters.findIndex(({ type }) => !supported.has(type));
+    const unknownIndex = filters.findIndex(({ type }) => !supportedFilters.has(type));
     if (unknownIndex >= 0) {
       // The filter must not be skipped, because it may restrict the destinations of requests.
       this.#warn(
@@ -162,7 +162,7 @@ class RuleAction {
     return filters.some(({ urlRewrite }) => urlRewrite !== undefined) ? undefined : this.#forward;
   }
 
-  of(match: HttpRouteMatch): HttpRoute {
+  routeFor(match: HttpRouteMatch): HttpRoute {
     for (const { requestRedirect, urlRewrite } of this.#rule.filters) {
       if (requestRedirect !== undefined) return { redirect: redirectOf(requestRedirect, match, this.#entrance) };
       if (urlRewrite === undefined) continue;
@@ -179,20 +179,20 @@ class RuleAction {
       this.#warn('backendRefs', `the list is empty: requests get ${this.#status}`);
       return undefined;
     }
-    const all = backendRefs.map((ref, index) => this.#destination(ref, `backendRefs[${index}]`));
-    const weightedBackends = all.filter(({ weight }) => weight !== 0);
+    const weightedDestinations = backendRefs.map((ref, index) => this.#destination(ref, `backendRefs[${index}]`));
+    const weightedBackends = weightedDestinations.filter(({ weight }) => weight !== 0);
     const usableDestinations = weightedBackends.filter(({ destination }) => destination !== noDestination);
     if (usableDestinations.length === 0) return undefined;
-    const [sole] = weightedBackends;
-    return weightedBackends.length === 1 ? [{ ...sole!, weight: 100 }] : weightedBackends;
+    const [soleBackend] = weightedBackends;
+    return weightedBackends.length === 1 ? [{ ...soleBackend!, weight: 100 }] : weightedBackends;
   }
 
   #destination(ref: HttpBackendRef, path: string): HttpRouteDestination {
     const foundDestination = this.#destinationOf(ref);
     const lostDestination = { destination: noDestination, weight: ref.weight };
     const share = this.#rule.backendRefs.length > 1 ? 'its share of requests gets' : 'requests get';
-    if ('missing' in foundDestination) {
-      this.#warn(path, `${foundDestination.missing}: ${share} ${this.#status}`, foundDestination.about);
+    if ('missingText' in foundDestination) {
+      this.#warn(path, `${foundDestination.missingText}: ${share} ${this.#status}`, foundDestination.warning);
       return lostDestination;
     }
     const other = ref.filters.findIndex(({ type }) => !backendFilters.has(type));
@@ -208,11 +208,11 @@ class RuleAction {
     const mirrors = this.#rule.filters.flatMap(({ requestMirror }, index): HttpMirrorPolicy[] => {
       if (requestMirror === undefined) return [];
       const destination = this.#destinationOf(requestMirror.backendRef);
-      if (!('missing' in destination)) return [{ destination, ...percentageOf(requestMirror) }];
+      if (!('missingText' in destination)) return [{ destination, ...percentageOf(requestMirror) }];
       this.#warn(
         `filters[${index}].requestMirror.backendRef`,
-        `${destination.missing}: requests are not mirrored`,
-        destination.about,
+        `${destination.missingText}: requests are not mirrored`,
+        destination.warning,
       );
       return [];
     });
@@ -230,13 +230,18 @@ class RuleAction {
 
 /** The first unsupported filter of a rule or its backends. Affected requests get an error response. */
 export function unsupportedFilterOf({ filters, backendRefs }: HttpRouteRule): string | undefined {
-  const ruleFilter = filters.find(({ type }) => !supported.has(type));
+  const ruleFilter = filters.find(({ type }) => !supportedFilters.has(type));
   const backendFilter = backendRefs.flatMap((ref) => ref.filters).find(({ type }) => !backendFilters.has(type));
   return (ruleFilter ?? backendFilter)?.type;
 }
 
 const backendFilters: ReadonlySet<string> = new Set(['RequestHeaderModifier', 'ResponseHeaderModifier']);
-const supported: ReadonlySet<string> = new Set([...backendFilters, 'RequestRedirect', 'URLRewrite', 'RequestMirror']);
+const supportedFilters: ReadonlySet<string> = new Set([
+  ...backendFilters,
+  'RequestRedirect',
+  'URLRewrite',
+  'RequestMirror',
+]);
 
 function headersOf(filters: readonly HttpRouteFilter[]): { headers?: Headers } {
   const headers: { request?: HeaderOperations; response?: HeaderOperations } = {};

@@ -17,24 +17,24 @@ export function* l4VirtualServices(
 ): Steps<Config<VirtualService>[]> {
   const first = firstRoutes(toListeners);
   reportShadowed(toListeners, first, context);
-  const all: Config<VirtualService>[] = [];
+  const virtualServices: Config<VirtualService>[] = [];
   for (const [route, attachments] of Map.groupBy(toListeners, ({ route }) => route)) {
     // Unattached routes are also resolved, so that their errors are reported.
     const routeDestinations = destinationsOf(route, false, context);
     for (const attachment of attachments) {
       // A TCPRoute matches all connections of its listener, so only the first one is active.
-      const isApplied = route.kind !== 'TCPRoute' || first.of(attachment.listener, everyConnection) === route;
+      const isApplied = route.kind !== 'TCPRoute' || first.firstRouteOf(attachment.listener, everyConnection) === route;
       const destinations = attachment.isClosed ? noDestinations : routeDestinations;
       if (attachment.listener.server !== undefined && isApplied)
-        all.push(virtualServiceOfListener(attachment, destinations));
+        virtualServices.push(virtualServiceOfListener(attachment, destinations));
     }
     yield;
   }
   for (const clients of groupByClients(toServices)) {
-    all.push(virtualServiceOfService(clients, context));
+    virtualServices.push(virtualServiceOfService(clients, context));
     yield;
   }
-  return all;
+  return virtualServices;
 }
 
 const everyConnection = 'every connection';
@@ -44,7 +44,7 @@ function matchKeysOf({ route, hosts }: ListenerAttachment): readonly string[] {
 }
 
 interface FirstRoutes {
-  of(listener: KnownListener, name: string): Config<RouteObject> | undefined;
+  firstRouteOf(listener: KnownListener, name: string): Config<RouteObject> | undefined;
 }
 
 /** Returns the first route of each match, by age and name. */
@@ -59,7 +59,7 @@ function firstRoutes(toListeners: readonly ListenerAttachment[]): FirstRoutes {
       if (firstRoute === undefined || compareAgeAndName(route, firstRoute) < 0) firstByName.set(name, route);
     }
   }
-  return { of: (listener, name) => first.get(listener)?.get(name) };
+  return { firstRouteOf: (listener, name) => first.get(listener)?.get(name) };
 }
 
 /** Reports routes that are shadowed completely, once, because their status is still Accepted. */
@@ -73,12 +73,12 @@ function reportShadowed(
     const { route, listener } = attachment;
     if (reportedRoutes.has(route)) continue;
     for (const name of matchKeysOf(attachment)) {
-      const winner = first.of(listener, name)!;
-      if (winner === route) continue;
+      const firstRoute = first.firstRouteOf(listener, name)!;
+      if (firstRoute === route) continue;
       reportedRoutes.add(route);
       const [field, description] =
         name === everyConnection ? (['parentRefs', name] as const) : (['hostnames', `connections to ${name}`] as const);
-      const winnerText = `${winner.kind} ${winner.namespace}/${winner.name}`;
+      const winnerText = `${firstRoute.kind} ${firstRoute.namespace}/${firstRoute.name}`;
       context.warn(
         route,
         field,
@@ -106,7 +106,7 @@ function virtualServiceOfListener(
   const isTls = route.kind === 'TLSRoute';
   return generatedObject<VirtualService>({
     kind: 'VirtualService',
-    of: route,
+    sourceConfig: route,
     annotations: { 'internal.istio.io/parents': parentsText([route]) },
     name: nameAtListener(gatewayName, `${route.kind.toLowerCase()}-${textOf(route)}`),
     namespace: gateway.namespace,
@@ -137,7 +137,7 @@ function virtualServiceOfService(
     name: `${service.name}.${service.namespace}-${generatedNameMark}-tcp`,
     namespace,
     creationTimestamp,
-    of: routes[0]!,
+    sourceConfig: routes[0]!,
     annotations: { 'internal.istio.io/parents': parentsText(routes) },
     partOrigins: {
       hosts: routes.map(hostsOrigin),
@@ -167,13 +167,13 @@ function destinationsOf(
   const { backendRefs } = route.spec.rules[0]!;
   const all = backendRefs.map((ref, index): RouteDestination => {
     const foundDestination = destinationOf(ref, route, context, inMesh);
-    if (!('missing' in foundDestination)) return { destination: foundDestination, weight: ref.weight };
+    if (!('missingText' in foundDestination)) return { destination: foundDestination, weight: ref.weight };
     const share = backendRefs.length > 1 ? 'its share of connections is' : 'connections are';
     context.warn(
       route,
       `rules[0].backendRefs[${index}]`,
-      `${foundDestination.missing}: ${share} closed`,
-      foundDestination.about,
+      `${foundDestination.missingText}: ${share} closed`,
+      foundDestination.warning,
     );
     return { destination: noDestination, weight: ref.weight };
   });

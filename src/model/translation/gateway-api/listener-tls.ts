@@ -11,7 +11,7 @@ export interface ListenerRefusal {
   readonly message: string;
 }
 
-type Refused = ListenerRefusal & { readonly field: string; readonly about?: TranslationWarning };
+type RefusedTls = ListenerRefusal & { readonly field: string; readonly warning?: TranslationWarning };
 
 const unknownOption: TranslationWarning = { code: 'OPTION_UNKNOWN' };
 
@@ -27,13 +27,13 @@ const knownOptions: readonly string[] = [terminateModeOption, cipherSuitesOption
 
 const defaultNetworkPort = 15_443;
 
-function refuse(
+function refuseTls(
   field: string,
   message: string,
   reason: ListenerRefusal['reason'] = 'Invalid',
   warning?: TranslationWarning,
-): Refused {
-  return { field, reason, message, ...(warning && { about: warning }) };
+): RefusedTls {
+  return { field, reason, message, ...(warning && { warning }) };
 }
 
 /** Returns `undefined` for plaintext. */
@@ -41,14 +41,14 @@ export function tlsOf(
   gateway: Config<KubernetesGateway>,
   listener: Listener,
   context: TranslationContext,
-): ServerTlsSettings | Refused | undefined {
+): ServerTlsSettings | RefusedTls | undefined {
   const { protocol, tls } = listener;
   if (protocol === 'HTTP' || protocol === 'TCP') return undefined;
-  if (tls === undefined) return refuse('', `tls is required with protocol ${protocol}`);
+  if (tls === undefined) return refuseTls('', `tls is required with protocol ${protocol}`);
   const unknownKey = Object.keys(tls.options).find((key) => key.startsWith(prefix) && !knownOptions.includes(key));
   // Rejects unknown options, because they may restrict clients.
   if (unknownKey !== undefined)
-    return refuse(
+    return refuseTls(
       '.tls.options',
       `unknown option ${unknownKey}, must be one of ${knownOptions.join(', ')}`,
       'Invalid',
@@ -60,15 +60,15 @@ export function tlsOf(
   // A listener that requires client certificates must not serve without verifying them.
   if (tls.frontendValidation !== undefined) {
     const message = `is not supported: use option ${terminateModeOption} to require client certificates`;
-    return refuse('.tls.frontendValidation', message);
+    return refuseTls('.tls.frontendValidation', message);
   }
   if ((gateway.spec.tls as { frontend?: unknown } | undefined)?.frontend !== undefined) {
-    return refuse('', 'spec.tls.frontend of the Gateway is not supported');
+    return refuseTls('', 'spec.tls.frontend of the Gateway is not supported');
   }
   const mode = terminateModes.find((acceptedMode) => acceptedMode === (tls.options[terminateModeOption] ?? 'SIMPLE'));
   if (mode === undefined) {
     const actualMode = tls.options[terminateModeOption];
-    return refuse(
+    return refuseTls(
       '.tls.options',
       `${terminateModeOption} must be one of ${terminateModes.join(', ')}, got ${actualMode}`,
       'Invalid',
@@ -100,7 +100,7 @@ interface CipherSuites {
   readonly unknownSuites: readonly string[];
 }
 
-function cipherSuitesOf({ options }: ListenerTls): CipherSuites | Refused {
+function cipherSuitesOf({ options }: ListenerTls): CipherSuites | RefusedTls {
   const option = options[cipherSuitesOption];
   if (option === undefined) return { unknownSuites: [] };
   const suiteNames = option.split(',').map((suite) => suite.trim());
@@ -108,7 +108,7 @@ function cipherSuitesOf({ options }: ListenerTls): CipherSuites | Refused {
   const unknownSuites = suiteNames.filter((suite) => !supportedCipherSuites.has(suite));
   // An empty list would mean the defaults.
   if (cipherSuites.length === 0) {
-    return refuse(
+    return refuseTls(
       '.tls.options',
       `${cipherSuitesOption} must have at least one known cipher suite, got ${JSON.stringify(option)}`,
       'Invalid',
@@ -122,24 +122,24 @@ function credentialsOf(
   gateway: Config<KubernetesGateway>,
   { certificateRefs }: ListenerTls,
   context: TranslationContext,
-): Pick<ServerTlsSettings, 'credentialName' | 'credentialNames'> | Refused {
+): Pick<ServerTlsSettings, 'credentialName' | 'credentialNames'> | RefusedTls {
   const invalidReference = 'InvalidCertificateRef';
   const names: string[] = [];
   for (const [index, ref] of certificateRefs.entries()) {
     const field = `.tls.certificateRefs[${index}]`;
     const { group, kind, name, namespace = gateway.namespace } = ref;
     if (group !== '' || kind !== 'Secret')
-      return refuse(field, `must be a Secret, got ${kind} ${name}`, invalidReference);
+      return refuseTls(field, `must be a Secret, got ${kind} ${name}`, invalidReference);
     if (!context.isGranted({ kind: 'Gateway', namespace: gateway.namespace }, { group, kind, name, namespace })) {
       const message = `no ReferenceGrant in namespace ${namespace} allows Gateways of namespace ${gateway.namespace} to refer to Secret ${name}`;
       const warning: TranslationWarning = {
         code: 'REFERENCE_NOT_GRANTED',
         absent: { kind: 'ReferenceGrant', namespace },
       };
-      return refuse(field, message, 'RefNotPermitted', warning);
+      return refuseTls(field, message, 'RefNotPermitted', warning);
     }
     names.push(namespace === gateway.namespace ? `kubernetes://${name}` : `kubernetes://${namespace}/${name}`);
   }
-  if (names.length === 0) return refuse('.tls', 'certificateRefs must have a Secret', invalidReference);
+  if (names.length === 0) return refuseTls('.tls', 'certificateRefs must have a Secret', invalidReference);
   return names.length === 1 ? { credentialName: names[0]! } : { credentialNames: names };
 }

@@ -19,13 +19,13 @@ class NamedListeners {
   }
 
   /** Returns listeners that share hosts with the given hostnames, in order. Without hostnames, returns all listeners. */
-  sharing(hostnames: readonly string[]): readonly SharedHosts[] {
+  listenersSharing(hostnames: readonly string[]): readonly SharedHosts[] {
     if (hostnames.length === 0) {
       return this.listeners.map((listener) => ({ listener, hosts: new Set([listener.hostname]) }));
     }
     const sharedHosts = new Map<KnownListener, Set<string>>();
     for (const hostname of hostnames) {
-      for (const { item, host } of this.#listenersByHost.overlapping(hostname)) {
+      for (const { item, host } of this.#listenersByHost.overlappingEntries(hostname)) {
         const sharedHost = hostIntersection(hostname, host)!;
         const hosts = sharedHosts.get(item);
         if (hosts === undefined) sharedHosts.set(item, new Set([sharedHost]));
@@ -39,8 +39,8 @@ class NamedListeners {
 }
 
 interface ListenersOfGateway {
-  readonly bySection: ReadonlyMap<string, readonly KnownListener[]>;
-  readonly named: Map<string, NamedListeners>;
+  readonly listenersBySection: ReadonlyMap<string, readonly KnownListener[]>;
+  readonly cachedByName: Map<string, NamedListeners>;
 }
 
 const cachedListeners = new WeakMap<readonly KnownListener[], ListenersOfGateway>();
@@ -52,18 +52,19 @@ export function namedListeners(
   port: number | undefined,
 ): NamedListeners {
   const gatewayListeners = cachedListeners.get(all) ?? {
-    bySection: Map.groupBy(all, ({ listener }) => listener.name),
-    named: new Map<string, NamedListeners>(),
+    listenersBySection: Map.groupBy(all, ({ listener }) => listener.name),
+    cachedByName: new Map<string, NamedListeners>(),
   };
   cachedListeners.set(all, gatewayListeners);
   const key = JSON.stringify([sectionName, port]);
-  let namedByReference = gatewayListeners.named.get(key);
+  let namedByReference = gatewayListeners.cachedByName.get(key);
   if (namedByReference === undefined) {
-    const sectionListeners = sectionName === undefined ? all : (gatewayListeners.bySection.get(sectionName) ?? []);
+    const sectionListeners =
+      sectionName === undefined ? all : (gatewayListeners.listenersBySection.get(sectionName) ?? []);
     namedByReference = new NamedListeners(
       port === undefined ? sectionListeners : sectionListeners.filter(({ listener }) => listener.port === port),
     );
-    gatewayListeners.named.set(key, namedByReference);
+    gatewayListeners.cachedByName.set(key, namedByReference);
   }
   return namedByReference;
 }

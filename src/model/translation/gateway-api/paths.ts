@@ -33,11 +33,11 @@ export function pathRewrite(
   match: HttpRouteMatch,
 ): Pick<HttpRewrite, 'uri' | 'uriRegexRewrite'> {
   if (modifier.type === 'ReplacePrefixMatch') return prefixRewrite(modifier.replacePrefixMatch, match);
-  return { uriRegexRewrite: { match: wholePath, rewrite: literal(rooted(modifier.replaceFullPath)) } };
+  return { uriRegexRewrite: { match: wholePath, rewrite: escapedLiteral(withLeadingSlash(modifier.replaceFullPath)) } };
 }
 
 export function pathRedirect(modifier: PathModifier, match: HttpRouteMatch): Pick<HttpRedirect, 'uri'> {
-  if (modifier.type === 'ReplaceFullPath') return { uri: rooted(modifier.replaceFullPath) };
+  if (modifier.type === 'ReplaceFullPath') return { uri: withLeadingSlash(modifier.replaceFullPath) };
   const { uri } = prefixRewrite(modifier.replacePrefixMatch, match);
   return uri === undefined ? {} : { uri: `%PREFIX()%${uri}` };
 }
@@ -51,14 +51,14 @@ function prefixRewrite(rewritePath: string, match: HttpRouteMatch): { uri?: stri
 
 /** Removes trailing slashes, which are not significant. */
 function replacementOf(rewritePath: string): string {
-  return rooted(rewritePath).replace(/\/+$/, '');
+  return withLeadingSlash(rewritePath).replace(/\/+$/, '');
 }
 
-function rooted(path: string): string {
+function withLeadingSlash(path: string): string {
   return path.startsWith('/') ? path : `/${path}`;
 }
 
 /** Escapes backslashes, which would refer to groups in a substitution. */
-function literal(path: string): string {
+function escapedLiteral(path: string): string {
   return path.replaceAll('\\', '\\\\');
 }

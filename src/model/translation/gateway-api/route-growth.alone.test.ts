@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { document, service, setOf } from '../../../../test/fixtures/given-objects.ts';
 import { countedWork, growthOfWork } from '../../../../test/harness/counted-work.ts';
 import { runToEnd } from '../../../runtime/turns.ts';
-import { computingGatewayApiStatus } from './gateway-api-status.ts';
+import { computeGatewayApiStatusInSteps } from './gateway-api-status.ts';
 import { translateGatewayApi } from './translate.ts';
 
 const [smallCount, largeCount] = [100, 400];
@@ -45,7 +45,7 @@ it.each<[string, string, (index: number) => string]>([
       const objects = setOf(gateway(listeners) + service('cart') + list(size, build));
       return countedWork(() => {
         translateGatewayApi(objects, 'cluster.local');
-        runToEnd(computingGatewayApiStatus(objects, 'cluster.local'));
+        runToEnd(computeGatewayApiStatusInSteps(objects, 'cluster.local'));
       });
     },
     smallCount,

@@ -56,15 +56,15 @@ function resolvedRefs(
   const missingBackends = new Map<string, MissingBackend>();
   for (const ref of referencesOf(route.spec)) {
     const foundDestination = destinationOf(ref, route, context, isMeshParent);
-    if ('missing' in foundDestination) missingBackends.set(foundDestination.missing, foundDestination);
+    if ('missingText' in foundDestination) missingBackends.set(foundDestination.missingText, foundDestination);
   }
   if (missingBackends.size === 0) return condition('ResolvedRefs', true, 'ResolvedRefs', 'all references are resolved');
-  const all = [...missingBackends.values()].sort(
+  const missingList = [...missingBackends.values()].sort(
     (a, b) => reasonsBySeverity.indexOf(a.reason) - reasonsBySeverity.indexOf(b.reason),
   );
-  const texts = all.slice(0, maxNamed).map((missingBackend) => missingBackend.missing);
-  if (all.length > maxNamed) texts.push(`and ${all.length - maxNamed} more`);
-  return condition('ResolvedRefs', false, all[0]!.reason, texts.join('; '));
+  const texts = missingList.slice(0, maxNamed).map((missingBackend) => missingBackend.missingText);
+  if (missingList.length > maxNamed) texts.push(`and ${missingList.length - maxNamed} more`);
+  return condition('ResolvedRefs', false, missingList[0]!.reason, texts.join('; '));
 }
 
 function* referencesOf({ rules }: RouteObject): Generator<BackendRef> {

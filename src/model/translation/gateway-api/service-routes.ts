@@ -18,12 +18,12 @@ export function* serviceVirtualServices(
   attachments: readonly ServiceAttachment[],
   context: TranslationContext,
 ): Steps<Config<VirtualService>[]> {
-  const all: Config<VirtualService>[] = [];
+  const virtualServices: Config<VirtualService>[] = [];
   for (const clients of groupByClients(attachments)) {
-    all.push(virtualService(clients, context));
+    virtualServices.push(virtualService(clients, context));
     yield;
   }
-  return all;
+  return virtualServices;
 }
 
 export interface ClientsRoutes {
@@ -69,7 +69,7 @@ function virtualService(
     name: `${service.name}.${service.namespace}-${generatedNameMark}`,
     namespace,
     creationTimestamp,
-    of: routes[0]!,
+    sourceConfig: routes[0]!,
     annotations: { 'internal.istio.io/parents': parentsText(routes) },
     partOrigins: { hosts: [...routes.map(hostsOrigin), serviceOrigin], ...httpOrigins(matches), ...origins },
     spec: {

@@ -1,8 +1,8 @@
 import { runToEnd, type Steps } from '../../../runtime/turns.ts';
 import type { Config } from '../../config/config.ts';
 import type { Problem } from '../../config/problem.ts';
-import { keepingIdentity } from '../translated-objects.ts';
-import { attaching } from './attachments.ts';
+import { withPreviousIdentity } from '../translated-objects.ts';
+import { attachInSteps } from './attachments.ts';
 import { gatewayOf, type KnownGateway, knownGateway, takesRequests } from './gateway-listeners.ts';
 import { gatewayVirtualServices } from './gateway-routes.ts';
 import { l4VirtualServices } from './l4-routes.ts';
@@ -51,10 +51,10 @@ export function translateGatewayApi(
   domain: string,
   previous?: GatewayApiTranslation,
 ): GatewayApiTranslation {
-  return runToEnd(translatingGatewayApi(sources, domain, previous));
+  return runToEnd(translateGatewayApiInSteps(sources, domain, previous));
 }
 
-export function* translatingGatewayApi(
+export function* translateGatewayApiInSteps(
   sources: GatewayApiSources,
   domain: string,
   previous: GatewayApiTranslation = noTranslation,
@@ -69,7 +69,7 @@ export function* translatingGatewayApi(
     yield;
   }
   // All kinds are attached together, because they share the limit of their namespace.
-  const { toListeners, toServices, beyondLimit } = yield* attaching([...routes, ...l4Routes], gateways, context);
+  const { toListeners, toServices, beyondLimit } = yield* attachInSteps([...routes, ...l4Routes], gateways, context);
   const isL4 = ({ route }: { readonly route: Config }): boolean => isL4Kind(route.kind);
   const isL7 = (attachment: { readonly route: Config }): boolean => !isL4(attachment);
   const attachmentsByGateway = Map.groupBy(toListeners.filter(isL7), ({ listener }) => listener.gateway);
@@ -93,7 +93,7 @@ export function* translatingGatewayApi(
   const l4 = { toListeners: toListeners.filter(isL4), toServices: toServices.filter(isL4) };
   for (const virtualService of yield* l4VirtualServices(l4, context)) objects.push(virtualService);
   return {
-    objects: yield* keepingIdentity(objects, previous.objects),
+    objects: yield* withPreviousIdentity(objects, previous.objects),
     problems: context.problems,
     dependencies: context.dependencies,
     beyondLimit,

@@ -98,8 +98,8 @@ export class TranslationContext {
     return isDiscovered(namespace, this.#namespaces.get(namespace)?.labels, [selector]);
   }
 
-  isGranted(source: ReferenceSource, to: ReferenceTarget): boolean {
-    return this.#grants.allows(source, to);
+  isGranted(source: ReferenceSource, target: ReferenceTarget): boolean {
+    return this.#grants.allows(source, target);
   }
 
   /** Reports that part of an object is not active, once per version of the object. */

@@ -211,7 +211,7 @@ function servicesWithin(hosts: readonly string[], services: readonly Service[]):
   const index = passedThroughByHost(services);
   // A host name overlaps with a wildcard only if the wildcard contains it.
   const indexByService = new Map(
-    hosts.flatMap((host) => index.overlapping(host).map(({ item, place }) => [item, place])),
+    hosts.flatMap((host) => index.overlappingEntries(host).map(({ item, itemIndex }) => [item, itemIndex])),
   );
   return [...indexByService].sort(([, a], [, b]) => a - b).map(([service]) => service);
 }
