@@ -56,11 +56,11 @@ function agentRun(cycles: number): { text: string; records: number } {
   const lines: string[] = [];
   const sink: TraceSink = { write: (line) => void lines.push(formatTraceLine(line)), flush: () => {}, close: () => {} };
   const schedule: Step[] = Array.from({ length: cycles * weeks.length }, (_, step) => {
-    const [ms, happens] = weeks[step % weeks.length]!;
-    return { gap: { ms }, happens };
+    const [ms, scheduledEvent] = weeks[step % weeks.length]!;
+    return { gap: { ms }, scheduledEvent };
   });
   writeRandomTrace(
-    { settings: 'short times', beginning: 'in order', nature: 0, steps: schedule, ending: 'in peace' },
+    { settings: 'short times', startConditions: 'in order', durationSeed: 0, steps: schedule, ending: 'in peace' },
     sink,
   );
   return { text: lines.join(''), records: lines.length - 1 };

@@ -15,9 +15,9 @@ import { sized } from '../harness/size-of-run.ts';
 import { numberOf, recordedLife } from '../simulation/recorded-life.ts';
 
 const life = recordedLife([
-  { gap: { ms: 20_000 }, happens: { kind: 'certificate' } },
-  { gap: { ms: 60_000 }, happens: { kind: 'crash', target: 'serving' } },
-  { gap: { ms: 60_000 }, happens: { kind: 'ready?' } },
+  { gap: { ms: 20_000 }, scheduledEvent: { kind: 'certificate' } },
+  { gap: { ms: 60_000 }, scheduledEvent: { kind: 'crash', target: 'serving' } },
+  { gap: { ms: 60_000 }, scheduledEvent: { kind: 'ready?' } },
 ]);
 const sidecar = traceOf(life);
 /** The end of a restart: the replaced Envoy has exited. */

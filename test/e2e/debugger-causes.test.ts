@@ -70,10 +70,10 @@ test.each<Case>([
     symptom: 'a starting child that the kernel killed',
     source: traceOf(
       recordedLife([
-        { gap: { ms: 19_000 }, happens: { kind: 'slow start', ms: 6_000 } },
-        { gap: { ms: 1_000 }, happens: { kind: 'certificate' } },
-        { gap: { ms: 3_000 }, happens: { kind: 'oom', target: 'starting' } },
-        { gap: { ms: minute }, happens: { kind: 'ready?' } },
+        { gap: { ms: 19_000 }, scheduledEvent: { kind: 'slow start', ms: 6_000 } },
+        { gap: { ms: 1_000 }, scheduledEvent: { kind: 'certificate' } },
+        { gap: { ms: 3_000 }, scheduledEvent: { kind: 'oom', target: 'starting' } },
+        { gap: { ms: minute }, scheduledEvent: { kind: 'ready?' } },
       ]),
     ),
     sentence: /is live after 2 failed attempts; first failure while initializing: signal SIGKILL/,
@@ -83,8 +83,8 @@ test.each<Case>([
     symptom: 'a bad certificate',
     source: traceOf(
       recordedLife([
-        { gap: { ms: 20_000 }, happens: { kind: 'certificate half written' } },
-        { gap: { ms: minute }, happens: { kind: 'ready?' } },
+        { gap: { ms: 20_000 }, scheduledEvent: { kind: 'certificate half written' } },
+        { gap: { ms: minute }, scheduledEvent: { kind: 'ready?' } },
       ]),
     ),
     sentence: /new configuration rejected, old one kept: tls\.crt: not a certificate/,
@@ -94,9 +94,9 @@ test.each<Case>([
     symptom: 'retries that are exhausted',
     source: traceOf(
       recordedLife([
-        { gap: { ms: 20_000 }, happens: { kind: 'no processes', forMs: 10_000_000 } },
-        { gap: { ms: 1_000 }, happens: { kind: 'crash', target: 'serving' } },
-        { gap: { ms: 15 * minute }, happens: { kind: 'ready?' } },
+        { gap: { ms: 20_000 }, scheduledEvent: { kind: 'no processes', forMs: 10_000_000 } },
+        { gap: { ms: 1_000 }, scheduledEvent: { kind: 'crash', target: 'serving' } },
+        { gap: { ms: 15 * minute }, scheduledEvent: { kind: 'ready?' } },
       ]),
     ),
     sentence: /retries exhausted after 10 attempts; last failure while starting: spawn EAGAIN/,

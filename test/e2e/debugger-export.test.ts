@@ -20,12 +20,12 @@ import { writeRandomTrace } from '../simulation/random-search.ts';
 
 const schedule: Schedule = {
   settings: 'short times',
-  beginning: 'in order',
-  nature: 0,
+  startConditions: 'in order',
+  durationSeed: 0,
   ending: 'in peace',
   steps: [
-    { gap: { ms: 5_000 }, happens: { kind: 'certificate' } },
-    { gap: { ms: 20_000 }, happens: { kind: 'crash', target: 'serving' } },
+    { gap: { ms: 5_000 }, scheduledEvent: { kind: 'certificate' } },
+    { gap: { ms: 20_000 }, scheduledEvent: { kind: 'crash', target: 'serving' } },
   ],
 };
 /** Numbers of the exported records. */

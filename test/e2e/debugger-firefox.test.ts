@@ -14,9 +14,9 @@ import { recordedLife } from '../simulation/recorded-life.ts';
 
 const trace = traceOf(
   recordedLife([
-    { gap: { ms: 20_000 }, happens: { kind: 'certificate' } },
-    { gap: { ms: 60_000 }, happens: { kind: 'crash', target: 'serving' } },
-    { gap: { ms: 60_000 }, happens: { kind: 'ready?' } },
+    { gap: { ms: 20_000 }, scheduledEvent: { kind: 'certificate' } },
+    { gap: { ms: 60_000 }, scheduledEvent: { kind: 'crash', target: 'serving' } },
+    { gap: { ms: 60_000 }, scheduledEvent: { kind: 'ready?' } },
   ]),
 );
 const pageHash = '#source=0&record=150&actor=supervisor';

@@ -22,14 +22,14 @@ const hour = 3_600_000;
 const axisHeight = 30;
 /** The certificate changes every twelve hours. */
 const week = recordedLife([
-  ...Array.from({ length: 6 }, () => ({ gap: { ms: 12 * hour }, happens: { kind: 'certificate' } as const })),
-  { gap: { ms: 60_000 }, happens: { kind: 'ready?' } },
+  ...Array.from({ length: 6 }, () => ({ gap: { ms: 12 * hour }, scheduledEvent: { kind: 'certificate' } as const })),
+  { gap: { ms: 60_000 }, scheduledEvent: { kind: 'ready?' } },
 ]);
 /** The certificate changes three times, and at the end an Envoy is killed. */
 const crash = recordedLife([
-  ...Array.from({ length: 9 }, () => ({ gap: { ms: 90_000 }, happens: { kind: 'certificate' } as const })),
-  { gap: { ms: 90_000 }, happens: { kind: 'crash', target: 'serving' } },
-  { gap: { ms: 30_000 }, happens: { kind: 'ready?' } },
+  ...Array.from({ length: 9 }, () => ({ gap: { ms: 90_000 }, scheduledEvent: { kind: 'certificate' } as const })),
+  { gap: { ms: 90_000 }, scheduledEvent: { kind: 'crash', target: 'serving' } },
+  { gap: { ms: 30_000 }, scheduledEvent: { kind: 'ready?' } },
 ]);
 
 test('the lane of the failed epoch is visible at 1440 × 900, and failures outside the visible range are indicated', async () => {

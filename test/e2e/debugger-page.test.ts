@@ -212,9 +212,9 @@ test('a live program without recent events shows since when it is idle, and its 
 
 test('a sentence at the top summarizes the displayed record and links to its root cause and time', async () => {
   const life = recordedLife([
-    { gap: { ms: 20_000 }, happens: { kind: 'certificate' } },
-    { gap: { ms: 60_000 }, happens: { kind: 'crash', target: 'serving' } },
-    { gap: { ms: 60_000 }, happens: { kind: 'ready?' } },
+    { gap: { ms: 20_000 }, scheduledEvent: { kind: 'certificate' } },
+    { gap: { ms: 60_000 }, scheduledEvent: { kind: 'crash', target: 'serving' } },
+    { gap: { ms: 60_000 }, scheduledEvent: { kind: 'ready?' } },
   ]);
   const openedPage = await openPage(browser, [traceOf(life)]);
   const { page } = openedPage;

@@ -151,7 +151,7 @@ describe('a shared link to the page', () => {
   let server: PageServer;
   beforeAll(async () => {
     server = await startPageServer({
-      sources: [traceOf(recordedLife([{ gap: { ms: 20_000 }, happens: { kind: 'certificate' } }]))],
+      sources: [traceOf(recordedLife([{ gap: { ms: 20_000 }, scheduledEvent: { kind: 'certificate' } }]))],
     });
   });
   afterAll(() => server.close());

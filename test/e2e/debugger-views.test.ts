@@ -21,8 +21,8 @@ afterAll(async () => {
 const hour = 3_600_000;
 /** The certificate changes every twelve hours, and an Envoy is killed. */
 const life = recordedLife([
-  ...Array.from({ length: 5 }, () => ({ gap: { ms: 12 * hour }, happens: { kind: 'certificate' } as const })),
-  { gap: { ms: 40_000 }, happens: { kind: 'ready?' } },
+  ...Array.from({ length: 5 }, () => ({ gap: { ms: 12 * hour }, scheduledEvent: { kind: 'certificate' } as const })),
+  { gap: { ms: 40_000 }, scheduledEvent: { kind: 'ready?' } },
 ]);
 // Each run has the same time and date.
 const source = traceOf({ ...life, header: { ...life.header, pid: 4_242, startedAt: '2026-11-20T20:00:00.000Z' } });

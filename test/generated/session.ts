@@ -70,11 +70,11 @@ export class Company {
   async pass(ms: number): Promise<void> {
     const untilMs = this.clock.now() + ms;
     const start = this.occurrences.count;
-    for (let next = this.clock.pending()[0]; next !== undefined && this.clock.now() + next <= untilMs; ) {
+    for (let next = this.clock.pendingDelays()[0]; next !== undefined && this.clock.now() + next <= untilMs; ) {
       this.clock.fireNext();
       if (this.occurrences.count > start) return;
       await Promise.resolve();
-      next = this.clock.pending()[0];
+      next = this.clock.pendingDelays()[0];
     }
   }
 

@@ -14,7 +14,7 @@ import { isBehind, isSettled } from '../../machines/discovery/xds/ads-watch.ts';
 import { AdsWorld, type ClientResponse } from '../simulation/ads-world.ts';
 
 afterEach(() => {
-  for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
+  for (const world of AdsWorld.instances.splice(0)) expect(world.failure).toBeUndefined();
 });
 
 const rules = { resendsEndpoints: true, acceptsLateNames: true, maxNames: 10, maxNameChars: 100 };
@@ -125,7 +125,7 @@ describe('the exchange chart', () => {
 // ---- any run
 
 const typeArbitrary = fc.constantFrom(clusterType, endpointType, routeType);
-const happening = fc.oneof(
+const eventArbitrary = fc.oneof(
   { weight: 3, arbitrary: fc.record({ do: fc.constant('ask' as const), type: typeArbitrary, reject: fc.boolean() }) },
   {
     weight: 4,
@@ -151,7 +151,7 @@ function expectedState(previousState: string, { type }: ExchangeReport | { type:
 
 test('the chart always knows whether changes are held back, and a drained stream settles after the last ACK', () => {
   fc.assert(
-    fc.property(fc.array(happening, { minLength: 5, maxLength: 60 }), (steps) => {
+    fc.property(fc.array(eventArbitrary, { minLength: 5, maxLength: 60 }), (steps) => {
       let exchange: Exchange = newExchange;
       let chart = 'caught up';
       let count = 0;
@@ -196,10 +196,10 @@ test('the chart always knows whether changes are held back, and a drained stream
 
 /** A client that has received all clusters, endpoints and a route. */
 function createClientWorld(delta: boolean, recordsRoutine: boolean): AdsWorld {
-  const world = new AdsWorld({ delta, recordsRoutine });
+  const world = new AdsWorld({ isDelta: delta, recordsRoutine });
   for (const type of [clusterType, endpointType, routeType])
     for (const name of ['a', 'b']) world.source.set(type, name);
-  const send = delta ? world.delta.bind(world) : world.sotw.bind(world);
+  const send = delta ? world.sendDelta.bind(world) : world.sendSotw.bind(world);
   send({ typeUrl: clusterType });
   const names = delta ? { resourceNamesSubscribe: ['a', 'b'] } : { resourceNames: ['a', 'b'] };
   for (const typeUrl of [endpointType, routeType]) send({ typeUrl, ...names });
@@ -212,8 +212,8 @@ function acknowledgeAll(world: AdsWorld, delta: boolean): ClientResponse[] {
   for (let sentResponse = world.read(); sentResponse !== undefined; sentResponse = world.read()) {
     all.push(sentResponse);
     const { typeUrl, nonce: responseNonce } = sentResponse;
-    if (delta) world.delta({ typeUrl, responseNonce });
-    else world.sotw({ typeUrl, responseNonce, resourceNames: typeUrl === clusterType ? [] : ['a', 'b'] });
+    if (delta) world.sendDelta({ typeUrl, responseNonce });
+    else world.sendSotw({ typeUrl, responseNonce, resourceNames: typeUrl === clusterType ? [] : ['a', 'b'] });
   }
   return all;
 }
@@ -224,14 +224,14 @@ describe.each([
 ] as const)('%s', (_, delta) => {
   test('an acknowledged push never causes an event of the chart', () => {
     const world = createClientWorld(delta, false);
-    const inspectionsBefore = world.inspections;
+    const inspectionsBefore = world.inspectionCount;
     for (let i = 0; i < 20; i++) {
       world.source.set(endpointType, 'a');
       world.source.set(routeType, 'b');
       world.push();
       expect(acknowledgeAll(world, delta).map(({ typeUrl }) => typeUrl)).toEqual([endpointType, routeType]);
     }
-    expect(world.inspections - inspectionsBefore).toBe(0);
+    expect(world.inspectionCount - inspectionsBefore).toBe(0);
   });
 
   test('a push that waits for the client causes two events, however many pushes wait', () => {
@@ -274,7 +274,7 @@ describe.each([
     const states = worlds.map((world) => {
       const observedStates: string[] = [];
       const note = (): void =>
-        void observedStates.push(`${world.state()} ${world.waiting} ${JSON.stringify(world.watches)}`);
+        void observedStates.push(`${world.state()} ${world.pendingWriteCount} ${JSON.stringify(world.watches)}`);
       for (const type of [endpointType, clusterType, endpointType]) {
         world.source.set(type, 'a');
         world.push();

@@ -38,16 +38,16 @@ class Stream {
   request(request: AdsRequest): { requestClass: RequestClass; orders: readonly ResponseOrder[] } {
     const { watch, requestClass } = classify(this.watches[request.typeUrl], request, this.rules);
     if (watch !== undefined) this.watches = { ...this.watches, [request.typeUrl]: watch };
-    return { requestClass, orders: this.order() };
+    return { requestClass, orders: this.takeOrders() };
   }
 
   push(...types: string[]): readonly ResponseOrder[] {
     for (const type of types) this.watches = { ...this.watches, [type]: withChange(this.watches[type]!) };
-    return this.order();
+    return this.takeOrders();
   }
 
   /** Gives due orders; each gets its response immediately. */
-  order(): readonly ResponseOrder[] {
+  takeOrders(): readonly ResponseOrder[] {
     const { watches, orders } = nextOrders(this.watches);
     this.watches = watches;
     for (const { typeUrl } of orders) {
@@ -66,7 +66,7 @@ class Stream {
   }
 }
 
-const sotw = (typeUrl: string, names: string[], nonce = '', rejection: string | null = null): SotwRequest => ({
+const sotwRequest = (typeUrl: string, names: string[], nonce = '', rejection: string | null = null): SotwRequest => ({
   protocol: 'sotw',
   typeUrl,
   nonce,
@@ -74,7 +74,7 @@ const sotw = (typeUrl: string, names: string[], nonce = '', rejection: string | 
   rejection,
 });
 
-const delta = (typeUrl: string, request: Partial<DeltaRequest> = {}): DeltaRequest => ({
+const deltaRequest = (typeUrl: string, request: Partial<DeltaRequest> = {}): DeltaRequest => ({
   protocol: 'delta',
   typeUrl,
   nonce: '',
@@ -86,7 +86,7 @@ const delta = (typeUrl: string, request: Partial<DeltaRequest> = {}): DeltaReque
   ...request,
 });
 
-const all = (typeUrl: string, names: string[] | '*'): ResponseOrder => ({
+const orderForAll = (typeUrl: string, names: string[] | '*'): ResponseOrder => ({
   typeUrl,
   names,
   all: true,
@@ -111,31 +111,31 @@ const changeOrder = (typeUrl: string, names: string[] | '*'): ResponseOrder => (
 /** A stream whose client has subscribed to `names` and acknowledged the response `n1`. */
 function createSettledStream(typeUrl: string, names: string[]): Stream {
   const stream = new Stream();
-  stream.request(sotw(typeUrl, names));
-  stream.request(sotw(typeUrl, names, 'n1'));
+  stream.request(sotwRequest(typeUrl, names));
+  stream.request(sotwRequest(typeUrl, names, 'n1'));
   return stream;
 }
 
 function settledDelta(typeUrl: string, subscribe: string[]): Stream {
   const stream = new Stream();
-  stream.request(delta(typeUrl, { subscribe }));
-  stream.request(delta(typeUrl, { nonce: 'n1' }));
+  stream.request(deltaRequest(typeUrl, { subscribe }));
+  stream.request(deltaRequest(typeUrl, { nonce: 'n1' }));
   return stream;
 }
 
 describe('a state-of-the-world request', () => {
   test('receives everything if it is the first CDS request and has no names (row 1, S3)', () => {
-    expect(new Stream().request(sotw(clusterType, []))).toEqual({
+    expect(new Stream().request(sotwRequest(clusterType, []))).toEqual({
       requestClass: 'subscription',
-      orders: [all(clusterType, '*')],
+      orders: [orderForAll(clusterType, '*')],
     });
   });
 
   test('gets no response if it is an ACK, which is recorded (row 2, S6)', () => {
     const stream = new Stream();
-    stream.request(sotw(clusterType, []));
+    stream.request(sotwRequest(clusterType, []));
     expect(isOutstanding(stream.watch(clusterType))).toBe(true);
-    expect(stream.request(sotw(clusterType, [], 'n1'))).toEqual({ requestClass: 'acknowledgement', orders: [] });
+    expect(stream.request(sotwRequest(clusterType, [], 'n1'))).toEqual({ requestClass: 'acknowledgement', orders: [] });
     expect(stream.watch(clusterType)).toMatchObject({ nonceAcked: 'n1', versionAcked: 'v1', lastError: '' });
     expect(isOutstanding(stream.watch(clusterType))).toBe(false);
   });
@@ -144,7 +144,7 @@ describe('a state-of-the-world request', () => {
     const stream = createSettledStream(clusterType, []);
     stream.push(clusterType);
     const names = ['another', 'list'];
-    expect(stream.request(sotw(clusterType, names, 'n2', 'bad cluster'))).toEqual({
+    expect(stream.request(sotwRequest(clusterType, names, 'n2', 'bad cluster'))).toEqual({
       requestClass: 'rejection',
       orders: [],
     });
@@ -160,21 +160,21 @@ describe('a state-of-the-world request', () => {
 
   test('accepts a rejected version if it contains that version, but not if it contains an earlier one', () => {
     const stream = new Stream();
-    stream.request(sotw(extensionType, ['a']));
-    stream.request({ ...sotw(extensionType, ['a'], 'n1', 'no module') });
+    stream.request(sotwRequest(extensionType, ['a']));
+    stream.request({ ...sotwRequest(extensionType, ['a'], 'n1', 'no module') });
     expect(stream.watch(extensionType)).toMatchObject({ nonceAcked: '', lastError: 'no module' });
-    stream.request({ ...sotw(extensionType, ['a'], 'n1'), version: 'v0' });
+    stream.request({ ...sotwRequest(extensionType, ['a'], 'n1'), version: 'v0' });
     expect(stream.watch(extensionType)).toMatchObject({ nonceAcked: '', lastError: 'no module' });
-    stream.request({ ...sotw(extensionType, ['a'], 'n1'), version: 'v1' });
+    stream.request({ ...sotwRequest(extensionType, ['a'], 'n1'), version: 'v1' });
     expect(stream.watch(extensionType)).toMatchObject({ nonceAcked: 'n1', versionAcked: 'v1', lastError: '' });
   });
 
   test('clears a rejection if it acknowledges a change that was pushed after the rejection (row 4)', () => {
     const stream = createSettledStream(clusterType, []);
     stream.push(clusterType);
-    stream.request(sotw(clusterType, [], 'n2', 'bad cluster'));
+    stream.request(sotwRequest(clusterType, [], 'n2', 'bad cluster'));
     expect(stream.push(clusterType)).toEqual([changeOrder(clusterType, '*')]);
-    stream.request(sotw(clusterType, [], 'n3'));
+    stream.request(sotwRequest(clusterType, [], 'n3'));
     expect(stream.watch(clusterType)).toMatchObject({ nonceAcked: 'n3', lastError: '' });
   });
 
@@ -182,15 +182,15 @@ describe('a state-of-the-world request', () => {
     const stream = createSettledStream(endpointType, ['a']);
     stream.push(endpointType);
     const watchBefore = stream.watch(endpointType);
-    expect(stream.request(sotw(endpointType, ['a', 'b'], 'n1'))).toEqual({ requestClass: 'stale', orders: [] });
-    expect(stream.request(sotw(endpointType, [], 'n1'))).toEqual({ requestClass: 'stale', orders: [] });
+    expect(stream.request(sotwRequest(endpointType, ['a', 'b'], 'n1'))).toEqual({ requestClass: 'stale', orders: [] });
+    expect(stream.request(sotwRequest(endpointType, [], 'n1'))).toEqual({ requestClass: 'stale', orders: [] });
     expect(stream.watch(endpointType)).toBe(watchBefore);
   });
 
   test('receives only the names that an ACK adds (row 6, S8)', () => {
     const stream = new Stream();
-    stream.request(sotw(endpointType, ['a', 'b']));
-    expect(stream.request(sotw(endpointType, ['a', 'b', 'c'], 'n1'))).toEqual({
+    stream.request(sotwRequest(endpointType, ['a', 'b']));
+    expect(stream.request(sotwRequest(endpointType, ['a', 'b', 'c'], 'n1'))).toEqual({
       requestClass: 'subscription',
       orders: [orderFor(endpointType, ['a', 'b', 'c'], ['c'])],
     });
@@ -198,139 +198,150 @@ describe('a state-of-the-world request', () => {
   });
 
   test('receives the new resources if it replaces names', () => {
-    expect(createSettledStream(routeType, ['80', '81']).request(sotw(routeType, ['82', '80'], 'n1')).orders).toEqual([
-      orderFor(routeType, ['82', '80'], ['82']),
-    ]);
+    expect(
+      createSettledStream(routeType, ['80', '81']).request(sotwRequest(routeType, ['82', '80'], 'n1')).orders,
+    ).toEqual([orderFor(routeType, ['82', '80'], ['82'])]);
   });
 
   test('gets no response if it only removes names (row 7, S7)', () => {
     const stream = createSettledStream(endpointType, ['a', 'b', 'c']);
-    expect(stream.request(sotw(endpointType, ['a'], 'n1'))).toEqual({ requestClass: 'unsubscription', orders: [] });
+    expect(stream.request(sotwRequest(endpointType, ['a'], 'n1'))).toEqual({
+      requestClass: 'unsubscription',
+      orders: [],
+    });
     expect(stream.watch(endpointType).names).toEqual(['a']);
   });
 
   test('ends the subscription if it is for EDS without names, and no change is pushed (row 8, S2)', () => {
     const stream = createSettledStream(endpointType, ['a']);
-    expect(stream.request(sotw(endpointType, [], 'n1'))).toEqual({ requestClass: 'unsubscription', orders: [] });
+    expect(stream.request(sotwRequest(endpointType, [], 'n1'))).toEqual({ requestClass: 'unsubscription', orders: [] });
     expect(isSubscribed(stream.watch(endpointType))).toBe(false);
     expect(stream.push(endpointType)).toEqual([]);
   });
 
   test('leaves no watch if it is the first request of the stream and for EDS without names (S2)', () => {
     const stream = new Stream();
-    expect(stream.request(sotw(endpointType, []))).toEqual({ requestClass: 'unsubscription', orders: [] });
+    expect(stream.request(sotwRequest(endpointType, []))).toEqual({ requestClass: 'unsubscription', orders: [] });
     expect(stream.watches).toEqual({});
   });
 
   test("is served as a first request if it has another server's nonce (row 9, S3)", () => {
-    expect(new Stream().request(sotw(endpointType, ['a', 'b'], 'elsewhere')).orders).toEqual([
-      all(endpointType, ['a', 'b']),
+    expect(new Stream().request(sotwRequest(endpointType, ['a', 'b'], 'elsewhere')).orders).toEqual([
+      orderForAll(endpointType, ['a', 'b']),
     ]);
   });
 
   test('receives only the name that is added before the ACK (row 11)', () => {
     const stream = new Stream();
-    stream.request(sotw(routeType, ['80']));
-    expect(stream.request(sotw(routeType, ['80', '81'], 'n1')).orders).toEqual([
+    stream.request(sotwRequest(routeType, ['80']));
+    expect(stream.request(sotwRequest(routeType, ['80', '81'], 'n1')).orders).toEqual([
       orderFor(routeType, ['80', '81'], ['81']),
     ]);
     // n2 was sent before the acknowledgement of n1 arrived.
-    expect(stream.request(sotw(routeType, ['80', '81'], 'n1')).requestClass).toBe('stale');
-    expect(stream.request(sotw(routeType, ['80', '81'], 'n2')).requestClass).toBe('acknowledgement');
+    expect(stream.request(sotwRequest(routeType, ['80', '81'], 'n1')).requestClass).toBe('stale');
+    expect(stream.request(sotwRequest(routeType, ['80', '81'], 'n2')).requestClass).toBe('acknowledgement');
   });
 
   test('restarts the subscription if its nonce is empty, and receives everything again (S3)', () => {
-    expect(createSettledStream(endpointType, ['a', 'b']).request(sotw(endpointType, ['b'])).orders).toEqual([
-      all(endpointType, ['b']),
+    expect(createSettledStream(endpointType, ['a', 'b']).request(sotwRequest(endpointType, ['b'])).orders).toEqual([
+      orderForAll(endpointType, ['b']),
     ]);
   });
 
   test('changes nothing if its names only have another order or duplicates', () => {
     const stream = createSettledStream(endpointType, ['a', 'b', 'c']);
-    expect(stream.request(sotw(endpointType, ['c', 'b', 'b', 'a'], 'n1'))).toEqual({
+    expect(stream.request(sotwRequest(endpointType, ['c', 'b', 'b', 'a'], 'n1'))).toEqual({
       requestClass: 'acknowledgement',
       orders: [],
     });
   });
 
   test('subscribes to its names if it is the first CDS request', () => {
-    expect(new Stream().request(sotw(clusterType, ['a', 'b'])).orders).toEqual([all(clusterType, ['a', 'b'])]);
+    expect(new Stream().request(sotwRequest(clusterType, ['a', 'b'])).orders).toEqual([
+      orderForAll(clusterType, ['a', 'b']),
+    ]);
   });
 
   test('receives the whole subscription if it adds names to CDS', () => {
-    expect(createSettledStream(clusterType, ['a']).request(sotw(clusterType, ['a', 'b'], 'n1')).orders).toEqual([
-      all(clusterType, ['a', 'b']),
+    expect(createSettledStream(clusterType, ['a']).request(sotwRequest(clusterType, ['a', 'b'], 'n1')).orders).toEqual([
+      orderForAll(clusterType, ['a', 'b']),
     ]);
   });
 
   test('gets no response if it removes names from CDS', () => {
-    expect(createSettledStream(clusterType, ['a', 'b']).request(sotw(clusterType, ['a'], 'n1')).orders).toEqual([]);
+    expect(createSettledStream(clusterType, ['a', 'b']).request(sotwRequest(clusterType, ['a'], 'n1')).orders).toEqual(
+      [],
+    );
   });
 
   test('receives a response if its names replace a wildcard (S9)', () => {
-    expect(createSettledStream(listenerType, []).request(sotw(listenerType, ['a'], 'n1')).orders).toEqual([
-      all(listenerType, ['a']),
+    expect(createSettledStream(listenerType, []).request(sotwRequest(listenerType, ['a'], 'n1')).orders).toEqual([
+      orderForAll(listenerType, ['a']),
     ]);
   });
 
   test('subscribes to everything if it contains a star, even with other names', () => {
-    expect(createSettledStream(listenerType, ['a']).request(sotw(listenerType, ['a', '*'], 'n1')).orders).toEqual([
-      all(listenerType, '*'),
-    ]);
+    expect(
+      createSettledStream(listenerType, ['a']).request(sotwRequest(listenerType, ['a', '*'], 'n1')).orders,
+    ).toEqual([orderForAll(listenerType, '*')]);
   });
 
   test.each([clusterType, listenerType, routeType, endpointType])(
     'ends a subscription, and is no wildcard, if its only name is empty: %s',
     (typeUrl) => {
       const stream = createSettledStream(typeUrl, ['a']);
-      expect(stream.request(sotw(typeUrl, [''], 'n1'))).toEqual({ requestClass: 'unsubscription', orders: [] });
+      expect(stream.request(sotwRequest(typeUrl, [''], 'n1'))).toEqual({ requestClass: 'unsubscription', orders: [] });
       expect(stream.push(typeUrl)).toEqual([]);
-      expect(new Stream().request(sotw(typeUrl, [''])).orders).toEqual([]);
+      expect(new Stream().request(sotwRequest(typeUrl, [''])).orders).toEqual([]);
     },
   );
 
   test('is no wildcard if its list of names is empty after a list with names', () => {
     const stream = createSettledStream(clusterType, ['a']);
-    expect(stream.request(sotw(clusterType, [], 'n1')).orders).toEqual([]);
+    expect(stream.request(sotwRequest(clusterType, [], 'n1')).orders).toEqual([]);
     expect(isSubscribed(stream.watch(clusterType))).toBe(false);
   });
 
   test('must have the last nonce even after an unsubscription', () => {
     const stream = createSettledStream(endpointType, ['a']);
-    stream.request(sotw(endpointType, [''], 'n1'));
-    expect(stream.request(sotw(endpointType, ['a'], 'other')).requestClass).toBe('stale');
-    expect(stream.request(sotw(endpointType, ['a'], 'n1')).orders).toEqual([orderFor(endpointType, ['a'], ['a'])]);
+    stream.request(sotwRequest(endpointType, [''], 'n1'));
+    expect(stream.request(sotwRequest(endpointType, ['a'], 'other')).requestClass).toBe('stale');
+    expect(stream.request(sotwRequest(endpointType, ['a'], 'n1')).orders).toEqual([
+      orderFor(endpointType, ['a'], ['a']),
+    ]);
   });
 
   test('leaves no watch if it is a NACK without a previous response', () => {
     const stream = new Stream();
-    expect(stream.request(sotw(clusterType, [], 'n1', 'no'))).toEqual({ requestClass: 'rejection', orders: [] });
+    expect(stream.request(sotwRequest(clusterType, [], 'n1', 'no'))).toEqual({ requestClass: 'rejection', orders: [] });
     expect(stream.watches).toEqual({});
   });
 
   test('does not settle the last response if it rejects an earlier one', () => {
     const stream = createSettledStream(clusterType, []);
     stream.push(clusterType);
-    stream.request(sotw(clusterType, [], 'n1', 'late'));
+    stream.request(sotwRequest(clusterType, [], 'n1', 'late'));
     expect(isOutstanding(stream.watch(clusterType))).toBe(true);
   });
 });
 
 describe('a delta request', () => {
   test('subscribes to everything if it is the first CDS request and subscribes to nothing (row 1, D2)', () => {
-    expect(new Stream().request(delta(clusterType)).orders).toEqual([all(clusterType, '*')]);
+    expect(new Stream().request(deltaRequest(clusterType)).orders).toEqual([orderForAll(clusterType, '*')]);
   });
 
   test('subscribes to its names if it is the first CDS request (D2)', () => {
-    expect(new Stream().request(delta(clusterType, { subscribe: ['a'] })).orders).toEqual([all(clusterType, ['a'])]);
+    expect(new Stream().request(deltaRequest(clusterType, { subscribe: ['a'] })).orders).toEqual([
+      orderForAll(clusterType, ['a']),
+    ]);
   });
 
   test('subscribes to and looks up resources that the client has from another server (D2)', () => {
-    expect(new Stream().request(delta(endpointType, { subscribe: ['a'], known: ['a', 'b'] })).orders).toEqual([
-      { ...all(endpointType, ['a', 'b']), returning: true },
+    expect(new Stream().request(deltaRequest(endpointType, { subscribe: ['a'], known: ['a', 'b'] })).orders).toEqual([
+      { ...orderForAll(endpointType, ['a', 'b']), returning: true },
     ]);
-    expect(new Stream().request(delta(clusterType, { known: ['gone'] })).orders).toEqual([
-      { ...all(clusterType, '*'), requested: ['gone'], returning: true },
+    expect(new Stream().request(deltaRequest(clusterType, { known: ['gone'] })).orders).toEqual([
+      { ...orderForAll(clusterType, '*'), requested: ['gone'], returning: true },
     ]);
   });
 
@@ -338,24 +349,24 @@ describe('a delta request', () => {
     const heldResources = { names: ['a', 'b'], versions: ['1', '2'] };
     const knownFields = { known: heldResources.names, knownVersions: heldResources.versions };
     const stream = new Stream();
-    expect(stream.request(delta(clusterType, knownFields)).orders).toEqual([
-      { ...all(clusterType, '*'), requested: ['a', 'b'], has: heldResources },
+    expect(stream.request(deltaRequest(clusterType, knownFields)).orders).toEqual([
+      { ...orderForAll(clusterType, '*'), requested: ['a', 'b'], has: heldResources },
     ]);
-    stream.request(delta(clusterType, { nonce: 'n1', ...knownFields }));
+    stream.request(deltaRequest(clusterType, { nonce: 'n1', ...knownFields }));
     expect(stream.push(clusterType)).toEqual([changeOrder(clusterType, '*')]);
   });
 
   test('has no effect if it subscribes to and unsubscribes from a star (row 21)', () => {
     const stream = new Stream();
-    const request = delta(clusterType, { subscribe: ['*'], unsubscribe: ['*'] });
+    const request = deltaRequest(clusterType, { subscribe: ['*'], unsubscribe: ['*'] });
     expect(stream.request(request)).toEqual({ requestClass: 'unsubscription', orders: [] });
     expect(stream.push(clusterType)).toEqual([]);
   });
 
   test('gets no response if it is an ACK (row 2)', () => {
     const stream = new Stream();
-    stream.request(delta(endpointType, { subscribe: ['a'] }));
-    expect(stream.request(delta(endpointType, { nonce: 'n1' }))).toEqual({
+    stream.request(deltaRequest(endpointType, { subscribe: ['a'] }));
+    expect(stream.request(deltaRequest(endpointType, { nonce: 'n1' }))).toEqual({
       requestClass: 'acknowledgement',
       orders: [],
     });
@@ -364,16 +375,16 @@ describe('a delta request', () => {
 
   test('gets no response if it is a NACK (row 3, D1)', () => {
     const stream = new Stream();
-    stream.request(delta(endpointType, { subscribe: ['a'] }));
-    const request = delta(endpointType, { nonce: 'n1', rejection: 'bad' });
+    stream.request(deltaRequest(endpointType, { subscribe: ['a'] }));
+    const request = deltaRequest(endpointType, { nonce: 'n1', rejection: 'bad' });
     expect(stream.request(request)).toEqual({ requestClass: 'rejection', orders: [] });
     expect(stream.watch(endpointType)).toMatchObject({ names: ['a'], nonceAcked: '', lastError: 'bad' });
   });
 
   test('gets one response if it is a NACK with a subscription', () => {
     const stream = new Stream();
-    stream.request(delta(endpointType, { subscribe: ['a'] }));
-    const request = delta(endpointType, { nonce: 'n1', rejection: 'bad', subscribe: ['b'], unsubscribe: ['a'] });
+    stream.request(deltaRequest(endpointType, { subscribe: ['a'] }));
+    const request = deltaRequest(endpointType, { nonce: 'n1', rejection: 'bad', subscribe: ['b'], unsubscribe: ['a'] });
     expect(stream.request(request)).toEqual({
       requestClass: 'rejection',
       orders: [orderFor(endpointType, ['b'], ['b'])],
@@ -383,27 +394,29 @@ describe('a delta request', () => {
 
   test('does not prevent the next push if it is a NACK (row 4)', () => {
     const stream = new Stream();
-    stream.request(delta(endpointType, { subscribe: ['a'] }));
-    stream.request(delta(endpointType, { nonce: 'n1', rejection: 'bad' }));
+    stream.request(deltaRequest(endpointType, { subscribe: ['a'] }));
+    stream.request(deltaRequest(endpointType, { nonce: 'n1', rejection: 'bad' }));
     expect(stream.push(endpointType)).toEqual([changeOrder(endpointType, ['a'])]);
   });
 
   test('is not counted as an ACK if it acknowledges an earlier response (row 5, D3)', () => {
     const stream = settledDelta(endpointType, ['a']);
     stream.push(endpointType);
-    expect(stream.request(delta(endpointType, { nonce: 'n1' }))).toEqual({ requestClass: 'stale', orders: [] });
+    expect(stream.request(deltaRequest(endpointType, { nonce: 'n1' }))).toEqual({ requestClass: 'stale', orders: [] });
     expect(isOutstanding(stream.watch(endpointType))).toBe(true);
   });
 
   test('gets a response to its subscription even if it acknowledges an earlier response', () => {
     const stream = settledDelta(endpointType, ['a']);
     stream.push(endpointType);
-    const request = delta(endpointType, { nonce: 'n1', subscribe: ['b'] });
+    const request = deltaRequest(endpointType, { nonce: 'n1', subscribe: ['b'] });
     expect(stream.request(request)).toEqual({
       requestClass: 'stale',
       orders: [orderFor(endpointType, ['a', 'b'], ['b'])],
     });
-    expect(stream.request(delta(endpointType, { nonce: 'n1', unsubscribe: ['a', 'b'] })).requestClass).toBe('stale');
+    expect(stream.request(deltaRequest(endpointType, { nonce: 'n1', unsubscribe: ['a', 'b'] })).requestClass).toBe(
+      'stale',
+    );
     expect(isSubscribed(stream.watch(endpointType))).toBe(false);
   });
 
@@ -411,60 +424,63 @@ describe('a delta request', () => {
     const stream = settledDelta(endpointType, ['a']);
     stream.rules = { acceptsLateNames: false };
     stream.push(endpointType);
-    const request = delta(endpointType, { nonce: 'n1', subscribe: ['b'] });
+    const request = deltaRequest(endpointType, { nonce: 'n1', subscribe: ['b'] });
     expect(stream.request(request)).toEqual({ requestClass: 'stale', orders: [] });
     expect(stream.watch(endpointType).names).toEqual(['a']);
   });
 
   test('receives only added names, whether it is an ACK or not (rows 6 and 11, D4)', () => {
-    expect(settledDelta(endpointType, ['a']).request(delta(endpointType, { subscribe: ['b'] })).orders).toEqual([
+    expect(settledDelta(endpointType, ['a']).request(deltaRequest(endpointType, { subscribe: ['b'] })).orders).toEqual([
       orderFor(endpointType, ['a', 'b'], ['b']),
     ]);
     const stream = new Stream();
-    stream.request(delta(endpointType, { subscribe: ['a'] }));
-    expect(stream.request(delta(endpointType, { subscribe: ['b'] })).orders).toEqual([
+    stream.request(deltaRequest(endpointType, { subscribe: ['a'] }));
+    expect(stream.request(deltaRequest(endpointType, { subscribe: ['b'] })).orders).toEqual([
       orderFor(endpointType, ['a', 'b'], ['b']),
     ]);
-    expect(stream.request(delta(endpointType, { nonce: 'n2', subscribe: ['c'] })).orders).toEqual([
+    expect(stream.request(deltaRequest(endpointType, { nonce: 'n2', subscribe: ['c'] })).orders).toEqual([
       orderFor(endpointType, ['a', 'b', 'c'], ['c']),
     ]);
   });
 
   test('receives only the name that it adds to a wildcard subscription (D4)', () => {
     const stream = settledDelta(clusterType, []);
-    expect(stream.request(delta(clusterType, { subscribe: ['a'] })).orders).toEqual([
+    expect(stream.request(deltaRequest(clusterType, { subscribe: ['a'] })).orders).toEqual([
       { typeUrl: clusterType, names: '*', all: false, requested: ['a'], changed: false },
     ]);
   });
 
   test('gets no response if it only unsubscribes (row 7)', () => {
     const stream = settledDelta(endpointType, ['a', 'b']);
-    const request = delta(endpointType, { unsubscribe: ['a'] });
+    const request = deltaRequest(endpointType, { unsubscribe: ['a'] });
     expect(stream.request(request)).toEqual({ requestClass: 'unsubscription', orders: [] });
     expect(stream.watch(endpointType).names).toEqual(['b']);
   });
 
   test('ends pushes if it unsubscribes from all names (row 8)', () => {
     const stream = settledDelta(clusterType, []);
-    expect(stream.request(delta(clusterType, { unsubscribe: ['*'] })).requestClass).toBe('unsubscription');
+    expect(stream.request(deltaRequest(clusterType, { unsubscribe: ['*'] })).requestClass).toBe('unsubscription');
     expect(stream.push(clusterType)).toEqual([]);
   });
 
   test('receives everything if it subscribes to a wildcard later', () => {
-    expect(settledDelta(clusterType, ['a']).request(delta(clusterType, { subscribe: ['*'] })).orders).toEqual([
-      all(clusterType, '*'),
+    expect(settledDelta(clusterType, ['a']).request(deltaRequest(clusterType, { subscribe: ['*'] })).orders).toEqual([
+      orderForAll(clusterType, '*'),
     ]);
   });
 
   test('is ignored if it has neither changes nor a nonce (D5)', () => {
     const stream = settledDelta(endpointType, ['a']);
-    expect(stream.request(delta(endpointType, { subscribe: ['a'] }))).toEqual({ requestClass: 'misuse', orders: [] });
-    expect(stream.request(delta(endpointType))).toEqual({ requestClass: 'misuse', orders: [] });
+    expect(stream.request(deltaRequest(endpointType, { subscribe: ['a'] }))).toEqual({
+      requestClass: 'misuse',
+      orders: [],
+    });
+    expect(stream.request(deltaRequest(endpointType))).toEqual({ requestClass: 'misuse', orders: [] });
   });
 
   test('has no effect with a star if the type requires names', () => {
     const stream = new Stream();
-    expect(stream.request(delta(endpointType, { subscribe: ['*'] })).orders).toEqual([]);
+    expect(stream.request(deltaRequest(endpointType, { subscribe: ['*'] })).orders).toEqual([]);
     expect(isSubscribed(stream.watch(endpointType))).toBe(false);
   });
 });
@@ -472,18 +488,18 @@ describe('a delta request', () => {
 describe('a push', () => {
   test('waits for the ACK of the last response, and is merged with other waiting pushes', () => {
     const stream = new Stream();
-    stream.request(sotw(clusterType, []));
+    stream.request(sotwRequest(clusterType, []));
     expect(stream.push(clusterType)).toEqual([]);
     expect(stream.push(clusterType)).toEqual([]);
-    expect(stream.request(sotw(clusterType, [], 'n1')).orders).toEqual([changeOrder(clusterType, '*')]);
-    expect(stream.request(sotw(clusterType, [], 'n2')).orders).toEqual([]);
+    expect(stream.request(sotwRequest(clusterType, [], 'n1')).orders).toEqual([changeOrder(clusterType, '*')]);
+    expect(stream.request(sotwRequest(clusterType, [], 'n2')).orders).toEqual([]);
   });
 
   test('is sent even after a rejection', () => {
     const stream = new Stream();
-    stream.request(delta(clusterType));
+    stream.request(deltaRequest(clusterType));
     stream.push(clusterType);
-    expect(stream.request(delta(clusterType, { nonce: 'n1', rejection: 'bad' })).orders).toEqual([
+    expect(stream.request(deltaRequest(clusterType, { nonce: 'n1', rejection: 'bad' })).orders).toEqual([
       changeOrder(clusterType, '*'),
     ]);
   });
@@ -491,8 +507,8 @@ describe('a push', () => {
   test('sends clusters, endpoints, listeners and routes in this order', () => {
     const stream = new Stream();
     const types = [routeType, 'a.type.of/its.own', listenerType, clusterType, endpointType];
-    for (const type of types) stream.request(sotw(type, ['a']));
-    for (const type of types) stream.request(sotw(type, ['a'], stream.watch(type).nonceSent));
+    for (const type of types) stream.request(sotwRequest(type, ['a']));
+    for (const type of types) stream.request(sotwRequest(type, ['a'], stream.watch(type).nonceSent));
     expect(stream.push(...types).map(({ typeUrl }) => typeUrl)).toEqual([
       clusterType,
       endpointType,
@@ -504,9 +520,9 @@ describe('a push', () => {
 
   test('delays routes while a push of clusters waits', () => {
     const stream = createSettledStream(routeType, ['80']);
-    stream.request(sotw(clusterType, []));
+    stream.request(sotwRequest(clusterType, []));
     expect(stream.push(clusterType, routeType)).toEqual([]);
-    expect(stream.request(sotw(clusterType, [], 'n2')).orders).toEqual([
+    expect(stream.request(sotwRequest(clusterType, [], 'n2')).orders).toEqual([
       changeOrder(clusterType, '*'),
       changeOrder(routeType, ['80']),
     ]);
@@ -514,37 +530,37 @@ describe('a push', () => {
 
   test('sends the endpoints of previously sent clusters even while other clusters wait', () => {
     const stream = createSettledStream(endpointType, ['a']);
-    stream.request(sotw(clusterType, []));
-    stream.request(sotw(clusterType, [], 'n2'));
+    stream.request(sotwRequest(clusterType, []));
+    stream.request(sotwRequest(clusterType, [], 'n2'));
     // A cluster is updated in place before its endpoints are acknowledged: the client warms it until they are sent again.
     expect(stream.push(clusterType, endpointType)).toHaveLength(2);
     stream.watches = { ...stream.watches, [endpointType]: withNewClusters(stream.watch(endpointType)) };
     expect(stream.push(clusterType, endpointType)).toEqual([]);
     // Excludes the newest endpoints, which belong to clusters that were not sent to the client yet.
-    expect(stream.request(sotw(endpointType, ['a'], 'n4')).orders).toEqual([
+    expect(stream.request(sotwRequest(endpointType, ['a'], 'n4')).orders).toEqual([
       { ...changeOrder(endpointType, ['a']), again: 'v4' },
     ]);
-    expect(stream.request(sotw(clusterType, [], 'n3')).orders).toEqual([changeOrder(clusterType, '*')]);
-    expect(stream.request(sotw(endpointType, ['a'], 'n5')).orders).toEqual([changeOrder(endpointType, ['a'])]);
+    expect(stream.request(sotwRequest(clusterType, [], 'n3')).orders).toEqual([changeOrder(clusterType, '*')]);
+    expect(stream.request(sotwRequest(endpointType, ['a'], 'n5')).orders).toEqual([changeOrder(endpointType, ['a'])]);
   });
 
   test('does not delay the response to a subscription', () => {
     const stream = createSettledStream(routeType, ['80']);
-    stream.request(sotw(clusterType, []));
+    stream.request(sotwRequest(clusterType, []));
     stream.push(clusterType);
-    expect(stream.request(sotw(routeType, ['80', '81'], 'n1')).orders).toEqual([
+    expect(stream.request(sotwRequest(routeType, ['80', '81'], 'n1')).orders).toEqual([
       orderFor(routeType, ['80', '81'], ['81']),
     ]);
   });
 
   test('is kept while waiting when a name is added', () => {
     const stream = new Stream();
-    stream.request(delta(endpointType, { subscribe: ['a'] }));
+    stream.request(deltaRequest(endpointType, { subscribe: ['a'] }));
     stream.push(endpointType);
-    expect(stream.request(delta(endpointType, { subscribe: ['b'] })).orders).toEqual([
+    expect(stream.request(deltaRequest(endpointType, { subscribe: ['b'] })).orders).toEqual([
       orderFor(endpointType, ['a', 'b'], ['b']),
     ]);
-    expect(stream.request(delta(endpointType, { nonce: 'n2' })).orders).toEqual([
+    expect(stream.request(deltaRequest(endpointType, { nonce: 'n2' })).orders).toEqual([
       changeOrder(endpointType, ['a', 'b']),
     ]);
   });
@@ -554,7 +570,7 @@ describe('a pending order', () => {
   const rules: Rules = { acceptsLateNames: true };
   const orderedWatches = (watch: Partial<Watch> = {}): Watches => {
     const { watches } = nextOrders({
-      [endpointType]: { ...classify(undefined, sotw(endpointType, ['a']), rules).watch!, ...watch },
+      [endpointType]: { ...classify(undefined, sotwRequest(endpointType, ['a']), rules).watch!, ...watch },
     });
     return watches;
   };
@@ -573,7 +589,7 @@ describe('a pending order', () => {
   });
 
   test('is stored once if a client restarts its subscription repeatedly', () => {
-    const nextWatch = classify(orderedWatches()[endpointType], sotw(endpointType, ['a']), rules).watch!;
+    const nextWatch = classify(orderedWatches()[endpointType], sotwRequest(endpointType, ['a']), rules).watch!;
     expect(nextOrders({ [endpointType]: nextWatch }).orders).toEqual([]);
   });
 });

@@ -54,26 +54,29 @@ const stepArbitrary: fc.Arbitrary<Step> = fc.oneof(
 /** The client's state of a type. */
 interface ClientTypeState {
   subscribed: string[];
-  has: Map<string, string>;
+  resources: Map<string, string>;
   lastNonce: string;
   /** Contents that it rejected; a server does not send these again unasked. `name=` for a removal. */
-  rejected: Set<string>;
+  rejectedContents: Set<string>;
 }
 
 class ModelClient {
   readonly world: AdsWorld;
-  readonly known = new Map<string, ClientTypeState>(
-    types.map((type) => [type, { subscribed: [], has: new Map(), lastNonce: '', rejected: new Set<string>() }]),
+  readonly stateByType = new Map<string, ClientTypeState>(
+    types.map((type) => [
+      type,
+      { subscribed: [], resources: new Map(), lastNonce: '', rejectedContents: new Set<string>() },
+    ]),
   );
   readonly nonces: string[] = [];
-  readonly #delta: boolean;
+  readonly #isDelta: boolean;
   readonly #subscribesLate: boolean;
 
   constructor(delta: boolean, subscribesLate: boolean) {
-    this.#delta = delta;
+    this.#isDelta = delta;
     this.#subscribesLate = subscribesLate;
     // Without the extra endpoints after clusters, because here every response must have a reason in its own type.
-    this.world = new AdsWorld({ delta, resendsEndpoints: false, acceptsLateNames: subscribesLate });
+    this.world = new AdsWorld({ isDelta: delta, resendsEndpoints: false, acceptsLateNames: subscribesLate });
     for (const type of types) for (const name of names) this.world.source.set(type, name);
   }
 
@@ -89,10 +92,10 @@ class ModelClient {
         this.read(step.reject);
         break;
       case 'repeat':
-        this.#repeat(step.type);
+        this.#repeatRequest(step.type);
         break;
       case 'stale':
-        this.#stale(step.type);
+        this.#sendStaleRequest(step.type);
         break;
       case 'set':
         this.world.source.set(step.type, step.name);
@@ -107,17 +110,18 @@ class ModelClient {
   }
 
   subscribe(type: string, subscribedNames: string[], responseNonce = ''): void {
-    const typeState = this.known.get(type)!;
+    const typeState = this.stateByType.get(type)!;
     const previouslySubscribed = typeState.subscribed;
     typeState.subscribed = subscribedNames;
-    if (this.#delta) {
-      for (const name of typeState.has.keys()) if (!subscribedNames.includes(name)) typeState.has.delete(name);
+    if (this.#isDelta) {
+      for (const name of typeState.resources.keys())
+        if (!subscribedNames.includes(name)) typeState.resources.delete(name);
       const addedNames = subscribedNames.filter((name) => !previouslySubscribed.includes(name));
       const removedNames = previouslySubscribed.filter((name) => !subscribedNames.includes(name));
       // The first subscription of a type to nothing would be a wildcard.
       if (addedNames.length + removedNames.length === 0) return;
       const request = { resourceNamesSubscribe: addedNames, resourceNamesUnsubscribe: removedNames };
-      this.world.delta({ typeUrl: type, responseNonce, ...request });
+      this.world.sendDelta({ typeUrl: type, responseNonce, ...request });
     } else {
       // Its resources stay in its cache: a server that ignores the request as stale does not learn of the unsubscription.
       this.#request(type);
@@ -129,11 +133,11 @@ class ModelClient {
     if (sentResponse === undefined) return;
     expect(this.nonces).not.toContain(sentResponse.nonce);
     this.nonces.push(sentResponse.nonce);
-    const typeState = this.known.get(sentResponse.typeUrl)!;
+    const typeState = this.stateByType.get(sentResponse.typeUrl)!;
     typeState.lastNonce = sentResponse.nonce;
     // Names in a rejection do not count (S1): a state-of-the-world server ignores them.
-    if (reject && (this.#delta || this.#isSubscriptionKnown(sentResponse.typeUrl)))
-      this.#reject(sentResponse, typeState);
+    if (reject && (this.#isDelta || this.#isSubscriptionKnown(sentResponse.typeUrl)))
+      this.#rejectResponse(sentResponse, typeState);
     else {
       this.#apply(sentResponse, typeState);
       this.#acknowledge(sentResponse);
@@ -143,7 +147,7 @@ class ModelClient {
   /** Pushes everything once, whatever is pending; then all messages in the network arrive and are accepted. */
   settle(): void {
     this.#push(types);
-    for (let i = 0; this.world.waiting > 0; i++) {
+    for (let i = 0; this.world.pendingWriteCount > 0; i++) {
       expect(i, 'responses without end').toBeLessThan(100);
       this.read();
     }
@@ -153,12 +157,12 @@ class ModelClient {
   #acknowledge(sentResponse: ClientResponse): void {
     const watch = this.world.watch(sentResponse.typeUrl)!;
     const waitsForIt = Object.values(this.world.watches).some(({ due }) => due.changed);
-    const waitingBefore = this.world.waiting;
+    const waitingBefore = this.world.pendingWriteCount;
     const isCurrent = watch.nonceSent === sentResponse.nonce;
     const sameNames = this.#isSubscriptionKnown(sentResponse.typeUrl);
-    if (this.#delta) this.world.delta({ typeUrl: sentResponse.typeUrl, responseNonce: sentResponse.nonce });
+    if (this.#isDelta) this.world.sendDelta({ typeUrl: sentResponse.typeUrl, responseNonce: sentResponse.nonce });
     else this.#request(sentResponse.typeUrl);
-    if (!isCurrent || (sameNames && !waitsForIt)) expect(this.world.waiting).toBe(waitingBefore);
+    if (!isCurrent || (sameNames && !waitsForIt)) expect(this.world.pendingWriteCount).toBe(waitingBefore);
     if (isCurrent)
       expect(this.world.watch(sentResponse.typeUrl)).toMatchObject({
         nonceAcked: sentResponse.nonce,
@@ -169,19 +173,20 @@ class ModelClient {
   /** Whether the server knows the client's subscription. */
   #isSubscriptionKnown(typeUrl: string): boolean {
     const knownNames = this.world.watch(typeUrl)?.names ?? [];
-    return knownNames.toSorted().join() === this.known.get(typeUrl)!.subscribed.toSorted().join();
+    return knownNames.toSorted().join() === this.stateByType.get(typeUrl)!.subscribed.toSorted().join();
   }
 
-  #reject(sentResponse: ClientResponse, typeState: ClientTypeState): void {
-    for (const content of sentResponse.resources.values()) typeState.rejected.add(content);
-    for (const name of sentResponse.removed) typeState.rejected.add(`${name}=`);
+  #rejectResponse(sentResponse: ClientResponse, typeState: ClientTypeState): void {
+    for (const content of sentResponse.resources.values()) typeState.rejectedContents.add(content);
+    for (const name of sentResponse.removedNames) typeState.rejectedContents.add(`${name}=`);
     // Resources missing from a complete response are removed.
-    if (!this.#delta && !isByName(sentResponse.typeUrl)) for (const name of names) typeState.rejected.add(`${name}=`);
+    if (!this.#isDelta && !isByName(sentResponse.typeUrl))
+      for (const name of names) typeState.rejectedContents.add(`${name}=`);
     const errorDetail = { code: 13, message: 'no' };
-    if (this.#delta)
-      this.world.delta({ typeUrl: sentResponse.typeUrl, responseNonce: sentResponse.nonce, errorDetail });
+    if (this.#isDelta)
+      this.world.sendDelta({ typeUrl: sentResponse.typeUrl, responseNonce: sentResponse.nonce, errorDetail });
     else
-      this.world.sotw({
+      this.world.sendSotw({
         typeUrl: sentResponse.typeUrl,
         responseNonce: sentResponse.nonce,
         resourceNames: typeState.subscribed,
@@ -190,38 +195,42 @@ class ModelClient {
   }
 
   #apply(sentResponse: ClientResponse, typeState: ClientTypeState): void {
-    if (!this.#delta && !isByName(sentResponse.typeUrl)) typeState.has.clear();
+    if (!this.#isDelta && !isByName(sentResponse.typeUrl)) typeState.resources.clear();
     for (const [name, content] of sentResponse.resources)
-      if (typeState.subscribed.includes(name)) typeState.has.set(name, content);
-    for (const name of sentResponse.removed) typeState.has.delete(name);
+      if (typeState.subscribed.includes(name)) typeState.resources.set(name, content);
+    for (const name of sentResponse.removedNames) typeState.resources.delete(name);
   }
 
   #request(typeUrl: string): void {
-    const { subscribed, lastNonce } = this.known.get(typeUrl)!;
-    this.world.sotw({ typeUrl, resourceNames: subscribed.length === 0 ? [''] : subscribed, responseNonce: lastNonce });
+    const { subscribed, lastNonce } = this.stateByType.get(typeUrl)!;
+    this.world.sendSotw({
+      typeUrl,
+      resourceNames: subscribed.length === 0 ? [''] : subscribed,
+      responseNonce: lastNonce,
+    });
   }
 
   /** Repeats the last acknowledgement. */
-  #repeat(typeUrl: string): void {
-    const { lastNonce } = this.known.get(typeUrl)!;
+  #repeatRequest(typeUrl: string): void {
+    const { lastNonce } = this.stateByType.get(typeUrl)!;
     const watch = this.world.watch(typeUrl);
     if (lastNonce === '' || watch === undefined || isOutstanding(watch)) return;
-    const waitingBefore = this.world.waiting;
+    const waitingBefore = this.world.pendingWriteCount;
     const isSubscriptionKnown = this.#isSubscriptionKnown(typeUrl);
-    if (this.#delta) this.world.delta({ typeUrl, responseNonce: lastNonce });
+    if (this.#isDelta) this.world.sendDelta({ typeUrl, responseNonce: lastNonce });
     else this.#request(typeUrl);
-    if (isSubscriptionKnown) expect(this.world.waiting).toBe(waitingBefore);
+    if (isSubscriptionKnown) expect(this.world.pendingWriteCount).toBe(waitingBefore);
   }
 
   /**
    * Sends an acknowledgement of an earlier response with another subscription: ignored entirely in state of the world; in delta its subscription may
    * count.
    */
-  #stale(typeUrl: string): void {
+  #sendStaleRequest(typeUrl: string): void {
     const watch = this.world.watch(typeUrl);
     if (watch === undefined) return;
     if (this.#subscribesLate) {
-      const { subscribed } = this.known.get(typeUrl)!;
+      const { subscribed } = this.stateByType.get(typeUrl)!;
       this.subscribe(
         typeUrl,
         subscribed.includes('a') ? subscribed.filter((name) => name !== 'a') : [...subscribed, 'a'],
@@ -229,11 +238,11 @@ class ModelClient {
       );
       return;
     }
-    const waitingBefore = this.world.waiting;
-    if (this.#delta) this.world.delta({ typeUrl, responseNonce: 'stale', resourceNamesSubscribe: ['x'] });
-    else this.world.sotw({ typeUrl, responseNonce: 'stale', resourceNames: ['x'] });
+    const waitingBefore = this.world.pendingWriteCount;
+    if (this.#isDelta) this.world.sendDelta({ typeUrl, responseNonce: 'stale', resourceNamesSubscribe: ['x'] });
+    else this.world.sendSotw({ typeUrl, responseNonce: 'stale', resourceNames: ['x'] });
     expect(this.world.watch(typeUrl)).toEqual(watch);
-    expect(this.world.waiting).toBe(waitingBefore);
+    expect(this.world.pendingWriteCount).toBe(waitingBefore);
   }
 
   /** Pushes; a type whose last response is not acknowledged is not sent. */
@@ -249,7 +258,7 @@ class ModelClient {
 }
 
 afterEach(() => {
-  AdsWorld.created.splice(0);
+  AdsWorld.instances.splice(0);
 });
 
 describe.each([
@@ -263,19 +272,19 @@ describe.each([
         const client = new ModelClient(delta, subscribesLate);
         for (const step of steps) client.step(step);
         client.settle();
-        expect(client.world.failed).toBeUndefined();
-        for (const [type, { subscribed, has, rejected }] of client.known) {
+        expect(client.world.failure).toBeUndefined();
+        for (const [type, { subscribed, resources, rejectedContents }] of client.stateByType) {
           const source = client.world.source.types.get(type)!;
           for (const name of subscribed) {
             const should = source.has(name) ? contentOf(source, name) : undefined;
-            if (rejected.has(should ?? `${name}=`)) continue;
+            if (rejectedContents.has(should ?? `${name}=`)) continue;
             // State of the world cannot remove a resource that is subscribed by name.
             if (should === undefined && !delta && isByName(type)) continue;
-            expect(has.get(name), `${name} of ${type}`).toBe(should);
+            expect(resources.get(name), `${name} of ${type}`).toBe(should);
           }
         }
         expect(replayDifference(client.world.records, adsConnectionMachine)).toBe('');
-        AdsWorld.created.splice(0);
+        AdsWorld.instances.splice(0);
       }),
       { numRuns: sized({ short: 60, full: 1_000 }) },
     );

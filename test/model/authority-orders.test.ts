@@ -12,10 +12,10 @@ import {
 } from '../../machines/discovery/ca/authority.machine.ts';
 import type { OperatorOrder } from '../../machines/discovery/ca/authority-protocol.ts';
 import { rejectionOf } from '../../src/runtime/actors/rejection-of.ts';
-import { leaves } from './chart.ts';
+import { leafStates } from './chart.ts';
 
-const orders = ['rotation.start', 'rotation.revert', 'rotation.taint', 'rotation.proceed'] as const;
-const steady: Journal = { stage: 'steady', signer: 'a', other: null, tainted: null };
+const orderTypes = ['rotation.start', 'rotation.revert', 'rotation.taint', 'rotation.proceed'] as const;
+const steadyJournal: Journal = { stage: 'steady', signer: 'a', other: null, tainted: null };
 const journalIn = (stage: Journal['stage'], tainted: string | null = null): Journal => ({
   ...{ stage, tainted },
   ...(stage === 'trusting' ? { signer: 'a', other: 'b' } : { signer: 'b', other: 'a' }),
@@ -31,17 +31,17 @@ interface Effects {
   writing: (journal: Journal) => Promise<void>;
 }
 
-const pending = (): Promise<never> => new Promise(() => {});
-const failing = (): Promise<never> => Promise.reject(new Error('the disk is full'));
+const neverSettles = (): Promise<never> => new Promise(() => {});
+const failWrite = (): Promise<never> => Promise.reject(new Error('the disk is full'));
 
 class AuthorityRun {
   readonly clock = new SimulatedClock();
   /** The journal on disk. */
   journal: Journal;
-  applied: { roots: readonly string[]; tainted: string | null } | undefined;
+  appliedRoots: { roots: readonly string[]; tainted: string | null } | undefined;
   readonly failures: string[] = [];
   /** Attempts to write the journal. */
-  writes = 0;
+  writeCount = 0;
   readonly #root: AnyActorRef;
 
   constructor(journal: Journal, effects: Partial<Effects>) {
@@ -64,12 +64,12 @@ class AuthorityRun {
         readCandidate: fromPromise<Candidate, { signer: string }>(reading),
         isRootDue: fromPromise<boolean, { signer: string }>(age),
         writeJournal: fromPromise<void, Journal>(async ({ input }) => {
-          this.writes++;
+          this.writeCount++;
           await writing(input);
           this.journal = input;
         }),
       },
-      actions: { publishRoots: (_, params) => (this.applied = params) },
+      actions: { publishRoots: (_, params) => (this.appliedRoots = params) },
     });
     const parent = setup({ actors: { authority } }).createMachine({
       invoke: { id: 'authority', src: 'authority', input: { checkMs: 60 * minute, settleMs: 100 } },
@@ -93,9 +93,9 @@ class AuthorityRun {
   }
 
   /** Changes with each executed order, also if the authority returns to the same state. */
-  get observed(): object {
+  get observedState(): object {
     const { value, context } = this.authority.getSnapshot();
-    return { value, context, writes: this.writes };
+    return { value, context, writes: this.writeCount };
   }
 
   async send(type: string): Promise<void> {
@@ -103,7 +103,7 @@ class AuthorityRun {
     await this.settle();
   }
 
-  async wait(ms: number): Promise<void> {
+  async passTime(ms: number): Promise<void> {
     this.clock.increment(ms);
     await this.settle();
   }
@@ -124,7 +124,7 @@ class AuthorityRun {
 let run: AuthorityRun;
 afterEach(() => run?.stop());
 
-async function loaded(journal: Journal, effects: Partial<Effects> = {}): Promise<AuthorityRun> {
+async function loadAuthorityRun(journal: Journal, effects: Partial<Effects> = {}): Promise<AuthorityRun> {
   run = new AuthorityRun(journal, effects);
   await run.send('authority.load');
   return run;
@@ -133,72 +133,73 @@ async function loaded(journal: Journal, effects: Partial<Effects> = {}): Promise
 /** Reaches each leaf state. */
 const scenarios: Readonly<Record<string, () => Promise<AuthorityRun>>> = {
   idle: async () => {
-    run = new AuthorityRun(steady, {});
+    run = new AuthorityRun(steadyJournal, {});
     return run;
   },
-  'active.loading': () => loaded(steady, { loading: pending }),
-  'active.unusable': () => loaded(steady, { loading: failing }),
+  'active.loading': () => loadAuthorityRun(steadyJournal, { loading: neverSettles }),
+  'active.unusable': () => loadAuthorityRun(steadyJournal, { loading: failWrite }),
   'active.creating first root': () =>
-    loaded(steady, { loading: async () => ({ outcome: 'absent' }), preparing: pending }),
-  'active.steady.recording': () => loaded(steady, { writing: pending }),
-  'active.steady.recording backoff': () => loaded(steady, { writing: failing }),
-  'active.steady.idle': () => loaded(steady),
+    loadAuthorityRun(steadyJournal, { loading: async () => ({ outcome: 'absent' }), preparing: neverSettles }),
+  'active.steady.recording': () => loadAuthorityRun(steadyJournal, { writing: neverSettles }),
+  'active.steady.recording backoff': () => loadAuthorityRun(steadyJournal, { writing: failWrite }),
+  'active.steady.idle': () => loadAuthorityRun(steadyJournal),
   'active.steady.debouncing': async () => {
-    await loaded(steady);
+    await loadAuthorityRun(steadyJournal);
     await run.send('files.changed');
     return run;
   },
   'active.steady.reading directory': async () => {
-    await loaded(steady, { reading: pending });
+    await loadAuthorityRun(steadyJournal, { reading: neverSettles });
     await run.send('files.changed');
-    await run.wait(100);
+    await run.passTime(100);
     return run;
   },
   'active.steady.checking age': async () => {
-    await loaded(steady, { age: pending });
-    await run.wait(60 * minute);
+    await loadAuthorityRun(steadyJournal, { age: neverSettles });
+    await run.passTime(60 * minute);
     return run;
   },
   'active.steady.waiting': async () => {
-    await loaded(steady);
-    await run.wait(60 * minute);
+    await loadAuthorityRun(steadyJournal);
+    await run.passTime(60 * minute);
     return run;
   },
-  'active.steady.awaiting next root': () => loaded({ ...steady, tainted: 'a' }, { preparing: failing }),
+  'active.steady.awaiting next root': () =>
+    loadAuthorityRun({ ...steadyJournal, tainted: 'a' }, { preparing: failWrite }),
   'active.preparing': async () => {
-    await loaded(steady, { preparing: pending });
+    await loadAuthorityRun(steadyJournal, { preparing: neverSettles });
     await run.send('rotation.start');
     return run;
   },
-  'active.trusting.recording': () => loaded(journalIn('trusting'), { writing: pending }),
-  'active.trusting.recording backoff': () => loaded(journalIn('trusting'), { writing: failing }),
-  'active.trusting.distributing': () => loaded(journalIn('trusting')),
-  'active.signing.recording': () => loaded(journalIn('signing'), { writing: pending }),
-  'active.signing.recording backoff': () => loaded(journalIn('signing'), { writing: failing }),
-  'active.signing.renewing': () => loaded(journalIn('signing')),
-  'active.dropping.recording': () => loaded(journalIn('dropping'), { writing: pending }),
-  'active.dropping.recording backoff': () => loaded(journalIn('dropping'), { writing: failing }),
-  'active.dropping.distributing': () => loaded(journalIn('dropping')),
+  'active.trusting.recording': () => loadAuthorityRun(journalIn('trusting'), { writing: neverSettles }),
+  'active.trusting.recording backoff': () => loadAuthorityRun(journalIn('trusting'), { writing: failWrite }),
+  'active.trusting.distributing': () => loadAuthorityRun(journalIn('trusting')),
+  'active.signing.recording': () => loadAuthorityRun(journalIn('signing'), { writing: neverSettles }),
+  'active.signing.recording backoff': () => loadAuthorityRun(journalIn('signing'), { writing: failWrite }),
+  'active.signing.renewing': () => loadAuthorityRun(journalIn('signing')),
+  'active.dropping.recording': () => loadAuthorityRun(journalIn('dropping'), { writing: neverSettles }),
+  'active.dropping.recording backoff': () => loadAuthorityRun(journalIn('dropping'), { writing: failWrite }),
+  'active.dropping.distributing': () => loadAuthorityRun(journalIn('dropping')),
 };
 
 const statesWithoutAuthority = ['idle', 'active.loading', 'active.unusable', 'active.creating first root'];
 
 describe('the authority', () => {
   it('has a scenario for each of its states', () => {
-    expect(Object.keys(scenarios)).toEqual(leaves(authorityMachine.root).map(({ path }) => path.join('.')));
+    expect(Object.keys(scenarios)).toEqual(leafStates(authorityMachine.root).map(({ path }) => path.join('.')));
   });
 
   describe.each(Object.entries(scenarios))('in state %s', (state, scenario) => {
-    it.each(orders)('executes the order %s, or explains why not', async (type) => {
+    it.each(orderTypes)('executes the order %s, or explains why not', async (type) => {
       await scenario();
       expect(run.state).toBe(state);
       const rejection = run.rejection(type);
-      const previous = run.observed;
+      const previous = run.observedState;
       await run.send(type);
-      if (rejection === undefined) expect(run.observed).not.toEqual(previous);
+      if (rejection === undefined) expect(run.observedState).not.toEqual(previous);
       else {
         expect(rejection).toMatch(/^[A-Z].{20,}\.$/);
-        expect(run.observed).toEqual(previous);
+        expect(run.observedState).toEqual(previous);
       }
     });
 
@@ -216,82 +217,85 @@ describe('the authority', () => {
     async (state) => {
       await scenarios[`active.steady.${state}`]!();
       await run.send('rotation.start');
-      expect(run.journal).toEqual({ ...steady, stage: 'trusting', other: 'b' });
+      expect(run.journal).toEqual({ ...steadyJournal, stage: 'trusting', other: 'b' });
     },
   );
 
   it('records a taint before it generates the next root', async () => {
-    await loaded(steady, { preparing: pending });
+    await loadAuthorityRun(steadyJournal, { preparing: neverSettles });
     await run.send('rotation.taint');
     expect(run.state).toBe('active.preparing');
-    expect(run.journal).toEqual({ ...steady, tainted: 'a' });
+    expect(run.journal).toEqual({ ...steadyJournal, tainted: 'a' });
   });
 
   it('records a taint that is ordered while the next root is generated', async () => {
     await scenarios['active.preparing']!();
     await run.send('rotation.taint');
     expect(run.state).toBe('active.preparing');
-    expect(run.journal).toEqual({ ...steady, tainted: 'a' });
+    expect(run.journal).toEqual({ ...steadyJournal, tainted: 'a' });
   });
 
   it('records a taint as soon as the disk accepts the stage', async () => {
     let isFull = true;
-    await loaded(journalIn('trusting'), { writing: async () => (isFull ? failing() : undefined) });
+    await loadAuthorityRun(journalIn('trusting'), { writing: async () => (isFull ? failWrite() : undefined) });
     await run.send('rotation.taint');
     isFull = false;
-    await run.wait(minute);
+    await run.passTime(minute);
     expect(run.journal).toEqual(journalIn('trusting', 'a'));
   });
 
   it('resumes the rotation from a tainted root after a restart', async () => {
-    await loaded({ ...steady, tainted: 'a' });
+    await loadAuthorityRun({ ...steadyJournal, tainted: 'a' });
     expect(run.journal).toEqual(journalIn('trusting', 'a'));
   });
 
   it('retries the rotation from a tainted root until the next root is created', async () => {
     let isFull = true;
-    await loaded(steady, { preparing: async () => (isFull ? failing() : { id: 'b' }) });
+    await loadAuthorityRun(steadyJournal, { preparing: async () => (isFull ? failWrite() : { id: 'b' }) });
     await run.send('rotation.taint');
     expect(run.failures).toEqual(['the disk is full']);
     expect(run.state).toBe('active.steady.awaiting next root');
-    expect(run.journal).toEqual({ ...steady, tainted: 'a' });
+    expect(run.journal).toEqual({ ...steadyJournal, tainted: 'a' });
     isFull = false;
-    await run.wait(minute);
+    await run.passTime(minute);
     expect(run.journal).toEqual(journalIn('trusting', 'a'));
   });
 
   it('attempts to replace a tainted plugged-in root at increasing intervals, and replaces it when the next one is plugged in', async () => {
     let candidate: Candidate = { outcome: 'same' };
-    await loaded(steady, { preparing: failing, reading: async () => candidate });
+    await loadAuthorityRun(steadyJournal, { preparing: failWrite, reading: async () => candidate });
     await run.send('rotation.taint');
-    for (let minutes = 0; minutes < 120; minutes++) await run.wait(minute);
+    for (let minutes = 0; minutes < 120; minutes++) await run.passTime(minute);
     expect(run.failures.length).toBeGreaterThan(5);
     expect(run.failures.length).toBeLessThan(10);
     candidate = { outcome: 'replaced', id: 'p' };
     await run.send('files.changed');
-    await run.wait(100);
+    await run.passTime(100);
     expect(run.journal).toEqual({ stage: 'trusting', signer: 'a', other: 'p', tainted: 'a' });
   });
 
   it('keeps the taint of a root if another intermediate of it is plugged in', async () => {
     let candidate: Candidate = { outcome: 'same' };
-    await loaded(steady, { preparing: failing, reading: async () => candidate });
+    await loadAuthorityRun(steadyJournal, { preparing: failWrite, reading: async () => candidate });
     await run.send('rotation.taint');
     candidate = { outcome: 'renewed', id: 'a2' };
     await run.send('files.changed');
-    await run.wait(100);
-    expect(run.journal).toEqual({ ...steady, signer: 'a2', tainted: 'a2' });
+    await run.passTime(100);
+    expect(run.journal).toEqual({ ...steadyJournal, signer: 'a2', tainted: 'a2' });
   });
 
   it('reads a plugged-in directory that changes while a rotation is requested', async () => {
-    await loaded(steady, { preparing: failing, reading: async () => ({ outcome: 'replaced', id: 'p' }) });
+    await loadAuthorityRun(steadyJournal, {
+      preparing: failWrite,
+      reading: async () => ({ outcome: 'replaced', id: 'p' }),
+    });
     await run.send('files.changed');
     await run.send('rotation.start');
-    expect(run.journal).toEqual({ ...steady, stage: 'trusting', other: 'p' });
+    expect(run.journal).toEqual({ ...steadyJournal, stage: 'trusting', other: 'p' });
   });
 
   it('rotates again if the signing root is tainted while the previous one is dropped', async () => {
-    await loaded(journalIn('dropping'), { preparing: async () => ({ id: 'c' }) });
+    await loadAuthorityRun(journalIn('dropping'), { preparing: async () => ({ id: 'c' }) });
     await run.send('rotation.taint');
     expect(run.journal).toEqual(journalIn('dropping', 'b'));
     await run.send('rotation.proceed');
@@ -299,31 +303,31 @@ describe('the authority', () => {
   });
 
   it('returns from a tainted signing root to the previous one', async () => {
-    await loaded(journalIn('dropping'));
+    await loadAuthorityRun(journalIn('dropping'));
     await run.send('rotation.taint');
     await run.send('rotation.revert');
     expect(run.journal).toEqual({ stage: 'trusting', signer: 'b', other: 'a', tainted: 'b' });
     await run.send('rotation.proceed');
     expect(run.journal).toEqual({ stage: 'signing', signer: 'a', other: 'b', tainted: 'b' });
-    expect(run.applied).toEqual({ roots: ['a', 'b'], tainted: 'b' });
+    expect(run.appliedRoots).toEqual({ roots: ['a', 'b'], tainted: 'b' });
     expect(run.rejection('rotation.revert')).toContain('must not sign again');
   });
 
   it('never forgets that the previous root is tainted', async () => {
-    await loaded(journalIn('dropping', 'a'));
+    await loadAuthorityRun(journalIn('dropping', 'a'));
     expect(run.rejection('rotation.taint')).toContain('repeat the order in stage steady');
     expect(run.rejection('rotation.revert')).toContain('must not sign again');
   });
 
   it.each([
-    ['active.preparing', steady],
-    ['active.steady.awaiting next root', { ...steady, tainted: 'a' }],
+    ['active.preparing', steadyJournal],
+    ['active.steady.awaiting next root', { ...steadyJournal, tainted: 'a' }],
   ] as const)('removes a taint that is reverted in state %s', async (state, journal) => {
-    await loaded(journal, { preparing: state.includes('preparing') ? pending : failing });
+    await loadAuthorityRun(journal, { preparing: state.includes('preparing') ? neverSettles : failWrite });
     if (state.includes('preparing')) await run.send('rotation.taint');
     expect(run.state).toBe(state);
     await run.send('rotation.revert');
     expect(run.state).toBe('active.steady.idle');
-    expect(run.journal).toEqual(steady);
+    expect(run.journal).toEqual(steadyJournal);
   });
 });

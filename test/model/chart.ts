@@ -1,10 +1,10 @@
 import { type AnyStateMachine, type AnyStateNode, StateMachine } from 'xstate';
 
 /** States in which a chart can stay. Final states receive no events. */
-export function leaves(node: AnyStateNode): AnyStateNode[] {
+export function leafStates(node: AnyStateNode): AnyStateNode[] {
   if (node.type === 'final') return [];
   const children = Object.values(node.states);
-  return children.length === 0 ? [node] : children.flatMap(leaves);
+  return children.length === 0 ? [node] : children.flatMap(leafStates);
 }
 
 /** Event types for which the state or an ancestor has a transition, including an empty one: `'event.type': {}` means "ignored". */

@@ -5,7 +5,7 @@ import { acknowledgedClient, type RolloutClient, shortTexts } from '../fixtures/
 import { AdsWorld } from '../simulation/ads-world.ts';
 
 afterEach(() => {
-  for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
+  for (const world of AdsWorld.instances.splice(0)) expect(world.failure).toBeUndefined();
 });
 
 /** A client that has additional clusters, which no resource names. */
@@ -20,7 +20,7 @@ function withClusters(delta: boolean, names: readonly string[]): RolloutClient {
   return client;
 }
 
-function remove(client: RolloutClient, names: readonly string[]): void {
+function removeClusters(client: RolloutClient, names: readonly string[]): void {
   for (const name of names) client.source.remove(clusterType, name);
   client.world.push(clusterType);
 }
@@ -31,7 +31,7 @@ describe.each([
 ])('%s', (_, delta) => {
   test('a removal that is due is sent with the next response with clusters', () => {
     const client = withClusters(delta, ['b']);
-    remove(client, ['b']);
+    removeClusters(client, ['b']);
     client.world.clock.advance(5_000);
     expect(client.take()).toEqual([]);
     client.source.usability.set('c', { after: 'at once', assignment: 'c', secrets: new Set() });
@@ -44,7 +44,7 @@ describe.each([
 
   test('a removal that is not due is not sent with that response', () => {
     const client = withClusters(delta, ['b']);
-    remove(client, ['b']);
+    removeClusters(client, ['b']);
     client.world.clock.advance(4_000);
     client.source.usability.set('c', { after: 'at once', assignment: 'c', secrets: new Set() });
     client.source.set(clusterType, 'c');
@@ -54,9 +54,9 @@ describe.each([
 
   test('removals that become due successively are sent in one response', () => {
     const client = withClusters(delta, ['b', 'c']);
-    remove(client, ['b']);
+    removeClusters(client, ['b']);
     client.world.clock.advance(2_000);
-    remove(client, ['c']);
+    removeClusters(client, ['c']);
     client.world.clock.advance(100_000);
     expect(client.take()).toEqual([delta ? 'Cluster -b -c' : 'Cluster a']);
   });
@@ -103,9 +103,9 @@ describe.each([
   test('at most 1,000 clusters are kept, and the oldest are removed early with a report', () => {
     const names = Array.from({ length: 1_002 }, (_unused, index) => `b${index}`);
     const client = withClusters(delta, names);
-    remove(client, names.slice(0, 1));
+    removeClusters(client, names.slice(0, 1));
     expect(client.take()).toEqual([]);
-    remove(client, names.slice(1));
+    removeClusters(client, names.slice(1));
     const [sentResponse] = client.world.readAll();
     const retainedNames = client.world.rollout.retained.map(({ name }) => name);
     expect(retainedNames).toEqual(names.slice(2));
@@ -113,6 +113,6 @@ describe.each([
     else expect([...sentResponse!.resources.keys()].sort()).toEqual(['a', ...retainedNames].sort());
     const reports = client.world.records.filter((record) => JSON.stringify(record).includes('"clusters.evicted"'));
     expect(JSON.stringify(reports)).toContain('["b0","b1"]');
-    expect(client.world.evicted).toBe(2);
+    expect(client.world.evictedCount).toBe(2);
   });
 });

@@ -5,7 +5,7 @@ import { acknowledgedClient, type RolloutClient } from '../fixtures/rollout-clie
 import { AdsWorld } from '../simulation/ads-world.ts';
 
 afterEach(() => {
-  for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
+  for (const world of AdsWorld.instances.splice(0)) expect(world.failure).toBeUndefined();
 });
 
 /** Makes the generators forget a cluster's endpoints. */

@@ -8,11 +8,11 @@ const nothingNew: SourceSummary = { ...changedSummary, changed: false };
 
 /** A source with a scripted watch, and reads that the test completes. */
 class World {
-  readonly reads: string[][] = [];
+  readonly readPlaces: string[][] = [];
   readonly events: AnyEventObject[] = [];
   readonly clock = new SimulatedClock();
   #reportChange: (place: string, isBurst?: true) => void = () => {};
-  #end: (outcome: SourceSummary | Error) => void = () => {};
+  #endRead: (outcome: SourceSummary | Error) => void = () => {};
   readonly #root;
 
   constructor() {
@@ -23,9 +23,9 @@ class World {
             sendBack({ type: 'source.changed', place, ...(isBurst && { isBurst }) });
         }),
         readSource: fromPromise<SourceSummary, { source: string; places: string[] }>(({ input }) => {
-          this.reads.push(input.places);
+          this.readPlaces.push(input.places);
           return new Promise((resolve, reject) => {
-            this.#end = (outcome) => (outcome instanceof Error ? reject(outcome) : resolve(outcome));
+            this.#endRead = (outcome) => (outcome instanceof Error ? reject(outcome) : resolve(outcome));
           });
         }),
       },
@@ -42,7 +42,7 @@ class World {
     this.#root = createActor(root, { clock: this.clock }).start();
   }
 
-  move(...places: string[]): void {
+  reportChanges(...places: string[]): void {
     for (const place of places) this.#reportChange(place);
   }
 
@@ -54,8 +54,8 @@ class World {
     return this.events.map(({ type }) => type);
   }
 
-  async end(outcome: SourceSummary | Error = nothingNew): Promise<void> {
-    this.#end(outcome);
+  async finishRead(outcome: SourceSummary | Error = nothingNew): Promise<void> {
+    this.#endRead(outcome);
     for (let tick = 0; tick < 5; tick++) await Promise.resolve();
   }
 
@@ -66,177 +66,177 @@ class World {
 
 it('config-source reads everything first, then each changed path once after a quiet time', async () => {
   const world = new World();
-  await world.end();
-  world.move('a.yaml', 'a.yaml', 'b.yaml');
+  await world.finishRead();
+  world.reportChanges('a.yaml', 'a.yaml', 'b.yaml');
   world.clock.increment(4);
-  world.move('c.yaml');
+  world.reportChanges('c.yaml');
   world.clock.increment(4);
-  expect(world.reads).toEqual([[]]);
+  expect(world.readPlaces).toEqual([[]]);
   world.clock.increment(1);
-  expect(world.reads).toEqual([[], ['a.yaml', 'b.yaml', 'c.yaml']]);
+  expect(world.readPlaces).toEqual([[], ['a.yaml', 'b.yaml', 'c.yaml']]);
   expect(world.state).toEqual({ reading: 'current' });
 });
 
 it('config-source reads 20 ms after the first event if events continue', async () => {
   const world = new World();
-  await world.end();
+  await world.finishRead();
   for (let ms = 0; ms < 20; ms++) {
-    expect(world.reads).toEqual([[]]);
-    world.move('a.yaml');
+    expect(world.readPlaces).toEqual([[]]);
+    world.reportChanges('a.yaml');
     world.clock.increment(1);
   }
-  expect(world.reads).toEqual([[], ['a.yaml']]);
+  expect(world.readPlaces).toEqual([[], ['a.yaml']]);
 });
 
 it('config-source reads again only the paths that changed during a read', async () => {
   const world = new World();
-  world.move('early.yaml');
-  await world.end(changedSummary);
+  world.reportChanges('early.yaml');
+  await world.finishRead(changedSummary);
   world.clock.increment(20);
-  expect(world.reads).toEqual([[], ['early.yaml']]);
-  world.move('late.yaml', 'later.yaml');
-  await world.end();
+  expect(world.readPlaces).toEqual([[], ['early.yaml']]);
+  world.reportChanges('late.yaml', 'later.yaml');
+  await world.finishRead();
   world.clock.increment(20);
-  expect(world.reads.at(-1)).toEqual(['late.yaml', 'later.yaml']);
-  await world.end();
+  expect(world.readPlaces.at(-1)).toEqual(['late.yaml', 'later.yaml']);
+  await world.finishRead();
   world.clock.increment(1_000);
-  expect(world.reads).toHaveLength(3);
+  expect(world.readPlaces).toHaveLength(3);
 });
 
 it('config-source reads everything after an interrupted read, with increasing delays', async () => {
   const world = new World();
-  await world.end(changedSummary);
-  world.move('a.yaml');
+  await world.finishRead(changedSummary);
+  world.reportChanges('a.yaml');
   world.clock.increment(20);
   for (const wait of [1_000, 2_000, 4_000]) {
-    await world.end(new Error('too many open files'));
+    await world.finishRead(new Error('too many open files'));
     world.clock.increment(wait - 1);
-    const readsBefore = world.reads.length;
+    const readsBefore = world.readPlaces.length;
     world.clock.increment(1);
-    expect(world.reads.slice(readsBefore)).toEqual([[]]);
+    expect(world.readPlaces.slice(readsBefore)).toEqual([[]]);
   }
-  await world.end(new Error('too many open files'));
-  world.move('b.yaml');
+  await world.finishRead(new Error('too many open files'));
+  world.reportChanges('b.yaml');
   world.clock.increment(20);
-  expect(world.reads.at(-1)).toEqual([]);
-  await world.end();
+  expect(world.readPlaces.at(-1)).toEqual([]);
+  await world.finishRead();
   expect(world.state).toBe('current');
   expect(world.events.filter(({ type }) => type === 'source.failed')).toHaveLength(4);
 });
 
 it('config-source reads again after it reports a failed read', async () => {
   const world = new World();
-  await world.end({ outcome: 'failed', reason: 'connection refused' });
+  await world.finishRead({ outcome: 'failed', reason: 'connection refused' });
   expect(world.events).toEqual([{ type: 'source.failed', source: 'fs:///mesh', reason: 'connection refused' }]);
   world.clock.increment(1_000);
-  expect(world.reads).toEqual([[], []]);
+  expect(world.readPlaces).toEqual([[], []]);
 });
 
 it('config-source reads everything again if the first read was interrupted', async () => {
   const world = new World();
-  await world.end(new Error('connection refused'));
+  await world.finishRead(new Error('connection refused'));
   expect(world.events).toEqual([{ type: 'source.failed', source: 'fs:///mesh', reason: 'connection refused' }]);
   world.clock.increment(1_000);
-  await world.end(changedSummary);
+  await world.finishRead(changedSummary);
   expect(world.events.at(-1)).toEqual({ type: 'source.read', source: 'fs:///mesh', objects: 3, problems: 0 });
 });
 
 it('config-source reads everything if too many paths changed', async () => {
   const world = new World();
-  await world.end();
-  world.move(...Array.from({ length: 400 }, (_, index) => `${index}.yaml`));
+  await world.finishRead();
+  world.reportChanges(...Array.from({ length: 400 }, (_, index) => `${index}.yaml`));
   world.clock.increment(20);
-  expect(world.reads.at(-1)).toEqual([]);
+  expect(world.readPlaces.at(-1)).toEqual([]);
 });
 
 it('config-source sends no event after a read without changes', async () => {
   const world = new World();
-  await world.end(changedSummary);
-  world.move('a.yaml');
+  await world.finishRead(changedSummary);
+  world.reportChanges('a.yaml');
   world.clock.increment(20);
-  await world.end();
+  await world.finishRead();
   expect(world.events).toHaveLength(1);
 });
 
 it('config-source reports that its directory is missing, and reads again when the directory appears', async () => {
   const world = new World();
-  await world.end({ outcome: 'missing', reason: 'there is no directory' });
+  await world.finishRead({ outcome: 'missing', reason: 'there is no directory' });
   expect(world.events).toEqual([{ type: 'source.missing', source: 'fs:///mesh', reason: 'there is no directory' }]);
-  world.move('');
+  world.reportChanges('');
   world.clock.increment(20);
-  await world.end(changedSummary);
+  await world.finishRead(changedSummary);
   expect([world.state, world.events.at(-1)?.type]).toEqual(['current', 'source.read']);
 });
 
 it('config-source reads once, 200 ms after the last event of a burst', async () => {
   const world = new World();
-  await world.end(changedSummary);
+  await world.finishRead(changedSummary);
   world.burst('a.yaml', 'b.yaml');
   for (let ms = 0; ms < 1_000; ms += 100) {
     world.clock.increment(100);
-    world.move(`${ms}.yaml`);
+    world.reportChanges(`${ms}.yaml`);
   }
   world.clock.increment(199);
-  expect(world.reads).toHaveLength(1);
+  expect(world.readPlaces).toHaveLength(1);
   world.clock.increment(1);
-  expect(world.reads).toHaveLength(2);
-  await world.end(changedSummary);
+  expect(world.readPlaces).toHaveLength(2);
+  await world.finishRead(changedSummary);
   expect(world.state).toBe('current');
   expect(world.reports).toEqual(['source.read', 'source.read']);
 });
 
 it('config-source waits for the end of a burst after the event that turns a batch into a burst', async () => {
   const world = new World();
-  await world.end(changedSummary);
-  world.move('a.yaml');
+  await world.finishRead(changedSummary);
+  world.reportChanges('a.yaml');
   world.clock.increment(4);
   world.burst('b.yaml');
   expect(world.state).toEqual({ burst: 'debouncing' });
   world.clock.increment(100);
-  expect(world.reads).toHaveLength(1);
+  expect(world.readPlaces).toHaveLength(1);
 });
 
 it('config-source reads and reports 10 s after the start of a burst that does not end', async () => {
   const world = new World();
-  await world.end(changedSummary);
+  await world.finishRead(changedSummary);
   world.burst('a.yaml');
   for (let ms = 0; ms < 10_000; ms += 100) {
-    expect(world.reads).toHaveLength(1);
+    expect(world.readPlaces).toHaveLength(1);
     world.clock.increment(100);
     world.burst('a.yaml');
   }
-  expect(world.reads).toHaveLength(2);
+  expect(world.readPlaces).toHaveLength(2);
   world.burst('a.yaml');
-  await world.end(changedSummary);
+  await world.finishRead(changedSummary);
   expect(world.reports).toEqual(['source.read', 'source.read']);
 });
 
 it('config-source skips the report of a read during which a burst started, and reports the next read even without changes', async () => {
   const world = new World();
-  await world.end(nothingNew);
-  world.move('a.yaml');
+  await world.finishRead(nothingNew);
+  world.reportChanges('a.yaml');
   world.clock.increment(5);
   world.burst('b.yaml');
-  await world.end(changedSummary);
+  await world.finishRead(changedSummary);
   expect(world.reports).toEqual([]);
   expect(world.state).toEqual({ burst: 'debouncing' });
   world.clock.increment(200);
-  await world.end(nothingNew);
+  await world.finishRead(nothingNew);
   expect(world.reports).toEqual(['source.read']);
-  world.move('a.yaml');
+  world.reportChanges('a.yaml');
   world.clock.increment(5);
-  await world.end(nothingNew);
+  await world.finishRead(nothingNew);
   expect(world.reports).toEqual(['source.read']);
 });
 
 it('config-source delays at most one report, however many bursts follow', async () => {
   const world = new World();
-  await world.end(nothingNew);
-  world.move('a.yaml');
+  await world.finishRead(nothingNew);
+  world.reportChanges('a.yaml');
   world.clock.increment(5);
   for (const expected of [[], ['source.read']]) {
     world.burst('b.yaml');
-    await world.end(changedSummary);
+    await world.finishRead(changedSummary);
     expect(world.reports).toEqual(expected);
     world.clock.increment(200);
   }
@@ -244,10 +244,10 @@ it('config-source delays at most one report, however many bursts follow', async 
 
 it('config-source immediately reports a missing directory or a failure, even during a burst', async () => {
   const world = new World();
-  await world.end(changedSummary);
-  world.move('a.yaml');
+  await world.finishRead(changedSummary);
+  world.reportChanges('a.yaml');
   world.clock.increment(5);
   world.burst('b.yaml');
-  await world.end({ outcome: 'missing', reason: 'there is no directory' });
+  await world.finishRead({ outcome: 'missing', reason: 'there is no directory' });
   expect(world.reports).toEqual(['source.read', 'source.missing']);
 });

@@ -39,16 +39,16 @@ const readingOf = (services: number, overrides: Partial<CatalogReading> = {}): C
 
 /** The charts with a Consul that responds as scripted by the test. */
 class CatalogWorld {
-  static readonly created: CatalogWorld[] = [];
+  static readonly instances: CatalogWorld[] = [];
   readonly records: TraceRecord[] = [];
   readonly lines: string[] = [];
   readonly clock = new VirtualClock();
   readonly actor: Actor<typeof consulMachine>;
-  readonly reads: (ReadOrder & { at: number })[] = [];
-  readonly surveys: number[] = [];
+  readonly readOrders: (ReadOrder & { at: number })[] = [];
+  readonly surveyTimes: number[] = [];
   readonly watches: ConsulWatchOrder[] = [];
-  failed: unknown;
-  applied = 0;
+  failure: unknown;
+  appliedCount = 0;
   condition = '';
   survey: CatalogSurvey = { nodes: 2, services: 5, transport: 'HTTP/1.1' };
   /** A number is a status: the request fails. */
@@ -59,7 +59,7 @@ class CatalogWorld {
 
   /** @param isJudged whether its run is checked against the diagrams; false if a test sends events itself, because they come from no actor */
   constructor(datacenters: string[] = [''], isJudged = true) {
-    if (isJudged) CatalogWorld.created.push(this);
+    if (isJudged) CatalogWorld.instances.push(this);
     const recorder = createRecorder({ program: 'pilot-discovery', now: this.clock.now });
     recorder.observe((record) => this.records.push(record));
     logEvents(recorder, createLogger({ write: (line) => this.lines.push(line) }), this.clock.now);
@@ -77,12 +77,12 @@ class CatalogWorld {
               this.credentials = () => sendBack({ type: 'consul-credentials.changed' });
             }),
             surveyCatalog: fromPromise<SurveyOutcome, ConsulCatalogInput>(async () => {
-              this.surveys.push(this.clock.now());
+              this.surveyTimes.push(this.clock.now());
               const { response } = this;
               return typeof response === 'number' ? failure(response) : { outcome: 'read', survey: this.survey };
             }),
             readCatalog: fromPromise<ReadOutcome, ReadOrder>(async ({ input }) => {
-              this.reads.push({ ...input, at: this.clock.now() });
+              this.readOrders.push({ ...input, at: this.clock.now() });
               const { response } = this;
               return typeof response === 'number' ? failure(response) : { outcome: 'read', reading: response };
             }),
@@ -93,7 +93,7 @@ class CatalogWorld {
           },
           actions: {
             applyCatalog: () => {
-              this.applied++;
+              this.appliedCount++;
               this.condition = 'synced';
             },
             publishHeld: (_, { reason }) => {
@@ -109,13 +109,13 @@ class CatalogWorld {
     this.actor = startRoot(machine, {
       ...{ id: 'consul', input: undefined, clock: this.clock as never, recorder },
       onError: (error) => {
-        this.failed = error;
+        this.failure = error;
       },
     });
   }
 
   /** Lets promises settle, then advances time. */
-  async pass(ms = 0): Promise<void> {
+  async passTime(ms = 0): Promise<void> {
     await flushMicrotasks();
     for (let remainingMs = ms; remainingMs > 0; remainingMs -= 100) {
       this.clock.advance(Math.min(remainingMs, 100));
@@ -138,7 +138,7 @@ async function flushMicrotasks(): Promise<void> {
 }
 
 eachWorldFollowsTheDiagrams(['consul', 'consul-catalog'], [], {
-  created: CatalogWorld.created,
+  instances: CatalogWorld.instances,
   machine: consulMachine,
 });
 
@@ -148,110 +148,110 @@ afterEach(() => void world?.actor.stop());
 describe('the catalog of a datacenter', () => {
   it('counts, reads, serves and watches, and reports the chosen strategy once', async () => {
     world = new CatalogWorld();
-    await world.pass();
+    await world.passTime();
     expect(world.reports).toEqual(['strategy.chosen', 'catalog.synced']);
-    expect(world.reads).toMatchObject([{ strategy: 'nodes', consistent: false }]);
+    expect(world.readOrders).toMatchObject([{ strategy: 'nodes', consistent: false }]);
     world.report({ type: 'catalog.changed', reading: readingOf(6) });
     world.report({ type: 'catalog.changed', reading: readingOf(5) });
-    expect(world.applied).toBe(3);
+    expect(world.appliedCount).toBe(3);
     world.report({ type: 'index.regressed', query: 'nodes' });
-    await world.pass();
-    expect(world.reads).toHaveLength(2);
+    await world.passTime();
+    expect(world.readOrders).toHaveLength(2);
     expect(world.reports).toHaveLength(2);
   });
 
   it('retries after 0.5 s with increasing delays, and keeps serving the last catalog', async () => {
     world = new CatalogWorld();
-    await world.pass();
+    await world.passTime();
     world.response = 500;
     world.report({ type: 'query.failed', failure: { reason: 'reset', status: 0 }, draw: 0.5 });
-    await world.pass(60_000);
-    const pauses = world.surveys.slice(1).map((at, index) => (at - world.surveys[index]!) / 1_000);
+    await world.passTime(60_000);
+    const pauses = world.surveyTimes.slice(1).map((at, index) => (at - world.surveyTimes[index]!) / 1_000);
     expect(pauses.map((pause) => Math.round(pause * 10) / 10)).toEqual([0.5, 1, 2, 4, 8, 16]);
     expect(world.condition).toBe('failing: HTTP status 500');
-    expect(world.applied).toBe(1);
+    expect(world.appliedCount).toBe(1);
     world.response = readingOf(5);
-    await world.pass(40_000);
+    await world.passTime(40_000);
     expect(world.condition).toBe('synced');
     expect(world.reports.at(-1)).toBe('catalog.recovered');
   });
 
   it('holds back a response that would remove everything until it has been repeated for 5 min', async () => {
     world = new CatalogWorld();
-    await world.pass();
+    await world.passTime();
     world.response = readingOf(0);
     world.report({ type: 'catalog.changed', reading: readingOf(0) });
-    await world.pass(295_000);
+    await world.passTime(295_000);
     expect(world.condition).toBe('held: the response would remove all 5 services');
-    expect(world.applied).toBe(1);
-    await world.pass(10_000);
+    expect(world.appliedCount).toBe(1);
+    await world.passTime(10_000);
     expect(world.condition).toBe('synced');
-    expect(world.applied).toBe(2);
-    expect(world.reads.slice(2).every(({ consistent }) => consistent)).toBe(true);
+    expect(world.appliedCount).toBe(2);
+    expect(world.readOrders.slice(2).every(({ consistent }) => consistent)).toBe(true);
     expect(world.reports).toEqual(['strategy.chosen', 'catalog.synced', 'catalog.held', 'catalog.released']);
   });
 
   it('restarts the 5 min after a failed read, and ignores restricted reads', async () => {
     world = new CatalogWorld([''], false);
-    await world.pass();
+    await world.passTime();
     world.response = readingOf(0);
     world.report({ type: 'catalog.changed', reading: readingOf(0) });
-    await world.pass(250_000);
+    await world.passTime(250_000);
     world.response = 500;
-    await world.pass(10_000);
+    await world.passTime(10_000);
     world.response = readingOf(0);
-    await world.pass(250_000);
-    expect(world.applied).toBe(1);
+    await world.passTime(250_000);
+    expect(world.appliedCount).toBe(1);
     world.response = readingOf(0, { restricted: true });
-    await world.pass(600_000);
-    expect(world.applied).toBe(1);
+    await world.passTime(600_000);
+    expect(world.appliedCount).toBe(1);
     world.actor.send({ type: 'catalog.accept', datacenter: '' });
-    await world.pass();
-    expect(world.applied).toBe(2);
+    await world.passTime();
+    expect(world.appliedCount).toBe(2);
     expect(world.condition).toBe('synced');
   });
 
   it('serves again immediately if the next read removes little', async () => {
     world = new CatalogWorld();
-    await world.pass();
+    await world.passTime();
     world.response = readingOf(1);
     world.credentials();
-    await world.pass();
+    await world.passTime();
     expect(world.condition).toContain('would leave 1 of 5 services');
     world.response = readingOf(4);
-    await world.pass(10_500);
+    await world.passTime(10_500);
     expect(world.condition).toBe('synced');
-    expect(world.applied).toBe(2);
+    expect(world.appliedCount).toBe(2);
   });
 
   it('is not synced by a first response that contains no nodes', async () => {
     world = new CatalogWorld();
     world.response = readingOf(0, { nodes: 0, restricted: true });
-    await world.pass(600_000);
+    await world.passTime(600_000);
     expect(world.reports).toEqual(['catalog.held']);
     world.response = readingOf(5);
-    await world.pass(10_500);
+    await world.passTime(10_500);
     expect(world.reports).toContain('catalog.synced');
   });
 
   it('uses fewer connections after status 429', async () => {
     world = new CatalogWorld();
-    await world.pass();
+    await world.passTime();
     world.survey = { nodes: 100, services: 500, transport: 'HTTP/1.1' };
     world.credentials();
-    await world.pass();
+    await world.passTime();
     expect(world.watches.at(-1)).toMatchObject({ strategy: 'nodes', maxConnections: 150 });
     world.report({ type: 'query.failed', failure: { reason: 'too many', status: 429 }, draw: 0.5 });
-    await world.pass(1_000);
+    await world.passTime(1_000);
     expect(world.watches.at(-1)).toMatchObject({ strategy: 'coarse', maxConnections: 51 });
   });
 
   it('watches each datacenter separately, and stops one that is no longer listed', async () => {
     world = new CatalogWorld(['a', 'b']);
-    await world.pass();
-    expect(world.applied).toBe(2);
+    await world.passTime();
+    expect(world.appliedCount).toBe(2);
     world.list({ type: 'datacenters.listed', datacenters: ['b', 'c'] });
-    await world.pass();
+    await world.passTime();
     const { children } = world.actor.getSnapshot() as { children: Record<string, unknown> };
     expect(Object.keys(children).filter((name) => name.startsWith('consul-catalog'))).toEqual([
       'consul-catalog-2',
@@ -270,12 +270,12 @@ describe('a catalog with any pending query', () => {
     event: IndexRegressed | QueryFailed,
   ): Promise<string> {
     world = new CatalogWorld();
-    await world.pass();
+    await world.passTime();
     world.response = response;
-    await world.pass(maxQueryMs);
+    await world.passTime(maxQueryMs);
     world.report(event);
-    await world.pass(60_000 - maxQueryMs);
-    expect(world.applied).toBe(1);
+    await world.passTime(60_000 - maxQueryMs);
+    expect(world.appliedCount).toBe(1);
     return `${world.condition}\n${world.lines.filter((line) => line.includes('\twarn\t')).join('\n')}`;
   }
 

@@ -11,13 +11,13 @@ const secret = 'Secret/shop/web';
 eachWorldFollowsTheDiagrams(['credential-dates'], ['comparing']);
 
 const createWorld = async (dates: (at: number) => CredentialDates | Error): Promise<DiscoveryWorld> => {
-  const world = new DiscoveryWorld({}, { dates });
+  const world = new DiscoveryWorld({}, { readDates: dates });
   await world.settle();
   expect(world.state()).toBe('active.operating.serving');
   return world;
 };
 
-const requested = (world: DiscoveryWorld): unknown[] =>
+const requestedPushes = (world: DiscoveryWorld): unknown[] =>
   world.events('push.request').filter(({ configs }) => (configs as string[]).includes(secret));
 
 /** Intervals between comparisons. */
@@ -28,9 +28,9 @@ function pausesOf({ datesComparedAt: times }: DiscoveryWorld): number[] {
 describe('dates in Secrets', () => {
   it('are checked once a minute if none is near', async () => {
     const world = await createWorld(() => ({ due: [], nextInMs: 24 * 60 * minuteMs }));
-    await world.pass(5 * minuteMs);
+    await world.passTime(5 * minuteMs);
     expect(new Set(pausesOf(world))).toEqual(new Set([minuteMs]));
-    expect(requested(world)).toEqual([]);
+    expect(requestedPushes(world)).toEqual([]);
   });
 
   it('cause a push of their Secret when they are reached, with a precision of 1 s', async () => {
@@ -45,22 +45,22 @@ describe('dates in Secrets', () => {
       isPushed = true;
       return { due: dueSecrets, nextInMs: null };
     });
-    await world.pass(dueAt - secondMs);
-    expect(requested(world)).toEqual([]);
-    await world.pass(2 * secondMs);
-    expect(requested(world)).toMatchObject([{ configs: [secret], forced: false }]);
-    await world.pass(3 * minuteMs);
-    expect(requested(world)).toHaveLength(1);
+    await world.passTime(dueAt - secondMs);
+    expect(requestedPushes(world)).toEqual([]);
+    await world.passTime(2 * secondMs);
+    expect(requestedPushes(world)).toMatchObject([{ configs: [secret], forced: false }]);
+    await world.passTime(3 * minuteMs);
+    expect(requestedPushes(world)).toHaveLength(1);
     expect(world.events('clients.push')).toHaveLength(1);
   });
 
   it('are checked again after at least 1 s, and 1 min after a failure', async () => {
     const nearWorld = await createWorld(() => ({ due: [], nextInMs: 1 }));
-    await nearWorld.pass(minuteMs + 10 * secondMs);
+    await nearWorld.passTime(minuteMs + 10 * secondMs);
     expect(pausesOf(nearWorld).every((pause) => pause === secondMs)).toBe(true);
     expect(pausesOf(nearWorld).length).toBeGreaterThan(5);
     const failing = await createWorld(() => new Error('no'));
-    await failing.pass(3 * minuteMs);
+    await failing.passTime(3 * minuteMs);
     expect(new Set(pausesOf(failing))).toEqual(new Set([minuteMs]));
     expect(failing.state()).toBe('active.operating.serving');
   });

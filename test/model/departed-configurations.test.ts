@@ -12,7 +12,7 @@ import { acknowledgedClient, type RolloutClient } from '../fixtures/rollout-clie
 import { AdsWorld } from '../simulation/ads-world.ts';
 
 afterEach(() => {
-  for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
+  for (const world of AdsWorld.instances.splice(0)) expect(world.failure).toBeUndefined();
 });
 
 describe.each([
@@ -40,7 +40,7 @@ describe.each([
   /** Names of the configurations of a type that debug pages show as retained. */
   const waitingNames = ({ world }: RolloutClient, typeUrl: string): string[] =>
     world
-      .waits(typeUrl)
+      .waitsOf(typeUrl)
       .map(describeWait)
       .flatMap(({ kind, name, why }) =>
         kind === 'kept' && why.includes('until the proxy unsubscribes') ? [name] : [],
@@ -55,7 +55,7 @@ describe.each([
 
   /** The client's listeners have drained, so it uses only r2. */
   function unsubscribe(client: RolloutClient): void {
-    if (delta) client.world.delta({ typeUrl: routeType, resourceNamesUnsubscribe: ['r'] });
+    if (delta) client.world.sendDelta({ typeUrl: routeType, resourceNamesUnsubscribe: ['r'] });
     else client.request(routeType, ['r2'], client.world.watch(routeType)!.nonceSent);
   }
 

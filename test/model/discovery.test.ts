@@ -19,11 +19,11 @@ import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { DiscoveryWorld, problem, readingOf } from '../simulation/discovery-world.ts';
 import { replayDifference } from '../simulation/replayed.ts';
-import { handledTypes, leaves } from './chart.ts';
+import { handledTypes, leafStates } from './chart.ts';
 
 const servingState = 'active.operating.serving';
 const times = { leaseMs: 15_000, termMs: 10_000, retryMs: 2_000, requestLimitMs: 3_333 };
-const electing = {
+const electingSettings = {
   cluster: { server: 'https://cluster', resources: [], firstInformer: 1 },
   elections: {
     leaders: [
@@ -33,18 +33,18 @@ const electing = {
     presence: 'presence',
   },
 };
-const change = { key: 'VirtualService/shop/cart', event: 'update' } as const;
+const configChange = { key: 'VirtualService/shop/cart', event: 'update' } as const;
 const serviceChange = { key: 'ServiceEntry/shop/cart', event: 'update' } as const;
 
 /** Worlds of another file are checked in that file. */
 beforeAll(() => {
-  DiscoveryWorld.created.splice(0);
+  DiscoveryWorld.instances.splice(0);
 });
 
 afterAll(() => {
   const diagrams = loadDiagrams(join(packageRoot(), 'machines/discovery/sequences'));
-  for (const world of DiscoveryWorld.created.splice(0)) {
-    expect(world.failed).toBeUndefined();
+  for (const world of DiscoveryWorld.instances.splice(0)) {
+    expect(world.failure).toBeUndefined();
     const checker = new TraceChecker(diagrams);
     for (const record of world.records) checker.feed(record);
     // An effect that throws is a bug, and no diagram contains bugs.
@@ -56,7 +56,7 @@ afterAll(() => {
 
 describe('the start', () => {
   it('starts all parts in order, and then reports that it is ready', async () => {
-    const world = await DiscoveryWorld.serving();
+    const world = await DiscoveryWorld.startServing();
     const stages = world.records.flatMap((r) => (r.kind === 'transition' && r.actor === 'discovery' ? [r.to] : []));
     expect(stages.map((stage) => stage.replace('active.operating.', ''))).toEqual([
       'preparing environment',
@@ -76,40 +76,40 @@ describe('the start', () => {
   });
 
   it('runs an API server actor from before the first read until the drain, and an unreachable server delays only its readers', async () => {
-    const world = await DiscoveryWorld.serving({
+    const world = await DiscoveryWorld.startServing({
       cluster: { server: 'https://cluster', resources: [], firstInformer: 1 },
     });
     const stateOf = () => world.discovery.getSnapshot().children['api-server-0']?.getSnapshot().value;
     const spawnedActors = world.records.flatMap((r) => (r.kind === 'spawn' ? [r.actor] : []));
     expect(spawnedActors.indexOf('api-server-0')).toBeLessThan(spawnedActors.indexOf('config-controller'));
-    await world.pass(60_000);
+    await world.passTime(60_000);
     expect(JSON.stringify(stateOf())).toMatch(/^\{"unreachable"/);
     expect(world.state()).toBe(servingState);
-    world.from('discovery/signals', { type: 'signal.received', signal: 'SIGTERM' });
+    world.sendFrom('discovery/signals', { type: 'signal.received', signal: 'SIGTERM' });
     await world.settle();
     expect(world.discovery.getSnapshot().children['api-server-0']).toBeUndefined();
     expect(world.records.some((r) => r.kind === 'stop' && r.actor === 'api-server-0')).toBe(true);
   });
 
   it('makes this replica a candidate for elected writes only once it serves', async () => {
-    const world = new DiscoveryWorld(electing, { buildsAtOnce: false });
-    await world.pass(60_000);
+    const world = new DiscoveryWorld(electingSettings, { buildsAtOnce: false });
+    await world.passTime(60_000);
     expect(world.leases.filter((one) => one.includes('duty'))).toEqual([]);
-    world.builds[0]!.done();
+    world.builds[0]!.finish();
     await world.settle();
     expect(world.state()).toBe(servingState);
     expect(world.leases.filter((one) => one.includes('duty'))).toEqual(['claim duty']);
   });
 
   it('writes the presence Lease before it opens ports for proxies, and renews the Lease during the start', async () => {
-    const world = new DiscoveryWorld(electing, { buildsAtOnce: false });
-    await world.pass(3_000);
+    const world = new DiscoveryWorld(electingSettings, { buildsAtOnce: false });
+    await world.passTime(3_000);
     expect(world.leases).toEqual(['claim presence', 'renew presence']);
     expect(world.orders.map(({ type }) => type)).not.toContain('ads.listen');
   });
 
   it('opens the ports even if the API server refuses the presence Lease', async () => {
-    const world = new DiscoveryWorld(electing);
+    const world = new DiscoveryWorld(electingSettings);
     world.leaseResult = { outcome: 'failed', reason: 'forbidden', retryAfterMs: 0, draw: 0 };
     await world.settle();
     expect(world.state()).toBe(servingState);
@@ -117,7 +117,7 @@ describe('the start', () => {
 
   it('waits at most 5 s for the presence Lease', async () => {
     const world = new DiscoveryWorld({
-      ...electing,
+      ...electingSettings,
       elections: {
         leaders: [{ lease: 'presence', times: { ...times, requestLimitMs: 60_000 } }],
         presence: 'presence',
@@ -125,26 +125,26 @@ describe('the start', () => {
       secure: true,
     });
     world.leaseResult = new Promise<never>(() => {});
-    await world.pass(4_999);
+    await world.passTime(4_999);
     expect(world.state()).toBe('active.operating.announcing replica');
     expect(world.orders.map(({ type }) => type)).not.toContain('ads.listen');
-    await world.pass(1);
+    await world.passTime(1);
     expect(world.state()).toBe(servingState);
   });
 
   it('is aborted in order by a stop while it waits for the presence Lease', async () => {
-    const world = new DiscoveryWorld(electing);
+    const world = new DiscoveryWorld(electingSettings);
     world.leaseResult = new Promise<never>(() => {});
     await world.settle();
     expect(world.state()).toBe('active.operating.announcing replica');
-    world.from('discovery/signals', { type: 'signal.received', signal: 'SIGTERM' });
-    await world.pass(20_000);
+    world.sendFrom('discovery/signals', { type: 'signal.received', signal: 'SIGTERM' });
+    await world.passTime(20_000);
     expect(world.discovery.getSnapshot().status).toBe('done');
   });
 
   it('prepares certificates and authentication, and opens the TLS port before the plaintext port', async () => {
-    const world = await DiscoveryWorld.serving({ secure: true });
-    expect(world.prepared).toEqual([
+    const world = await DiscoveryWorld.startServing({ secure: true });
+    expect(world.preparedStages).toEqual([
       'environment',
       'config-sources',
       'registries',
@@ -159,10 +159,10 @@ describe('the start', () => {
 
   it('reports that no clients are served until the first context is built', async () => {
     const world = new DiscoveryWorld({ secure: true }, { buildsAtOnce: false });
-    await world.pass(60_000);
+    await world.passTime(60_000);
     expect(world.state()).toBe('active.operating.building first push context');
     expect(world.orders.map(({ type }) => type)).toEqual(['http.open']);
-    world.builds[0]!.done();
+    world.builds[0]!.finish();
     await world.settle();
     expect(world.orders.map(({ type }) => type)).toEqual(['http.open', 'ads.listen', 'ads.listen', 'readiness.began']);
   });
@@ -171,20 +171,20 @@ describe('the start', () => {
     const world = new DiscoveryWorld({}, { buildsAtOnce: false });
     while (world.state() !== 'active.operating.syncing configuration') await Promise.resolve();
     world.settings.mesh = { outcome: 'valid', version: 'm2' };
-    world.from('mesh-config/files', { type: 'files.changed', path: 'mesh' });
+    world.sendFrom('mesh-config/files', { type: 'files.changed', path: 'mesh' });
     world.directory = readingOf();
     await world.settle();
-    world.builds[0]!.done();
+    world.builds[0]!.finish();
     await world.settle();
     expect(world.state()).toBe(servingState);
     expect(world.events('context.built')).toMatchObject([{ updates: 0 }]);
     // The file is read again without a pending wait: it is an update after the first context.
-    await world.pass(200);
+    await world.passTime(200);
     expect(world.builds).toHaveLength(2);
   });
 
   it('opens /ready before it reads the configuration, and the xDS ports last', async () => {
-    const world = await DiscoveryWorld.serving();
+    const world = await DiscoveryWorld.startServing();
     const messages = world.messages();
     const at = (message: string): number => messages.indexOf(message);
     expect(at('discovery/http → discovery: http.listening')).toBeLessThan(
@@ -221,12 +221,12 @@ describe('the start', () => {
 
   it('retries a source whose first read is interrupted, and reports this', async () => {
     const world = new DiscoveryWorld({}, { directory: new Error('connection refused') });
-    await world.pass(6_999);
+    await world.passTime(6_999);
     expect(world.state()).toBe('active.operating.syncing configuration');
     expect(world.events('configs.rejected')).toHaveLength(3);
     expect(world.events('configs.rejected')[0]).toMatchObject({ problems: [{ message: 'connection refused' }] });
     world.directory = readingOf();
-    await world.pass(1);
+    await world.passTime(1);
     expect(world.state()).toBe(servingState);
   });
 
@@ -244,10 +244,10 @@ describe('the start', () => {
     ['server-certificates', 'server certificates'],
     ['authenticators', 'authenticators'],
   ] as const)('fails with a reason and closes open ports if the stage %s fails', async (stage, message) => {
-    const world = new DiscoveryWorld({ secure: true }, { unprepared: { [stage]: 'not to be had' } });
+    const world = new DiscoveryWorld({ secure: true }, { failingStages: { [stage]: 'not to be had' } });
     await world.settle();
     expect(world.output()).toEqual({ exitCode: 1, trouble: [`${message}: not to be had`] });
-    expect(world.running()).toEqual([]);
+    expect(world.pendingWork()).toEqual([]);
     expect(world.orders.some(({ type }) => type === 'readiness.began' || type === 'ads.listen')).toBe(false);
   });
 
@@ -255,13 +255,13 @@ describe('the start', () => {
     ['an HTTP port', { http: { type: 'http.failed', reason: '127.0.0.1:8080 is in use' } }, /HTTP server: .* in use/],
     ['the xDS port', { ads: { type: 'ads.failed', reason: '127.0.0.1:15010 is in use' } }, /xDS server: .* in use/],
     ['the services', { services: new Error('a bug') }, /services: a bug/],
-    ['the configuration', { joined: new Error('a bug') }, /configuration: a bug/],
+    ['the configuration', { joinResult: new Error('a bug') }, /configuration: a bug/],
   ] as const)('fails with a reason if %s is unavailable', async (_, script, reason) => {
     const world = new DiscoveryWorld({}, script as Partial<DiscoveryWorld>);
     await world.settle();
     expect(world.state()).toBe('stopped');
     expect(world.output()).toMatchObject({ exitCode: 1, trouble: [expect.stringMatching(reason)] });
-    expect(world.running()).toEqual([]);
+    expect(world.pendingWork()).toEqual([]);
   });
 
   it('fails with a reason if an internal error prevents reading the mesh configuration', async () => {
@@ -279,17 +279,17 @@ describe('the start', () => {
   });
 
   it('fails with a reason if a preparation stage has an internal error', async () => {
-    const world = new DiscoveryWorld({}, { unprepared: { registries: new Error('a bug') } });
+    const world = new DiscoveryWorld({}, { failingStages: { registries: new Error('a bug') } });
     await world.settle();
     expect(world.output()).toEqual({ exitCode: 1, trouble: ['service registries: a bug'] });
-    expect(world.running()).toEqual([]);
+    expect(world.pendingWork()).toEqual([]);
   });
 
   it('reports which of the two xDS ports is unavailable', async () => {
     const world = new DiscoveryWorld({ secure: true }, { ads: { type: 'ads.failed', reason: 'in use' } });
     await world.settle();
     expect(world.output()).toEqual({ exitCode: 1, trouble: ['secure xDS server: in use'] });
-    expect(world.running()).toEqual([]);
+    expect(world.pendingWork()).toEqual([]);
   });
 
   it('is aborted in order by a stop at any stage', async () => {
@@ -300,7 +300,7 @@ describe('the start', () => {
       stoppedStates.add(world.state());
       world.signal();
       await world.settle();
-      expect([world.output(), world.running()]).toEqual([{ exitCode: 0, trouble: [] }, []]);
+      expect([world.output(), world.pendingWork()]).toEqual([{ exitCode: 0, trouble: [] }, []]);
       expect(ticks).toBeLessThan(100);
     }
     // States that wait for an event; other states end immediately.
@@ -323,7 +323,7 @@ describe('the start', () => {
 
 describe('the leadership of this replica', () => {
   it('is released during a stop, while streams end', async () => {
-    const world = await DiscoveryWorld.serving(electing);
+    const world = await DiscoveryWorld.startServing(electingSettings);
     world.drains = false;
     world.signal();
     await world.settle();
@@ -332,7 +332,7 @@ describe('the leadership of this replica', () => {
   });
 
   it('is released before the process exits, even if no other work delays the exit', async () => {
-    const world = await DiscoveryWorld.serving(electing);
+    const world = await DiscoveryWorld.startServing(electingSettings);
     world.signal();
     await world.settle();
     expect(world.leases.slice(-2).sort()).toEqual(['release duty', 'release presence']);
@@ -340,18 +340,18 @@ describe('the leadership of this replica', () => {
   });
 
   it('delays a stop by at most 3 s if a pending request gets no response', async () => {
-    const world = await DiscoveryWorld.serving(electing);
+    const world = await DiscoveryWorld.startServing(electingSettings);
     world.hangs = true;
     world.signal();
-    await world.pass(2_999);
+    await world.passTime(2_999);
     expect(world.output()).toBeUndefined();
-    await world.pass(1);
+    await world.passTime(1);
     expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
     expect(world.leases).toEqual(['claim presence', 'claim duty']);
   });
 
   it('is neither acquired nor released by a process that exits before it serves', async () => {
-    const world = new DiscoveryWorld(electing, { buildsAtOnce: false });
+    const world = new DiscoveryWorld(electingSettings, { buildsAtOnce: false });
     await world.settle();
     world.signal();
     await world.settle();
@@ -362,34 +362,34 @@ describe('the leadership of this replica', () => {
 
 describe('mesh-wide settings', () => {
   const rewrite = (world: DiscoveryWorld): void =>
-    world.from('mesh-config/files', { type: 'files.changed', path: 'mesh' });
+    world.sendFrom('mesh-config/files', { type: 'files.changed', path: 'mesh' });
 
   it('update every client when they change, 100 ms after the first event', async () => {
-    const world = await DiscoveryWorld.serving();
+    const world = await DiscoveryWorld.startServing();
     world.settings.mesh = { outcome: 'valid', version: 'm2' };
     rewrite(world);
-    await world.pass(60);
+    await world.passTime(60);
     rewrite(world);
-    await world.pass(39);
+    await world.passTime(39);
     expect(world.events('settings.changed')).toEqual([]);
-    await world.pass(1);
+    await world.passTime(1);
     expect(world.events('settings.changed')).toMatchObject([{ name: 'mesh', version: 'm2' }]);
-    expect(world.adopted.at(-1)).toBe('m2');
-    await world.pass(100);
+    expect(world.appliedVersions.at(-1)).toBe('m2');
+    await world.passTime(100);
     expect(world.events('clients.push')).toMatchObject([{ forced: true }]);
   });
 
   it('cause no push if the content of the file is unchanged', async () => {
-    const world = await DiscoveryWorld.serving();
+    const world = await DiscoveryWorld.startServing();
     world.settings.mesh = { outcome: 'valid', version: 'built-in' };
     rewrite(world);
-    await world.pass(1_000);
+    await world.passTime(1_000);
     expect(world.events('settings.changed')).toEqual([]);
     expect(world.events('push.request')).toEqual([]);
   });
 
   it('report the errors of an invalid file once until the file is valid again', async () => {
-    const world = await DiscoveryWorld.serving();
+    const world = await DiscoveryWorld.startServing();
     const invalidSettings = { outcome: 'invalid', defaults: 'built-in', problems: [problem('broken')] } as const;
     const readings = [
       invalidSettings,
@@ -401,23 +401,23 @@ describe('mesh-wide settings', () => {
     for (const reading of readings) {
       world.settings.mesh = 'problems' in reading ? { ...reading, problems: [...reading.problems] } : reading;
       rewrite(world);
-      await world.pass(100);
+      await world.passTime(100);
       reportedCounts.push(world.events('settings.rejected').length);
     }
     expect(reportedCounts).toEqual([1, 1, 1, 2]);
   });
 
   it('are kept if the file is invalid or removed, and change when it is corrected', async () => {
-    const world = await DiscoveryWorld.serving();
+    const world = await DiscoveryWorld.startServing();
     world.settings.mesh = { outcome: 'invalid', defaults: 'built-in', problems: [problem('broken')] };
     rewrite(world);
-    await world.pass(100);
+    await world.passTime(100);
     world.settings.mesh = { outcome: 'absent', defaults: 'built-in' };
     rewrite(world);
-    await world.pass(100);
+    await world.passTime(100);
     world.settings.mesh = new Error('input/output error');
     rewrite(world);
-    await world.pass(100);
+    await world.passTime(100);
     expect(world.events('settings.rejected').map((event) => event.problems[0].message)).toEqual([
       'broken',
       'input/output error',
@@ -425,65 +425,67 @@ describe('mesh-wide settings', () => {
     expect(world.events('settings.changed')).toEqual([]);
     world.settings.mesh = { outcome: 'valid', version: 'm2' };
     rewrite(world);
-    await world.pass(100);
+    await world.passTime(100);
     expect(world.events('settings.changed')).toHaveLength(1);
   });
 
   it('are read again after an interrupted read', async () => {
-    const world = await DiscoveryWorld.serving();
+    const world = await DiscoveryWorld.startServing();
     world.settings.mesh = new Error('too many open files');
     rewrite(world);
-    await world.pass(100);
+    await world.passTime(100);
     world.settings.mesh = { outcome: 'valid', version: 'm2' };
-    await world.pass(1_000);
+    await world.passTime(1_000);
     expect(world.events('settings.changed')).toHaveLength(1);
   });
 
   it('name networks as the push reason when networks change', async () => {
-    const world = await DiscoveryWorld.serving();
+    const world = await DiscoveryWorld.startServing();
     world.settings.networks = { outcome: 'valid', version: 'n2' };
-    world.from('mesh-networks/files', { type: 'files.changed', path: 'meshNetworks' });
-    await world.pass(100);
+    world.sendFrom('mesh-networks/files', { type: 'files.changed', path: 'meshNetworks' });
+    await world.passTime(100);
     expect(world.events('push.request')).toMatchObject([{ forced: true, reasons: { networks: 1 } }]);
   });
 });
 
 describe('the configuration', () => {
   it('is read 20 ms after the first event of a batch if events continue', async () => {
-    const world = await DiscoveryWorld.serving();
-    world.directory = readingOf([change]);
+    const world = await DiscoveryWorld.startServing();
+    world.directory = readingOf([configChange]);
     for (let ms = 0; ms < 20; ms += 4) {
       expect(world.events('push.request')).toEqual([]);
-      world.from('config-source-1/watch', { type: 'source.changed', place: `${ms}.yaml` });
-      await world.pass(4);
+      world.sendFrom('config-source-1/watch', { type: 'source.changed', place: `${ms}.yaml` });
+      await world.passTime(4);
     }
-    expect(world.events('push.request')).toMatchObject([{ configs: [change.key], reasons: { config: 1 } }]);
+    expect(world.events('push.request')).toMatchObject([{ configs: [configChange.key], reasons: { config: 1 } }]);
   });
 
   it('is read again after changes during a read', async () => {
     const world = new DiscoveryWorld();
     // The first read is in progress: its promise is still pending.
     while (world.state() !== 'active.operating.syncing configuration') await Promise.resolve();
-    world.from('config-source-1/watch', { type: 'source.changed', place: 'late.yaml' });
+    world.sendFrom('config-source-1/watch', { type: 'source.changed', place: 'late.yaml' });
     await world.settle();
     expect(world.state()).toBe(servingState);
-    world.directory = readingOf([change]);
-    await world.pass(20);
+    world.directory = readingOf([configChange]);
+    await world.passTime(20);
     expect(world.events('push.request')).toHaveLength(1);
   });
 
   it('is pushed after the services that changed at the same time are computed', async () => {
-    const world = await DiscoveryWorld.serving();
-    await world.changeDirectory(readingOf([change, serviceChange]));
-    expect(world.events('configs.changed')).toMatchObject([{ changes: [serviceChange], alongside: [change.key] }]);
-    expect(world.events('push.request')).toMatchObject([{ configs: [change.key], reasons: { config: 1 } }]);
+    const world = await DiscoveryWorld.startServing();
+    await world.changeDirectory(readingOf([configChange, serviceChange]));
+    expect(world.events('configs.changed')).toMatchObject([
+      { changes: [serviceChange], alongside: [configChange.key] },
+    ]);
+    expect(world.events('push.request')).toMatchObject([{ configs: [configChange.key], reasons: { config: 1 } }]);
     expect(world.records.findLast((r) => r.kind === 'event' && r.event.type === 'push.request')).toMatchObject({
       from: 'service-registry',
     });
   });
 
   it('is reported as invalid without a push if no object changed', async () => {
-    const world = await DiscoveryWorld.serving();
+    const world = await DiscoveryWorld.startServing();
     await world.changeDirectory(readingOf([], [problem('unknown field')]));
     expect(world.events('configs.rejected')).toMatchObject([{ problems: [{ message: 'unknown field' }] }]);
     await world.changeDirectory({ ...readingOf(), outcome: 'read', recovered: ['routes.yaml'] } as never);
@@ -493,7 +495,7 @@ describe('the configuration', () => {
   });
 
   it('is kept if the directory is removed or unreadable', async () => {
-    const world = await DiscoveryWorld.serving();
+    const world = await DiscoveryWorld.startServing();
     await world.changeDirectory({ outcome: 'missing', problems: [problem('gone')] });
     await world.changeDirectory(new Error('input/output error'));
     expect(world.events('configs.rejected').map((event) => event.problems[0].message)).toEqual([
@@ -501,7 +503,7 @@ describe('the configuration', () => {
       'input/output error',
     ]);
     expect(world.events('push.request')).toEqual([]);
-    await world.changeDirectory(readingOf([change]));
+    await world.changeDirectory(readingOf([configChange]));
     expect(world.events('push.request')).toHaveLength(1);
   });
 });
@@ -528,7 +530,7 @@ describe('the service registry', () => {
       { configs: [service, endpoints], reasons: { service: 1, endpoint: 1 } },
     ],
   ] as const)('requests a push if this changed: %s', async (_, result, expected) => {
-    const world = await DiscoveryWorld.serving();
+    const world = await DiscoveryWorld.startServing();
     world.services = {
       ...counts,
       changedServices: [...result.changedServices],
@@ -539,7 +541,7 @@ describe('the service registry', () => {
   });
 
   it('reports the reasons of a push as the registries count them', async () => {
-    const world = await DiscoveryWorld.serving();
+    const world = await DiscoveryWorld.startServing();
     const reasons = { headlessendpoint: 2, proxy: 1 };
     world.services = { ...counts, changedServices: [service], changedEndpoints: [], reasons };
     await world.changeDirectory(readingOf([serviceChange]));
@@ -549,21 +551,21 @@ describe('the service registry', () => {
   });
 
   it('requests no push for a change that affects no client', async () => {
-    const world = await DiscoveryWorld.serving();
+    const world = await DiscoveryWorld.startServing();
     await world.changeDirectory(readingOf([serviceChange]));
     expect(world.events('push.request')).toEqual([]);
   });
 
   it('pushes objects that changed together with services, even if these cannot be computed', async () => {
-    const world = await DiscoveryWorld.serving();
+    const world = await DiscoveryWorld.startServing();
     world.services = new Error('a bug');
-    await world.changeDirectory(readingOf([change, serviceChange]));
+    await world.changeDirectory(readingOf([configChange, serviceChange]));
     expect(world.events('services.failed')).toMatchObject([{ reason: 'a bug' }]);
-    expect(world.events('push.request')).toMatchObject([{ configs: [change.key] }]);
+    expect(world.events('push.request')).toMatchObject([{ configs: [configChange.key] }]);
   });
 
   it('keeps the last services if a computation fails, and includes the missed changes in the next one', async () => {
-    const world = await DiscoveryWorld.serving();
+    const world = await DiscoveryWorld.startServing();
     world.services = new Error('a bug');
     await world.changeDirectory(readingOf([serviceChange]));
     expect(world.events('services.failed')).toMatchObject([{ reason: 'a bug' }]);
@@ -576,7 +578,7 @@ describe('the service registry', () => {
 
 describe('a stop', () => {
   it('drains streams, then HTTP, and exits with 0', async () => {
-    const world = await DiscoveryWorld.serving();
+    const world = await DiscoveryWorld.startServing();
     world.signal('SIGINT');
     await world.settle();
     expect(world.orders.slice(3).map((order) => order.type)).toEqual(['readiness.ended', 'ads.drain', 'http.close']);
@@ -584,45 +586,47 @@ describe('a stop', () => {
   });
 
   it('takes no longer than the shutdown time', async () => {
-    const world = await DiscoveryWorld.serving();
+    const world = await DiscoveryWorld.startServing();
     world.drains = false;
     world.signal();
-    await world.pass(9_999);
+    await world.passTime(9_999);
     expect(world.output()).toBeUndefined();
-    await world.pass(1);
+    await world.passTime(1);
     expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
   });
 
   it('is immediate after a second signal', async () => {
-    const world = await DiscoveryWorld.serving();
+    const world = await DiscoveryWorld.startServing();
     world.drains = false;
     world.signal();
-    await world.pass(10);
+    await world.passTime(10);
     world.signal();
     await world.settle();
     expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
   });
 
   it('exits with 1 if a server fails while serving', async () => {
-    const world = await DiscoveryWorld.serving();
-    world.from('discovery/ads-server', { type: 'ads.failed', reason: 'the listener broke' });
+    const world = await DiscoveryWorld.startServing();
+    world.sendFrom('discovery/ads-server', { type: 'ads.failed', reason: 'the listener broke' });
     await world.settle();
     expect(world.output()).toEqual({ exitCode: 1, trouble: ['xDS server: the listener broke'] });
   });
 
   it('closes the sources first, so that later file changes have no effect', async () => {
-    const world = await DiscoveryWorld.serving();
+    const world = await DiscoveryWorld.startServing();
     world.drains = false;
     world.signal();
     await world.settle();
-    expect(() => world.from('config-source-1/watch', { type: 'source.changed', place: 'x' })).toThrow('is not running');
+    expect(() => world.sendFrom('config-source-1/watch', { type: 'source.changed', place: 'x' })).toThrow(
+      'is not running',
+    );
   });
 });
 
 it('a forced push request pushes everything to every client', async () => {
-  const world = await DiscoveryWorld.serving();
-  world.from('discovery/http', { type: 'full-push.requested' });
-  await world.pass(100);
+  const world = await DiscoveryWorld.startServing();
+  world.sendFrom('discovery/http', { type: 'full-push.requested' });
+  await world.passTime(100);
   expect(world.events('push.request')).toMatchObject([{ forced: true, reasons: { debug: 1 } }]);
   expect(world.events('clients.push')).toHaveLength(1);
 });
@@ -643,7 +647,7 @@ describe('every chart state', () => {
     ['push-queue', pushQueueMachine],
   ];
   const cases = machines.flatMap(([actor, machine]) =>
-    leaves(machine.root).map((node) => [`${actor}: ${node.path.join('.')}`, actor, node] as const),
+    leafStates(machine.root).map((node) => [`${actor}: ${node.path.join('.')}`, actor, node] as const),
   );
 
   test.each(cases)('handles or ignores each event that it can receive: %s', (_, actor, node) => {

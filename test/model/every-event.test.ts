@@ -11,7 +11,7 @@ import { eventCatalogue } from '../../machines/agent/event-catalogue.ts';
 import { certWatcherMachine } from '../../machines/agent/files/cert-watcher.machine.ts';
 import { statusMachine } from '../../machines/agent/status/status.machine.ts';
 import { xdsStreamMachine } from '../../machines/agent/xds/xds-stream.machine.ts';
-import { handledTypes, leaves } from './chart.ts';
+import { handledTypes, leafStates } from './chart.ts';
 
 /** Results of orders, which arrive in the state that issued the order. */
 const lateOnly: Readonly<Record<string, readonly string[]>> = { agent: ['status.listening'] };
@@ -44,7 +44,7 @@ describe.each(machines.map((machine) => [machine.id, machine, sentAnytimeTo(mach
     test('receives events at any time', () => expect(events).not.toEqual([]));
 
     test.each(
-      leaves(machine.root)
+      leafStates(machine.root)
         .filter((node) => !isTransient(node))
         .map((node) => [node.path.join('.'), node] as const),
     )('handles or ignores each event in state "%s"', (_path, node) => {

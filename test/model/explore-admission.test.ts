@@ -10,7 +10,7 @@ import { isQuick, sized } from '../harness/size-of-run.ts';
 import { type AdmissionBounds, AdmissionExploration } from '../simulation/admission-exploration.ts';
 import { expectCaught, expectSameChoices } from './given-worlds.ts';
 
-const beginning =
+const worldFactory =
   (...args: ConstructorParameters<typeof AdmissionExploration>) =>
   () =>
     new AdmissionExploration(...args);
@@ -26,7 +26,7 @@ test.each(
 )(
   'admission by load breaks no invariant and blocks no client forever within %o',
   (bounds) => {
-    const result = explore(beginning(bounds));
+    const result = explore(worldFactory(bounds));
     console.info(`${JSON.stringify(bounds)}: ${result.states} states, ${result.edges} edges, ${result.ms} ms`);
     expect(result.found).toBeUndefined();
     expect(result.outcome).toBe('complete');
@@ -36,7 +36,7 @@ test.each(
 );
 
 test('states with equal keys have the same possible choices', () => {
-  expectSameChoices(beginning({ clients: 17, faults: 1 }));
+  expectSameChoices(worldFactory({ clients: 17, faults: 1 }));
 });
 
 describe.skipIf(isQuick)('the exploration of admission', () => {
@@ -59,7 +59,10 @@ describe.skipIf(isQuick)('the exploration of admission', () => {
   ])(
     'detects that %s',
     (_, implementations, invariant) => {
-      expectCaught(beginning({ clients: 18, faults: 1 }, streamAdmissionMachine.provide(implementations)), invariant);
+      expectCaught(
+        worldFactory({ clients: 18, faults: 1 }, streamAdmissionMachine.provide(implementations)),
+        invariant,
+      );
     },
     3_600_000,
   );

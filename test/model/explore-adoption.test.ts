@@ -17,7 +17,7 @@ beforeAll(() => {
 });
 
 const bounds = (triggers: number, faults: number, stops: Bounds['stops']): Bounds => ({ triggers, faults, stops });
-const killed = { agentKilled: true };
+const killedOptions = { agentKilled: true };
 
 function expectComplete({ outcome, states, edges, found, ms }: Exploration): void {
   console.info(`${expect.getState().currentTestName}: ${states} states, ${edges} edges, ${(ms / 1_000).toFixed(1)} s`);
@@ -42,7 +42,7 @@ test.each([
 ])(
   'an agent that adopts epochs breaks no invariant and conforms to the diagrams: $within, $faults',
   ({ within, faults }) => {
-    expectComplete(explore(() => exploreAgent(within, { ...killed, faults }).beginChecked()));
+    expectComplete(explore(() => exploreAgent(within, { ...killedOptions, faults }).beginChecked()));
   },
 );
 
@@ -60,14 +60,16 @@ test.each([
   }),
 ])('an agent that is replaced or resumes control breaks no invariant and conforms to the diagrams: $within', (run) => {
   const { within, ...options } = run;
-  expectComplete(explore(() => exploreAgent(within, { ...killed, agentSucceeded: true, ...options }).beginChecked()));
+  expectComplete(
+    explore(() => exploreAgent(within, { ...killedOptions, agentSucceeded: true, ...options }).beginChecked()),
+  );
 });
 
 test.each([
   { within: bounds(1, 0, 1), orders: ['successor', 'hup'] },
   ...sized({ short: [], full: [{ within: bounds(1, 1, 1), orders: ['successor'], faults: ['crash', 'kill'] }] }),
 ])('states with equal keys have the same possible choices: $within, $orders', ({ within, ...options }) => {
-  expectSameChoices(() => exploreAgent(within, { ...killed, agentSucceeded: true, ...options }).beginWorld());
+  expectSameChoices(() => exploreAgent(within, { ...killedOptions, agentSucceeded: true, ...options }).beginWorld());
 });
 
 /** A hot restart, effect by effect, until the parent has exited; the child's process is reported late. */
@@ -86,21 +88,24 @@ const restart = restartUntil('exit:0');
 /** Events that occur while no agent runs. */
 const ownDoings = /^(admin|live|exit|usr1|tick:envoy)/;
 const absences = restart.flatMap((_, from) =>
-  Array.from({ length: restart.length - from + 1 }, (_, length) => ({ from, to: from + length })),
+  Array.from({ length: restart.length - from + 1 }, (_, length) => ({ firstStep: from, lastStep: from + length })),
 );
 
 interface Absence {
-  readonly from: number;
-  readonly to: number;
+  readonly firstStep: number;
+  readonly lastStep: number;
   /** The parent's exit; `usr1:0`: killed by SIGUSR1 while it shuts down. */
   readonly end?: string;
 }
 
-/** Kills the agent before the step `from`, and starts the next one before the step `to`. */
-function restartWithout({ from, to, end = 'exit:0' }: Absence, options: Parameters<typeof exploreAgent>[1] = {}) {
+/** Kills the agent before `firstStep`, and starts the next one before `lastStep`. */
+function restartWithout(
+  { firstStep, lastStep, end = 'exit:0' }: Absence,
+  options: Parameters<typeof exploreAgent>[1] = {},
+) {
   const restart = restartUntil(end);
   const agent = exploreAgent(bounds(1, 2, 0), {
-    ...killed,
+    ...killedOptions,
     faults: ['kill', 'usr1'],
     orders: ['hup'],
     spawnsLate: true,
@@ -115,11 +120,12 @@ function restartWithout({ from, to, end = 'exit:0' }: Absence, options: Paramete
   const isPossible = (choice: string) => world.choices().some(({ name }) => name === choice);
   const dueTimer = () =>
     world.choices().find(({ name }) => name.startsWith('tick:') && !name.endsWith('.parentOverdue'))?.name;
-  for (const step of [...stepsBeforeRestart, ...restart.slice(0, from), 'kill']) {
+  for (const step of [...stepsBeforeRestart, ...restart.slice(0, firstStep), 'kill']) {
     while (!isPossible(step)) does(dueTimer()!);
     does(step);
   }
-  for (const step of restart.slice(from, to).filter((step) => ownDoings.test(step))) if (isPossible(step)) does(step);
+  for (const step of restart.slice(firstStep, lastStep).filter((step) => ownDoings.test(step)))
+    if (isPossible(step)) does(step);
   does('next');
   const usualSteps = ['looked:1', ...restart, 'tick:start-limiter.refill'];
   const follows = () => usualSteps.find(isPossible) ?? (world.host.processes.length > 1 ? dueTimer() : undefined);
@@ -128,7 +134,7 @@ function restartWithout({ from, to, end = 'exit:0' }: Absence, options: Paramete
 }
 
 test.each([...absences, ...absences.map((absence): Absence => ({ ...absence, end: 'usr1:0' }))])(
-  'a hot restart without an agent from step $from to $to ends with $end',
+  'a hot restart without an agent from step $firstStep to $lastStep ends with $end',
   (absence) => {
     const { path, world, next } = restartWithout(absence);
     expect(world.violations, path.join(' ')).toEqual([]);
@@ -139,7 +145,7 @@ test.each([...absences, ...absences.map((absence): Absence => ({ ...absence, end
 );
 
 test('a parent whose child exited has its full shutdown time again for the next child, even if another agent adopts both', () => {
-  const agent = exploreAgent(bounds(1, 2, 0), { ...killed, faults: ['kill', 'crash'], orders: ['hup'] });
+  const agent = exploreAgent(bounds(1, 2, 0), { ...killedOptions, faults: ['kill', 'crash'], orders: ['hup'] });
   const world = agent.beginWorld();
   const first = ['prepared:0', 'admin:0', 'live:0', 'seen:0', 'tick:start-limiter.refill'];
   const child = ['hup', 'prepared:1', 'admin:1', 'live:1', 'crash:1', 'tick:start-limiter.refill'];
@@ -158,7 +164,7 @@ test('the exploration detects an agent that treats every exited parent as crashe
         event.type === 'epoch.live' && context.epochs.length === 1 && event.epoch > 0,
     },
   });
-  const absence = { from: 3, to: restart.length };
+  const absence = { firstStep: 3, lastStep: restart.length };
   const { next } = restartWithout(absence, { machines: { supervisor: distrustful } });
   expect(next).toMatchObject([{ name: 'prepared:0b' }]);
 });
@@ -167,7 +173,7 @@ test("the exploration detects an agent that adopts no epochs, so that no agent w
   const forgetful = supervisorMachine.provide({ actions: { adoptEpochs: () => {} } });
   const machines = { supervisor: forgetful };
   const invariants = [everyProcessIsAwaited];
-  const agent = exploreAgent(bounds(0, 1, 0), { ...killed, faults: ['kill'], machines, invariants });
+  const agent = exploreAgent(bounds(0, 1, 0), { ...killedOptions, faults: ['kill'], machines, invariants });
   const { found } = findShortest(() => agent.beginWorld());
   expect(found?.path).toContain('kill');
   expect(found?.violations[0]?.invariant).toBe('every process is reaped');

@@ -15,7 +15,7 @@ const bounds = (endpoints: number, changes: number, faults: number, hintMs?: num
   ...{ endpoints, changes, faults },
   ...(hintMs !== undefined && { hintMs }),
 });
-const beginning =
+const worldFactory =
   (worldBounds: BundlesBounds, parts: Partial<BundlesParts> = {}) =>
   () =>
     new BundlesWorld(worldBounds, parts);
@@ -31,7 +31,7 @@ describe('the roots of bundle endpoints', () => {
   )(
     'break no invariant and eventually equal the published ones within %o',
     (worldBounds) => {
-      const result = explore(beginning(worldBounds));
+      const result = explore(worldFactory(worldBounds));
       console.info(`${JSON.stringify(worldBounds)}: ${result.states} states, ${result.edges} edges, ${result.ms} ms`);
       expect(result.found).toBeUndefined();
       expect(result.outcome).toBe('complete');
@@ -45,7 +45,7 @@ describe.skipIf(isQuick)('the exploration of bundles', () => {
   test.each<[string, Partial<BundlesParts>, BundlesBounds, string]>([
     [
       'a failed fetch drops the current roots',
-      { failed: (held, endpoint) => held.withEndpoints([]).withEndpoints([endpoint]) },
+      { handleFailure: (held, endpoint) => held.withEndpoints([]).withEndpoints([endpoint]) },
       bounds(1, 0, 1),
       'the active roots stay until other roots are fetched',
     ],
@@ -102,11 +102,11 @@ describe.skipIf(isQuick)('the exploration of bundles', () => {
       goalIsReached,
     ],
   ])('detects that %s', (_, parts, worldBounds, invariant) => {
-    expectCaught(beginning(worldBounds, parts), invariant);
+    expectCaught(worldFactory(worldBounds, parts), invariant);
   });
 
   test('restores a simulation in place to the same states as a replay', () => {
-    const createWorld = beginning(bounds(1, 1, 1));
+    const createWorld = worldFactory(bounds(1, 1, 1));
     const [directResult, replayedResult] = [explore(createWorld), explore(() => new ReplayedWorld(createWorld))];
     expect([replayedResult.states, replayedResult.edges]).toEqual([directResult.states, directResult.edges]);
   });

@@ -14,7 +14,7 @@ const bounds = (changes: number, faults: number, overrides: Partial<ClusterBound
   ...{ changes, faults, streams: 'known' },
   ...overrides,
 });
-const beginning =
+const worldFactory =
   (worldBounds: ClusterBounds, charts: Partial<ClusterCharts> = {}) =>
   () =>
     new ClusterExploration(worldBounds, charts);
@@ -23,16 +23,16 @@ describe('a kind on an API server', () => {
   test.each(
     sized<readonly ClusterBounds[]>({
       quick: [bounds(0, 0)],
-      short: [bounds(0, 1), bounds(0, 0, { streams: 'endless' }), bounds(0, 0, { hasty: true })],
+      short: [bounds(0, 1), bounds(0, 0, { streams: 'endless' }), bounds(0, 0, { endsWatchesEarly: true })],
       full: [
         ...[bounds(1, 1), bounds(1, 1, { streams: 'endless' }), bounds(0, 1, { streams: 'unknown' })],
-        bounds(0, 0, { hasty: true }),
+        bounds(0, 0, { endsWatchesEarly: true }),
       ],
     }),
   )(
     'is watched without an internal error within %o',
     (worldBounds) => {
-      const result = explore(beginning(worldBounds));
+      const result = explore(worldFactory(worldBounds));
       console.info(`${JSON.stringify(worldBounds)}: ${result.states} states, ${result.edges} edges, ${result.ms} ms`);
       expect(result.found).toBeUndefined();
       expect(result.outcome).toBe('complete');
@@ -44,9 +44,9 @@ describe('a kind on an API server', () => {
   );
 });
 
-type Broken = readonly [string, Partial<ClusterCharts>, ClusterBounds, string];
+type BrokenChart = readonly [string, Partial<ClusterCharts>, ClusterBounds, string];
 
-const fromTheFuture: Broken = [
+const fromTheFuture: BrokenChart = [
   'a watch continues from a version that a restored server has not reached',
   { informer: informerMachine.provide({ guards: { isEarlier: () => false } }) },
   bounds(1, 2),
@@ -54,7 +54,7 @@ const fromTheFuture: Broken = [
 ];
 
 describe.skipIf(isQuick)('the exploration of API servers', () => {
-  test.each<Broken>([
+  test.each<BrokenChart>([
     [
       'the wait for the end of a streaming list has no limit',
       { informer: informerMachine.provide({ delays: { initialListLimit: 1e12 } }) },
@@ -83,17 +83,17 @@ describe.skipIf(isQuick)('the exploration of API servers', () => {
       bounds(0, 1),
       goalIsReached,
     ],
-    ...sized<readonly Broken[]>({ short: [], full: [fromTheFuture] }),
+    ...sized<readonly BrokenChart[]>({ short: [], full: [fromTheFuture] }),
   ])(
     'detects that %s',
     (_, charts, worldBounds, invariant) => {
-      expectCaught(beginning(worldBounds, charts), invariant);
+      expectCaught(worldFactory(worldBounds, charts), invariant);
     },
     300_000,
   );
 
   test('restores a simulation in place to the same states as a replay', () => {
-    const createWorld = beginning(bounds(0, 0));
+    const createWorld = worldFactory(bounds(0, 0));
     const [directResult, replayedResult] = [explore(createWorld), explore(() => new ReplayedWorld(createWorld))];
     expect([replayedResult.states, replayedResult.edges]).toEqual([directResult.states, directResult.edges]);
   });

@@ -13,7 +13,7 @@ import { chartWithout } from './chart.ts';
 import { expectCaught } from './given-worlds.ts';
 
 const bounds = (services: number, changes: number, faults: number): ConsulBounds => ({ services, changes, faults });
-const beginning =
+const worldFactory =
   (worldBounds: ConsulBounds, catalog: typeof consulCatalogMachine = consulCatalogMachine) =>
   () =>
     new ConsulWorld(worldBounds, catalog);
@@ -28,7 +28,7 @@ describe('a Consul datacenter', () => {
   )(
     'removes nothing without confirmation, and can always be served eventually, within %o',
     (worldBounds) => {
-      const result = explore(beginning(worldBounds));
+      const result = explore(worldFactory(worldBounds));
       console.info(`${JSON.stringify(worldBounds)}: ${result.states} states, ${result.edges} edges, ${result.ms} ms`);
       expect(result.found).toBeUndefined();
       expect(result.outcome).toBe('complete');
@@ -107,6 +107,6 @@ describe.skipIf(isQuick)('the exploration of Consul', () => {
       goalIsReached,
     ],
   ])('detects that %s', (_, catalog, worldBounds, invariant) => {
-    expectCaught(beginning(worldBounds, catalog), invariant);
+    expectCaught(worldFactory(worldBounds, catalog), invariant);
   });
 });

@@ -46,7 +46,7 @@ beforeAll(() => {
 });
 
 const bounds = (changes: number, faults: number): PushBounds => ({ changes, faults });
-const figures = ({ outcome, states, edges, depth, found }: Exploration) => ({ outcome, states, edges, depth, found });
+const figuresOf = ({ outcome, states, edges, depth, found }: Exploration) => ({ outcome, states, edges, depth, found });
 const wideOptions = { types: meshTypes, events: ['endpoint', 'service', 'route', 'cluster'] } as const;
 
 function expectComplete(result: Exploration, minStates: number): void {
@@ -143,7 +143,9 @@ describe('the push path', () => {
 describe.skipIf(isQuick)('the simulation of the push path', () => {
   test('has the same states when restored as when replayed', () => {
     const { beginWorld } = explorePush(bounds(1, 1), { clients: ['sotw'] });
-    expect(figures(explore(() => new ReplayedWorld(() => beginWorld())))).toEqual(figures(explore(() => beginWorld())));
+    expect(figuresOf(explore(() => new ReplayedWorld(() => beginWorld())))).toEqual(
+      figuresOf(explore(() => beginWorld())),
+    );
   });
 
   test('has the same states with two threads as with one', () => {
@@ -154,15 +156,15 @@ describe.skipIf(isQuick)('the simulation of the push path', () => {
   });
 });
 
-interface Broken {
+interface BrokenVariant {
   machines?: Partial<PushMachines>;
   options?: Partial<PushWorldOptions>;
-  within: PushBounds;
-  finds: PushInvariant;
+  bounds: PushBounds;
+  violatedInvariant: PushInvariant;
 }
 
 /** The explorer's own finding: the desired state is unreachable although no fault follows. */
-const unreachable: PushInvariant = { name: goalIsReached };
+const unreachableGoal: PushInvariant = { name: goalIsReached };
 
 const connection = (implementations: Parameters<typeof adsConnectionMachine.provide>[0]) => ({
   connection: adsConnectionMachine.provide(implementations),
@@ -181,16 +183,18 @@ function ordersAtOnce(watches: Watches, types: readonly string[]): ResponseOrder
 }
 
 /** Replaces only the effects of a push. */
-const pushing = (orders: (watches: Watches, types: readonly string[]) => ResponseOrder[]): Partial<PushMachines> => ({
+const exchangeWithOrders = (
+  orders: (watches: Watches, types: readonly string[]) => ResponseOrder[],
+): Partial<PushMachines> => ({
   exchange: (exchange, event, rules) =>
     event.type === 'connection.push'
       ? { exchange, orders: orders(exchange.watches, event.types), reports: [] }
       : stepOf(exchange, event, rules),
 });
 
-const sendsAtOnce = pushing(ordersAtOnce);
+const sendsAtOnce = exchangeWithOrders(ordersAtOnce);
 
-const forgetful = queue({
+const forgetfulQueue = queue({
   actions: {
     releaseSlots: assign({
       queue: ({ context: { queue: line } }, { connections }) =>
@@ -202,7 +206,7 @@ const forgetful = queue({
   },
 });
 
-const careless = queue({ actions: { removeProxy: assign({ queue: emptyQueue }) } });
+const carelessQueue = queue({ actions: { removeProxy: assign({ queue: emptyQueue }) } });
 
 const emptyPush = { configs: [], forced: false, reasons: {}, updates: 0 };
 const parentOf = ({ self }: { self: { _parent?: AnyActorRef } }): AnyActorRef => self._parent!;
@@ -218,51 +222,51 @@ const connectionWithout = (...removedHandler: RemovedTransition): Partial<PushMa
 /** One response is on its way to the client, and the next one waits. */
 const stalledClients = { faults: ['stall'], clients: ['sotw'] } as const;
 
-const brokenMachines: Record<string, Broken> = {
+const brokenMachines: Record<string, BrokenVariant> = {
   'a connection that is not notified that its client stopped reading': {
-    finds: unreachable,
-    within: bounds(1, 1),
+    violatedInvariant: unreachableGoal,
+    bounds: bounds(1, 1),
     machines: connectionWithout('streaming.delivery', 'on', 'stream.congested'),
     options: stalledClients,
   },
   'a connection that waits without a limit for a client that does not read': {
-    finds: unreachable,
-    within: bounds(1, 1),
+    violatedInvariant: unreachableGoal,
+    bounds: bounds(1, 1),
     machines: connectionWithout('streaming.delivery.congested', 'after', 'congestionLimit'),
     options: stalledClients,
   },
   'a connection that waits without a limit until its client reads the final status': {
-    finds: unreachable,
-    within: bounds(1, 1),
+    violatedInvariant: unreachableGoal,
+    bounds: bounds(1, 1),
     machines: connectionWithout('closing', 'after', 'closeLimit'),
     options: stalledClients,
   },
   'a connection that is not notified that its client reads again': {
-    finds: readersStay,
-    within: bounds(1, 1),
+    violatedInvariant: readersStay,
+    bounds: bounds(1, 1),
     machines: connectionWithout('streaming.delivery.congested', 'on', 'stream.resumed'),
     options: stalledClients,
   },
   'a connection that closes at once when its client reads slowly': {
-    finds: readersStay,
-    within: bounds(1, 0),
+    violatedInvariant: readersStay,
+    bounds: bounds(1, 0),
     machines: connection({ delays: { congestionLimit: 20_000 } }),
     options: { window: 1, clients: ['sotw'], events: ['cluster'] },
   },
   'a connection that closes a stream without a reason': {
-    finds: readersStay,
-    within: bounds(1, 1),
+    violatedInvariant: readersStay,
+    bounds: bounds(1, 1),
     machines: connection({ actions: { recordEnd: () => {} } }),
     options: stalledClients,
   },
   'a server that serves no proxy until a slow client has read all its responses': {
-    finds: stalledDelaysNoClient,
-    within: bounds(1, 1),
+    violatedInvariant: stalledDelaysNoClient,
+    bounds: bounds(1, 1),
     options: { faults: ['stall'], waitsForReaders: true },
   },
   'a push that loses the changes of a context that could not be built': {
-    finds: unreachable,
-    within: bounds(1, 1),
+    violatedInvariant: unreachableGoal,
+    bounds: bounds(1, 1),
     machines: {
       push: pushMachine.provide({
         actions: {
@@ -277,26 +281,26 @@ const brokenMachines: Record<string, Broken> = {
     options: { clients: ['sotw'] },
   },
   'a registry whose changes are lost when services cannot be computed': {
-    finds: unreachable,
-    within: bounds(1, 1),
+    violatedInvariant: unreachableGoal,
+    bounds: bounds(1, 1),
     machines: registry({ delays: { retryDelay: 1e12 }, guards: { affectsServices: () => false } }),
     options: { clients: ['sotw'], registryChanges: ['cluster'], events: [] },
   },
   'a registry that does not request a computation when it changes by itself': {
-    finds: unreachable,
-    within: bounds(1, 0),
+    violatedInvariant: unreachableGoal,
+    bounds: bounds(1, 0),
     machines: registry({ guards: { hasPendingChanges: () => false } }),
     options: { clients: ['sotw'], registryChanges: ['cluster'], events: [] },
   },
   'a registry that does not report its changes': {
-    finds: unreachable,
-    within: bounds(1, 0),
+    violatedInvariant: unreachableGoal,
+    bounds: bounds(1, 0),
     machines: { member: registryMachine.provide({ actions: { reportChanged: () => {} } }) },
     options: { clients: ['sotw'], registryChanges: ['cluster'], events: [] },
   },
   'a registry that reports nothing after it was lost': {
-    finds: unreachable,
-    within: bounds(1, 1),
+    violatedInvariant: unreachableGoal,
+    bounds: bounds(1, 1),
     machines: {
       member: registryMachine.provide({
         actions: {
@@ -310,14 +314,14 @@ const brokenMachines: Record<string, Broken> = {
     options: { registryFails: true, clients: ['sotw'], registryChanges: ['cluster'], events: [] },
   },
   'a registry that treats a missing first list as empty': {
-    finds: listsFirst,
-    within: bounds(0, 0),
+    violatedInvariant: listsFirst,
+    bounds: bounds(0, 0),
     machines: registry({ guards: { areAllSynced: () => true } }),
     options: { listsLate: true, startsConnected: false, clients: ['sotw'] },
   },
   'a registry that waits for its first list without a limit': {
-    finds: unreachable,
-    within: bounds(0, 0),
+    violatedInvariant: unreachableGoal,
+    bounds: bounds(0, 0),
     machines: registry({
       actions: {
         reportSynced: enqueueActions(({ context, enqueue }, { services, endpoints }) => {
@@ -330,8 +334,8 @@ const brokenMachines: Record<string, Broken> = {
     options: { listsLate: true, startsConnected: false, clients: ['sotw'] },
   },
   'a stream without subscriptions that keeps its context after a push': {
-    finds: unreachable,
-    within: bounds(1, 0),
+    violatedInvariant: unreachableGoal,
+    bounds: bounds(1, 0),
     options: {
       requestsLate: true,
       startsConnected: false,
@@ -341,13 +345,13 @@ const brokenMachines: Record<string, Broken> = {
     },
   },
   'a connection that does not wait for an acknowledgement': {
-    finds: oneOutstanding,
-    within: bounds(2, 0),
+    violatedInvariant: oneOutstanding,
+    bounds: bounds(2, 0),
     machines: sendsAtOnce,
   },
   'a connection that treats any request as an acknowledgement': {
-    finds: acknowledgedWasSent,
-    within: bounds(0, 1),
+    violatedInvariant: acknowledgedWasSent,
+    bounds: bounds(0, 1),
     machines: {
       exchange(exchange, event, rules) {
         if (event.type !== 'request.received') return stepOf(exchange, event, rules);
@@ -358,18 +362,18 @@ const brokenMachines: Record<string, Broken> = {
     },
   },
   'a connection that sends endpoints before their clusters': {
-    finds: clustersFirst,
-    within: bounds(1, 0),
-    machines: pushing((watches, types) => ordersAtOnce(watches, types.toReversed())),
+    violatedInvariant: clustersFirst,
+    bounds: bounds(1, 0),
+    machines: exchangeWithOrders((watches, types) => ordersAtOnce(watches, types.toReversed())),
   },
   'a stream that builds a response from the state when it is sent, not when it was ordered': {
-    finds: clustersFirst,
-    within: bounds(2, 0),
+    violatedInvariant: clustersFirst,
+    bounds: bounds(2, 0),
     options: { ...wideOptions, clients: ['sotw'], window: 1, buildsLate: true },
   },
   'a connection that forgets a change while it waits for an acknowledgement': {
-    finds: everyoneConverges,
-    within: bounds(2, 0),
+    violatedInvariant: everyoneConverges,
+    bounds: bounds(2, 0),
     machines: {
       exchange(exchange, event, rules) {
         if (event.type !== 'connection.push') return stepOf(exchange, event, rules);
@@ -383,13 +387,13 @@ const brokenMachines: Record<string, Broken> = {
     options: { clients: ['sotw'] },
   },
   'a source that knows only the changes of the last order': {
-    finds: everyoneConverges,
-    within: bounds(2, 0),
+    violatedInvariant: everyoneConverges,
+    bounds: bounds(2, 0),
     options: { trustsOrders: true, clients: ['sotw', 'sotw'] },
   },
   'a queue that serves one proxy too many': {
-    finds: throttleHolds,
-    within: bounds(1, 0),
+    violatedInvariant: throttleHolds,
+    bounds: bounds(1, 0),
     machines: queue({
       actions: {
         grantSlots: enqueueActions(({ context, enqueue, system }) => {
@@ -401,24 +405,24 @@ const brokenMachines: Record<string, Broken> = {
     }),
   },
   'a queue that forgets changes while a proxy is served': {
-    finds: everyProxyIsServed,
-    within: bounds(2, 0),
-    machines: forgetful,
+    violatedInvariant: everyProxyIsServed,
+    bounds: bounds(2, 0),
+    machines: forgetfulQueue,
   },
   'a queue that drops all waiting proxies when a proxy disconnects': {
-    finds: everyProxyIsServed,
-    within: bounds(1, 1),
-    machines: careless,
+    violatedInvariant: everyProxyIsServed,
+    bounds: bounds(1, 1),
+    machines: carelessQueue,
   },
   'a connection that orders a response per push to a client that does not read': {
-    finds: slowCostsLittle,
-    within: bounds(3, 0),
+    violatedInvariant: slowCostsLittle,
+    bounds: bounds(3, 0),
     machines: sendsAtOnce,
     options: { window: 1, clients: ['sotw'], events: ['endpoint'] },
   },
   'an action that throws an error': {
-    finds: noPushChartFails,
-    within: bounds(1, 0),
+    violatedInvariant: noPushChartFails,
+    bounds: bounds(1, 0),
     machines: {
       push: pushMachine.provide({
         actions: {
@@ -441,12 +445,13 @@ function endOf(createWorld: () => World, path: readonly string[]): World {
 describe.skipIf(isQuick)('the exploration of the push path', () => {
   test.each(Object.entries(brokenMachines))(
     'detects, by a shortest run, %s',
-    (_, { finds, within, machines = {}, options }) => {
-      const invariants = finds === unreachable ? [] : [finds];
-      const world = explorePush(within, { invariants, machines, ...options });
+    (_, { violatedInvariant, bounds, machines = {}, options }) => {
+      const invariants = violatedInvariant === unreachableGoal ? [] : [violatedInvariant];
+      const world = explorePush(bounds, { invariants, machines, ...options });
       const { found } = findShortest(() => world.beginWorld(), { ms: 20_000 });
-      expect(found?.violations[0]?.invariant).toBe(finds.name);
-      if (finds === unreachable) expect(endOf(() => world.beginWorld(), found!.path).isGoalReached).toBe(false);
+      expect(found?.violations[0]?.invariant).toBe(violatedInvariant.name);
+      if (violatedInvariant === unreachableGoal)
+        expect(endOf(() => world.beginWorld(), found!.path).isGoalReached).toBe(false);
       else expect(lastsUntilTheEnd(() => world.beginWorld(), found!.path)).toBe(true);
     },
   );
@@ -485,7 +490,7 @@ describe('random schedules of the push path', () => {
   });
 
   test('are shrunk to a few choices if they violate an invariant, and reproduced by their seed', () => {
-    const machines = careless;
+    const machines = carelessQueue;
     const { finding } = searchPushes({ seed: 1, runs: 100, maxChoices: 15, machines });
     expect(finding?.violations[0]?.invariant).toMatch(/forgotten|converges/);
     expect(finding!.choices.length).toBeLessThanOrEqual(30);

@@ -16,7 +16,7 @@ import { type IdentityBounds, type IdentityMachines, IdentityWorld } from '../si
 import { expectCaught, ReplayedWorld } from './given-worlds.ts';
 
 const bounds = (rotations: number, faults: number, workloads = 2): IdentityBounds => ({ workloads, rotations, faults });
-const beginning =
+const worldFactory =
   (worldBounds: IdentityBounds, machines: Partial<IdentityMachines> = {}) =>
   () =>
     new IdentityWorld(worldBounds, machines);
@@ -47,7 +47,7 @@ describe('a root rotation', () => {
   )(
     'breaks no invariant and completes, within %o',
     (worldBounds) => {
-      const result = explore(beginning(worldBounds));
+      const result = explore(worldFactory(worldBounds));
       console.info(
         `${JSON.stringify(worldBounds)}: ${result.states} states, ${result.edges} edges, ${(result.ms / 1_000).toFixed(1)} s`,
       );
@@ -59,8 +59,8 @@ describe('a root rotation', () => {
   test('has the same states when restored in place as when replayed', () => {
     const worldBounds = bounds(1, 0, 1);
     const [directResult, replayedResult] = [
-      explore(beginning(worldBounds)),
-      explore(() => new ReplayedWorld(beginning(worldBounds))),
+      explore(worldFactory(worldBounds)),
+      explore(() => new ReplayedWorld(worldFactory(worldBounds))),
     ];
     expect([replayedResult.states, replayedResult.edges]).toEqual([directResult.states, directResult.edges]);
   });
@@ -134,7 +134,7 @@ describe('a root rotation', () => {
   ])(
     'violates an invariant if the authority %s',
     (_, machines, worldBounds, invariant) => {
-      expectCaught(beginning(worldBounds, machines), invariant);
+      expectCaught(worldFactory(worldBounds, machines), invariant);
     },
     300_000,
   );

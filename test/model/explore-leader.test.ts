@@ -8,7 +8,7 @@ import { isQuick, sized } from '../harness/size-of-run.ts';
 import { type LeaderCharts, LeaderExploration } from '../simulation/leader-exploration.ts';
 import { expectCaught } from './given-worlds.ts';
 
-const beginning =
+const worldFactory =
   (charts: Partial<LeaderCharts> = {}) =>
   () =>
     new LeaderExploration(0, charts);
@@ -16,7 +16,7 @@ const beginning =
 test.skipIf(sized({ short: true, full: false }))(
   'two replicas never lead at the same time',
   () => {
-    const { found, outcome, states, edges, ms } = findShortest(beginning(), { states: 200_000 });
+    const { found, outcome, states, edges, ms } = findShortest(worldFactory(), { states: 200_000 });
     console.info(`two replicas: ${states} states, ${edges} edges, ${ms} ms`);
     expect(found).toBeUndefined();
     expect(outcome).toBe('complete');
@@ -27,6 +27,6 @@ test.skipIf(sized({ short: true, full: false }))(
 
 describe.skipIf(isQuick)('the exploration of leader election', () => {
   test('detects that the API server accepts a claim for an outdated version', () => {
-    expectCaught(beginning({ takesAll: true }), 'never two leaders');
+    expectCaught(worldFactory({ takesAll: true }), 'never two leaders');
   });
 });

@@ -13,8 +13,8 @@ const protocols = [
   ['delta', true],
 ] as const;
 
-/** `only` restricts the exploration to one protocol. */
-type Bounds = Omit<RolloutWorldOptions, 'delta' | 'rules'> & { readonly only?: 'delta' };
+/** `onlyProtocol` restricts the exploration to one protocol. */
+type Bounds = Omit<RolloutWorldOptions, 'isDelta' | 'rules'> & { readonly onlyProtocol?: 'delta' };
 
 /** An update of a cluster in use fetches a secret that never arrives. */
 const stuckUpdate = ['change:secret', 'read', 'stuck:c0'];
@@ -27,19 +27,19 @@ const bounds = sized<Bounds[]>({
     { changes: 2, faults: 0, kinds: ['update'] },
     { changes: 1, faults: 1, kinds: ['dns'], faultKinds: ['stuck'] },
     { changes: 1, faults: 1, kinds: ['secret'], faultKinds: ['stuck'] },
-    { changes: 0, faults: 0, kinds: ['add'], start: [...stuckUpdate, 'restart'] },
+    { changes: 0, faults: 0, kinds: ['add'], initialClusters: [...stuckUpdate, 'restart'] },
   ],
   full: [
     { changes: 1, faults: 1, kinds: ['replace'], faultKinds: ['reject'] },
     { changes: 1, faults: 1, kinds: ['replace'], faultKinds: ['reset'] },
     { changes: 1, faults: 1, kinds: ['dns'] },
     { changes: 1, faults: 1, kinds: ['secret'] },
-    { changes: 1, faults: 1, kinds: ['replace'], faultKinds: ['restart'], only: 'delta' },
+    { changes: 1, faults: 1, kinds: ['replace'], faultKinds: ['restart'], onlyProtocol: 'delta' },
     { changes: 1, faults: 1, kinds: ['dns'], faultKinds: ['restart'] },
     { changes: 1, faults: 1, kinds: ['update'], faultKinds: ['restart'] },
-    { changes: 1, faults: 1, kinds: ['dns'], faultKinds: ['restart'], start: stuckUpdate },
-    { changes: 0, faults: 1, kinds: ['add'], faultKinds: ['restart'], start: stuckUpdate },
-    { changes: 0, faults: 2, kinds: ['add'], faultKinds: ['restart', 'reset'], start: stuckUpdate },
+    { changes: 1, faults: 1, kinds: ['dns'], faultKinds: ['restart'], initialClusters: stuckUpdate },
+    { changes: 0, faults: 1, kinds: ['add'], faultKinds: ['restart'], initialClusters: stuckUpdate },
+    { changes: 0, faults: 2, kinds: ['add'], faultKinds: ['restart', 'reset'], initialClusters: stuckUpdate },
     { changes: 2, faults: 1, kinds: ['secret', 'update'], faultKinds: ['stuck'] },
     { changes: 2, faults: 0, kinds: ['flap'] },
     { changes: 2, faults: 0, kinds: ['replace', 'dns'] },
@@ -48,15 +48,15 @@ const bounds = sized<Bounds[]>({
   ],
 });
 
-const textOf = ({ changes, faults, kinds, faultKinds = [], start = [] }: Bounds): string =>
-  [`${changes} of the changes ${kinds.join(', ')} and ${faults} faults`, ...faultKinds, ...start].join(' ');
+const textOf = ({ changes, faults, kinds, faultKinds = [], initialClusters = [] }: Bounds): string =>
+  [`${changes} of the changes ${kinds.join(', ')} and ${faults} faults`, ...faultKinds, ...initialClusters].join(' ');
 
 describe.each(protocols)('%s', (_, delta) => {
-  const explored = bounds.filter(({ only }) => only === undefined || delta);
+  const explored = bounds.filter(({ onlyProtocol }) => onlyProtocol === undefined || delta);
   test.each(explored.map((one) => [textOf(one), one] as const))(
     'rollouts with %s lose no request, wait no longer than the limit, and end with the newest state',
     async (_name, one) => {
-      const { outcome, states, found } = await exploreInTurns(createWorld({ delta, ...one }));
+      const { outcome, states, found } = await exploreInTurns(createWorld({ isDelta: delta, ...one }));
       expect(found).toBeUndefined();
       expect(outcome).toBe('complete');
       expect(states).toBeGreaterThan(10);
@@ -67,7 +67,7 @@ describe.each(protocols)('%s', (_, delta) => {
 
 test('a state-of-the-world client that reconnects to a restarted control plane loses clusters that were removed during the restart', () => {
   const worldOptions: RolloutWorldOptions = {
-    delta: false,
+    isDelta: false,
     changes: 1,
     faults: 1,
     kinds: ['replace'],
@@ -79,25 +79,25 @@ test('a state-of-the-world client that reconnects to a restarted control plane l
   expect(found?.violations[0]?.invariant).toBe('nothing in use is removed');
 });
 
-interface Broken {
+interface BrokenRules {
   readonly rules: Partial<RolloutRules>;
-  readonly finds: string;
-  readonly within: Bounds;
+  readonly violatedInvariant: string;
+  readonly bounds: Bounds;
 }
 
-const replace: Bounds = { changes: 1, faults: 0, kinds: ['replace'] };
+const replaceBounds: Bounds = { changes: 1, faults: 0, kinds: ['replace'] };
 const dns: Bounds = { changes: 1, faults: 0, kinds: ['dns'] };
 const { withClustersSent, withClustersAcknowledged, withRetained, withHeld, afterLimitStep, withSuspects } =
   rolloutRules;
 
-const brokenMachines: Record<string, Broken> = {
+const brokenMachines: Record<string, BrokenRules> = {
   'routes that wait for no cluster': {
     rules: {
       withHeld: (rollout, isGenerated) => withHeld(rollout, isGenerated, [], []),
       withClustersSent: (rollout) => rollout,
     },
-    finds: 'no active route leads to an unusable cluster',
-    within: replace,
+    violatedInvariant: 'no active route leads to an unusable cluster',
+    bounds: replaceBounds,
   },
   'a cluster that counts as usable when it was sent': {
     rules: {
@@ -107,53 +107,53 @@ const brokenMachines: Record<string, Broken> = {
           added: sentClusters.added.map((one) => ({ ...one, needs: 'nothing' })),
         }),
     },
-    finds: 'no active route leads to an unusable cluster',
-    within: replace,
+    violatedInvariant: 'no active route leads to an unusable cluster',
+    bounds: replaceBounds,
   },
   'an acknowledgement that ends no wait': {
     rules: { withClustersAcknowledged: (rollout) => rollout },
-    finds: 'no resource waits for a usable cluster',
-    within: dns,
+    violatedInvariant: 'no resource waits for a usable cluster',
+    bounds: dns,
   },
   'a rejection that counts as an acknowledgement': {
     rules: {
       withClustersAcknowledged: (rollout, request, watch) =>
         withClustersAcknowledged(rollout, { ...request, rejection: null }, watch),
     },
-    finds: 'no active route leads to an unusable cluster',
-    within: { changes: 1, faults: 1, kinds: ['dns'], faultKinds: ['reject'] },
+    violatedInvariant: 'no active route leads to an unusable cluster',
+    bounds: { changes: 1, faults: 1, kinds: ['dns'], faultKinds: ['reject'] },
   },
   'a wait without a limit': {
     rules: { afterLimitStep: (rollout) => rollout },
-    finds: 'no client waits beyond the limit',
-    within: { changes: 1, faults: 1, kinds: ['dns'], faultKinds: ['stuck'] },
+    violatedInvariant: 'no client waits beyond the limit',
+    bounds: { changes: 1, faults: 1, kinds: ['dns'], faultKinds: ['stuck'] },
   },
   'a cluster that is never given up': {
     rules: { afterLimitStep: (rollout, sentClusters) => ({ ...afterLimitStep(rollout, sentClusters), givenUp: [] }) },
-    finds: 'clusters are acknowledged in the end',
-    within: { changes: 1, faults: 1, kinds: ['secret'], faultKinds: ['stuck'] },
+    violatedInvariant: 'clusters are acknowledged in the end',
+    bounds: { changes: 1, faults: 1, kinds: ['secret'], faultKinds: ['stuck'] },
   },
   'a new cluster that is never given up': {
     rules: { afterLimitStep: (rollout, sentClusters) => ({ ...afterLimitStep(rollout, sentClusters), givenUp: [] }) },
-    finds: 'clusters are acknowledged in the end',
-    within: { changes: 1, faults: 1, kinds: ['dns'], faultKinds: ['stuck'] },
+    violatedInvariant: 'clusters are acknowledged in the end',
+    bounds: { changes: 1, faults: 1, kinds: ['dns'], faultKinds: ['stuck'] },
   },
   'a client that requests no clusters and is sent none': {
     rules: {
       afterLimitStep: (rollout, versionOf) => withSuspects(afterLimitStep(rollout, versionOf), [], versionOf),
     },
-    finds: 'clusters are acknowledged in the end',
-    within: { changes: 0, faults: 1, kinds: ['add'], faultKinds: ['restart'], start: stuckUpdate },
+    violatedInvariant: 'clusters are acknowledged in the end',
+    bounds: { changes: 0, faults: 1, kinds: ['add'], faultKinds: ['restart'], initialClusters: stuckUpdate },
   },
   'suspects that are never given up': {
     rules: { withSuspects: (rollout, _suspects, versionOf) => withSuspects(rollout, [], versionOf) },
-    finds: 'clusters are acknowledged in the end',
-    within: { changes: 0, faults: 1, kinds: ['add'], faultKinds: ['restart'], start: stuckUpdate },
+    violatedInvariant: 'clusters are acknowledged in the end',
+    bounds: { changes: 0, faults: 1, kinds: ['add'], faultKinds: ['restart'], initialClusters: stuckUpdate },
   },
   'a cluster that is removed with the change': {
     rules: { withRetained: (rollout) => rollout },
-    finds: 'nothing in use is removed',
-    within: replace,
+    violatedInvariant: 'nothing in use is removed',
+    bounds: replaceBounds,
   },
   'a cluster that is removed as soon as no route names it': {
     rules: {
@@ -164,21 +164,24 @@ const brokenMachines: Record<string, Broken> = {
         retained: rollout.retained.map((one) => ({ ...one, state: 'removable' as const })),
       }),
     },
-    finds: 'nothing in use is removed',
-    within: replace,
+    violatedInvariant: 'nothing in use is removed',
+    bounds: replaceBounds,
   },
   'a cluster that is never removed': {
     rules: { afterRemovalStep: (rollout) => ({ ...rollout, retained: [] }) },
-    finds: 'the end state is the newest',
-    within: replace,
+    violatedInvariant: 'the end state is the newest',
+    bounds: replaceBounds,
   },
 };
 
 describe('the exploration of rollouts', () => {
-  test.each(Object.entries(brokenMachines))('detects, by a shortest run, %s', (_, { rules, finds, within }) => {
-    for (const delta of [false, true]) {
-      const { found } = findShortest(createWorld({ delta, ...within, rules }), { ms: 60_000 });
-      expect(found?.violations[0]?.invariant).toBe(finds);
-    }
-  });
+  test.each(Object.entries(brokenMachines))(
+    'detects, by a shortest run, %s',
+    (_, { rules, violatedInvariant, bounds }) => {
+      for (const delta of [false, true]) {
+        const { found } = findShortest(createWorld({ isDelta: delta, ...bounds, rules }), { ms: 60_000 });
+        expect(found?.violations[0]?.invariant).toBe(violatedInvariant);
+      }
+    },
+  );
 });

@@ -11,10 +11,17 @@ import { sized } from '../harness/size-of-run.ts';
 import { type SuccessionBounds, type SuccessionMachines, SuccessionWorld } from '../simulation/succession-world.ts';
 import { expectCaught } from './given-worlds.ts';
 
-const bounds = (orders: number, faults: number, ends: number, news: number, restarts = 0, questions = 0) => ({
-  ...{ orders, faults, ends, news, restarts, questions },
+const bounds = (
+  orders: number,
+  faults: number,
+  endOrders: number,
+  stateChanges: number,
+  restarts = 0,
+  questions = 0,
+) => ({
+  ...{ orders, faults, endOrders, stateChanges, restarts, questions },
 });
-const beginning =
+const worldFactory =
   (worldBounds: SuccessionBounds, machines: Partial<SuccessionMachines> = {}) =>
   () =>
     new SuccessionWorld(worldBounds, machines);
@@ -42,7 +49,7 @@ describe('an agent that is replaced by a newer one', () => {
   )(
     'is followed by exactly one agent with control, within %o',
     (worldBounds) => {
-      const result = explore(beginning(worldBounds));
+      const result = explore(worldFactory(worldBounds));
       console.info(`${JSON.stringify(worldBounds)}: ${result.states} states, ${(result.ms / 1_000).toFixed(1)} s`);
       expect(result.found).toBeUndefined();
       expect(result.outcome).toBe('complete');
@@ -56,7 +63,7 @@ describe('an agent that is replaced by a newer one', () => {
       'takes over before the older agent has released control',
       {
         successor: successorMachine.provide({ delays: { grantLimit: 10_000 } }),
-        takesAtOnce: true,
+        takesOverOnSilence: true,
         locksNothing: true,
       },
       bounds(1, 0, 0, 0),
@@ -76,17 +83,22 @@ describe('an agent that is replaced by a newer one', () => {
     ],
     [
       'resumes control without terminating the newer agent',
-      { sparesTheNewer: true, locksNothing: true },
+      { sparesLateSuccessor: true, locksNothing: true },
       bounds(1, 1, 0, 0),
       'never two agents with control',
     ],
     [
       'follows a killed agent, and starts a new Envoy beside a newer agent that was faster',
-      { startsFresh: true },
+      { claimsOtherIds: true },
       bounds(1, 1, 0, 0),
       'the agent with control has the base IDs',
     ],
-    ['is replaced, and its due orders are not read', { forgetsWhatIsLeft: true }, bounds(1, 0, 0, 0, 1), goalIsReached],
+    [
+      'is replaced, and its due orders are not read',
+      { ignoresPendingOrders: true },
+      bounds(1, 0, 0, 0, 1),
+      goalIsReached,
+    ],
     [
       'has exited or handles no signals yet, so an order is dropped',
       { dropsUnhandledOrders: true },
@@ -100,6 +112,6 @@ describe('an agent that is replaced by a newer one', () => {
       goalIsReached,
     ],
   ])('violates an invariant if it %s', (_, machines, worldBounds, invariant) => {
-    expectCaught(beginning(worldBounds, machines), invariant);
+    expectCaught(worldFactory(worldBounds, machines), invariant);
   });
 });

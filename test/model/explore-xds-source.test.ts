@@ -11,7 +11,7 @@ import { isQuick, sized } from '../harness/size-of-run.ts';
 import { type SourceBounds, type SourceParts, XdsSourceExploration } from '../simulation/xds-source-exploration.ts';
 import { expectCaught, ReplayedWorld } from './given-worlds.ts';
 
-const beginning =
+const worldFactory =
   (bounds: SourceBounds, parts: Partial<SourceParts> = {}) =>
   () =>
     new XdsSourceExploration(bounds, parts);
@@ -29,7 +29,7 @@ test.each(
 )(
   'an xDS source breaks no invariant and can always reach the newest valid state, within %o',
   (bounds) => {
-    const result = explore(beginning(bounds));
+    const result = explore(worldFactory(bounds));
     console.info(`${JSON.stringify(bounds)}: ${result.states} states, ${result.edges} edges, ${result.ms} ms`);
     expect(result.found).toBeUndefined();
     expect(result.outcome).toBe('complete');
@@ -75,11 +75,11 @@ describe.skipIf(isQuick)('the exploration of an xDS source', () => {
       'nothing is deleted that its owner did not delete',
     ],
   ])('detects that %s', (_, parts, bounds, invariant) => {
-    expectCaught(beginning(bounds, parts), invariant);
+    expectCaught(worldFactory(bounds, parts), invariant);
   });
 
   test('restores a simulation in place to the same states as a replay', () => {
-    const createWorld = beginning({ changes: 0, faults: 1 });
+    const createWorld = worldFactory({ changes: 0, faults: 1 });
     const [directResult, replayedResult] = [explore(createWorld), explore(() => new ReplayedWorld(createWorld))];
     expect([replayedResult.states, replayedResult.edges]).toEqual([directResult.states, directResult.edges]);
   });

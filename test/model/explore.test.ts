@@ -62,7 +62,7 @@ beforeAll(() => {
 });
 
 const bounds = (triggers: number, faults: number, stops: Bounds['stops']): Bounds => ({ triggers, faults, stops });
-const figures = ({ outcome, states, edges, depth, found }: Exploration) => ({ outcome, states, edges, depth, found });
+const figuresOf = ({ outcome, states, edges, depth, found }: Exploration) => ({ outcome, states, edges, depth, found });
 
 describe('the agent', () => {
   test.each([bounds(0, 2, 2), sized({ short: bounds(1, 0, 0), full: bounds(1, 0, 2) })])(
@@ -91,7 +91,7 @@ describe('the agent', () => {
     ],
   ])('breaks no invariant %s', (_, worldBounds, options) => {
     const result = explore(() => exploreAgent(worldBounds, options).beginWorld());
-    expect(figures(result)).toMatchObject({ outcome: 'complete', found: undefined });
+    expect(figuresOf(result)).toMatchObject({ outcome: 'complete', found: undefined });
   });
 
   test('breaks no invariant if SIGUSR1 is received at any time during a hot restart', () => {
@@ -257,7 +257,7 @@ function expectComplete(result: Exploration): void {
 
 /** Epoch 1 has taken over from epoch 0, which drains. */
 const handedOver = 'prepared:0 hup admin:0 live:0 seen:0 prepared:1 admin:1 live:1 seen:1';
-const refills = 'tick:start-limiter.refill tick:start-limiter.refill';
+const refillChoices = 'tick:start-limiter.refill tick:start-limiter.refill';
 const twoTokens = { ...explorationSettings, starts: { ...explorationSettings.starts, burst: 2 } };
 
 test.each([
@@ -275,14 +275,14 @@ test.each([
     'a stop during a full restart',
     'prepared:0 hup admin:0 live:0 seen:0 prepared:1 crash:1 tick:start-limiter.refill tick:supervisor.backoff prepared:1 exit:1 term',
   ],
-  ['a crash during the drain of a stop', `${handedOver} term crash:1 ${refills} tick:shutdown.terminationDrain`],
+  ['a crash during the drain of a stop', `${handedOver} term crash:1 ${refillChoices} tick:shutdown.terminationDrain`],
   [
     'a parent that hangs after its child exited',
-    `${handedOver} term ${refills} tick:shutdown.terminationDrain hang:0 exit:1 tick:epoch-0.parentOverdue`,
+    `${handedOver} term ${refillChoices} tick:shutdown.terminationDrain hang:0 exit:1 tick:epoch-0.parentOverdue`,
   ],
   [
     'a parent that is overdue while a second child takes over',
-    `${handedOver} crash:1 tick:start-limiter.refill prepared:1 admin:1 ${refills} ` +
+    `${handedOver} crash:1 tick:start-limiter.refill prepared:1 admin:1 ${refillChoices} ` +
       'tick:epoch-0.parentDue live:1 tick:epoch-0.parentOverdue exit:0 exit:1',
   ],
   [
@@ -320,19 +320,19 @@ describe.skipIf(isQuick)('the explorer', () => {
   test('restores a simulation to the same state as a replay', () => {
     const agent = exploreAgent(bounds(0, 1, 1));
     const replaying = explore(() => new ReplayedWorld(() => agent.beginWorld()));
-    expect(figures(replaying)).toEqual(figures(explore(() => agent.beginWorld())));
+    expect(figuresOf(replaying)).toEqual(figuresOf(explore(() => agent.beginWorld())));
   });
 
   test('reaches the same states depth first and breadth first', () => {
     const agent = exploreAgent(bounds(0, 1, 1));
-    expect(figures(findShortest(() => agent.beginWorld()))).toEqual(figures(explore(() => agent.beginWorld())));
+    expect(figuresOf(findShortest(() => agent.beginWorld()))).toEqual(figuresOf(explore(() => agent.beginWorld())));
   });
 
   test('reaches the same states with two threads as with one', () => {
     const { beginWorld, helper } = exploreAgent(bounds(0, sized({ short: 1, full: 2 }), 2), { exactTimes: true });
     const inTwo = exploreWithHelper(beginWorld, helper);
     const singleResult = explore(() => beginWorld());
-    expect(figures(inTwo)).toEqual(figures(singleResult));
+    expect(figuresOf(inTwo)).toEqual(figuresOf(singleResult));
   });
 
   test('reports when it reaches a limit', () => {
@@ -342,10 +342,10 @@ describe.skipIf(isQuick)('the explorer', () => {
   });
 });
 
-interface Broken {
+interface BrokenVariant {
   machines: NonNullable<Parameters<typeof exploreAgent>[1]>;
-  within: Bounds;
-  finds: Invariant;
+  bounds: Bounds;
+  violatedInvariant: Invariant;
 }
 
 const supervisor = (implementations: Parameters<typeof supervisorMachine.provide>[0]) => ({
@@ -355,10 +355,10 @@ const epoch = (implementations: Parameters<typeof epochMachine.provide>[0]) => (
   machines: { epoch: epochMachine.provide(implementations) },
 });
 
-const brokenMachines: Record<string, Broken> = {
+const brokenMachines: Record<string, BrokenVariant> = {
   'an epoch that reports itself as live as soon as it has a process': {
-    finds: oneNotLive,
-    within: bounds(1, 0, 0),
+    violatedInvariant: oneNotLive,
+    bounds: bounds(1, 0, 0),
     machines: epoch({
       actions: {
         reportStarted: sendParent(({ context }) => ({
@@ -371,46 +371,46 @@ const brokenMachines: Record<string, Broken> = {
     }),
   },
   'F1: a supervisor that counts a failed epoch': {
-    finds: noGap,
-    within: bounds(1, 1, 0),
+    violatedInvariant: noGap,
+    bounds: bounds(1, 1, 0),
     machines: supervisor({
       actions: { removeEpoch: enqueueActions(({ enqueue }) => enqueue.stopChild('epoch-1')) },
     }),
   },
   'F4: a supervisor that forgets all epochs after one failure': {
-    finds: noSecondEpochZero,
-    within: bounds(1, 1, 0),
+    violatedInvariant: noSecondEpochZero,
+    bounds: bounds(1, 1, 0),
     machines: supervisor({ actions: { removeEpoch: assign({ epochs: [] }) } }),
   },
   'a supervisor that does not wait for the exit of the parent': {
-    finds: noDrainCutByStart,
-    within: bounds(2, 0, 0),
+    violatedInvariant: noDrainCutByStart,
+    bounds: bounds(2, 0, 0),
     machines: supervisor({ guards: { isParentDraining: () => false } }),
   },
   'a supervisor that starts a third epoch while the first one is exiting': {
-    finds: fewProcesses,
-    within: bounds(2, 0, 0),
+    violatedInvariant: fewProcesses,
+    bounds: bounds(2, 0, 0),
     machines: supervisor({ guards: { isParentDraining: () => false } }),
   },
   'an epoch that is terminated as soon as it is replaced': {
-    finds: replacedFinishesRequests,
-    within: bounds(1, 1, 0),
+    violatedInvariant: replacedFinishesRequests,
+    bounds: bounds(1, 1, 0),
     // Exploring only this fault leaves a quarter of the states.
     machines: { ...epoch({ delays: { linger: 0 } }), faults: ['undying'] },
   },
   'a supervisor that drains the serving epoch instead of replacing it': {
-    finds: servingIsKept,
-    within: bounds(1, 1, 0),
+    violatedInvariant: servingIsKept,
+    bounds: bounds(1, 1, 0),
     machines: supervisor({ guards: { requiresFullRestart: ({ context }) => context.epochs.some((e) => e.doomed) } }),
   },
   'a supervisor that ignores the early exit of a parent': {
-    finds: orphanIsReplaced,
-    within: bounds(1, 1, 0),
+    violatedInvariant: orphanIsReplaced,
+    bounds: bounds(1, 1, 0),
     machines: { ...supervisor({ guards: { isParentOfServingEpoch: () => false } }), faults: ['crash'] },
   },
   'an epoch that sends SIGUSR1 to a parent during its shutdown, and treats its exit as a crash': {
-    finds: servingIsKept,
-    within: bounds(2, 0, 0),
+    violatedInvariant: servingIsKept,
+    bounds: bounds(2, 0, 0),
     machines: {
       ...{ orders: ['hup', 'reopen'], baseIds: [7] },
       machines: {
@@ -423,50 +423,50 @@ const brokenMachines: Record<string, Broken> = {
     },
   },
   'an epoch that treats a parent terminated by SIGUSR1 during its shutdown as crashed': {
-    finds: servingIsKept,
-    within: bounds(1, 1, 0),
+    violatedInvariant: servingIsKept,
+    bounds: bounds(1, 1, 0),
     machines: {
       ...{ faults: ['usr1'], baseIds: [7] },
       ...epoch({ guards: { exitedUnexpectedly: ({ event }) => event.type === 'process.exited' && event.code !== 0 } }),
     },
   },
   'a supervisor that does not report the outcome of a start': {
-    finds: eachStartIsReportedOnce,
-    within: bounds(0, 1, 0),
+    violatedInvariant: eachStartIsReportedOnce,
+    bounds: bounds(0, 1, 0),
     machines: supervisor({ actions: { reportRestartEnded: () => {} } }),
   },
   'an epoch that does not wait for a draining parent': {
-    finds: noSignalToDrainingParent,
-    within: bounds(1, 0, 0),
+    violatedInvariant: noSignalToDrainingParent,
+    bounds: bounds(1, 0, 0),
     machines: epoch({ delays: { parentDue: 0, parentOverdue: 0 } }),
   },
   'a supervisor that terminates the parent right after its child has started': {
-    finds: noSignalToNeededParent,
-    within: bounds(1, 0, 0),
+    violatedInvariant: noSignalToNeededParent,
+    bounds: bounds(1, 0, 0),
     machines: supervisor({
       actions: { reportHandoverBegan: sendTo('epoch-0', { type: 'epoch.abort' }, { delay: 500 }) },
     }),
   },
   'an epoch that always uses SIGTERM instead of SIGKILL': {
-    finds: startingIsKilled,
-    within: bounds(1, 0, 0),
+    violatedInvariant: startingIsKilled,
+    bounds: bounds(1, 0, 0),
     machines: epoch({ actions: { signal: sendTo('process', { type: 'process.signal', signal: 'SIGTERM' }) } }),
   },
   'a supervisor that terminates the serving epoch to start the next one': {
-    finds: servingIsKept,
-    within: bounds(1, 0, 0),
+    violatedInvariant: servingIsKept,
+    bounds: bounds(1, 0, 0),
     machines: supervisor({ actions: { reportHandoverBegan: sendTo('epoch-0', { type: 'epoch.abort' }) } }),
   },
   'a supervisor that drops a superseded epoch': {
-    finds: everyProcessIsAwaited,
-    within: bounds(1, 0, 0),
+    violatedInvariant: everyProcessIsAwaited,
+    bounds: bounds(1, 0, 0),
     machines: supervisor({
       actions: { supersedePrevious: enqueueActions(({ enqueue }) => enqueue.stopChild('epoch-0')) },
     }),
   },
   'an agent that exits before its last Envoy': {
-    finds: noProcessOutlivesAgent,
-    within: bounds(0, 0, 2),
+    violatedInvariant: noProcessOutlivesAgent,
+    bounds: bounds(0, 0, 2),
     machines: {
       machines: { shutdown: shutdownMachine.provide({ delays: { reapLimit: 0 } }) },
       change: (agent) =>
@@ -476,23 +476,23 @@ const brokenMachines: Record<string, Broken> = {
     },
   },
   'an agent that gives up at the first failure': {
-    finds: agentExitsForReason,
-    within: bounds(0, 1, 0),
+    violatedInvariant: agentExitsForReason,
+    bounds: bounds(0, 1, 0),
     machines: supervisor({ guards: { isRetryBudgetExhausted: () => true } }),
   },
   'a supervisor that ignores new configurations': {
-    finds: triggersAreApplied,
-    within: bounds(1, 0, 0),
+    violatedInvariant: triggersAreApplied,
+    bounds: bounds(1, 0, 0),
     machines: supervisor({ guards: { changesDesired: () => false } }),
   },
   'an agent that ignores SIGTERM': {
-    finds: stopEnds,
-    within: bounds(0, 0, 1),
+    violatedInvariant: stopEnds,
+    bounds: bounds(0, 0, 1),
     machines: { change: (agent) => agent.provide({ guards: { isStopSignal: () => false } }) },
   },
   'C15: readiness that is not probed during a hand-over': {
-    finds: readyIsTrue,
-    within: bounds(1, 1, 0),
+    violatedInvariant: readyIsTrue,
+    bounds: bounds(1, 1, 0),
     machines: {
       machines: {
         status: statusMachine.provide({
@@ -508,13 +508,13 @@ const brokenMachines: Record<string, Broken> = {
     },
   },
   'C18: readiness that ignores rejected listeners': {
-    finds: readyHasItsListeners,
-    within: bounds(0, 1, 0),
+    violatedInvariant: readyHasItsListeners,
+    bounds: bounds(0, 1, 0),
     machines: { machines: { status: statusMachine.provide({ guards: { lacksListeners: () => false } }) } },
   },
   'C18: readiness that ignores listeners missing since the start': {
-    finds: readyHasItsListeners,
-    within: bounds(0, 1, 0),
+    violatedInvariant: readyHasItsListeners,
+    bounds: bounds(0, 1, 0),
     machines: {
       machines: {
         status: statusMachine.provide({
@@ -525,8 +525,8 @@ const brokenMachines: Record<string, Broken> = {
     },
   },
   'C20: a supervisor that kills without a last probe': {
-    finds: noSigkillToLive,
-    within: bounds(1, 0, 0),
+    violatedInvariant: noSigkillToLive,
+    bounds: bounds(1, 0, 0),
     machines: supervisor({
       actions: {
         probeCandidate: enqueueActions(({ context, enqueue }) => {
@@ -536,8 +536,8 @@ const brokenMachines: Record<string, Broken> = {
     }),
   },
   'an action that throws an error': {
-    finds: noChartFails,
-    within: bounds(0, 0, 0),
+    violatedInvariant: noChartFails,
+    bounds: bounds(0, 0, 0),
     machines: supervisor({
       actions: {
         markLive: () => {
@@ -549,14 +549,17 @@ const brokenMachines: Record<string, Broken> = {
 };
 
 describe.skipIf(isQuick)('the exploration of the agent', () => {
-  test.each(Object.entries(brokenMachines))('detects, by a shortest run, %s', (_, { finds, within, machines }) => {
-    const agent = exploreAgent(within, { ...machines, invariants: [finds] });
-    const { found } = findShortest(() => agent.beginWorld());
-    expect(found?.violations[0]?.invariant).toBe(finds.name);
-    expect(lastsUntilTheEnd(() => agent.beginWorld(), found!.path)).toBe(true);
-  });
+  test.each(Object.entries(brokenMachines))(
+    'detects, by a shortest run, %s',
+    (_, { violatedInvariant, bounds, machines }) => {
+      const agent = exploreAgent(bounds, { ...machines, invariants: [violatedInvariant] });
+      const { found } = findShortest(() => agent.beginWorld());
+      expect(found?.violations[0]?.invariant).toBe(violatedInvariant.name);
+      expect(lastsUntilTheEnd(() => agent.beginWorld(), found!.path)).toBe(true);
+    },
+  );
 
-  test.each<[string, Broken['machines'], Bounds, string]>([
+  test.each<[string, BrokenVariant['machines'], Bounds, string]>([
     [
       'C14: a supervisor that never replaces an unused Envoy after a change',
       {
@@ -582,7 +585,7 @@ describe.skipIf(isQuick)('the exploration of the agent', () => {
 
   describe('an Envoy that is live without a rejected listener (C18)', () => {
     const lives = 'lack:0 admin:0 live:0 seen:0 tick:start-limiter.refill tick:epoch-0.missingListenersLimit looked:0';
-    const from = (run: string, triggers: number, machines: Broken['machines'] = {}) => {
+    const from = (run: string, triggers: number, machines: BrokenVariant['machines'] = {}) => {
       const agent = exploreAgent(bounds(triggers, 1, 0), machines);
       return findShortest(() => {
         const world = agent.beginWorld();
@@ -593,7 +596,7 @@ describe.skipIf(isQuick)('the exploration of the agent', () => {
 
     test('is eventually accepted if its chart has a timeout for missing listeners', () => {
       const heldResult = explore(() => exploreAgent(bounds(0, 1, 1), { faults: ['lack'] }).beginWorld());
-      expect(figures(heldResult)).toMatchObject({ outcome: 'complete', found: undefined });
+      expect(figuresOf(heldResult)).toMatchObject({ outcome: 'complete', found: undefined });
       const machines = {
         epoch: chartWithout(epochMachine, 'running.initializing.missing listeners', 'after', 'missingListenersLimit'),
       };

@@ -13,30 +13,30 @@ beforeEach(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
 
-const begins = 'fine: epoch 0 is live 666 ms after the start';
+const firstFinding = 'fine: epoch 0 is live 666 ms after the start';
 const exitFinding = 'fine: exited 5.1 s after SIGTERM';
 
-const at = (ms: number, happening: ScheduledEvent): Step => ({ gap: { ms }, happens: happening });
+const stepAfter = (ms: number, happening: ScheduledEvent): Step => ({ gap: { ms }, scheduledEvent: happening });
 /** Long enough for all later events. */
-const laterStep = at(500_000, { kind: 'ready?' });
+const laterStep = stepAfter(500_000, { kind: 'ready?' });
 
 describe('trace findings', () => {
   test.each<{ readonly of: string; readonly steps: Step[]; readonly findings: string[] }>([
     {
       of: 'a certificate that changes',
-      steps: [at(20_000, { kind: 'certificate' }), laterStep],
-      findings: [begins, 'note: epoch 1 replaced epoch 0 with no downtime: tls.crt changed', exitFinding],
+      steps: [stepAfter(20_000, { kind: 'certificate' }), laterStep],
+      findings: [firstFinding, 'note: epoch 1 replaced epoch 0 with no downtime: tls.crt changed', exitFinding],
     },
     {
       of: 'an order',
-      steps: [at(20_000, { kind: 'SIGHUP' }), laterStep],
-      findings: [begins, 'note: epoch 1 replaced epoch 0 with no downtime: SIGHUP received', exitFinding],
+      steps: [stepAfter(20_000, { kind: 'SIGHUP' }), laterStep],
+      findings: [firstFinding, 'note: epoch 1 replaced epoch 0 with no downtime: SIGHUP received', exitFinding],
     },
     {
       of: 'an Envoy that is killed while it serves',
-      steps: [at(20_000, { kind: 'crash', target: 'serving' }), laterStep],
+      steps: [stepAfter(20_000, { kind: 'crash', target: 'serving' }), laterStep],
       findings: [
-        begins,
+        firstFinding,
         'bad: epoch 0 failed while serving: signal SIGSEGV',
         'bad: epoch 0 serves after 854 ms of downtime: epoch 0 failed (signal SIGSEGV)',
         exitFinding,
@@ -44,9 +44,13 @@ describe('trace findings', () => {
     },
     {
       of: 'a parent that dies while it drains',
-      steps: [at(20_000, { kind: 'certificate' }), at(1_500, { kind: 'crash', target: 'oldest' }), laterStep],
+      steps: [
+        stepAfter(20_000, { kind: 'certificate' }),
+        stepAfter(1_500, { kind: 'crash', target: 'oldest' }),
+        laterStep,
+      ],
       findings: [
-        begins,
+        firstFinding,
         'note: epoch 1 replaced epoch 0 with no downtime: tls.crt changed',
         'bad: epoch 0 failed while draining: signal SIGSEGV; epoch 1 still serves and will be replaced',
         'note: epoch 0b replaced epoch 1 with no downtime: epoch 0 failed (signal SIGSEGV)',
@@ -55,9 +59,13 @@ describe('trace findings', () => {
     },
     {
       of: 'a child that dies while it starts: the certificate is still the reason',
-      steps: [at(20_000, { kind: 'certificate' }), at(900, { kind: 'crash', target: 'starting' }), laterStep],
+      steps: [
+        stepAfter(20_000, { kind: 'certificate' }),
+        stepAfter(900, { kind: 'crash', target: 'starting' }),
+        laterStep,
+      ],
       findings: [
-        begins,
+        firstFinding,
         'note: epoch 1 is live after 2 failed attempts; first failure while initializing: signal SIGSEGV; last failure while initializing: exit code 1: previous envoy process is still initializing',
         'note: epoch 1 replaced epoch 0 with no downtime: tls.crt changed',
         exitFinding,
@@ -65,9 +73,13 @@ describe('trace findings', () => {
     },
     {
       of: 'retries that are exhausted while another Envoy serves',
-      steps: [at(20_000, { kind: 'no processes', forMs: 600_000 }), at(20_000, { kind: 'SIGHUP' }), laterStep],
+      steps: [
+        stepAfter(20_000, { kind: 'no processes', forMs: 600_000 }),
+        stepAfter(20_000, { kind: 'SIGHUP' }),
+        laterStep,
+      ],
       findings: [
-        begins,
+        firstFinding,
         'bad: retries exhausted after 18 attempts; last failure while starting: spawn EAGAIN; epoch 0 still serves',
         exitFinding,
       ],
@@ -75,20 +87,24 @@ describe('trace findings', () => {
     {
       of: 'retries that are exhausted while no Envoy serves',
       steps: [
-        at(20_000, { kind: 'no processes', forMs: 6e6 }),
-        at(2_000, { kind: 'crash', target: 'serving' }),
+        stepAfter(20_000, { kind: 'no processes', forMs: 6e6 }),
+        stepAfter(2_000, { kind: 'crash', target: 'serving' }),
         laterStep,
       ],
       findings: [
-        begins,
+        firstFinding,
         'bad: epoch 0 failed while serving: signal SIGSEGV',
         'bad: retries exhausted after 10 attempts; last failure while starting: spawn EAGAIN',
       ],
     },
     {
       of: 'a certificate that is half written',
-      steps: [at(20_000, { kind: 'certificate half written' }), laterStep],
-      findings: [begins, 'bad: new configuration rejected, old one kept: tls.crt: not a certificate', exitFinding],
+      steps: [stepAfter(20_000, { kind: 'certificate half written' }), laterStep],
+      findings: [
+        firstFinding,
+        'bad: new configuration rejected, old one kept: tls.crt: not a certificate',
+        exitFinding,
+      ],
     },
   ])('describe $of', ({ steps, findings: expected }) => {
     expect(findingsOf(recordedLife(steps))).toEqual(expected);
@@ -99,14 +115,14 @@ describe('trace findings', () => {
     const live = records.findIndex((record) => record.kind === 'event' && record.event.type === 'serving.began');
     expect(live).toBeGreaterThan(0);
     expect(findingsOf({ header, records: records.slice(0, live + 1) })).toEqual([
-      begins,
+      firstFinding,
       'note: the trace ends while the program is running: it still runs, or it was killed',
     ]);
   });
 });
 
 test("a finding's durations are complete and sorted by length", () => {
-  const { header, records } = recordedLife([at(20_000, { kind: 'certificate' }), laterStep]);
+  const { header, records } = recordedLife([stepAfter(20_000, { kind: 'certificate' }), laterStep]);
   const { verdicts: check } = checkedFindings({ header, records });
   const { spent, range } = check.find(({ sentence }) => sentence.includes('replaced'))!;
   expect(spent!.map(({ what }) => what).slice(0, 3)).toEqual([
@@ -119,13 +135,13 @@ test("a finding's durations are complete and sorted by length", () => {
 });
 
 test("a finding's root cause is the change of the file", () => {
-  const { header, records } = recordedLife([at(20_000, { kind: 'certificate' }), laterStep]);
+  const { header, records } = recordedLife([stepAfter(20_000, { kind: 'certificate' }), laterStep]);
   const { root } = checkedFindings({ header, records }).verdicts.find(({ sentence }) => sentence.includes('replaced'))!;
   expect(records[root!]).toMatchObject({ event: { type: 'files.changed' } });
 });
 
 test('a growing trace has the same findings as a complete one', () => {
-  const { header, records } = recordedLife([at(20_000, { kind: 'certificate' }), laterStep]);
+  const { header, records } = recordedLife([stepAfter(20_000, { kind: 'certificate' }), laterStep]);
   const growing: TraceRecord[] = [];
   const check = new TraceFindings(runOf({ header, records: growing }));
   for (const record of records) {
@@ -136,7 +152,7 @@ test('a growing trace has the same findings as a complete one', () => {
 });
 
 test('a rule that throws is reported once, without affecting other rules', () => {
-  const { header, records } = recordedLife([at(20_000, { kind: 'certificate' }), laterStep]);
+  const { header, records } = recordedLife([stepAfter(20_000, { kind: 'certificate' }), laterStep]);
   let calls = 0;
   const brokenRule: FindingRule = {
     name: 'broken',

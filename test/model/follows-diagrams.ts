@@ -14,12 +14,12 @@ import { replayDifference } from '../simulation/replayed.ts';
 /** The part of a world that is checked. */
 interface CheckedWorld {
   readonly records: readonly TraceRecord[];
-  readonly failed: unknown;
+  readonly failure: unknown;
 }
 
 interface Worlds {
   /** All worlds of the file so far. */
-  readonly created: CheckedWorld[];
+  readonly instances: CheckedWorld[];
   readonly machine: AnyStateMachine;
 }
 
@@ -32,19 +32,19 @@ interface Worlds {
 export function eachWorldFollowsTheDiagrams(
   diagrams: readonly string[],
   brokenDiagrams: readonly string[],
-  { created, machine }: Worlds = { created: DiscoveryWorld.created, machine: discoveryMachine },
+  { instances, machine }: Worlds = { instances: DiscoveryWorld.instances, machine: discoveryMachine },
 ): void {
   beforeAll(() => {
     // Worlds of another file are checked in that file.
-    created.splice(0);
+    instances.splice(0);
   });
 
   afterAll(() => {
     const all = loadDiagrams(join(packageRoot(), 'machines/discovery/sequences'));
     const bugs = new Set(brokenDiagrams.map((actor) => `xstate.error.actor.${actor}`));
     const begunDiagrams = new Set<string>();
-    for (const world of created.splice(0)) {
-      expect(world.failed).toBeUndefined();
+    for (const world of instances.splice(0)) {
+      expect(world.failure).toBeUndefined();
       const checker = new TraceChecker(all);
       for (const record of world.records) checker.feed(record);
       const report = checker.report();

@@ -6,7 +6,7 @@ import { AdsWorld } from '../simulation/ads-world.ts';
 import { limitedMark } from '../simulation/scripted-source.ts';
 
 afterEach(() => {
-  for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
+  for (const world of AdsWorld.instances.splice(0)) expect(world.failure).toBeUndefined();
 });
 
 /** Names of clusters that the client receives with a time limit for their dependencies. */
@@ -59,7 +59,7 @@ describe.each([
     client.world.clock.advance(5_000);
     expect(limitedClusters(client)).toEqual(['a']);
     expect(client.world.rollout.givenUp).toMatchObject([{ name: 'a', isNew: false }]);
-    expect([...client.world.abandoned]).toEqual(['a']);
+    expect([...client.world.abandonedClusters]).toEqual(['a']);
   });
 
   test('no cluster is given up if clusters are acknowledged in time', () => {
@@ -158,12 +158,12 @@ describe.each([
     relieved.world.clock.advance(7_499);
     relieved.take();
     relieved.world.clock.advance(100_000);
-    expect([...relieved.world.abandoned]).toEqual([]);
+    expect([...relieved.world.abandonedClusters]).toEqual([]);
     const stuckClient = congested();
     stuckClient.world.clock.advance(9_999);
-    expect([...stuckClient.world.abandoned]).toEqual([]);
+    expect([...stuckClient.world.abandonedClusters]).toEqual([]);
     stuckClient.world.clock.advance(1);
-    expect([...stuckClient.world.abandoned]).toContain('b');
+    expect([...stuckClient.world.abandonedClusters]).toContain('b');
   });
 
   test('a wait that starts late has the full limit, even if its cluster has been warming for long', () => {
@@ -184,13 +184,13 @@ describe.each([
 
   test("unacknowledged clusters from a client's earlier stream are given up if they fetch secrets", () => {
     const { source, world } = acknowledgedClient(delta);
-    const secondWorld = new AdsWorld({ delta, source, clock: world.clock, hasMakeBeforeBreak: true });
+    const secondWorld = new AdsWorld({ isDelta: delta, source, clock: world.clock, hasMakeBeforeBreak: true });
     const content = source.contentsOf(clusterType).get('a')!;
     source.set(clusterType, 'a');
     const next = source.contentsOf(clusterType).get('a')!;
     source.usability.set(next, { after: 'assignment', assignment: 'a', secrets: new Set(['late']) });
-    if (delta) secondWorld.delta({ typeUrl: clusterType, initialResourceVersions: { a: content.split('=')[1]! } });
-    else secondWorld.sotw({ typeUrl: clusterType, versionInfo: 'v' });
+    if (delta) secondWorld.sendDelta({ typeUrl: clusterType, initialResourceVersions: { a: content.split('=')[1]! } });
+    else secondWorld.sendSotw({ typeUrl: clusterType, versionInfo: 'v' });
     expect(secondWorld.readAll().map(shortTexts)).toEqual(['Cluster a']);
     secondWorld.clock.advance(5_000);
     expect(secondWorld.rollout.givenUp.map(({ name }) => name)).toEqual(['a']);

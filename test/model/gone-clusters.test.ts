@@ -5,7 +5,7 @@ import { acknowledgedClient, moveRoute } from '../fixtures/rollout-client.ts';
 import { AdsWorld, type ClientResponse } from '../simulation/ads-world.ts';
 
 afterEach(() => {
-  for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
+  for (const world of AdsWorld.instances.splice(0)) expect(world.failure).toBeUndefined();
 });
 
 describe.each([

@@ -5,7 +5,7 @@ import { acknowledgedClient, type RolloutClient } from '../fixtures/rollout-clie
 import { AdsWorld } from '../simulation/ads-world.ts';
 
 afterEach(() => {
-  for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
+  for (const world of AdsWorld.instances.splice(0)) expect(world.failure).toBeUndefined();
 });
 
 describe.each([
@@ -31,8 +31,8 @@ describe.each([
   function readRoutes({ world, ...client }: RolloutClient): string[] {
     return world.readAll().flatMap(({ typeUrl, nonce: responseNonce, resources }) => {
       if (typeUrl !== routeType) return [];
-      if (client.delta) world.delta({ typeUrl, responseNonce });
-      else world.sotw({ typeUrl, responseNonce, resourceNames: ['r', 'q'] });
+      if (client.delta) world.sendDelta({ typeUrl, responseNonce });
+      else world.sendSotw({ typeUrl, responseNonce, resourceNames: ['r', 'q'] });
       return [...resources.values()];
     });
   }

@@ -29,7 +29,7 @@ type Step = typeof stepArbitrary extends fc.Arbitrary<infer Value> ? Value : nev
 
 /** A client whose requests a test chooses, and a control plane whose configuration changes. */
 class HostileRun {
-  readonly #delta: boolean;
+  readonly #isDelta: boolean;
   readonly #source = new ScriptedSource();
   readonly #clock = new VirtualClock();
   readonly #departedClusters = new DepartedClusters(45_000);
@@ -41,9 +41,9 @@ class HostileRun {
   #world: AdsWorld;
 
   constructor(delta: boolean) {
-    this.#delta = delta;
+    this.#isDelta = delta;
     this.#addCluster('c0', 'assignment');
-    for (const name of [...routes, ...listeners]) this.#move(name, 'c0');
+    for (const name of [...routes, ...listeners]) this.#moveRoute(name, 'c0');
     this.#world = this.#connect();
     this.#subscribe(clusterType, []);
     this.#subscribe(listenerType, []);
@@ -56,7 +56,7 @@ class HostileRun {
     else if (kind === 'add') {
       this.#addCluster(cluster, one % 2 === 0 ? 'assignment' : 'warming');
       this.#world.push(clusterType, endpointType);
-    } else if (kind === 'remove') this.#remove(cluster);
+    } else if (kind === 'remove') this.#removeCluster(cluster);
     else if (kind === 'read') this.#read('acknowledges');
     else if (kind === 'silent') this.#read('is silent');
     else if (kind === 'wrong') this.#read('names another nonce');
@@ -67,7 +67,7 @@ class HostileRun {
   }
 
   /** Makes the client conform to the protocol. @returns resources that it lacks, or should not have */
-  rest(): string[] {
+  conform(): string[] {
     for (const typeUrl of [clusterType, listenerType]) this.#subscribe(typeUrl, []);
     this.#subscribe(routeType, routes);
     for (let ms = 0; ms < restMs; ms += 1_000) {
@@ -78,14 +78,14 @@ class HostileRun {
       this.#clock.advance(1_000);
     }
     while (this.#read('acknowledges'));
-    return [clusterType, listenerType, routeType].flatMap((typeUrl) => this.#difference(typeUrl));
+    return [clusterType, listenerType, routeType].flatMap((typeUrl) => this.#differencesOf(typeUrl));
   }
 
-  get failed(): unknown {
-    return this.#world.failed;
+  get failure(): unknown {
+    return this.#world.failure;
   }
 
-  #difference(typeUrl: string): string[] {
+  #differencesOf(typeUrl: string): string[] {
     const contents = this.#contents.get(typeUrl) ?? new Map<string, string>();
     const expected = this.#source.contentsOf(typeUrl);
     const missingEntries = [...expected].filter(
@@ -103,8 +103,13 @@ class HostileRun {
   }
 
   #connect(): AdsWorld {
-    AdsWorld.created.length = 0;
-    const options = { delta: this.#delta, source: this.#source, clock: this.#clock, departed: this.#departedClusters };
+    AdsWorld.instances.length = 0;
+    const options = {
+      isDelta: this.#isDelta,
+      source: this.#source,
+      clock: this.#clock,
+      departedClusters: this.#departedClusters,
+    };
     return new AdsWorld({ ...options, hasMakeBeforeBreak: true, recordsRoutine: false, isRecorded: false });
   }
 
@@ -121,16 +126,16 @@ class HostileRun {
     this.#subscribedNames.set(typeUrl, names);
     const responseNonce = this.#world.watch(typeUrl)?.nonceSent ?? '';
     const contents = this.#contents.get(typeUrl);
-    if (!this.#delta) {
+    if (!this.#isDelta) {
       const versionInfo = contents === undefined ? '' : 'v';
-      this.#world.sotw({ typeUrl, resourceNames: [...names], responseNonce, versionInfo });
+      this.#world.sendSotw({ typeUrl, resourceNames: [...names], responseNonce, versionInfo });
       return;
     }
     const isFirst = this.#world.watch(typeUrl) === undefined;
     const initialResourceVersions = isFirst
       ? Object.fromEntries([...(contents?.values() ?? [])].map((content) => content.split('=') as [string, string]))
       : {};
-    this.#world.delta({
+    this.#world.sendDelta({
       typeUrl,
       resourceNamesSubscribe: names.filter((name) => isFirst || subscribedBefore?.includes(name) !== true),
       resourceNamesUnsubscribe: (subscribedBefore ?? []).filter((name) => !names.includes(name)),
@@ -150,20 +155,20 @@ class HostileRun {
     const { typeUrl } = sentResponse;
     const responseNonce = reaction === 'acknowledges' ? sentResponse.nonce : `${sentResponse.nonce}0`;
     const resourceNames = [...(this.#subscribedNames.get(typeUrl) ?? [])];
-    if (this.#delta) this.#world.delta({ typeUrl, responseNonce });
-    else this.#world.sotw({ typeUrl, responseNonce, resourceNames });
+    if (this.#isDelta) this.#world.sendDelta({ typeUrl, responseNonce });
+    else this.#world.sendSotw({ typeUrl, responseNonce, resourceNames });
     return true;
   }
 
-  #applyResponse({ typeUrl, resources, removed }: ClientResponse): void {
+  #applyResponse({ typeUrl, resources, removedNames }: ClientResponse): void {
     const isWildcard = typeUrl === clusterType || typeUrl === listenerType;
-    const isFullResponse = !this.#delta && isWildcard;
+    const isFullResponse = !this.#isDelta && isWildcard;
     const contents = (isFullResponse ? undefined : this.#contents.get(typeUrl)) ?? new Map<string, string>();
     this.#contents.set(typeUrl, contents);
     const expected = this.#subscribedNames.get(typeUrl) ?? [];
     const isSubscribed = (name: string): boolean => isWildcard || expected.includes(name);
     for (const [name, content] of resources) if (isSubscribed(name)) contents.set(name, content);
-    for (const name of removed) contents.delete(name);
+    for (const name of removedNames) contents.delete(name);
   }
 
   // ---- the configuration
@@ -174,7 +179,7 @@ class HostileRun {
     this.#source.set(endpointType, name);
   }
 
-  #remove(name: string): void {
+  #removeCluster(name: string): void {
     if ([...this.#namedClusters.values()].includes(name)) return;
     this.#source.remove(clusterType, name);
     this.#source.set(endpointType, name);
@@ -182,7 +187,7 @@ class HostileRun {
     this.#world.push(clusterType, endpointType);
   }
 
-  #move(name: string, cluster: string): void {
+  #moveRoute(name: string, cluster: string): void {
     this.#namedClusters.set(name, cluster);
     this.#source.setNaming(routes.includes(name) ? routeType : listenerType, name, cluster);
   }
@@ -190,7 +195,7 @@ class HostileRun {
   /** @param after when the client can use the cluster, if it is new */
   #moveTo(name: string, cluster: string, after: 'assignment' | 'warming'): void {
     if (this.#source.types.get(clusterType)?.has(cluster) !== true) this.#addCluster(cluster, after);
-    this.#move(name, cluster);
+    this.#moveRoute(name, cluster);
     this.#world.push(clusterType, endpointType, listenerType, routeType);
   }
 }
@@ -210,8 +215,8 @@ describe.each([
       const property = fc.property(steps, (all) => {
         const run = new HostileRun(delta);
         for (const step of all) run.step(step);
-        expect(run.rest()).toEqual([]);
-        expect(run.failed).toBeUndefined();
+        expect(run.conform()).toEqual([]);
+        expect(run.failure).toBeUndefined();
       });
       fc.assert(property, { numRuns: sized({ short: 150, full: 1_000 }), seed: 35 });
     },

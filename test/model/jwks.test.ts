@@ -8,10 +8,10 @@ import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 const minuteMs = 60_000;
 const refreshMs = 20 * minuteMs;
 const servingState = 'active.operating.serving';
-const shop = 'RequestAuthentication/shop/jwt';
-const other = 'RequestAuthentication/other/jwt';
-const google: KeySource = { source: 'https://google.test/keys', timeoutMs: 5_000, users: [shop] };
-const azure: KeySource = { source: 'https://azure.test/keys', timeoutMs: 5_000, users: [shop, other] };
+const shopKey = 'RequestAuthentication/shop/jwt';
+const otherKey = 'RequestAuthentication/other/jwt';
+const google: KeySource = { source: 'https://google.test/keys', timeoutMs: 5_000, users: [shopKey] };
+const azure: KeySource = { source: 'https://azure.test/keys', timeoutMs: 5_000, users: [shopKey, otherKey] };
 const readingOfChange = (key: string) => readingOf([{ key, event: 'update' }]);
 
 eachWorldFollowsTheDiagrams(['jwks', 'key-set'], ['sources', 'jwks']);
@@ -32,32 +32,32 @@ describe('the JWT keys at start', () => {
     expect(world.state()).toBe(servingState);
     expect(world.events('jwks.synced')).toEqual([{ type: 'jwks.synced', sources: 2, unresponsive: 0 }]);
     // The first context contains the keys, so no push is needed.
-    await world.pass(1_000);
+    await world.passTime(1_000);
     expect(pushedConfigs(world)).toEqual([]);
   });
 
   it('delay the start for an unresponsive issuer up to a limit', async () => {
     const world = new DiscoveryWorld({}, { keySources: [google, azure], issuers: { [azure.source]: 'a1' } });
-    await world.pass(4_999);
+    await world.passTime(4_999);
     expect(world.state()).toBe('active.operating.fetching issuer keys');
-    await world.pass(1);
+    await world.passTime(1);
     expect(world.state()).toBe(servingState);
     expect(world.events('jwks.synced')).toMatchObject([{ sources: 2, unresponsive: 1 }]);
   });
 
   it('are requested three times, 1 s apart, from a failing issuer, and then again after 1 min', async () => {
     const world = new DiscoveryWorld({}, { keySources: [google], issuers: { [google.source]: new Error('no') } });
-    await world.pass(2_000);
+    await world.passTime(2_000);
     expect(world.state()).toBe(servingState);
     expect(world.events('key-set.failed')).toEqual([
       { type: 'key-set.failed', source: google.source, version: '', reason: 'no' },
     ]);
-    await world.pass(minuteMs);
+    await world.passTime(minuteMs);
     expect(requestedAt(world, google.source)).toEqual([0, 1_000, 2_000, 62_000]);
   });
 
   it('do not delay the start if no object needs them', async () => {
-    const world = await DiscoveryWorld.serving();
+    const world = await DiscoveryWorld.startServing();
     expect(world.events('jwks.synced')).toMatchObject([{ sources: 0 }]);
   });
 
@@ -65,7 +65,7 @@ describe('the JWT keys at start', () => {
     const world = new DiscoveryWorld({}, { keySources: new Error('a bug') });
     await world.settle();
     expect(world.output()).toMatchObject({ exitCode: 1, trouble: ['keys of issuers: a bug'] });
-    expect(world.running()).toEqual([]);
+    expect(world.pendingWork()).toEqual([]);
   });
 });
 
@@ -81,26 +81,26 @@ describe('many issuers in one namespace', () => {
       {},
       { keySources: [...silentSources, google], issuers: { [google.source]: 'g1' } },
     );
-    await world.pass(0);
+    await world.passTime(0);
     expect(world.keyRequests.map(({ source }) => source)).toEqual([
       silentSources[0]!.source,
       google.source,
       silentSources[1]!.source,
     ]);
     // The actors of the last issuers start a few milliseconds later.
-    await world.pass(5_010);
+    await world.passTime(5_010);
     expect(world.state()).toBe(servingState);
     expect(world.events('jwks.synced')).toMatchObject([{ sources: 61, unresponsive: 60 }]);
   });
 
   it('are all queried when they respond, and the slots of deleted objects are released', async () => {
     const world = new DiscoveryWorld({}, { keySources: silentSources });
-    await world.pass(5_000);
+    await world.passTime(5_000);
     expect(world.keyRequests).toHaveLength(2);
     world.keySources = silentSources.slice(2);
     for (const { source } of silentSources) world.issuers[source] = 'k';
     await world.changeDirectory(readingOfChange(mallory));
-    await world.pass(1_000);
+    await world.passTime(1_000);
     expect(new Set(world.keyRequests.map(({ source }) => source)).size).toBe(60);
   });
 });
@@ -116,17 +116,17 @@ describe('actors of many issuers', () => {
 
   it('start a few at a time, both at start and later', async () => {
     const world = new DiscoveryWorld({}, { keySources: sourcesOf('mallory', 100) });
-    await world.pass(0);
+    await world.passTime(0);
     expect(countStarted(world)).toBe(maxStartsAtATime);
-    await world.pass(1);
+    await world.passTime(1);
     expect(countStarted(world)).toBe(2 * maxStartsAtATime);
-    await world.pass(5_010);
+    await world.passTime(5_010);
     expect(world.state()).toBe(servingState);
     expect(countStarted(world)).toBe(100);
     world.keySources = sourcesOf('other', 100);
     await world.changeDirectory(readingOfChange('RequestAuthentication/other/jwt'));
     expect(countStarted(world)).toBe(100 + maxStartsAtATime);
-    await world.pass(10);
+    await world.passTime(10);
     expect(countStarted(world)).toBe(200);
   });
 
@@ -152,11 +152,11 @@ describe('the JWT keys while serving', () => {
 
   it('are fetched every 20 min, and only changes are reported', async () => {
     const world = await withGoogle();
-    await world.pass(refreshMs);
+    await world.passTime(refreshMs);
     expect(pushedConfigs(world)).toEqual([]);
     world.issuers[google.source] = 'g2';
-    await world.pass(refreshMs);
-    expect(pushedConfigs(world)).toEqual([[shop]]);
+    await world.passTime(refreshMs);
+    expect(pushedConfigs(world)).toEqual([[shopKey]]);
     expect(requestedAt(world, google.source)).toEqual([0, refreshMs, 2 * refreshMs]);
     expect(world.events('key-set.fetched').map(({ version }) => version)).toEqual(['g1', 'g2']);
   });
@@ -164,7 +164,7 @@ describe('the JWT keys while serving', () => {
   it('are requested from a failing issuer after 1, 2, 4 min up to 1 h until it responds', async () => {
     const world = await withGoogle();
     world.issuers[google.source] = new Error('503');
-    await world.pass(refreshMs + 5 * 60 * minuteMs);
+    await world.passTime(refreshMs + 5 * 60 * minuteMs);
     const times = requestedAt(world, google.source).slice(1);
     // The first of every three attempts.
     const pauses = times.filter((_, index) => index % 3 === 0).map((at, index, all) => at - (all[index - 1] ?? 0));
@@ -173,10 +173,10 @@ describe('the JWT keys while serving', () => {
     expect(world.events('key-set.failed').every(({ version }) => version === 'g1')).toBe(true);
     expect(pushedConfigs(world)).toEqual([]);
     world.issuers[google.source] = 'g2';
-    await world.pass(61 * minuteMs);
-    expect(pushedConfigs(world)).toEqual([[shop]]);
+    await world.passTime(61 * minuteMs);
+    expect(pushedConfigs(world)).toEqual([[shopKey]]);
     const requestsBefore = world.keyRequests.length;
-    await world.pass(refreshMs);
+    await world.passTime(refreshMs);
     expect(world.keyRequests.length - requestsBefore).toBe(1);
   });
 
@@ -184,84 +184,84 @@ describe('the JWT keys while serving', () => {
     const world = await withGoogle();
     world.keySources = [google, azure];
     world.issuers[azure.source] = new Error('not yet');
-    await world.changeDirectory(readingOfChange(other));
+    await world.changeDirectory(readingOfChange(otherKey));
     expect(pushedConfigs(world)).toEqual([]);
     world.issuers[azure.source] = 'a1';
-    await world.pass(1_000);
-    expect(pushedConfigs(world)).toEqual([[other, shop]]);
+    await world.passTime(1_000);
+    expect(pushedConfigs(world)).toEqual([[otherKey, shopKey]]);
   });
 
   it('delay an object for 5 s if the issuer does not respond', async () => {
     const world = await withGoogle();
     world.keySources = [google, azure];
-    await world.changeDirectory(readingOfChange(other));
-    await world.pass(4_999);
+    await world.changeDirectory(readingOfChange(otherKey));
+    await world.passTime(4_999);
     expect(pushedConfigs(world)).toEqual([]);
-    await world.pass(1);
-    expect(pushedConfigs(world)).toEqual([[other]]);
+    await world.passTime(1);
+    expect(pushedConfigs(world)).toEqual([[otherKey]]);
   });
 
   it('delay no objects without new issuers, and are no longer fetched without objects', async () => {
     const world = await withGoogle();
     world.keySources = [];
-    await world.changeDirectory(readingOfChange(shop));
-    expect(pushedConfigs(world)).toEqual([[shop]]);
-    await world.pass(3 * refreshMs);
+    await world.changeDirectory(readingOfChange(shopKey));
+    expect(pushedConfigs(world)).toEqual([[shopKey]]);
+    await world.passTime(3 * refreshMs);
     expect(requestedAt(world, google.source)).toEqual([0]);
     world.keySources = [google];
-    await world.changeDirectory(readingOfChange(shop));
+    await world.changeDirectory(readingOfChange(shopKey));
     expect(requestedAt(world, google.source)).toHaveLength(2);
   });
 
   it('do not delay an object because of the issuers of other objects', async () => {
     const world = await withGoogle();
-    const ownSource = { ...azure, users: [other] };
+    const ownSource = { ...azure, users: [otherKey] };
     world.keySources = [google, ownSource];
     await world.changeDirectory(
       readingOf([
-        { key: other, event: 'update' },
-        { key: shop, event: 'update' },
+        { key: otherKey, event: 'update' },
+        { key: shopKey, event: 'update' },
       ]),
     );
-    expect(pushedConfigs(world)).toEqual([[shop]]);
+    expect(pushedConfigs(world)).toEqual([[shopKey]]);
     // A third object, which changes during the wait and has no issuer, is not delayed either.
     const third = 'RequestAuthentication/third/jwt';
     await world.changeDirectory(readingOfChange(third));
-    expect(pushedConfigs(world)).toEqual([[shop], [third]]);
-    await world.pass(5_000);
-    expect(pushedConfigs(world)).toEqual([[shop], [third], [other]]);
+    expect(pushedConfigs(world)).toEqual([[shopKey], [third]]);
+    await world.passTime(5_000);
+    expect(pushedConfigs(world)).toEqual([[shopKey], [third], [otherKey]]);
   });
 
   it('do not delay objects because of another object that changes continuously', async () => {
     const world = await withGoogle();
-    world.keySources = [google, { ...azure, users: [other] }];
-    await world.changeDirectory(readingOfChange(other));
+    world.keySources = [google, { ...azure, users: [otherKey] }];
+    await world.changeDirectory(readingOfChange(otherKey));
     for (let second = 0; second < 4; second++) {
-      await world.pass(1_000);
-      await world.changeDirectory(readingOfChange(shop));
+      await world.passTime(1_000);
+      await world.changeDirectory(readingOfChange(shopKey));
     }
-    expect(pushedConfigs(world)).not.toContainEqual([other]);
-    await world.pass(1_000);
-    expect(pushedConfigs(world).at(-1)).toEqual([other]);
+    expect(pushedConfigs(world)).not.toContainEqual([otherKey]);
+    await world.passTime(1_000);
+    expect(pushedConfigs(world).at(-1)).toEqual([otherKey]);
   });
 
   it('delay an object that changes during a wait no longer than the first object', async () => {
     const world = await withGoogle();
     world.keySources = [google, azure];
-    await world.changeDirectory(readingOfChange(other));
-    await world.changeDirectory(readingOfChange(shop));
-    await world.pass(4_000);
+    await world.changeDirectory(readingOfChange(otherKey));
+    await world.changeDirectory(readingOfChange(shopKey));
+    await world.passTime(4_000);
     expect(pushedConfigs(world)).toEqual([]);
-    await world.pass(1_000);
+    await world.passTime(1_000);
     // Both objects wait for the unresponsive issuer.
-    expect(pushedConfigs(world)).toEqual([[other, shop]]);
+    expect(pushedConfigs(world)).toEqual([[otherKey, shopKey]]);
   });
 
   it('do not delay objects if the list of key sets fails', async () => {
     const world = await withGoogle();
     world.keySources = new Error('a bug');
-    await world.changeDirectory(readingOfChange(shop));
-    expect(pushedConfigs(world)).toEqual([[shop]]);
+    await world.changeDirectory(readingOfChange(shopKey));
+    expect(pushedConfigs(world)).toEqual([[shopKey]]);
     expect(world.state()).toBe(servingState);
   });
 
@@ -271,7 +271,7 @@ describe('the JWT keys while serving', () => {
     const policy = 'AuthorizationPolicy/shop/deny';
     await world.changeDirectory(
       readingOf([
-        { key: other, event: 'add' },
+        { key: otherKey, event: 'add' },
         { key: policy, event: 'add' },
       ]),
     );
@@ -282,6 +282,6 @@ describe('the JWT keys while serving', () => {
     const world = await withGoogle();
     world.signal();
     await world.settle();
-    expect(world.running()).toEqual([]);
+    expect(world.pendingWork()).toEqual([]);
   });
 });

@@ -24,13 +24,13 @@ type Port = NonNullable<ReplicaOptions['port']>;
 const specOf = (object: unknown) => (object as { spec?: Record<string, unknown> }).spec;
 
 /** Other candidates read a Lease duration of 5 s. */
-const shorter: Port = (forward) => async (request, signal) => {
+const truncatingPort: Port = (forward) => async (request, signal) => {
   const response = await forward(request, signal);
   return { ...response, spec: { ...specOf(response), leaseDurationSeconds: 5 } } as KubernetesObject;
 };
 
 /** Writes overwrite any version. */
-const unversioned = (): Port => {
+const createUnversionedPort = (): Port => {
   let last = '';
   return (forward) => async (request, signal) => {
     const body = request.body as { metadata: object } | undefined;
@@ -46,8 +46,8 @@ const unversioned = (): Port => {
 
 describe.skipIf(isQuick)('random schedules of leader election', () => {
   it.each<readonly [string, () => Partial<ReplicaOptions>]>([
-    ['candidates wait for less than a term', () => ({ port: shorter })],
-    ['a claim names a version that another replica has read', () => ({ port: shared })],
+    ['candidates wait for less than a term', () => ({ port: truncatingPort })],
+    ['a claim names a version that another replica has read', () => ({ port: sharedPort })],
     ['the wall clock is not read, and a machine is suspended', () => ({ clocks: onlyMonotonic })],
   ])(
     'detect that %s',
@@ -62,7 +62,7 @@ describe.skipIf(isQuick)('random schedules of leader election', () => {
   );
 });
 
-const shared = unversioned();
+const sharedPort = createUnversionedPort();
 const onlyMonotonic: NonNullable<ReplicaOptions['clocks']> = ({ monotonicMs }) => ({
   monotonicMs,
   wallMs: monotonicMs,

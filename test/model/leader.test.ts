@@ -4,7 +4,7 @@ import { LeaderWorld, lease, Replica, rootMachine } from '../simulation/leader-w
 import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 
 eachWorldFollowsTheDiagrams(['elections', 'leader', 'elected-writer'], ['writing'], {
-  created: Replica.created as never,
+  instances: Replica.instances as never,
   machine: rootMachine,
 });
 
@@ -20,46 +20,46 @@ afterEach(() => {
 /** Two replicas, the first of which leads. */
 async function startReplicas(): Promise<[Replica, Replica]> {
   const first = world.start('one');
-  await world.pass(100);
+  await world.passTime(100);
   const second = world.start('two');
-  await world.pass(10_000);
+  await world.passTime(10_000);
   expect(world.leaders).toEqual(['one']);
   return [first, second];
 }
 
-const specs = () => world.server.taken.map(({ object }) => object.spec as Record<string, unknown>);
+const specs = () => world.server.acceptedRequests.map(({ object }) => object.spec as Record<string, unknown>);
 
 describe('a single leader', () => {
   it('creates a missing Lease with times of six decimal places, and renews it every 2 s', async () => {
     world.start('one');
-    await world.pass(8_100);
+    await world.passTime(8_100);
     expect(world.leaders).toEqual(['one']);
     expect(specs()[0]).toEqual({
       ...{ holderIdentity: 'one', leaseDurationSeconds: 15, leaseTransitions: 0 },
       acquireTime: expect.stringMatching(/T\d\d:\d\d:\d\d\.\d{6}Z$/),
       renewTime: expect.stringMatching(/T\d\d:\d\d:\d\d\.\d{6}Z$/),
     });
-    expect(world.server.taken.map(({ at }) => Math.round(at / 1_000))).toEqual([0, 2, 4, 6, 8]);
+    expect(world.server.acceptedRequests.map(({ at }) => Math.round(at / 1_000))).toEqual([0, 2, 4, 6, 8]);
     expect(new Set(specs().map(({ acquireTime }) => acquireTime)).size).toBe(1);
     expect(new Set(specs().map(({ renewTime }) => renewTime)).size).toBe(5);
   });
 
   it('is elected from several candidates that start at the same time', async () => {
     for (const name of ['one', 'two', 'three']) world.start(name);
-    await world.pass(100);
+    await world.passTime(100);
     expect(world.leaders).toHaveLength(1);
-    await world.pass(60_000);
+    await world.passTime(60_000);
     expect(world.leaders).toHaveLength(1);
     expect(specs().at(-1)!.leaseTransitions).toBe(0);
   });
 
   it('is replaced by one candidate after a kill when its Lease expires after the last renewal', async () => {
     const [first, second] = await startReplicas();
-    const lastWord = world.server.taken.at(-1)!.at;
+    const lastWord = world.server.acceptedRequests.at(-1)!.at;
     world.kill(first);
-    await world.pass(lastWord + 15_000 - world.clock.now());
+    await world.passTime(lastWord + 15_000 - world.clock.now());
     expect(world.leaders).toEqual([]);
-    await world.pass(4_500);
+    await world.passTime(4_500);
     expect(world.leaders).toEqual([second.name]);
     expect(specs().at(-1)).toMatchObject({ holderIdentity: 'two', leaseTransitions: 1 });
   });
@@ -67,13 +67,13 @@ describe('a single leader', () => {
   it('releases the Lease when it resigns, and the other candidate acquires the Lease at its next check', async () => {
     const [first, second] = await startReplicas();
     first.order('elections.resign');
-    await world.pass(100);
+    await world.passTime(100);
     expect(first.state).toBe('resigned');
     expect(world.server.holder).toBe('');
-    await world.pass(4_500);
+    await world.passTime(4_500);
     expect(world.leaders).toEqual([second.name]);
     first.order('elections.resign');
-    await world.pass(100);
+    await world.passTime(100);
     const resignations = first.records.filter(
       (record) => record.kind === 'event' && record.event.type === 'elections.resigned',
     );
@@ -82,10 +82,10 @@ describe('a single leader', () => {
 
   it('releases the Lease if it must resign while claiming it', async () => {
     const first = world.start('one');
-    await world.pass(7);
+    await world.passTime(7);
     expect(first.state).toBe('claiming');
     first.order('elections.resign');
-    await world.pass(100);
+    await world.passTime(100);
     expect([first.state, world.server.holder]).toEqual(['resigned', '']);
   });
 
@@ -93,20 +93,20 @@ describe('a single leader', () => {
     const [first] = await startReplicas();
     const { spec } = world.server.lease!;
     world.server.put(lease, { spec: { ...(spec as object), holderIdentity: 'stranger', renewTime: 'now' } });
-    await world.pass(2_100);
-    expect(first.leads).toBe(false);
+    await world.passTime(2_100);
+    expect(first.isLeader).toBe(false);
     expect(first.state).toMatch(/^standing by/);
-    await world.pass(20_000);
+    await world.passTime(20_000);
     expect(world.leaders).toHaveLength(1);
   });
 
   it('stops within 3 s if it must resign while the API server does not respond', async () => {
     const [first] = await startReplicas();
-    world.server.fate = () => ({ lost: 'request' });
+    world.server.fate = () => ({ lostMessage: 'request' });
     first.order('elections.resign');
-    await world.pass(2_999);
+    await world.passTime(2_999);
     expect(first.state).not.toBe('resigned');
-    await world.pass(2);
+    await world.passTime(2);
     expect(first.state).toBe('resigned');
   });
 });
@@ -115,38 +115,38 @@ describe('a Lease renewal', () => {
   it('is followed by a read and another renewal if it is accepted without a response', async () => {
     const [first] = await startReplicas();
     let lostCount = 0;
-    world.server.fate = ({ method }) => (method === 'PUT' && lostCount++ === 0 ? { lost: 'answer' } : {});
-    await world.pass(30_000);
+    world.server.fate = ({ method }) => (method === 'PUT' && lostCount++ === 0 ? { lostMessage: 'answer' } : {});
+    await world.passTime(30_000);
     expect(lostCount).toBeGreaterThan(1);
     expect(first.records.some((record) => record.kind === 'event' && record.event.type === 'leader.lost')).toBe(false);
   });
 
   it('ends the term if it fails for 10 s, and the leader becomes a candidate again', async () => {
     const [first] = await startReplicas();
-    const sentAt = world.server.taken.at(-1)!.at - 2;
+    const sentAt = world.server.acceptedRequests.at(-1)!.at - 2;
     world.server.isUp = false;
-    await world.pass(sentAt + 9_999 - world.clock.now());
+    await world.passTime(sentAt + 9_999 - world.clock.now());
     expect(world.leaders).toEqual(['one']);
-    await world.pass(2);
+    await world.passTime(2);
     expect(world.leaders).toEqual([]);
     expect(first.state).toMatch(/^checking holder/);
-    await world.pass(60_000);
+    await world.passTime(60_000);
     world.server.isUp = true;
-    await world.pass(5_000);
+    await world.passTime(5_000);
     expect(world.leaders).toHaveLength(1);
   });
 
   it('extends the term from the time of sending if its response is late', async () => {
     const [first] = await startReplicas();
-    await world.pass(1_000);
+    await world.passTime(1_000);
     world.server.fate = () => ({ respondsAfterMs: 3_000 });
-    await world.pass(4_000);
+    await world.passTime(4_000);
     world.server.isUp = false;
-    const renewedAt = world.server.taken.at(-1)!.at - 2;
-    await world.pass(renewedAt + 9_999 - world.clock.now());
-    expect(first.leads).toBe(true);
-    await world.pass(2);
-    expect(first.leads).toBe(false);
+    const renewedAt = world.server.acceptedRequests.at(-1)!.at - 2;
+    await world.passTime(renewedAt + 9_999 - world.clock.now());
+    expect(first.isLeader).toBe(true);
+    await world.passTime(2);
+    expect(first.isLeader).toBe(false);
   });
 });
 
@@ -156,13 +156,13 @@ describe('a suspended process', () => {
     async (first) => {
       const [one, two] = await startReplicas();
       const renewing = (): boolean => one.state.endsWith('renewing');
-      while (!renewing()) await world.pass(1);
+      while (!renewing()) await world.passTime(1);
       one.process.stop();
-      await world.pass(30_000);
+      await world.passTime(30_000);
       expect(world.leaders).toEqual([two.name]);
       one.process.wake(first);
-      expect(one.leads).toBe(false);
-      await world.pass(10_000);
+      expect(one.isLeader).toBe(false);
+      await world.passTime(10_000);
       expect(world.leaders).toEqual([two.name]);
       expect(one.state).toMatch(/^standing by/);
     },
@@ -170,11 +170,11 @@ describe('a suspended process', () => {
 
   it('does not claim because of a timer that started before its last read if it is a candidate', async () => {
     const [one, two] = await startReplicas();
-    while (!two.state.endsWith('reading')) await world.pass(1);
+    while (!two.state.endsWith('reading')) await world.passTime(1);
     two.process.stop();
-    await world.pass(16_000);
+    await world.passTime(16_000);
     two.process.wake('timer');
-    await world.pass(10_000);
+    await world.passTime(10_000);
     expect(world.leaders).toEqual([one.name]);
   });
 });
@@ -187,27 +187,27 @@ describe('clocks of two replicas', () => {
     [1, 0.7],
   ])('do not cause two leaders if they run %d and %d times as fast', async (leaderRate, followerRate) => {
     world.start('one', { rate: leaderRate });
-    await world.pass(100);
+    await world.passTime(100);
     world.start('two', { rate: followerRate });
-    await world.pass(20_000);
+    await world.passTime(20_000);
     world.server.fate = ({ method, body }) => {
       const holder = (body as { spec?: { holderIdentity?: string } } | undefined)?.spec?.holderIdentity;
-      return method === 'PUT' && holder === 'one' ? { lost: 'request' } : {};
+      return method === 'PUT' && holder === 'one' ? { lostMessage: 'request' } : {};
     };
-    await world.pass(40_000);
+    await world.passTime(40_000);
     expect(world.leaders).toEqual(['two']);
   });
 
   it('cause two leaders if they differ more than tolerated, which this simulation detects', async () => {
     world.start('one', { rate: 0.5 });
-    await world.pass(100);
+    await world.passTime(100);
     world.start('two', { rate: 1.4 });
-    await world.pass(20_000);
+    await world.passTime(20_000);
     world.server.fate = ({ method, body }) => {
       const holder = (body as { spec?: { holderIdentity?: string } } | undefined)?.spec?.holderIdentity;
-      return method === 'PUT' && holder === 'one' ? { lost: 'request' } : {};
+      return method === 'PUT' && holder === 'one' ? { lostMessage: 'request' } : {};
     };
-    await world.pass(40_000);
+    await world.passTime(40_000);
     expect(world.violations.splice(0)).not.toEqual([]);
   });
 });
@@ -215,33 +215,33 @@ describe('clocks of two replicas', () => {
 describe('the writer during a term', () => {
   it('writes all known objects once, then due ones', async () => {
     const one = world.start('one');
-    await world.pass(100);
+    await world.passTime(100);
     expect(one.duty.runs).toMatchObject([{ includesAll: true }]);
-    one.duty.become();
-    one.duty.become();
-    await world.pass(100);
+    one.duty.becomeDue();
+    one.duty.becomeDue();
+    await world.passTime(100);
     expect(one.duty.runs.slice(1)).toMatchObject([{ includesAll: false }]);
-    await world.pass(60_000);
+    await world.passTime(60_000);
     expect(one.duty.runs).toHaveLength(2);
   });
 
   it('writes all known objects again in the next term', async () => {
     const one = world.start('one');
-    await world.pass(100);
+    await world.passTime(100);
     world.server.isUp = false;
-    await world.pass(20_000);
-    one.duty.become();
-    await world.pass(1_000);
+    await world.passTime(20_000);
+    one.duty.becomeDue();
+    await world.passTime(1_000);
     expect(one.duty.runs).toHaveLength(1);
     world.server.isUp = true;
-    await world.pass(5_000);
+    await world.passTime(5_000);
     expect(one.duty.runs.map(({ includesAll }) => includesAll)).toEqual([true, true]);
   });
 
   it('retries failed writes with increasing delays, without delaying other writes', async () => {
     const one = world.start('one');
-    one.duty.failing = 2;
-    await world.pass(8_000);
+    one.duty.nextFailure = 2;
+    await world.passTime(8_000);
     const began = one.duty.runs[0]!.at;
     expect(one.duty.runs.map(({ at, retry }) => [at - began, retry])).toEqual([
       [0, true],
@@ -249,21 +249,21 @@ describe('the writer during a term', () => {
       [3_000, true],
       [7_000, true],
     ]);
-    one.duty.failing = 0;
-    one.duty.become();
-    await world.pass(100);
+    one.duty.nextFailure = 0;
+    one.duty.becomeDue();
+    await world.passTime(100);
     expect(one.duty.runs.at(-1)).toMatchObject({ retry: false, includesAll: false });
-    await world.pass(8_000);
+    await world.passTime(8_000);
     expect(one.duty.runs.at(-1)).toMatchObject({ retry: true, includesAll: false });
     expect(one.duty.runs).toHaveLength(6);
   });
 
   it('retries all due writes after an internal error', async () => {
     const one = world.start('one');
-    one.duty.failing = new Error('bug');
-    await world.pass(500);
-    one.duty.failing = 0;
-    await world.pass(1_000);
+    one.duty.nextFailure = new Error('bug');
+    await world.passTime(500);
+    one.duty.nextFailure = 0;
+    await world.passTime(1_000);
     expect(one.duty.runs.map(({ includesAll }) => includesAll)).toEqual([true, true]);
   });
 });

@@ -15,8 +15,8 @@ const diagrams = loadDiagrams(join(packageRoot(), 'machines/discovery/sequences'
 
 /** Checks after each test that no chart failed and the trace conforms to the diagrams. */
 afterEach(() => {
-  for (const world of AdsWorld.created.splice(0)) {
-    expect(world.failed).toBeUndefined();
+  for (const world of AdsWorld.instances.splice(0)) {
+    expect(world.failure).toBeUndefined();
     const report = checkTrace(diagrams, world.records);
     expect(report.departures, formatReport(report, diagrams)).toEqual([]);
   }
@@ -256,15 +256,15 @@ describe.each([
     const [a] = [...source.contentsOf(clusterType).values()].map((content) => content.split('='));
     if (delta) {
       const initialResourceVersions = { [a![0]!]: a![1]! };
-      secondClient.world.delta({ typeUrl: clusterType, initialResourceVersions });
-      secondClient.world.delta({
+      secondClient.world.sendDelta({ typeUrl: clusterType, initialResourceVersions });
+      secondClient.world.sendDelta({
         typeUrl: routeType,
         resourceNamesSubscribe: ['r'],
         initialResourceVersions: { r: 'old' },
       });
     } else {
-      secondClient.world.sotw({ typeUrl: clusterType, versionInfo: 'v' });
-      secondClient.world.sotw({ typeUrl: routeType, versionInfo: 'v', resourceNames: ['r'] });
+      secondClient.world.sendSotw({ typeUrl: clusterType, versionInfo: 'v' });
+      secondClient.world.sendSotw({ typeUrl: routeType, versionInfo: 'v', resourceNames: ['r'] });
     }
     const clusters = secondClient.world.readAll();
     expect(clusters.map(({ typeUrl }) => typeUrl)).toEqual([clusterType]);
@@ -280,11 +280,11 @@ describe.each([
     expect(shortTexts(client.requestEndpoints('a'))).toBe('ClusterLoadAssignment a');
     if (delta) {
       const initialResourceVersions = { r: 'old' };
-      client.world.delta({ typeUrl: routeType, resourceNamesSubscribe: ['r'], initialResourceVersions });
-    } else client.world.sotw({ typeUrl: routeType, versionInfo: 'v', resourceNames: ['r'] });
+      client.world.sendDelta({ typeUrl: routeType, resourceNamesSubscribe: ['r'], initialResourceVersions });
+    } else client.world.sendSotw({ typeUrl: routeType, versionInfo: 'v', resourceNames: ['r'] });
     expect(client.read()).toEqual([]);
-    if (delta) client.world.delta({ typeUrl: clusterType, initialResourceVersions: { a: '1' } });
-    else client.world.sotw({ typeUrl: clusterType, versionInfo: 'v' });
+    if (delta) client.world.sendDelta({ typeUrl: clusterType, initialResourceVersions: { a: '1' } });
+    else client.world.sendSotw({ typeUrl: clusterType, versionInfo: 'v' });
     for (const response of client.world.readAll()) if (response.typeUrl === clusterType) client.ack(response);
     client.world.clock.advance(0);
     expect([...client.read(), client.world.watch(routeType)?.nonceSent !== '']).toContain(true);

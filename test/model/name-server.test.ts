@@ -14,25 +14,25 @@ async function createWorld(): Promise<DiscoveryWorld> {
   return world;
 }
 
-const starts = (world: DiscoveryWorld): number =>
+const countStarts = (world: DiscoveryWorld): number =>
   world.records.filter((record) => record.kind === 'spawn' && record.actor === port).length;
 
 describe('the DNS server port', () => {
   it('is opened only if an address is configured', async () => {
     const world = new DiscoveryWorld();
     await world.settle();
-    expect(starts(world)).toBe(0);
+    expect(countStarts(world)).toBe(0);
   });
 
   it('is retried with delays that double up to 30 s while it is in use, and the control plane serves', async () => {
     const world = await createWorld();
     const pauses = [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000];
     for (const [index, pause] of pauses.entries()) {
-      expect(starts(world)).toBe(index + 1);
-      world.from(port, { type: 'port.closed', reason: ':15053: in use' });
-      await world.pass(pause - 1);
-      expect(starts(world)).toBe(index + 1);
-      await world.pass(1);
+      expect(countStarts(world)).toBe(index + 1);
+      world.sendFrom(port, { type: 'port.closed', reason: ':15053: in use' });
+      await world.passTime(pause - 1);
+      expect(countStarts(world)).toBe(index + 1);
+      await world.passTime(1);
     }
     expect(world.events('names.failed')).toHaveLength(pauses.length);
     expect(world.state()).toBe('active.operating.serving');
@@ -40,19 +40,19 @@ describe('the DNS server port', () => {
 
   it('is reopened after the shortest delay if it was open for 1 min', async () => {
     const world = await createWorld();
-    world.from(port, { type: 'port.closed', reason: 'in use' });
-    await world.pass(500);
-    world.from(port, { type: 'port.listening', address: ':15053' });
-    await world.pass(60_000);
-    world.from(port, { type: 'port.closed', reason: 'lost' });
-    await world.pass(500);
-    expect(starts(world)).toBe(3);
+    world.sendFrom(port, { type: 'port.closed', reason: 'in use' });
+    await world.passTime(500);
+    world.sendFrom(port, { type: 'port.listening', address: ':15053' });
+    await world.passTime(60_000);
+    world.sendFrom(port, { type: 'port.closed', reason: 'lost' });
+    await world.passTime(500);
+    expect(countStarts(world)).toBe(3);
     expect(world.events('names.listening')).toMatchObject([{ address: ':15053' }]);
   });
 
   it('is retried if the operating system does not respond', async () => {
     const world = await createWorld();
-    await world.pass(5_500);
-    expect(starts(world)).toBe(2);
+    await world.passTime(5_500);
+    expect(countStarts(world)).toBe(2);
   });
 });

@@ -12,18 +12,18 @@ class QueueWorld {
   /** Orders that the server has not executed. */
   readonly orders: ProxiesServe[] = [];
   /** Pushes served to each proxy, in order. */
-  readonly turns: [connection: number, version: string, configs: string][] = [];
+  readonly servedPushes: [connection: number, version: string, configs: string][] = [];
   /** How often `push` was notified that every proxy was served. */
   allServed = 0;
-  readonly #root: Actor<ReturnType<QueueWorld['plane']>>;
+  readonly #root: Actor<ReturnType<QueueWorld['controlPlane']>>;
 
   constructor(throttle: number, proxies: readonly number[] = []) {
-    this.#root = createActor(this.plane(throttle));
+    this.#root = createActor(this.controlPlane(throttle));
     this.#root.start();
-    for (const connection of proxies) this.joins(connection);
+    for (const connection of proxies) this.connectProxy(connection);
   }
 
-  plane(throttle: number) {
+  controlPlane(throttle: number) {
     return setup({
       actors: {
         queue: pushQueueMachine,
@@ -52,11 +52,11 @@ class QueueWorld {
     return this.orders.flatMap(({ connections }) => connections);
   }
 
-  joins(connection: number): void {
+  connectProxy(connection: number): void {
     this.queue.send({ type: 'proxy.connected', connection });
   }
 
-  leaves(connection: number): void {
+  disconnectProxy(connection: number): void {
     this.queue.send({ type: 'proxy.disconnected', connection });
   }
 
@@ -67,7 +67,7 @@ class QueueWorld {
   /** The server executes its oldest order. */
   serve(): void {
     const { version, configs, connections } = this.orders.shift()!;
-    for (const connection of connections) this.turns.push([connection, version, configs.join()]);
+    for (const connection of connections) this.servedPushes.push([connection, version, configs.join()]);
     this.queue.send({ type: 'proxies.served', connections });
   }
 
@@ -95,9 +95,9 @@ describe('the push queue', () => {
     const world = new QueueWorld(1);
     world.push('v1');
     expect(world.allServed).toBe(1);
-    world.joins(1);
+    world.connectProxy(1);
     world.push('v2');
-    world.leaves(1);
+    world.disconnectProxy(1);
     expect([world.state, world.allServed]).toEqual(['accepting pushes.idle', 2]);
   });
 
@@ -114,7 +114,7 @@ describe('the push queue', () => {
   it('serves nothing if no proxy is connected, and nothing to a new proxy', () => {
     const world = new QueueWorld(10);
     world.push('v1');
-    world.joins(1);
+    world.connectProxy(1);
     expect(world.orders).toEqual([]);
     expect(world.state).toBe('accepting pushes.idle');
   });
@@ -134,7 +134,7 @@ describe('the push queue', () => {
   it('passes the slot of a proxy that disconnects while being served to the next proxy', () => {
     const world = new QueueWorld(2, upTo(3));
     world.push('v1');
-    world.leaves(1);
+    world.disconnectProxy(1);
     expect(world.beingServed).toEqual([1, 2, 3]);
     // A later report about the same connection releases no other slot.
     world.serveAll();
@@ -146,7 +146,7 @@ describe('the push queue', () => {
     world.push('v1', ['a'], { startedAt: 5 });
     world.push('v2', ['b'], { startedAt: 9 });
     world.serveAll();
-    expect(world.turns).toEqual([
+    expect(world.servedPushes).toEqual([
       [1, 'v1', 'a'],
       [2, 'v2', 'a,b'],
       [1, 'v2', 'b'],
@@ -167,7 +167,7 @@ describe('the push queue', () => {
     world.push('v2');
     world.push('v3');
     world.serveAll();
-    expect(world.turns.map(([connection, version, configs]) => `${connection} ${version} ${configs}`)).toEqual([
+    expect(world.servedPushes.map(([connection, version, configs]) => `${connection} ${version} ${configs}`)).toEqual([
       '1 v1 v1',
       '2 v1 v1',
       '3 v3 v1,v2,v3',
@@ -179,11 +179,11 @@ describe('the push queue', () => {
   it('removes a proxy that disconnects from the queue', () => {
     const world = new QueueWorld(1, upTo(3));
     world.push('v1');
-    world.leaves(2);
-    world.leaves(3);
+    world.disconnectProxy(2);
+    world.disconnectProxy(3);
     expect(world.state).toBe('accepting pushes.serving');
     world.serve();
-    expect(world.turns.map(([connection]) => connection)).toEqual([1]);
+    expect(world.servedPushes.map(([connection]) => connection)).toEqual([1]);
   });
 
   it('loses no change if changes are received faster than proxies are served, and stores a limited number', () => {
@@ -194,7 +194,9 @@ describe('the push queue', () => {
     }
     world.serveAll();
     const pushedConfigs = (proxy: number): Set<string> =>
-      new Set(world.turns.flatMap(([connection, , configs]) => (connection === proxy ? configs.split(',') : [])));
+      new Set(
+        world.servedPushes.flatMap(([connection, , configs]) => (connection === proxy ? configs.split(',') : [])),
+      );
     expect([pushedConfigs(1).size, pushedConfigs(2).size]).toEqual([1_000, 1_000]);
     expect(world.queue.getSnapshot().context.queue.changes).toEqual([]);
   });
@@ -204,10 +206,10 @@ describe('the push queue', () => {
     world.push('v1');
     world.queue.send({ type: 'queue.drain' });
     world.push('v2');
-    world.joins(3);
+    world.connectProxy(3);
     expect(world.state).toBe('draining');
     world.serveAll();
-    expect(world.turns).toEqual([
+    expect(world.servedPushes).toEqual([
       [1, 'v1', 'v1'],
       [2, 'v1', 'v1'],
     ]);
@@ -230,7 +232,7 @@ describe('the push queue', () => {
     let orders = 0;
     for (; world.orders.length > 0; orders++) world.serve();
     expect(orders).toBe(20);
-    expect(world.turns).toHaveLength(500);
+    expect(world.servedPushes).toHaveLength(500);
   });
 
   it('serves each proxy with all changes of its connection time, within the limit and never twice concurrently', () => {
@@ -246,9 +248,9 @@ describe('the push queue', () => {
         const owed = new Map<number, Set<string>>();
         let count = 0;
         const serveUntilIdle = (): void => {
-          const turnsBefore = world.turns.length;
+          const turnsBefore = world.servedPushes.length;
           world.serve();
-          for (const [connection, , configs] of world.turns.slice(turnsBefore)) {
+          for (const [connection, , configs] of world.servedPushes.slice(turnsBefore)) {
             for (const config of configs.split(',')) owed.get(connection)?.delete(config);
           }
         };
@@ -256,12 +258,12 @@ describe('the push queue', () => {
           count++;
           if (happens === 'join') {
             owed.set(count, new Set());
-            world.joins(count);
+            world.connectProxy(count);
           } else if (happens === 'leave') {
             const [first] = owed.keys();
             if (first === undefined) continue;
             owed.delete(first);
-            world.leaves(first);
+            world.disconnectProxy(first);
           } else if (happens === 'push') {
             for (const configs of owed.values()) configs.add(`c${count}`);
             world.push(`v${count}`, [`c${count}`]);

@@ -8,7 +8,7 @@ const endpoints = 'Endpoints/shop/cart.shop.svc.cluster.local';
 
 /** A serving control plane, after its first context. */
 async function servingWorld(push: Partial<typeof scriptedSettings.push> = {}): Promise<DiscoveryWorld> {
-  return DiscoveryWorld.serving({ push: { ...scriptedSettings.push, ...push } });
+  return DiscoveryWorld.startServing({ push: { ...scriptedSettings.push, ...push } });
 }
 
 function request(world: DiscoveryWorld, order: Partial<PushOrder> = {}): void {
@@ -28,7 +28,7 @@ describe('push', () => {
     const world = await servingWorld();
     const origin = world.clock.now();
     request(world);
-    await world.pass(1_000);
+    await world.passTime(1_000);
     expect(buildTimes(world, origin)).toEqual([100]);
   });
 
@@ -37,9 +37,9 @@ describe('push', () => {
     const origin = world.clock.now();
     for (let ms = 0; ms < 200; ms += 10) {
       request(world);
-      await world.pass(10);
+      await world.passTime(10);
     }
-    await world.pass(1_000);
+    await world.passTime(1_000);
     expect(buildTimes(world, origin)).toEqual([290]);
   });
 
@@ -48,9 +48,9 @@ describe('push', () => {
     const origin = world.clock.now();
     for (let ms = 0; ms < 11_000; ms += 50) {
       request(world);
-      await world.pass(50);
+      await world.passTime(50);
     }
-    await world.pass(1_000);
+    await world.passTime(1_000);
     const [first, second, ...laterTimes] = buildTimes(world, origin);
     expect(first).toBe(10_000);
     expect(second).toBe(11_050);
@@ -62,14 +62,14 @@ describe('push', () => {
     const tenant = (): void => request(world, { configs: ['ServiceEntry/mallory/flood'] });
     for (let ms = 0; ms < 2_000; ms += 50) {
       tenant();
-      await world.pass(50);
+      await world.passTime(50);
     }
     expect(world.builds).toHaveLength(1);
     const changedAt = world.clock.now();
     request(world, { configs: ['VirtualService/bank/web'] });
     for (let ms = 0; ms < 1_000; ms += 50) {
       tenant();
-      await world.pass(50);
+      await world.passTime(50);
     }
     const [first] = buildTimes(world, changedAt);
     expect(first).toBe(300);
@@ -81,14 +81,14 @@ describe('push', () => {
     world.buildsAtOnce = false;
     const origin = world.clock.now();
     request(world, { configs: ['VirtualService/bank/web'] });
-    await world.pass(100);
+    await world.passTime(100);
     request(world, { configs: ['VirtualService/bank/web'] });
-    await world.pass(150);
+    await world.passTime(150);
     for (let ms = 250; ms < 600; ms += 50) {
       request(world, { configs: ['ServiceEntry/mallory/flood'] });
-      await world.pass(50);
+      await world.passTime(50);
     }
-    world.builds[1]!.done();
+    world.builds[1]!.finish();
     await world.settle();
     expect(buildTimes(world, origin)).toEqual([100, 600]);
   });
@@ -98,9 +98,9 @@ describe('push', () => {
     const origin = world.clock.now();
     for (const namespace of ['a', 'b', 'c']) {
       request(world, { configs: [`VirtualService/${namespace}/web`] });
-      await world.pass(50);
+      await world.passTime(50);
     }
-    await world.pass(1_000);
+    await world.passTime(1_000);
     expect(buildTimes(world, origin)).toEqual([200]);
   });
 
@@ -109,11 +109,11 @@ describe('push', () => {
     world.buildsAtOnce = false;
     const origin = world.clock.now();
     request(world);
-    await world.pass(200);
+    await world.passTime(200);
     request(world);
-    await world.pass(400);
+    await world.passTime(400);
     expect(buildTimes(world, origin)).toEqual([100]);
-    world.builds[1]!.done();
+    world.builds[1]!.finish();
     await world.settle();
     expect(buildTimes(world, origin)).toEqual([100, 600]);
   });
@@ -123,13 +123,13 @@ describe('push', () => {
     world.buildsAtOnce = false;
     const origin = world.clock.now();
     request(world);
-    await world.pass(590);
+    await world.passTime(590);
     request(world);
-    await world.pass(10);
-    world.builds[1]!.done();
+    await world.passTime(10);
+    world.builds[1]!.finish();
     await world.settle();
     expect(buildTimes(world, origin)).toEqual([100]);
-    await world.pass(90);
+    await world.passTime(90);
     expect(buildTimes(world, origin)).toEqual([100, 690]);
   });
 
@@ -139,15 +139,15 @@ describe('push', () => {
     const queue = world.discovery.system.get('push-queue')!;
     queue.send({ type: 'proxy.connected', connection: 1 });
     request(world);
-    await world.pass(200);
+    await world.passTime(200);
     request(world);
-    await world.pass(400);
+    await world.passTime(400);
     expect(buildTimes(world, origin)).toEqual([100]);
     queue.send({ type: 'proxies.served', connections: [1] });
     await world.settle();
     expect(buildTimes(world, origin)).toEqual([100, 600]);
     request(world);
-    await world.pass(20_000);
+    await world.passTime(20_000);
     expect(buildTimes(world, origin)).toEqual([100, 600, 10_600]);
   });
 
@@ -156,7 +156,7 @@ describe('push', () => {
     world.buildsAtOnce = false;
     for (let ms = 0; ms < 60_000; ms += 500) {
       request(world);
-      await world.pass(500);
+      await world.passTime(500);
     }
     expect(world.builds).toHaveLength(2);
   });
@@ -166,7 +166,7 @@ describe('push', () => {
     const origin = world.clock.now();
     request(world, { configs: [endpoints], reasons: { endpoint: 1 } });
     request(world);
-    await world.pass(1_000);
+    await world.passTime(1_000);
     expect(buildTimes(world, origin)).toEqual([0, 100]);
     expect(world.builds.slice(1).map((build) => build.configs)).toEqual([[endpoints], [config]]);
     expect(world.events('clients.push').map((event) => event.configs)).toEqual([[endpoints], [config]]);
@@ -176,11 +176,11 @@ describe('push', () => {
     const world = await servingWorld({ debounceEndpoints: false });
     world.buildsAtOnce = false;
     request(world);
-    await world.pass(100);
+    await world.passTime(100);
     request(world, { configs: [endpoints] });
     await world.settle();
     expect(world.builds).toHaveLength(3);
-    world.builds[2]!.done();
+    world.builds[2]!.finish();
     await world.settle();
     expect(world.events('clients.push').map((event) => event.configs)).toEqual([[endpoints]]);
   });
@@ -189,7 +189,7 @@ describe('push', () => {
     const world = await servingWorld();
     const origin = world.clock.now();
     request(world, { configs: [endpoints] });
-    await world.pass(1_000);
+    await world.passTime(1_000);
     expect(buildTimes(world, origin)).toEqual([100]);
   });
 
@@ -197,7 +197,7 @@ describe('push', () => {
     const world = await servingWorld({ debounceEndpoints: false });
     const origin = world.clock.now();
     request(world, { configs: [endpoints], forced: true });
-    await world.pass(1_000);
+    await world.passTime(1_000);
     expect(buildTimes(world, origin)).toEqual([100]);
     expect(world.builds[1]!.forced).toBe(true);
   });
@@ -207,7 +207,7 @@ describe('push', () => {
     request(world, { configs: [config, 'Gateway/shop/front'] });
     request(world, { configs: [config] });
     request(world, { configs: [], forced: true });
-    await world.pass(100);
+    await world.passTime(100);
     expect(world.events('clients.push')).toMatchObject([{ forced: true, configs: [config, 'Gateway/shop/front'] }]);
     expect(world.events('context.built').at(-1)).toMatchObject({ updates: 3 });
   });
@@ -216,12 +216,12 @@ describe('push', () => {
     const world = await servingWorld();
     const origin = world.clock.now();
     request(world, { configs: [] });
-    await world.pass(1_000);
+    await world.passTime(1_000);
     expect(buildTimes(world, origin)).toEqual([]);
     request(world);
-    await world.pass(50);
+    await world.passTime(50);
     request(world, { configs: [] });
-    await world.pass(50);
+    await world.passTime(50);
     expect(buildTimes(world, origin)).toEqual([1_100]);
     expect(world.events('context.built').at(-1)).toMatchObject({ updates: 1 });
   });
@@ -230,11 +230,11 @@ describe('push', () => {
     const world = new DiscoveryWorld({}, { buildsAtOnce: false });
     await world.settle();
     request(world);
-    await world.pass(5_000);
+    await world.passTime(5_000);
     expect(world.builds.map((build) => [build.forced, build.startedAt])).toEqual([[true, 0]]);
     expect(world.events('clients.push')).toEqual([]);
-    world.builds[0]!.done();
-    await world.pass(100);
+    world.builds[0]!.finish();
+    await world.passTime(100);
     expect(world.builds.map((build) => build.configs)).toEqual([[], [config]]);
   });
 
@@ -243,21 +243,21 @@ describe('push', () => {
     const origin = world.clock.now();
     world.buildsAtOnce = false;
     request(world);
-    await world.pass(100);
+    await world.passTime(100);
     for (const wait of [1_000, 2_000, 4_000]) {
       world.builds.at(-1)!.fail('a bug of a generator');
-      await world.pass(wait);
+      await world.passTime(wait);
     }
     expect(buildTimes(world, origin)).toEqual([100, 1_100, 3_100, 7_100]);
     expect(world.state()).toBe('active.operating.serving');
     expect(world.events('context.failed')).toHaveLength(3);
     expect(world.events('context.failed')[0]).toMatchObject({ reason: 'a bug of a generator' });
     expect(world.events('clients.push')).toEqual([]);
-    world.builds.at(-1)!.done();
+    world.builds.at(-1)!.finish();
     await world.settle();
     expect(world.events('clients.push')).toMatchObject([{ forced: true, configs: [config] }]);
     expect(world.events('context.built').at(-1)).toMatchObject({ updates: 1 });
-    await world.pass(60_000);
+    await world.passTime(60_000);
     expect(world.builds).toHaveLength(5);
   });
 
@@ -265,11 +265,11 @@ describe('push', () => {
     const world = await servingWorld();
     world.buildsAtOnce = false;
     request(world);
-    await world.pass(100);
+    await world.passTime(100);
     for (let failure = 0; failure < 20; failure++) {
       const { length } = world.builds;
       world.builds.at(-1)!.fail('a bug of a generator');
-      await world.pass(30_000);
+      await world.passTime(30_000);
       expect(world.builds).toHaveLength(length + 1);
     }
   });
@@ -279,15 +279,15 @@ describe('push', () => {
     const origin = world.clock.now();
     world.buildsAtOnce = false;
     request(world);
-    await world.pass(100);
+    await world.passTime(100);
     for (let failure = 0; failure < 5; failure++) {
       world.builds.at(-1)!.fail('a bug of a generator');
-      await world.pass(failure < 4 ? 30_000 : 0);
+      await world.passTime(failure < 4 ? 30_000 : 0);
     }
     const { length } = world.builds;
     const now = world.clock.now();
     request(world, { configs: ['Gateway/shop/front'] });
-    await world.pass(100);
+    await world.passTime(100);
     expect(buildTimes(world, origin).slice(length - 1)).toEqual([now + 100 - origin]);
     expect(world.builds.at(-1)).toMatchObject({ forced: true, configs: [config, 'Gateway/shop/front'] });
   });
@@ -298,7 +298,7 @@ describe('push', () => {
     request(world, { configs: [endpoints] });
     await world.settle();
     world.builds[1]!.fail('a bug of a generator');
-    await world.pass(1_000);
+    await world.passTime(1_000);
     expect(world.builds[2]).toMatchObject({ forced: true, configs: [endpoints] });
   });
 });

@@ -9,7 +9,7 @@ import { informerMachine } from '../../machines/discovery/kubernetes/informer.ma
 import type { ApiServer } from '../../src/discovery/kubernetes/api-server.ts';
 import { isQuick, sized } from '../harness/size-of-run.ts';
 import type { WorldOptions } from '../simulation/kubernetes-world.ts';
-import { play, schedules } from '../simulation/random-cluster.ts';
+import { runSteps, schedules } from '../simulation/random-cluster.ts';
 
 /** XState's development build warns about every event for a stopped actor, here thousands. */
 beforeAll(() => {
@@ -21,7 +21,7 @@ const numRuns = sized({ quick: 50, short: 150, full: 2_000 });
 test(`stores converge with the server in time in ${numRuns} fault schedules`, async () => {
   await fc.assert(
     fc.asyncProperty(schedules, async (steps) => {
-      expect(await play(steps)).toEqual([]);
+      expect(await runSteps(steps)).toEqual([]);
     }),
     { numRuns },
   );
@@ -127,7 +127,7 @@ describe.skipIf(isQuick)('random schedules with a faulty informer', () => {
   ])('detect an informer that %s', async (_, options, expected) => {
     const result = await fc.check(
       fc.asyncProperty(schedules, async (steps) => {
-        expect((await play(steps, options)).join('\n')).not.toMatch(expected);
+        expect((await runSteps(steps, options)).join('\n')).not.toMatch(expected);
       }),
       { numRuns: scheduleCount, seed: 1, endOnFailure: true },
     );

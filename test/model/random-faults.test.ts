@@ -29,7 +29,7 @@ import { isQuick, sized } from '../harness/size-of-run.ts';
 import { randomAgent } from '../simulation/random-effects.ts';
 import { run } from '../simulation/random-run.ts';
 import { schedules } from '../simulation/random-schedule.ts';
-import { type Finding, formatFinding, search, writeRandomTrace } from '../simulation/random-search.ts';
+import { type Finding, formatFinding, searchSchedules, writeRandomTrace } from '../simulation/random-search.ts';
 import { watchIsSpared } from '../simulation/random-world.ts';
 import { SearchThread } from '../soak/search-thread.ts';
 import { chartWithout } from './chart.ts';
@@ -67,8 +67,8 @@ describe('thousands of random schedules of faults and triggers', () => {
     const { figures, finding } = await thread.search({ seed, runs: schedulesEach });
     expect(textOf(finding)).toBe('');
     expect(figures.schedules).toBe(schedulesEach);
-    expect(figures.checked).toBeGreaterThan(0.08 * schedulesEach);
-    expect(figures.spawned).toBeGreaterThan(2 * schedulesEach);
+    expect(figures.checkedCount).toBeGreaterThan(0.08 * schedulesEach);
+    expect(figures.spawnCount).toBeGreaterThan(2 * schedulesEach);
   });
 });
 
@@ -120,9 +120,9 @@ test("a trace that fails temporarily is reported with its reason, lacks that tim
   );
 });
 
-interface Broken {
+interface BrokenMachines {
   machines: Partial<AgentMachines>;
-  finds: Invariant;
+  violatedInvariant: Invariant;
   /** Maximum number of steps of the schedule that detects it. */
   steps: number;
   /** 1, unless that seed detects a livelock first, or a schedule that takes long to shrink. */
@@ -136,45 +136,45 @@ const epoch = (implementations: Parameters<typeof epochMachine.provide>[0]) => (
   epoch: epochMachine.provide(implementations),
 });
 
-const brokenMachines: Record<string, Broken> = {
+const brokenMachines: Record<string, BrokenMachines> = {
   'F1: a supervisor that counts a failed epoch': {
-    finds: noGap,
+    violatedInvariant: noGap,
     steps: 2,
     machines: supervisor({ actions: { removeEpoch: enqueueActions(({ enqueue }) => enqueue.stopChild('epoch-1')) } }),
   },
   'a supervisor that does not wait for the exit of the parent': {
-    finds: noDrainCutByStart,
+    violatedInvariant: noDrainCutByStart,
     steps: 3,
     machines: supervisor({ guards: { isParentDraining: () => false } }),
   },
   'an epoch that does not wait for a draining parent': {
-    finds: noSignalToDrainingParent,
+    violatedInvariant: noSignalToDrainingParent,
     steps: 2,
     machines: epoch({ delays: { parentDue: 0, parentOverdue: 0 } }),
   },
   'an epoch that always uses SIGTERM instead of SIGKILL': {
-    finds: startingIsKilled,
+    violatedInvariant: startingIsKilled,
     steps: 2,
     machines: epoch({ actions: { signal: sendTo('process', { type: 'process.signal', signal: 'SIGTERM' }) } }),
   },
   'a supervisor that terminates the serving epoch to start the next one': {
-    finds: servingIsKept,
+    violatedInvariant: servingIsKept,
     steps: 2,
     machines: supervisor({ actions: { reportHandoverBegan: sendTo('epoch-0', { type: 'epoch.abort' }) } }),
   },
   'an agent that gives up at the third failure': {
-    finds: agentExitsForReason,
+    violatedInvariant: agentExitsForReason,
     steps: 4,
     machines: supervisor({ guards: { isRetryBudgetExhausted: ({ context }) => context.failures > 2 } }),
   },
   'a supervisor that ignores new configurations': {
-    finds: triggersAreApplied,
+    violatedInvariant: triggersAreApplied,
     steps: 2,
     seed: 2,
     machines: supervisor({ guards: { changesDesired: () => false } }),
   },
   'an action that throws after a repair': {
-    finds: noChartFails,
+    violatedInvariant: noChartFails,
     steps: 2,
     seed: 2,
     machines: supervisor({
@@ -186,7 +186,7 @@ const brokenMachines: Record<string, Broken> = {
     }),
   },
   'a supervisor that aborts the serving epoch when the disk is too full for the files of the next one': {
-    finds: servingIsKept,
+    violatedInvariant: servingIsKept,
     steps: 3,
     machines: supervisor({
       actions: {
@@ -202,7 +202,7 @@ const brokenMachines: Record<string, Broken> = {
     }),
   },
   'a supervisor that never retries after a full disk': {
-    finds: givingUpPasses,
+    violatedInvariant: givingUpPasses,
     steps: 4,
     machines: supervisor({
       guards: {
@@ -219,7 +219,7 @@ const brokenMachines: Record<string, Broken> = {
     }),
   },
   'an epoch that does not report why it has no bootstrap': {
-    finds: fullDiskIsReported,
+    violatedInvariant: fullDiskIsReported,
     steps: 2,
     machines: epoch({
       actions: {
@@ -234,7 +234,7 @@ const brokenMachines: Record<string, Broken> = {
     }),
   },
   'a supervisor that forgets all epochs after one failure': {
-    finds: triggersAreApplied,
+    violatedInvariant: triggersAreApplied,
     steps: 3,
     machines: supervisor({ actions: { removeEpoch: assign({ epochs: [] }) } }),
   },
@@ -251,20 +251,29 @@ describe.skipIf(isQuick)('random schedules with a faulty certificate watch', () 
     ],
   ])('detect %s in few steps', (_, finds, brokenWatch) => {
     const agent = randomAgent({ directoryWatch: brokenWatch });
-    const { figures, finding } = search({ seed: 1, runs: 3_000, agent, checkEvery: 0 });
+    const { figures, finding } = searchSchedules({ seed: 1, runs: 3_000, agent, checkEvery: 0 });
     expect(finding?.violations[0]?.invariant).toBe(finds);
     expect(figures.schedules).toBeLessThan(scheduleCount);
   });
 });
 
 describe.skipIf(isQuick)('random schedules with a faulty agent', () => {
-  test.each(Object.entries(brokenMachines))('detect %s in few steps', (_, { finds, steps, machines, seed = 1 }) => {
-    const agent = randomAgent(machines);
-    const { figures, finding } = search({ seed, runs: 3_000, agent, invariants: [finds], checkEvery: 0 });
-    expect(finding?.violations[0]?.invariant).toBe(finds.name);
-    expect(finding?.schedule.steps.length).toBeLessThanOrEqual(steps);
-    expect(figures.schedules).toBeLessThan(scheduleCount);
-  });
+  test.each(Object.entries(brokenMachines))(
+    'detect %s in few steps',
+    (_, { violatedInvariant, steps, machines, seed = 1 }) => {
+      const agent = randomAgent(machines);
+      const { figures, finding } = searchSchedules({
+        seed,
+        runs: 3_000,
+        agent,
+        invariants: [violatedInvariant],
+        checkEvery: 0,
+      });
+      expect(finding?.violations[0]?.invariant).toBe(violatedInvariant.name);
+      expect(finding?.schedule.steps.length).toBeLessThanOrEqual(steps);
+      expect(figures.schedules).toBeLessThan(scheduleCount);
+    },
+  );
 });
 
 describe.skipIf(isQuick)('a violation that a random schedule detects', () => {
@@ -272,11 +281,11 @@ describe.skipIf(isQuick)('a violation that a random schedule detects', () => {
   const options = { seed: 7, runs: 3_000, agent, invariants: [noDrainCutByStart], checkEvery: 0 };
   let finding: Finding;
   beforeAll(() => {
-    finding = search(options).finding!;
+    finding = searchSchedules(options).finding!;
   });
 
   test('is reproduced by its seed and path', () => {
-    const repeatedSearch = search({ ...options, path: finding.path });
+    const repeatedSearch = searchSchedules({ ...options, path: finding.path });
     expect(repeatedSearch.finding).toEqual(finding);
     expect(repeatedSearch.figures.schedules).toBe(0);
   });

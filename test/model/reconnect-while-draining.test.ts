@@ -7,7 +7,7 @@ import { AdsWorld } from '../simulation/ads-world.ts';
 import type { ScriptedSource } from '../simulation/scripted-source.ts';
 
 afterEach(() => {
-  for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
+  for (const world of AdsWorld.instances.splice(0)) expect(world.failure).toBeUndefined();
 });
 
 describe.each([
@@ -22,17 +22,17 @@ describe.each([
   function reconnect({ world, source }: RolloutClient, previousResources: ResourcesByType): AdsWorld {
     world.call.emit('cancelled');
     const secondWorld = new AdsWorld({
-      delta,
+      isDelta: delta,
       source,
       clock: world.clock,
       hasMakeBeforeBreak: true,
-      departed: departedClusters,
+      departedClusters: departedClusters,
     });
     for (const [typeUrl, initialResourceVersions] of Object.entries(previousResources)) {
       const isWildcard = typeUrl === clusterType || typeUrl === listenerType;
       const names = isWildcard ? [] : Object.keys(initialResourceVersions);
-      if (delta) secondWorld.delta({ typeUrl, resourceNamesSubscribe: names, initialResourceVersions });
-      else secondWorld.sotw({ typeUrl, resourceNames: names, versionInfo: 'v' });
+      if (delta) secondWorld.sendDelta({ typeUrl, resourceNamesSubscribe: names, initialResourceVersions });
+      else secondWorld.sendSotw({ typeUrl, resourceNames: names, versionInfo: 'v' });
     }
     return secondWorld;
   }
@@ -44,8 +44,8 @@ describe.each([
     const { typeUrl, nonce: responseNonce } = response;
     const isWildcard = typeUrl === clusterType || typeUrl === listenerType;
     const resourceNames = isWildcard ? [] : Object.keys(previousResources[typeUrl] ?? {});
-    if (delta) world.delta({ typeUrl, responseNonce });
-    else world.sotw({ typeUrl, responseNonce, resourceNames });
+    if (delta) world.sendDelta({ typeUrl, responseNonce });
+    else world.sendSotw({ typeUrl, responseNonce, resourceNames });
     return [shortTexts(response), ...readResponses(world, previousResources)];
   }
 
@@ -54,7 +54,7 @@ describe.each([
 
   /** A client with a listener that names cluster b. */
   function withListener(): RolloutClient {
-    const client = acknowledgedClient(delta, { departed: departedClusters });
+    const client = acknowledgedClient(delta, { departedClusters: departedClusters });
     const { source, world } = client;
     source.usability.set('b', { after: 'at once', assignment: 'b', secrets: new Set() });
     source.set(clusterType, 'b');
@@ -121,7 +121,7 @@ describe.each([
   });
 
   test('the routes of a replaced listener are not sent without hosts in a push after the reconnect', () => {
-    const client = acknowledgedClient(delta, { departed: departedClusters });
+    const client = acknowledgedClient(delta, { departedClusters: departedClusters });
     const { source, world } = client;
     source.setFetching('l', 'r');
     client.request(listenerType);
@@ -144,15 +144,15 @@ describe.each([
     }
     expect(readTexts.at(-1)).toBe('RouteConfiguration r2');
     expect(readTexts.filter((text) => /^RouteConfiguration.* -?r\b/.test(text))).toEqual([]);
-    expect(secondWorld.waits(routeType)).toMatchObject([{ kind: 'kept', name: 'r' }]);
+    expect(secondWorld.waitsOf(routeType)).toMatchObject([{ kind: 'kept', name: 'r' }]);
     // A listener that fetches the routes again needs a response.
     const { nonceSent: responseNonce } = secondWorld.watch(routeType)!;
     if (delta) {
-      secondWorld.delta({ typeUrl: routeType, resourceNamesUnsubscribe: ['r'] });
-      secondWorld.delta({ typeUrl: routeType, resourceNamesSubscribe: ['r'] });
+      secondWorld.sendDelta({ typeUrl: routeType, resourceNamesUnsubscribe: ['r'] });
+      secondWorld.sendDelta({ typeUrl: routeType, resourceNamesSubscribe: ['r'] });
     } else {
-      secondWorld.sotw({ typeUrl: routeType, responseNonce, resourceNames: ['r2'] });
-      secondWorld.sotw({ typeUrl: routeType, responseNonce, resourceNames: ['r', 'r2'] });
+      secondWorld.sendSotw({ typeUrl: routeType, responseNonce, resourceNames: ['r2'] });
+      secondWorld.sendSotw({ typeUrl: routeType, responseNonce, resourceNames: ['r', 'r2'] });
     }
     expect(readResponses(secondWorld, previousResources)).toEqual([expect.stringMatching(/^RouteConfiguration r\b/)]);
   });

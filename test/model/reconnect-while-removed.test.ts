@@ -6,7 +6,7 @@ import { acknowledgedClient, shortTexts } from '../fixtures/rollout-client.ts';
 import { AdsWorld } from '../simulation/ads-world.ts';
 
 afterEach(() => {
-  for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
+  for (const world of AdsWorld.instances.splice(0)) expect(world.failure).toBeUndefined();
 });
 
 describe.each([
@@ -15,7 +15,7 @@ describe.each([
 ])('%s', (_, delta) => {
   /** The client reconnects and requests clusters; then b replaces a. */
   function reconnected(departed: DepartedClusters): AdsWorld {
-    const { source, world } = acknowledgedClient(delta, { departed: new DepartedClusters(45_000) });
+    const { source, world } = acknowledgedClient(delta, { departedClusters: new DepartedClusters(45_000) });
     const knownResource = source.types.get(endpointType)!.get('a')!;
     departed.add(
       { id: 'sidecar~10.0.0.1~a.b~b.svc', cluster: '', metadata: {} },
@@ -23,10 +23,16 @@ describe.each([
       world.clock.now(),
     );
     world.call.emit('cancelled');
-    const secondWorld = new AdsWorld({ delta, source, clock: world.clock, hasMakeBeforeBreak: true, departed });
+    const secondWorld = new AdsWorld({
+      isDelta: delta,
+      source,
+      clock: world.clock,
+      hasMakeBeforeBreak: true,
+      departedClusters: departed,
+    });
     const { version } = source.types.get(clusterType)!.get('a')!;
-    if (delta) secondWorld.delta({ typeUrl: clusterType, initialResourceVersions: { a: version } });
-    else secondWorld.sotw({ typeUrl: clusterType, versionInfo: 'v' });
+    if (delta) secondWorld.sendDelta({ typeUrl: clusterType, initialResourceVersions: { a: version } });
+    else secondWorld.sendSotw({ typeUrl: clusterType, versionInfo: 'v' });
     source.set(clusterType, 'b');
     source.set(endpointType, 'b');
     source.setNaming(routeType, 'r', 'b');
@@ -42,8 +48,8 @@ describe.each([
     const names = ['a'];
     if (delta) {
       const initialResourceVersions = { a: version };
-      world.delta({ typeUrl: endpointType, resourceNamesSubscribe: names, initialResourceVersions });
-    } else world.sotw({ typeUrl: endpointType, resourceNames: names, versionInfo: 'v' });
+      world.sendDelta({ typeUrl: endpointType, resourceNamesSubscribe: names, initialResourceVersions });
+    } else world.sendSotw({ typeUrl: endpointType, resourceNames: names, versionInfo: 'v' });
   }
 
   const endpointsOf = (world: AdsWorld): string[] =>
@@ -62,7 +68,9 @@ describe.each([
     const world = reconnected(noClusters);
     requestEndpoints(world, '2');
     const endpointResponses = world.readAll().filter(({ typeUrl }) => typeUrl === endpointType);
-    expect(endpointResponses.flatMap(({ resources, removed }) => [...resources.keys(), ...removed])).toEqual([]);
+    expect(endpointResponses.flatMap(({ resources, removedNames }) => [...resources.keys(), ...removedNames])).toEqual(
+      [],
+    );
     expect(endpointResponses.map(shortTexts)).not.toContain('ClusterLoadAssignment a');
   });
 
@@ -74,10 +82,10 @@ describe.each([
       const { typeUrl, nonce: responseNonce } = response;
       sentTexts.push(shortTexts(response));
       const resourceNames = typeUrl === endpointType ? ['a', 'b'] : [];
-      if (delta) world.delta({ typeUrl, responseNonce });
-      else world.sotw({ typeUrl, responseNonce, resourceNames });
+      if (delta) world.sendDelta({ typeUrl, responseNonce });
+      else world.sendSotw({ typeUrl, responseNonce, resourceNames });
     }
-    if (delta) world.delta({ typeUrl: endpointType, resourceNamesSubscribe: ['b'] });
+    if (delta) world.sendDelta({ typeUrl: endpointType, resourceNamesSubscribe: ['b'] });
     world.push(endpointType);
     sentTexts.push(...world.readAll().map(shortTexts));
     expect(sentTexts.at(-1)).toBe('ClusterLoadAssignment b');

@@ -16,7 +16,7 @@ import { AdsWorld, type AdsWorldOptions, type ClientResponse } from '../simulati
 import { limitedMark, ScriptedSource } from '../simulation/scripted-source.ts';
 
 afterEach(() => {
-  for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
+  for (const world of AdsWorld.instances.splice(0)) expect(world.failure).toBeUndefined();
 });
 
 const limitMs = 5_000;
@@ -41,11 +41,11 @@ describe.each([
 ])('%s', (_, delta) => {
   /** Sends the requests of an Envoy that has cluster a and route r from a stopped control plane. */
   function reconnect(source: ScriptedSource, options: AdsWorldOptions = {}): AdsWorld {
-    const world = new AdsWorld({ delta, source, hasMakeBeforeBreak: true, ...options });
+    const world = new AdsWorld({ isDelta: delta, source, hasMakeBeforeBreak: true, ...options });
     const request = (typeUrl: string, names: string[], heldNames: string[]): void => {
       const versions = Object.fromEntries(heldNames.map((name) => [name, 'old']));
-      if (delta) world.delta({ typeUrl, resourceNamesSubscribe: names, initialResourceVersions: versions });
-      else world.sotw({ typeUrl, resourceNames: names, versionInfo: 'old' });
+      if (delta) world.sendDelta({ typeUrl, resourceNamesSubscribe: names, initialResourceVersions: versions });
+      else world.sendSotw({ typeUrl, resourceNames: names, versionInfo: 'old' });
     };
     request(endpointType, ['a'], ['a']);
     request(listenerType, [], ['l']);
@@ -65,8 +65,8 @@ describe.each([
   /** Sends Envoy's request once nothing is warming: it lists its clusters and acknowledges them. */
   function acknowledge(world: AdsWorld, { nonce, resources }: ClientResponse): void {
     const versions = Object.fromEntries([...resources.values()].map((text) => text.split('=') as [string, string]));
-    if (delta) world.delta({ typeUrl: clusterType, responseNonce: nonce, initialResourceVersions: versions });
-    else world.sotw({ typeUrl: clusterType, responseNonce: nonce, versionInfo: 'v' });
+    if (delta) world.sendDelta({ typeUrl: clusterType, responseNonce: nonce, initialResourceVersions: versions });
+    else world.sendSotw({ typeUrl: clusterType, responseNonce: nonce, versionInfo: 'v' });
   }
 
   test('clusters are sent after the limit, before the waiting resources, with a timeout for the cluster that fetches a secret', () => {
@@ -79,7 +79,7 @@ describe.each([
     expect(responses.map(shortTexts).slice(0, 3)).toEqual(['Cluster a', 'Listener l', 'RouteConfiguration r']);
     expect(limitedIn(responses)).toEqual(['a']);
     expect(world.rollout.givenUp).toMatchObject([{ name: 'a', isNew: false }]);
-    expect([...world.abandoned]).toEqual(['*', 'a']);
+    expect([...world.abandonedClusters]).toEqual(['*', 'a']);
   });
 
   test('an ACK ends the search for blocking clusters, and later changes are sent immediately', () => {
@@ -92,9 +92,9 @@ describe.each([
     expect(world.watch(clusterType)).toMatchObject({ wildcard: true, nonceAcked: clusters!.nonce });
     expect(world.rollout.newClusters).toEqual([]);
     // In delta the first request gets a response: the client has everything.
-    for (const { nonce, resources, removed } of clustersIn(world)) {
-      expect([delta, resources.size, removed]).toEqual([true, 0, []]);
-      world.delta({ typeUrl: clusterType, responseNonce: nonce });
+    for (const { nonce, resources, removedNames } of clustersIn(world)) {
+      expect([delta, resources.size, removedNames]).toEqual([true, 0, []]);
+      world.sendDelta({ typeUrl: clusterType, responseNonce: nonce });
     }
     world.clock.advance(100_000);
     expect(clustersIn(world)).toEqual([]);
@@ -107,11 +107,11 @@ describe.each([
     const world = reconnect(createSource());
     world.readAll();
     world.clock.advance(limitMs - 1);
-    if (delta) world.delta({ typeUrl: clusterType, initialResourceVersions: { a: 'old' } });
-    else world.sotw({ typeUrl: clusterType, versionInfo: 'old' });
+    if (delta) world.sendDelta({ typeUrl: clusterType, initialResourceVersions: { a: 'old' } });
+    else world.sendSotw({ typeUrl: clusterType, versionInfo: 'old' });
     const [clusters] = world.readAll();
-    if (delta) world.delta({ typeUrl: clusterType, responseNonce: clusters!.nonce });
-    else world.sotw({ typeUrl: clusterType, responseNonce: clusters!.nonce, versionInfo: 'v' });
+    if (delta) world.sendDelta({ typeUrl: clusterType, responseNonce: clusters!.nonce });
+    else world.sendSotw({ typeUrl: clusterType, responseNonce: clusters!.nonce, versionInfo: 'v' });
     world.clock.advance(100_000);
     expect(clustersIn(world)).toEqual([]);
     expect(world.rollout.givenUp).toEqual([]);
@@ -130,9 +130,9 @@ describe.each([
   });
 
   test('a client whose clusters take no endpoints receives clusters too', () => {
-    const world = new AdsWorld({ delta, source: createSource(), hasMakeBeforeBreak: true });
-    if (delta) world.delta({ typeUrl: listenerType, initialResourceVersions: { l: 'old' } });
-    else world.sotw({ typeUrl: listenerType, versionInfo: 'old' });
+    const world = new AdsWorld({ isDelta: delta, source: createSource(), hasMakeBeforeBreak: true });
+    if (delta) world.sendDelta({ typeUrl: listenerType, initialResourceVersions: { l: 'old' } });
+    else world.sendSotw({ typeUrl: listenerType, versionInfo: 'old' });
     expect(world.readAll()).toEqual([]);
     world.clock.advance(limitMs);
     expect(world.readAll().map(shortTexts)).toEqual(['Cluster a', 'Listener l']);
@@ -176,7 +176,7 @@ describe.each([
       expect(world.rollout.givenUp.map(({ name }) => name)).toEqual(expect.arrayContaining(['a', 'c250']));
       expect(steps(world, 4)).toEqual([2 * firstSuspects, suspectCount + 1, suspectCount + 1, suspectCount + 1]);
       expect(world.awaitsClusters).toBe(false);
-      expect(world.abandoned.size).toBe(suspectCount + 2);
+      expect(world.abandonedClusters.size).toBe(suspectCount + 2);
     });
 
     test('no further clusters are given up after the client acknowledges them', () => {
@@ -192,8 +192,8 @@ describe.each([
       const source = createLargeSource((name) => (name < 'c200' ? ['missing'] : ['common']));
       source.set(secretType, 'common');
       const world = reconnect(source, { servesSecrets: true });
-      if (delta) world.delta({ typeUrl: secretType, resourceNamesSubscribe: ['missing', 'common'] });
-      else world.sotw({ typeUrl: secretType, resourceNames: ['missing', 'common'] });
+      if (delta) world.sendDelta({ typeUrl: secretType, resourceNamesSubscribe: ['missing', 'common'] });
+      else world.sendSotw({ typeUrl: secretType, resourceNames: ['missing', 'common'] });
       expect(steps(world, 1)).toEqual([200]);
       expect(world.rollout.givenUp.map(({ name }) => name)).toEqual(names.filter((name) => name < 'c200'));
       // Envoy waits 15 s for the missing secret before it acknowledges clusters.
@@ -201,10 +201,14 @@ describe.each([
     });
 
     test('each cluster is eventually given up if the client requests all and acknowledges none', () => {
-      const world = new AdsWorld({ delta, source: createLargeSource((name) => [name]), hasMakeBeforeBreak: true });
+      const world = new AdsWorld({
+        isDelta: delta,
+        source: createLargeSource((name) => [name]),
+        hasMakeBeforeBreak: true,
+      });
       const heldVersions = Object.fromEntries(['a', ...names].map((name) => [name, 'old']));
-      if (delta) world.delta({ typeUrl: clusterType, initialResourceVersions: heldVersions });
-      else world.sotw({ typeUrl: clusterType, versionInfo: 'old' });
+      if (delta) world.sendDelta({ typeUrl: clusterType, initialResourceVersions: heldVersions });
+      else world.sendSotw({ typeUrl: clusterType, versionInfo: 'old' });
       world.readAll();
       const sizes = steps(world, 4);
       // In delta the changed clusters are known, and are given up together.

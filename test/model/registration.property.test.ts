@@ -5,7 +5,7 @@ import { registrationMachine } from '../../machines/discovery/registration/regis
 import { registrationsWithEffects } from '../../src/discovery/registration/registrations.effects.ts';
 import type { WorkloadRegistrations } from '../../src/discovery/registration/workload-registrations.ts';
 import { sized } from '../harness/size-of-run.ts';
-import { type Fate, RegistrationReplicas } from '../simulation/registration-world.ts';
+import { RegistrationReplicas, type RequestFate } from '../simulation/registration-world.ts';
 
 type Action =
   | { readonly kind: 'connect' | 'disconnect' | 'healthy' | 'unhealthy'; readonly replica: number }
@@ -28,13 +28,15 @@ const anyAction: fc.Arbitrary<Action> = fc.oneof(
 
 interface Schedule {
   readonly actions: readonly Action[];
-  readonly fates: readonly Fate[];
+  readonly requestFates: readonly RequestFate[];
   readonly isKilled: boolean;
 }
 
 const schedule: fc.Arbitrary<Schedule> = fc.record({
   actions: fc.array(anyAction, { maxLength: 30 }),
-  fates: fc.array(fc.constantFrom<Fate>('answered', 'answered', 'lost', 'answer lost', 'late'), { maxLength: 30 }),
+  requestFates: fc.array(fc.constantFrom<RequestFate>('answered', 'answered', 'lost', 'answer lost', 'late'), {
+    maxLength: 30,
+  }),
   isKilled: fc.boolean(),
 });
 
@@ -42,30 +44,33 @@ const schedule: fc.Arbitrary<Schedule> = fc.record({
 const longMs = 120_000;
 
 /** @returns violations */
-async function play({ actions, fates, isKilled }: Schedule, machineOf = registrationsWithEffects): Promise<string[]> {
+async function runSchedule(
+  { actions, requestFates, isKilled }: Schedule,
+  machineOf = registrationsWithEffects,
+): Promise<string[]> {
   const world = new RegistrationReplicas(machineOf);
-  world.fates = [...fates];
+  world.fates = [...requestFates];
   for (const one of actions) {
     if (one.kind === 'connect') world.connect(one.replica);
     else if (one.kind === 'disconnect') world.disconnect(one.replica);
     else if (one.kind === 'healthy') world.reportHealth(one.replica, undefined);
     else if (one.kind === 'unhealthy') world.reportHealth(one.replica, 'down');
     else if (one.kind === 'delete by hand') world.deleteByHand();
-    else if (one.kind === 'pass') await world.pass(one.ms);
+    else if (one.kind === 'pass') await world.passTime(one.ms);
   }
-  const problems = [...(await afterwards(world, isKilled)), ...world.violations];
+  const problems = [...(await checkFinalState(world, isKilled)), ...world.violations];
   world.stop();
   return problems;
 }
 
-async function afterwards(world: RegistrationReplicas, isKilled: boolean): Promise<string[]> {
+async function checkFinalState(world: RegistrationReplicas, isKilled: boolean): Promise<string[]> {
   if (isKilled && world.isHeldBy(0)) {
     // The workload of the killed replica connects to the other one.
     world.kill(0);
     world.connect(1);
   }
   world.fates = [];
-  await world.pass(longMs);
+  await world.passTime(longMs);
   const problems: string[] = [];
   if (world.isConnected) {
     const annotations = world.entry?.metadata.annotations ?? {};
@@ -78,7 +83,7 @@ async function afterwards(world: RegistrationReplicas, isKilled: boolean): Promi
       problems.push('the entry is held by who has no connection');
   }
   for (const replica of [0, 1]) world.disconnect(replica);
-  await world.pass(longMs);
+  await world.passTime(longMs);
   if (world.entry !== undefined && !isKilled) problems.push('it has gone, and its entry is there');
   return problems;
 }
@@ -88,7 +93,7 @@ it(
   async () => {
     await fc.assert(
       fc.asyncProperty(schedule, async (drawnSchedule) => {
-        expect(await play(drawnSchedule)).toEqual([]);
+        expect(await runSchedule(drawnSchedule)).toEqual([]);
       }),
       { numRuns: sized({ short: 30, full: 2_000 }) },
     );
@@ -109,7 +114,7 @@ it('registration charts with deliberate faults are detected', async () => {
   const forgetful = withBrokenMachine(registrationMachine.provide({ actions: { recordLost: () => {} } }));
   const findProblems = async (machineOf: typeof registrationsWithEffects): Promise<string[]> => {
     const schedules = fc.sample(schedule, { numRuns: 50, seed: 1 });
-    const problems = await Promise.all(schedules.map((one) => play(one, machineOf)));
+    const problems = await Promise.all(schedules.map((one) => runSchedule(one, machineOf)));
     return problems.flat();
   };
   expect(await findProblems(hasted as never)).not.toEqual([]);

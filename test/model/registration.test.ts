@@ -15,11 +15,11 @@ import { VirtualClock } from '../simulation/virtual-clock.ts';
 import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 
 const writtenResult: EntryResult = { outcome: 'written' };
-const conflict: EntryResult = { outcome: 'failed', reason: 'the object has been modified' };
+const conflictResult: EntryResult = { outcome: 'failed', reason: 'the object has been modified' };
 const entry = 'shop/vm-10.0.0.1';
 
 class RegistrationWorld {
-  static readonly created: RegistrationWorld[] = [];
+  static readonly instances: RegistrationWorld[] = [];
   readonly records: TraceRecord[] = [];
   readonly clock = new VirtualClock();
   /** Orders with their times, such as `4000 register`. */
@@ -27,8 +27,8 @@ class RegistrationWorld {
   /** The results of the next orders: `held` not before {@link result}; an error: the effect has a bug. Default: it is written. */
   readonly results: (EntryResult | Error | 'held')[] = [];
   readonly turnedAway: string[] = [];
-  readonly forgotten: string[] = [];
-  failed: unknown;
+  readonly removedWorkloads: string[] = [];
+  failure: unknown;
   /** Maximum number of simultaneous writes. */
   maxSimultaneous = 0;
   readonly actor: Actor<typeof registrationsMachine>;
@@ -37,7 +37,7 @@ class RegistrationWorld {
   #report: (report: WorkloadReport) => void = () => {};
 
   constructor() {
-    RegistrationWorld.created.push(this);
+    RegistrationWorld.instances.push(this);
     const recorder = createRecorder({ program: 'pilot-discovery', now: this.clock.now });
     recorder.observe((record) => this.records.push(record));
     const machine = registrationsMachine.provide({
@@ -50,14 +50,14 @@ class RegistrationWorld {
         }),
       },
       actions: {
-        releaseWorkload: (_, { entry: of }) => void this.forgotten.push(of),
+        releaseWorkload: (_, { entry: of }) => void this.removedWorkloads.push(of),
         closeConnections: (_, { reason }) => void this.turnedAway.push(reason),
       },
     });
     this.actor = startRoot(machine, {
       ...{ id: 'registrations', input: { graceMs: 10_000 }, clock: this.clock as never, recorder },
       onError: (error) => {
-        this.failed = error;
+        this.failure = error;
       },
     });
   }
@@ -95,7 +95,7 @@ class RegistrationWorld {
     await this.settle();
   }
 
-  async displace(): Promise<void> {
+  async evictWorkload(): Promise<void> {
     this.#report({ type: 'workload.evicted', entry });
     await this.settle();
   }
@@ -105,7 +105,7 @@ class RegistrationWorld {
     await this.settle();
   }
 
-  async lose(): Promise<void> {
+  async loseEntry(): Promise<void> {
     this.#report({ type: 'entry.lost', entry });
     await this.settle();
   }
@@ -114,13 +114,13 @@ class RegistrationWorld {
     for (let tick = 0; tick < 20; tick++) await Promise.resolve();
   }
 
-  async pass(ms: number): Promise<void> {
+  async passTime(ms: number): Promise<void> {
     const untilMs = this.clock.now() + ms;
     await this.settle();
     for (
-      let next = this.clock.pending()[0];
+      let next = this.clock.pendingDelays()[0];
       next !== undefined && this.clock.now() + next <= untilMs;
-      next = this.clock.pending()[0]
+      next = this.clock.pendingDelays()[0]
     ) {
       this.clock.fireNext();
       await this.settle();
@@ -137,7 +137,7 @@ class RegistrationWorld {
 const startMs = new VirtualClock().now();
 
 eachWorldFollowsTheDiagrams(['registrations', 'registration'], ['writing'], {
-  created: RegistrationWorld.created,
+  instances: RegistrationWorld.instances,
   machine: registrationsMachine,
 });
 
@@ -150,14 +150,14 @@ async function createConnectedWorld(): Promise<RegistrationWorld> {
 describe('a workload', () => {
   it('is registered when it connects, and its entry is deleted a grace period after it disconnects', async () => {
     const world = await createConnectedWorld();
-    await world.pass(60_000);
+    await world.passTime(60_000);
     expect(world.orders).toEqual(['0 register']);
     await world.disconnect();
-    await world.pass(9_999);
+    await world.passTime(9_999);
     expect(world.orders.slice(1)).toEqual(['61000 note disconnect']);
-    await world.pass(1);
+    await world.passTime(1);
     expect(world.orders.slice(2)).toEqual(['70000 delete']);
-    expect([world.forgotten, world.workloads]).toEqual([[entry], 0]);
+    expect([world.removedWorkloads, world.workloads]).toEqual([[entry], 0]);
   });
 
   it('causes one write even if it reconnects 1,000 times per second', async () => {
@@ -167,7 +167,7 @@ describe('a workload', () => {
       await world.connect();
       world.clock.advance(1);
     }
-    await world.pass(10_000);
+    await world.passTime(10_000);
     expect(world.orders).toEqual(['0 register']);
   });
 
@@ -175,9 +175,9 @@ describe('a workload', () => {
     const world = await createConnectedWorld();
     for (let i = 0; i < 5; i++) {
       await world.disconnect();
-      await world.pass(2_000);
+      await world.passTime(2_000);
       await world.connect();
-      await world.pass(1_000);
+      await world.passTime(1_000);
     }
     expect(world.orders.length).toBe(1 + 2 * 5);
   });
@@ -185,23 +185,23 @@ describe('a workload', () => {
   it('keeps its entry if it reconnects within the grace period', async () => {
     const world = await createConnectedWorld();
     await world.disconnect();
-    await world.pass(9_999);
+    await world.passTime(9_999);
     await world.connect();
-    await world.pass(60_000);
+    await world.passTime(60_000);
     expect(world.orders).toEqual(['0 register', '1000 note disconnect', '9999 register']);
-    expect(world.forgotten).toEqual([]);
+    expect(world.removedWorkloads).toEqual([]);
   });
 
   it('gets another entry if it reconnects while its entry is being deleted', async () => {
     const world = await createConnectedWorld();
     await world.disconnect();
     world.results.push(writtenResult, 'held');
-    await world.pass(10_000);
+    await world.passTime(10_000);
     await world.connect();
     expect(world.orders.at(-1)).toBe('10000 delete');
     await world.result(writtenResult);
     expect(world.orders.at(-1)).toBe('10000 register');
-    expect(world.forgotten).toEqual([]);
+    expect(world.removedWorkloads).toEqual([]);
   });
 
   it('is removed after its registration if it disconnects while it is being registered', async () => {
@@ -209,10 +209,10 @@ describe('a workload', () => {
     world.results.push('held');
     await world.connect();
     await world.disconnect();
-    await world.pass(4_000);
+    await world.passTime(4_000);
     expect(world.orders).toEqual(['0 register']);
     await world.result(writtenResult);
-    await world.pass(20_000);
+    await world.passTime(20_000);
     expect(world.orders.slice(1)).toEqual(['5000 note disconnect', '14000 delete']);
     expect(world.maxSimultaneous).toBe(1);
   });
@@ -222,7 +222,7 @@ describe('a workload', () => {
     world.results.push({ outcome: 'failed', reason: 'no answer in 5 s' });
     await world.connect();
     await world.disconnect();
-    await world.pass(20_000);
+    await world.passTime(20_000);
     expect(world.orders.map((text) => text.replace(/^\d+ /, ''))).toEqual(['register', 'note disconnect', 'delete']);
   });
 
@@ -230,25 +230,25 @@ describe('a workload', () => {
     const world = await createConnectedWorld();
     world.results.push({ outcome: 'foreign' });
     await world.disconnect();
-    await world.pass(60_000);
+    await world.passTime(60_000);
     expect(world.orders).toEqual(['0 register', '1000 note disconnect']);
-    expect(world.forgotten).toEqual([entry]);
+    expect(world.removedWorkloads).toEqual([entry]);
   });
 
   it('is left to another replica if it connects there during its grace period', async () => {
     const world = await createConnectedWorld();
     world.results.push(writtenResult, { outcome: 'foreign' });
     await world.disconnect();
-    await world.pass(60_000);
+    await world.passTime(60_000);
     expect(world.orders).toEqual(['0 register', '1000 note disconnect', '10000 delete']);
-    expect(world.forgotten).toEqual([entry]);
+    expect(world.removedWorkloads).toEqual([entry]);
   });
 
   it('gets a new entry, at most once per second, if another client deletes its entry', async () => {
     const world = await createConnectedWorld();
     for (let i = 0; i < 100; i++) {
-      await world.lose();
-      await world.pass(50);
+      await world.loseEntry();
+      await world.passTime(50);
     }
     expect(world.orders.length).toBe(1 + 5);
   });
@@ -261,21 +261,21 @@ describe('a workload whose slot is given to another namespace', () => {
     ['while the workload may reconnect', (world) => world.disconnect()],
   ])('loses its entry without a grace period %s', async (_, prepare) => {
     const world = await createConnectedWorld();
-    await world.pass(5_000);
+    await world.passTime(5_000);
     await prepare(world);
-    await world.displace();
-    await world.pass(0);
+    await world.evictWorkload();
+    await world.passTime(0);
     expect(world.orders.slice(-2)).toEqual(['5000 note disconnect', '5000 delete']);
-    expect([world.forgotten, world.workloads]).toEqual([[entry], 0]);
+    expect([world.removedWorkloads, world.workloads]).toEqual([[entry], 0]);
   });
 
   it('loses its entry immediately if it is in its grace period', async () => {
     const world = await createConnectedWorld();
     await world.disconnect();
-    await world.pass(3_000);
-    await world.displace();
+    await world.passTime(3_000);
+    await world.evictWorkload();
     expect(world.orders).toEqual(['0 register', '1000 note disconnect', '3000 delete']);
-    expect(world.forgotten).toEqual([entry]);
+    expect(world.removedWorkloads).toEqual([entry]);
   });
 
   it.each(['register', 'note disconnect'])('loses its entry after the pending write: %s', async (operation) => {
@@ -283,8 +283,8 @@ describe('a workload whose slot is given to another namespace', () => {
     world.results.push(...(operation === 'register' ? ['held' as const] : [writtenResult, 'held' as const]));
     await world.connect();
     if (operation === 'note disconnect') await world.disconnect();
-    await world.pass(2_000);
-    await world.displace();
+    await world.passTime(2_000);
+    await world.evictWorkload();
     await world.result(writtenResult);
     expect(world.orders.at(-1)).toBe('2000 delete');
     expect(world.maxSimultaneous).toBe(1);
@@ -293,14 +293,14 @@ describe('a workload whose slot is given to another namespace', () => {
   it('is registered again if it gets a slot while its entry is being deleted', async () => {
     const world = await createConnectedWorld();
     world.results.push(writtenResult, 'held');
-    await world.displace();
+    await world.evictWorkload();
     await world.connect();
     await world.result(writtenResult);
-    await world.pass(60_000);
+    await world.passTime(60_000);
     expect(world.orders.map((text) => text.replace(/^\d+ /, ''))).toEqual([
       ...['register', 'note disconnect', 'delete', 'register'],
     ]);
-    expect(world.forgotten).toEqual([]);
+    expect(world.removedWorkloads).toEqual([]);
   });
 });
 
@@ -311,9 +311,9 @@ it.each(['register', 'report health'])(
     world.results.push(...(operation === 'register' ? ['held' as const] : [writtenResult, 'held' as const]));
     await world.connect();
     await world.health('down');
-    await world.lose();
+    await world.loseEntry();
     await world.result(writtenResult);
-    await world.pass(5_000);
+    await world.passTime(5_000);
     const operations = world.orders.map((text) => text.replace(/^\d+ /, ''));
     expect(operations.filter((text) => text === 'register').length).toBe(2);
     expect(operations.at(-1)).toBe('report health down');
@@ -323,31 +323,39 @@ it.each(['register', 'report health'])(
 describe('a rejected write', () => {
   it('is retried with increasing delays', async () => {
     const world = new RegistrationWorld();
-    world.results.push(conflict, conflict, conflict, new Error('bug'), conflict, conflict, conflict);
+    world.results.push(
+      conflictResult,
+      conflictResult,
+      conflictResult,
+      new Error('bug'),
+      conflictResult,
+      conflictResult,
+      conflictResult,
+    );
     await world.connect();
-    await world.pass(200_000);
+    await world.passTime(200_000);
     const times = world.orders.map((text) => Number(text.split(' ')[0]));
     expect(times).toEqual([0, 1_000, 3_000, 7_000, 15_000, 31_000, 61_000, 91_000]);
   });
 
   it('is not repeated after the workload reconnects, but replaced by the write that is due', async () => {
     const world = await createConnectedWorld();
-    world.results.push(conflict);
+    world.results.push(conflictResult);
     await world.disconnect();
-    await world.pass(1_500);
+    await world.passTime(1_500);
     await world.connect();
-    await world.pass(60_000);
+    await world.passTime(60_000);
     expect(world.orders).toEqual(['0 register', '1000 note disconnect', '2000 register']);
   });
 
   it('is repeated if it records a disconnect, and is followed by the deletion', async () => {
     const world = await createConnectedWorld();
     await world.disconnect();
-    await world.pass(2_000);
+    await world.passTime(2_000);
     await world.connect();
-    world.results.push(conflict);
+    world.results.push(conflictResult);
     await world.disconnect();
-    await world.pass(30_000);
+    await world.passTime(30_000);
     expect(world.orders.slice(2).map((text) => text.replace(/^\d+ /, ''))).toEqual([
       ...['register', 'note disconnect', 'note disconnect', 'delete'],
     ]);
@@ -358,11 +366,11 @@ describe('workload health', () => {
   it('is written when it is reported and when it changes', async () => {
     const world = await createConnectedWorld();
     await world.health('connection refused');
-    await world.pass(5_000);
+    await world.passTime(5_000);
     await world.health();
-    await world.pass(5_000);
+    await world.passTime(5_000);
     await world.health();
-    await world.pass(5_000);
+    await world.passTime(5_000);
     expect(world.orders.slice(1)).toEqual(['0 report health connection refused', '5000 report health healthy']);
   });
 
@@ -372,7 +380,7 @@ describe('workload health', () => {
       await world.health(i % 2 === 0 ? 'down' : undefined);
       world.clock.advance(10);
     }
-    await world.pass(5_000);
+    await world.passTime(5_000);
     expect(world.orders.length).toBeLessThanOrEqual(1 + 5);
     expect(world.orders.at(-1)).toContain('healthy');
   });
@@ -388,13 +396,13 @@ describe('workload health', () => {
 
   it('is written later if a write fails, and again into a recreated entry', async () => {
     const world = await createConnectedWorld();
-    world.results.push(conflict);
+    world.results.push(conflictResult);
     await world.health('down');
-    await world.pass(1_000);
+    await world.passTime(1_000);
     expect(world.orders.slice(1)).toEqual(['0 report health down', '1000 report health down']);
-    await world.pass(5_000);
-    await world.lose();
-    await world.pass(1_000);
+    await world.passTime(5_000);
+    await world.loseEntry();
+    await world.passTime(1_000);
     expect(world.orders.slice(3)).toEqual(['7000 register', '7000 report health down']);
   });
 
@@ -402,7 +410,7 @@ describe('workload health', () => {
     const world = await createConnectedWorld();
     world.results.push({ outcome: 'foreign' });
     await world.health('down');
-    await world.pass(60_000);
+    await world.passTime(60_000);
     expect(world.orders.length).toBe(2);
   });
 });
@@ -415,13 +423,13 @@ describe('a workload that the API server rejects', () => {
     world.results.push(rejectedResult);
     await world.connect();
     await world.disconnect();
-    await world.pass(1_000);
+    await world.passTime(1_000);
     await world.connect();
     expect(world.turnedAway).toEqual([rejectedResult.reason, rejectedResult.reason]);
     expect(world.orders).toEqual(['0 register']);
     await world.disconnect();
-    await world.pass(4_000);
-    expect(world.forgotten).toEqual([entry]);
+    await world.passTime(4_000);
+    expect(world.removedWorkloads).toEqual([entry]);
     await world.connect();
     expect(world.orders).toEqual(['0 register', '5000 register']);
   });
@@ -429,8 +437,8 @@ describe('a workload that the API server rejects', () => {
   it('keeps its connections if it was registered before, and its registration is retried', async () => {
     const world = await createConnectedWorld();
     world.results.push(rejectedResult);
-    await world.lose();
-    await world.pass(30_000);
+    await world.loseEntry();
+    await world.passTime(30_000);
     expect(world.turnedAway).toEqual([]);
     expect(world.orders).toEqual(['0 register', '1000 register', '3000 register']);
   });

@@ -17,16 +17,16 @@ import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 
 /** The chart with responding API servers, and its last publication: `cluster revision`, the active kubeconfig of each cluster. */
 class RemoteWorld {
-  static readonly created: RemoteWorld[] = [];
+  static readonly instances: RemoteWorld[] = [];
   readonly records: TraceRecord[] = [];
-  readonly published: string[][] = [];
-  failed: unknown;
+  readonly publications: string[][] = [];
+  failure: unknown;
   readonly actor: Actor<typeof remoteClustersMachine>;
   #report: (event: ClustersListed | ClusterSynced) => void = () => {};
 
   /** @param silently whether no trace is recorded, for many worlds */
   constructor(silently = false) {
-    if (!silently) RemoteWorld.created.push(this);
+    if (!silently) RemoteWorld.instances.push(this);
     const clock = new VirtualClock();
     const recorder = createRecorder({ program: 'pilot-discovery', now: clock.now });
     recorder.observe((record) => this.records.push(record));
@@ -46,7 +46,7 @@ class RemoteWorld {
       actions: {
         publishClusters: (_, { clusters }) => {
           const firsts = [...Map.groupBy(clusters, ({ cluster }) => cluster).values()].map(([first]) => first!);
-          this.published.push(firsts.map(({ cluster, revision }) => `${cluster} ${revision}`));
+          this.publications.push(firsts.map(({ cluster, revision }) => `${cluster} ${revision}`));
         },
       },
     });
@@ -54,7 +54,7 @@ class RemoteWorld {
       ...{ id: 'remote-clusters', input: undefined, clock: clock as never },
       ...(!silently && { recorder }),
       onError: (error) => {
-        this.failed = error;
+        this.failure = error;
       },
     });
   }
@@ -68,24 +68,24 @@ class RemoteWorld {
     this.#report({ type: 'clusters.listed', clusters: listedClusters });
   }
 
-  synced(text: string): void {
+  reportSynced(text: string): void {
     const [cluster = '', revision = ''] = text.split(' ');
     this.#report({ type: 'cluster.synced', cluster, revision });
   }
 
   get counts(): readonly string[] {
-    return this.published.at(-1) ?? [];
+    return this.publications.at(-1) ?? [];
   }
 
   /** Running charts of API servers. */
-  get running(): string[] {
+  get runningServers(): string[] {
     const { children } = this.actor.getSnapshot() as { children: Record<string, unknown> };
     return Object.keys(children).filter((name) => name.startsWith('api-server-'));
   }
 }
 
 eachWorldFollowsTheDiagrams(['remote-clusters', 'api-server'], [], {
-  created: RemoteWorld.created,
+  instances: RemoteWorld.instances,
   machine: remoteClustersMachine,
 });
 
@@ -95,25 +95,25 @@ afterEach(() => void world.actor.stop());
 it('a cluster in a Secret has its own API server actor, which ends with it', () => {
   world = new RemoteWorld();
   world.list('a 1', 'b 2');
-  expect(world.running).toEqual(['api-server-1', 'api-server-2']);
+  expect(world.runningServers).toEqual(['api-server-1', 'api-server-2']);
   expect(world.counts).toEqual(['a 1', 'b 2']);
-  world.synced('a 1');
+  world.reportSynced('a 1');
   world.list('b 2');
-  expect(world.running).toEqual(['api-server-2']);
+  expect(world.runningServers).toEqual(['api-server-2']);
   expect(world.counts).toEqual(['b 2']);
   world.list();
-  expect([world.running, world.counts]).toEqual([[], []]);
+  expect([world.runningServers, world.counts]).toEqual([[], []]);
 });
 
 it('another kubeconfig applies after all objects are read with it, and the previous one is used until then', () => {
   world = new RemoteWorld();
   world.list('a 1');
-  world.synced('a 1');
+  world.reportSynced('a 1');
   world.list('a 2');
-  expect(world.running).toEqual(['api-server-1', 'api-server-2']);
+  expect(world.runningServers).toEqual(['api-server-1', 'api-server-2']);
   expect(world.counts).toEqual(['a 1']);
-  world.synced('a 2');
-  expect(world.running).toEqual(['api-server-2']);
+  world.reportSynced('a 2');
+  expect(world.runningServers).toEqual(['api-server-2']);
   expect(world.counts).toEqual(['a 2']);
 });
 
@@ -121,25 +121,25 @@ it('a kubeconfig that was never active is replaced immediately, and a restored o
   world = new RemoteWorld();
   world.list('a 1');
   world.list('a 2');
-  expect([world.running, world.counts]).toEqual([['api-server-2'], ['a 2']]);
-  world.synced('a 2');
+  expect([world.runningServers, world.counts]).toEqual([['api-server-2'], ['a 2']]);
+  world.reportSynced('a 2');
   world.list('a 3');
   world.list('a 2');
-  expect([world.running, world.counts]).toEqual([['api-server-2'], ['a 2']]);
+  expect([world.runningServers, world.counts]).toEqual([['api-server-2'], ['a 2']]);
   // A late report of a stopped API server is ignored.
-  world.synced('a 3');
+  world.reportSynced('a 3');
   expect(world.counts).toEqual(['a 2']);
 });
 
 it('two replacements before a complete read keep the first and the last kubeconfig', () => {
   world = new RemoteWorld();
   world.list('a 1', 'b 9');
-  world.synced('a 1');
+  world.reportSynced('a 1');
   world.list('a 2', 'b 9');
   world.list('a 3', 'b 9');
-  expect(world.running).toEqual(['api-server-1', 'api-server-2', 'api-server-4']);
+  expect(world.runningServers).toEqual(['api-server-1', 'api-server-2', 'api-server-4']);
   expect(world.counts).toEqual(['a 1', 'b 9']);
-  world.synced('a 3');
+  world.reportSynced('a 3');
   expect(world.counts.toSorted()).toEqual(['a 3', 'b 9']);
 });
 
@@ -150,7 +150,8 @@ it('a kubeconfig with a completed read is never dropped for a kubeconfig without
   const steps: readonly (readonly [string, (one: RemoteWorld) => void, readonly string[] | undefined])[] = [
     ...lists.map((list) => [`list ${list}`, (one: RemoteWorld) => one.list(...list), list] as const),
     ...clusterTexts.map(
-      (clusterText) => [`synced ${clusterText}`, (one: RemoteWorld) => one.synced(clusterText), undefined] as const,
+      (clusterText) =>
+        [`synced ${clusterText}`, (one: RemoteWorld) => one.reportSynced(clusterText), undefined] as const,
     ),
   ];
   const clusterOf = (text: string): string => text.split(' ')[0]!;
@@ -161,7 +162,7 @@ it('a kubeconfig with a completed read is never dropped for a kubeconfig without
     for (const index of path) {
       const [name, act, list] = steps[index]!;
       const countsBefore = world.counts;
-      const runningCount = world.running.length;
+      const runningCount = world.runningServers.length;
       act(world);
       const message = path.map((at) => steps[at]![0]).join(', ');
       if (list === undefined && countsBefore.includes(name.slice(7))) read.add(name.slice(7));
@@ -175,9 +176,9 @@ it('a kubeconfig with a completed read is never dropped for a kubeconfig without
       }
       for (const one of [...read]) if (!world.counts.includes(one)) read.delete(one);
       // Each cluster has one chart, plus another while its kubeconfig is being replaced.
-      expect(world.running.length, message).toBeLessThanOrEqual(2 * listedTexts.length);
-      expect(world.running.length, message).toBeGreaterThanOrEqual(listedTexts.length);
-      if (list === undefined) expect(world.running.length, message).toBeLessThanOrEqual(runningCount);
+      expect(world.runningServers.length, message).toBeLessThanOrEqual(2 * listedTexts.length);
+      expect(world.runningServers.length, message).toBeGreaterThanOrEqual(listedTexts.length);
+      if (list === undefined) expect(world.runningServers.length, message).toBeLessThanOrEqual(runningCount);
     }
     world.actor.stop();
   };

@@ -60,10 +60,10 @@ test('a truncated trace is replayed to its end', () => {
 });
 
 test('a trace is replayed with a modified machine, such as one that ignores changes', () => {
-  const certificate = { gap: { ms: 5_000 }, happens: { kind: 'certificate' } } as const;
+  const certificate = { gap: { ms: 5_000 }, scheduledEvent: { kind: 'certificate' } } as const;
   const { header, records } = recordSchedule({
-    ...{ settings: 'short times', beginning: 'in order', nature: 0, ending: 'in trouble' },
-    steps: [certificate, { gap: { ms: 20_000 }, happens: { kind: 'ready?' } }],
+    ...{ settings: 'short times', startConditions: 'in order', durationSeed: 0, ending: 'in trouble' },
+    steps: [certificate, { gap: { ms: 20_000 }, scheduledEvent: { kind: 'ready?' } }],
   });
   const changedSupervisor = supervisorMachine.provide({ guards: { changesDesired: () => false } });
   const { difference } = replay(header, records, [agentMachine, changedSupervisor]);
@@ -113,10 +113,10 @@ describe('a supervisor that skips an epoch number', () => {
 test('100,000 records are replayed within seconds', () => {
   const steps = Array.from({ length: 400 }, (_, i) => ({
     gap: { ms: 60_000 },
-    happens: i % 8 === 0 ? ({ kind: 'crash', target: 'serving' } as const) : ({ kind: 'certificate' } as const),
+    scheduledEvent: i % 8 === 0 ? ({ kind: 'crash', target: 'serving' } as const) : ({ kind: 'certificate' } as const),
   }));
   const { header, records } = recordSchedule({
-    ...{ settings: 'short times', beginning: 'in order', nature: 0, ending: 'in trouble' },
+    ...{ settings: 'short times', startConditions: 'in order', durationSeed: 0, ending: 'in trouble' },
     steps,
   });
   const startUsage = process.cpuUsage();

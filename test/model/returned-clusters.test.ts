@@ -10,107 +10,107 @@ import { AdsWorld } from '../simulation/ads-world.ts';
 import type { ScriptedSource } from '../simulation/scripted-source.ts';
 
 afterEach(() => {
-  for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
+  for (const world of AdsWorld.instances.splice(0)) expect(world.failure).toBeUndefined();
 });
 
-interface Reconnected {
+interface ReconnectedClient {
   readonly world: AdsWorld;
   readonly source: ScriptedSource;
   /** The cluster as the client has it. */
-  readonly known: EncodedResource;
+  readonly knownCluster: EncodedResource;
   /** Reads and acknowledges all responses. */
-  take(): string[];
+  takeClusters(): string[];
 }
 
 /** A client with clusters a and b reconnects. Cluster b was removed while it was disconnected; a route may name b. */
-function reconnected(namedClusters: readonly string[]): Reconnected {
+function reconnectClient(namedClusters: readonly string[]): ReconnectedClient {
   const { source, world: previousWorld } = acknowledgedClient(true);
   source.set(clusterType, 'b');
   const knownResource = source.types.get(clusterType)!.get('b')!;
   previousWorld.call.emit('cancelled');
   source.remove(clusterType, 'b');
   source.setNaming(routeType, 'r', ...namedClusters);
-  const world = new AdsWorld({ delta: true, source, clock: previousWorld.clock, hasMakeBeforeBreak: true });
+  const world = new AdsWorld({ isDelta: true, source, clock: previousWorld.clock, hasMakeBeforeBreak: true });
   const take = (): string[] => {
     const response = world.read();
     if (response === undefined) return [];
-    world.delta({ typeUrl: response.typeUrl, responseNonce: response.nonce });
+    world.sendDelta({ typeUrl: response.typeUrl, responseNonce: response.nonce });
     return [shortTexts(response), ...take()];
   };
   const a = source.types.get(clusterType)!.get('a')!;
-  world.delta({ typeUrl: clusterType, initialResourceVersions: { a: a.version, b: knownResource.version } });
-  world.delta({ typeUrl: endpointType, resourceNamesSubscribe: ['a', 'b'] });
-  world.delta({ typeUrl: routeType, resourceNamesSubscribe: ['r'] });
+  world.sendDelta({ typeUrl: clusterType, initialResourceVersions: { a: a.version, b: knownResource.version } });
+  world.sendDelta({ typeUrl: endpointType, resourceNamesSubscribe: ['a', 'b'] });
+  world.sendDelta({ typeUrl: routeType, resourceNamesSubscribe: ['r'] });
   take();
-  return { world, source, known: knownResource, take };
+  return { world, source, knownCluster: knownResource, takeClusters: take };
 }
 
 test('a client does not receive a returning cluster that it already has', () => {
-  const { world, source, known, take } = reconnected(['a', 'b']);
-  source.restore(clusterType, known);
+  const { world, source, knownCluster, takeClusters } = reconnectClient(['a', 'b']);
+  source.restore(clusterType, knownCluster);
   source.setNaming(routeType, 'r', 'b');
   world.push(clusterType, routeType);
-  expect(take()).toEqual(['RouteConfiguration r']);
+  expect(takeClusters()).toEqual(['RouteConfiguration r']);
   source.set(clusterType, 'b');
   world.push(clusterType);
-  expect(take()).toContain('Cluster b');
+  expect(takeClusters()).toContain('Cluster b');
   source.remove(clusterType, 'b');
   source.setNaming(routeType, 'r', 'a');
   world.push(clusterType, routeType);
-  take();
+  takeClusters();
   world.clock.advance(100_000);
-  expect(take()).toContain('Cluster -b');
+  expect(takeClusters()).toContain('Cluster -b');
 });
 
 test('a client receives a returning cluster that has changed', () => {
-  const { world, source, take } = reconnected(['a', 'b']);
+  const { world, source, takeClusters } = reconnectClient(['a', 'b']);
   source.set(clusterType, 'b');
   world.push(clusterType);
-  expect(take()).toContain('Cluster b');
+  expect(takeClusters()).toContain('Cluster b');
 });
 
 test('a client receives a returning cluster after the cluster was removed from the client', () => {
-  const { world, source, known, take } = reconnected(['a']);
+  const { world, source, knownCluster, takeClusters } = reconnectClient(['a']);
   world.clock.advance(100_000);
-  expect(take()).toContain('Cluster -b');
-  source.restore(clusterType, known);
+  expect(takeClusters()).toContain('Cluster -b');
+  source.restore(clusterType, knownCluster);
   world.push(clusterType);
-  expect(take()).toContain('Cluster b');
+  expect(takeClusters()).toContain('Cluster b');
 });
 
 test('a client receives a cluster that returns a second time in its original version', () => {
-  const { world, source, known, take } = reconnected(['a']);
+  const { world, source, knownCluster, takeClusters } = reconnectClient(['a']);
   source.set(clusterType, 'b');
   world.push(clusterType);
-  take();
+  takeClusters();
   source.remove(clusterType, 'b');
   world.push(clusterType);
   world.clock.advance(100_000);
-  expect(take()).toContain('Cluster -b');
-  source.restore(clusterType, known);
+  expect(takeClusters()).toContain('Cluster -b');
+  source.restore(clusterType, knownCluster);
   world.push(clusterType);
-  expect(take()).toContain('Cluster b');
+  expect(takeClusters()).toContain('Cluster b');
 });
 
 test('a client receives a route that it requested before the push of the returning cluster', () => {
-  const { world, source, known, take } = reconnected(['a', 'b']);
-  source.restore(clusterType, known);
+  const { world, source, knownCluster, takeClusters } = reconnectClient(['a', 'b']);
+  source.restore(clusterType, knownCluster);
   source.setNaming(routeType, 'other', 'b');
-  world.delta({ typeUrl: routeType, resourceNamesSubscribe: ['other'] });
-  expect(take()).toEqual([]);
+  world.sendDelta({ typeUrl: routeType, resourceNamesSubscribe: ['other'] });
+  expect(takeClusters()).toEqual([]);
   world.push(clusterType, routeType);
-  expect(take()).toEqual(['RouteConfiguration other']);
+  expect(takeClusters()).toEqual(['RouteConfiguration other']);
 });
 
 test('a client receives each later change of a returning cluster, including a change back to the original version', () => {
-  const { world, source, known, take } = reconnected(['a', 'b']);
-  source.restore(clusterType, known);
+  const { world, source, knownCluster, takeClusters } = reconnectClient(['a', 'b']);
+  source.restore(clusterType, knownCluster);
   world.push(clusterType);
-  expect(take()).toEqual([]);
+  expect(takeClusters()).toEqual([]);
   source.set(clusterType, 'b');
   world.push(clusterType);
-  expect(take()).toContain('Cluster b');
-  source.restore(clusterType, known);
+  expect(takeClusters()).toContain('Cluster b');
+  source.restore(clusterType, knownCluster);
   world.push(clusterType);
-  expect(take()).toContain('Cluster b');
+  expect(takeClusters()).toContain('Cluster b');
 });

@@ -13,11 +13,12 @@ import type { Watch } from '../../machines/discovery/xds/watch-record.ts';
 const sentCluster = (name: string, nonce: string, needs: NewCluster['needs'] = 'acknowledgement'): NewCluster => ({
   ...{ name, state: 'sent', needs, assignment: name, nonce, stepsLeft: 2 },
 });
-const rollout = { ...newRollout, newClusters: [sentCluster('a', '1'), sentCluster('b', '2')] };
+const emptyRollout = { ...newRollout, newClusters: [sentCluster('a', '1'), sentCluster('b', '2')] };
 const watch = { nonceSent: '2', nonceRejected: '' } as Watch;
 const base = { typeUrl: clusterType, rejection: null };
-const sotw = (nonce: string): AdsRequest => ({ ...base, protocol: 'sotw', nonce, names: [] }) as unknown as AdsRequest;
-const delta = (nonce: string): AdsRequest =>
+const sotwRequest = (nonce: string): AdsRequest =>
+  ({ ...base, protocol: 'sotw', nonce, names: [] }) as unknown as AdsRequest;
+const deltaRequest = (nonce: string): AdsRequest =>
   ({
     ...base,
     protocol: 'delta',
@@ -32,16 +33,16 @@ const namesOf = ({ newClusters }: { newClusters: readonly NewCluster[] }): strin
 
 describe('an ACK of clusters', () => {
   test('counts for all earlier responses if it is for the newest one, because state-of-the-world clients send no others', () => {
-    expect(namesOf(withClustersAcknowledged(rollout, sotw('2'), watch))).toEqual([]);
+    expect(namesOf(withClustersAcknowledged(emptyRollout, sotwRequest('2'), watch))).toEqual([]);
   });
 
   test('is stale if it is for an earlier response in state of the world, but counts for that response in delta', () => {
-    expect(namesOf(withClustersAcknowledged(rollout, sotw('1'), watch))).toEqual(['a', 'b']);
-    expect(namesOf(withClustersAcknowledged(rollout, delta('1'), watch))).toEqual(['b']);
+    expect(namesOf(withClustersAcknowledged(emptyRollout, sotwRequest('1'), watch))).toEqual(['a', 'b']);
+    expect(namesOf(withClustersAcknowledged(emptyRollout, deltaRequest('1'), watch))).toEqual(['b']);
   });
 
   test('has no effect if it is for an unknown response', () => {
-    expect(namesOf(withClustersAcknowledged(rollout, delta('0'), watch))).toEqual(['a', 'b']);
+    expect(namesOf(withClustersAcknowledged(emptyRollout, deltaRequest('0'), watch))).toEqual(['a', 'b']);
   });
 });
 

@@ -6,13 +6,13 @@ import { acknowledgedClient, moveRoute, type RolloutClient } from '../fixtures/r
 import { AdsWorld } from '../simulation/ads-world.ts';
 
 afterEach(() => {
-  for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
+  for (const world of AdsWorld.instances.splice(0)) expect(world.failure).toBeUndefined();
 });
 
 /** All delayed resources as `kind name: why`. */
 const waitsOf = ({ world }: RolloutClient): string[] =>
   [clusterType, listenerType, routeType]
-    .flatMap((typeUrl) => world.waits(typeUrl))
+    .flatMap((typeUrl) => world.waitsOf(typeUrl))
     .map(describeWait)
     .map(({ kind, name, why }) => `${kind} ${name}: ${why}`);
 
@@ -24,7 +24,7 @@ const tracedReasons = ({ world }: RolloutClient): string[] =>
   });
 
 /** The route moves to b, and a is removed. */
-function replace(client: RolloutClient): void {
+function replaceCluster(client: RolloutClient): void {
   client.source.remove(clusterType, 'a');
   moveRoute(client);
 }
@@ -35,7 +35,7 @@ describe.each([
 ])('%s', (_, delta) => {
   test('debug pages show why a removed cluster is kept, from the last route that names it until its removal', () => {
     const client = acknowledgedClient(delta);
-    replace(client);
+    replaceCluster(client);
     const response = client.world.read()!;
     expect(waitsOf(client)).toEqual([
       'warming b: usable when its endpoints are sent',
@@ -60,7 +60,7 @@ describe.each([
     client.world.clock.advance(5_000);
     expect(waitsOf(client)).toEqual([]);
     expect(tracedReasons(client)).toEqual(['named a', 'lingering a', 'removable a']);
-    expect([...client.world.retained.values()].every((count) => count === 0)).toBe(true);
+    expect([...client.world.retainedCounts.values()].every((count) => count === 0)).toBe(true);
   });
 
   test('a cluster that no route names waits for the ACK of the type that named it', () => {
@@ -73,12 +73,12 @@ describe.each([
     expect(waitsOf(client)).toContain(
       'kept a: not configured, kept until the proxy acknowledges route.v3.RouteConfiguration without it',
     );
-    expect(client.world.retained.get('unacknowledged')).toBe(1);
+    expect(client.world.retainedCounts.get('unacknowledged')).toBe(1);
     expect(client.world.records.map((record) => JSON.stringify(record)).join()).toContain(
       `"state":"unacknowledged","clusters":["a"],"unacknowledged":["${routeType}"]`,
     );
     client.ack(route, ['r']);
-    expect(client.world.retained.get('unacknowledged')).toBe(0);
+    expect(client.world.retainedCounts.get('unacknowledged')).toBe(0);
   });
 
   test('a cluster that is not usable within the limit is shown as given up, with its timeout', () => {
@@ -104,16 +104,16 @@ describe.each([
   test('clusters that a previous connection retained stay retained if the client reconnects and sends no ACK', () => {
     const { source, world } = acknowledgedClient(delta);
     world.call.emit('cancelled');
-    const secondWorld = new AdsWorld({ delta, source, clock: world.clock, hasMakeBeforeBreak: true });
+    const secondWorld = new AdsWorld({ isDelta: delta, source, clock: world.clock, hasMakeBeforeBreak: true });
     const { version } = source.types.get(clusterType)!.get('a')!;
-    if (delta) secondWorld.delta({ typeUrl: clusterType, initialResourceVersions: { a: version } });
-    else secondWorld.sotw({ typeUrl: clusterType, versionInfo: 'v' });
+    if (delta) secondWorld.sendDelta({ typeUrl: clusterType, initialResourceVersions: { a: version } });
+    else secondWorld.sendSotw({ typeUrl: clusterType, versionInfo: 'v' });
     source.remove(clusterType, 'a');
     secondWorld.push(clusterType);
     const response = secondWorld.read()!;
-    if (delta) secondWorld.delta({ typeUrl: clusterType, responseNonce: response.nonce });
-    else secondWorld.sotw({ typeUrl: clusterType, responseNonce: response.nonce });
-    const waits = secondWorld.waits(clusterType).map(describeWait);
+    if (delta) secondWorld.sendDelta({ typeUrl: clusterType, responseNonce: response.nonce });
+    else secondWorld.sendSotw({ typeUrl: clusterType, responseNonce: response.nonce });
+    const waits = secondWorld.waitsOf(clusterType).map(describeWait);
     expect(waits.filter(({ kind }) => kind === 'kept').map(({ why }) => why)).toEqual([
       'not configured, kept while the proxy may use listeners and routes of its previous connection',
     ]);

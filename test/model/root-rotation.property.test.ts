@@ -24,13 +24,13 @@ const workloadCount = 3;
 interface SimulatedWorkload {
   readonly node: string;
   leaf: { signer: string; endsAt: number } | undefined;
-  trusts: readonly string[];
+  trustedRoots: readonly string[];
   /** Number of certificates signed for the workload so far. */
-  signed: number;
+  certificateCount: number;
 }
 
 /** A deliberate error of the property. */
-type Mutant =
+type RotationMutant =
   | 'signs at once'
   | 'drops at once'
   | 'forgets the ledger'
@@ -41,7 +41,7 @@ type Mutant =
 class World {
   readonly workloads = Array.from(
     { length: workloadCount },
-    (_, i): SimulatedWorkload => ({ node: `node-${i}`, leaf: undefined, trusts: [], signed: 0 }),
+    (_, i): SimulatedWorkload => ({ node: `node-${i}`, leaf: undefined, trustedRoots: [], certificateCount: 0 }),
   );
   readonly clock = new SimulatedClock();
   readonly stages: string[] = [];
@@ -52,20 +52,20 @@ class World {
   /** Roots that the control plane distributes; undefined while it is down. */
   inForce: { roots: readonly string[]; signer: string } | undefined;
   /** The root whose certificates must be renewed. */
-  tainted: string | null = null;
+  taintedRoot: string | null = null;
   /** Whether the control plane has continued its start, so that workloads reach it. */
   isServing = false;
   #diskIsFull = false;
   #ledger!: WorkloadLedger;
   #checkAge = (): void => {};
   #root: AnyActorRef | undefined;
-  readonly #mutant: Mutant;
+  readonly #mutant: RotationMutant;
 
-  constructor(mutant?: Mutant) {
+  constructor(mutant?: RotationMutant) {
     this.#mutant = mutant;
   }
 
-  async start(): Promise<void> {
+  async startAuthority(): Promise<void> {
     if (this.#root !== undefined) return;
     this.#ledger = new WorkloadLedger({ maxLeafMs: leafMs });
     if (this.#mutant !== 'forgets the ledger') for (const line of this.lines) this.#ledger.apply(line);
@@ -114,7 +114,7 @@ class World {
       actions: {
         publishRoots: (_, params) => {
           roots = params.roots;
-          this.tainted = params.tainted;
+          this.taintedRoot = params.tainted;
           if (this.inForce !== undefined) this.inForce = { ...this.inForce, roots };
         },
         signWith: (_, { signer }) => {
@@ -162,38 +162,40 @@ class World {
     this.#diskIsFull = isFull;
   }
 
-  async order(type: OperatorOrder['type']): Promise<void> {
+  async sendOrder(type: OperatorOrder['type']): Promise<void> {
     this.#authority?.send({ type });
     await this.settle();
   }
 
   /** Gives the workload a certificate and the roots, unless they are lost (`arrives`). It reports the arrival if `says`. */
-  async renew(i: number, { arrives = true, says: reports = true } = {}): Promise<void> {
+  async renewCertificate(i: number, { arrives = true, says: reports = true } = {}): Promise<void> {
     const workload = this.workloads[i]!;
     if (this.inForce === undefined) return;
     const { signer, roots } = this.inForce;
-    const [serialNumber, endsAt] = [String(++workload.signed), this.now + leafMs];
+    const [serialNumber, endsAt] = [String(++workload.certificateCount), this.now + leafMs];
     const name = this.#nameOf(workload);
     if (arrives) workload.leaf = { signer, endsAt };
-    if (arrives) workload.trusts = roots;
-    this.#note({ issued: { ...name, authority: signer, serialNumber, endsAt } });
+    if (arrives) workload.trustedRoots = roots;
+    this.#recordLine({ issued: { ...name, authority: signer, serialNumber, endsAt } });
     if ((arrives && reports) || this.#mutant === 'counts what is signed')
-      this.#note({ arrived: { ...name, serialNumber } });
+      this.#recordLine({ arrived: { ...name, serialNumber } });
     await this.settle();
   }
 
   /** Pushes the roots to the workload, which reports them once its Envoy has accepted them. */
-  async trust(i: number, reports = true): Promise<void> {
+  async updateTrust(i: number, reports = true): Promise<void> {
     const workload = this.workloads[i]!;
     if (this.inForce === undefined || workload.leaf === undefined) return;
-    workload.trusts = this.inForce.roots;
+    workload.trustedRoots = this.inForce.roots;
     const reporters =
       this.#mutant === 'treats acknowledgements as those of other workloads' ? this.workloads : [workload];
-    if (reports) for (const one of reporters) this.#note({ trusted: { ...this.#nameOf(one), roots: workload.trusts } });
+    if (reports)
+      for (const one of reporters)
+        this.#recordLine({ trusted: { ...this.#nameOf(one), roots: workload.trustedRoots } });
     await this.settle();
   }
 
-  async wait(ms: number): Promise<void> {
+  async passTime(ms: number): Promise<void> {
     this.clock.increment(ms);
     for (const workload of this.workloads) if ((workload.leaf?.endsAt ?? 0) <= this.now) workload.leaf = undefined;
     this.#checkAge();
@@ -201,19 +203,19 @@ class World {
   }
 
   /** Finds a workload that does not trust the certificate of another one, or of the control plane, which has one of its current signer. */
-  broken(): string | undefined {
+  brokenTrust(): string | undefined {
     const livingWorkloads = this.workloads.filter(({ leaf }) => leaf !== undefined);
     const presentedLeaves = livingWorkloads.map(({ node, leaf }) => ({ node, signer: leaf!.signer }));
     if (this.inForce !== undefined) presentedLeaves.push({ node: 'the control plane', signer: this.inForce.signer });
-    for (const { node, trusts } of livingWorkloads) {
-      const refusedLeaf = presentedLeaves.find(({ signer }) => !trusts.includes(signer));
+    for (const { node, trustedRoots } of livingWorkloads) {
+      const refusedLeaf = presentedLeaves.find(({ signer }) => !trustedRoots.includes(signer));
       if (refusedLeaf !== undefined)
-        return `${node} trusts ${trusts} and refuses ${refusedLeaf.node}, signed by ${refusedLeaf.signer}`;
+        return `${node} trusts ${trustedRoots} and refuses ${refusedLeaf.node}, signed by ${refusedLeaf.signer}`;
     }
     return undefined;
   }
 
-  #note(line: LedgerLine): void {
+  #recordLine(line: LedgerLine): void {
     this.lines.push(line);
     this.#ledger.apply(line);
     this.#checkAge();
@@ -228,22 +230,26 @@ type Step = readonly [name: string, run: (world: World) => Promise<void> | void]
 
 const workload = fc.nat(workloadCount - 1);
 const step: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 4, arbitrary: workload.map((i): Step => [`renew ${i}`, (world) => world.renew(i)]) },
+  { weight: 4, arbitrary: workload.map((i): Step => [`renew ${i}`, (world) => world.renewCertificate(i)]) },
   {
     weight: 2,
-    arbitrary: workload.map((i): Step => [`renew ${i}, and lose it`, (world) => world.renew(i, { arrives: false })]),
+    arbitrary: workload.map(
+      (i): Step => [`renew ${i}, and lose it`, (world) => world.renewCertificate(i, { arrives: false })],
+    ),
   },
   {
     weight: 1,
-    arbitrary: workload.map((i): Step => [`renew ${i} silently`, (world) => world.renew(i, { says: false })]),
+    arbitrary: workload.map(
+      (i): Step => [`renew ${i} silently`, (world) => world.renewCertificate(i, { says: false })],
+    ),
   },
-  { weight: 4, arbitrary: workload.map((i): Step => [`trust ${i}`, (world) => world.trust(i)]) },
-  { weight: 1, arbitrary: workload.map((i): Step => [`trust ${i} silently`, (world) => world.trust(i, false)]) },
-  { weight: 2, arbitrary: fc.constant<Step>(['order', (world) => world.order('rotation.start')]) },
-  { weight: 1, arbitrary: fc.constant<Step>(['revert', (world) => world.order('rotation.revert')]) },
-  { weight: 1, arbitrary: fc.constant<Step>(['taint', (world) => world.order('rotation.taint')]) },
+  { weight: 4, arbitrary: workload.map((i): Step => [`trust ${i}`, (world) => world.updateTrust(i)]) },
+  { weight: 1, arbitrary: workload.map((i): Step => [`trust ${i} silently`, (world) => world.updateTrust(i, false)]) },
+  { weight: 2, arbitrary: fc.constant<Step>(['order', (world) => world.sendOrder('rotation.start')]) },
+  { weight: 1, arbitrary: fc.constant<Step>(['revert', (world) => world.sendOrder('rotation.revert')]) },
+  { weight: 1, arbitrary: fc.constant<Step>(['taint', (world) => world.sendOrder('rotation.taint')]) },
   { weight: 1, arbitrary: fc.constant<Step>(['kill', (world) => world.kill()]) },
-  { weight: 2, arbitrary: fc.constant<Step>(['start', (world) => world.start()]) },
+  { weight: 2, arbitrary: fc.constant<Step>(['start', (world) => world.startAuthority()]) },
   {
     weight: 1,
     arbitrary: fc.boolean().map((isDiskFull): Step => [`disk ${isDiskFull}`, (world) => world.fillDisk(isDiskFull)]),
@@ -252,17 +258,17 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 2,
     arbitrary: fc
       .constantFrom(1_000, 40_000, 3_600_000, 13 * 3_600_000)
-      .map((ms): Step => [`wait ${ms}`, (world) => world.wait(ms)]),
+      .map((ms): Step => [`wait ${ms}`, (world) => world.passTime(ms)]),
   },
 );
 
-async function run(steps: readonly Step[], mutant?: Mutant): Promise<World> {
+async function run(steps: readonly Step[], mutant?: RotationMutant): Promise<World> {
   const world = new World(mutant);
-  await world.start();
-  for (let i = 0; i < workloadCount; i++) await world.renew(i);
+  await world.startAuthority();
+  for (let i = 0; i < workloadCount; i++) await world.renewCertificate(i);
   for (const [name, act] of steps) {
     await act(world);
-    expect(world.broken(), `after ${name} in ${JSON.stringify(world.state)}`).toBeUndefined();
+    expect(world.brokenTrust(), `after ${name} in ${JSON.stringify(world.state)}`).toBeUndefined();
   }
   return world;
 }
@@ -275,16 +281,16 @@ describe('a root rotation', () => {
       fc.asyncProperty(steps, async (all) => {
         const world = await run(all);
         world.fillDisk(false);
-        await world.start();
-        await world.wait(60_000);
+        await world.startAuthority();
+        await world.passTime(60_000);
         for (let round = 0; round < 6; round++) {
           for (let i = 0; i < workloadCount; i++) {
-            await world.trust(i);
-            await world.renew(i);
-            await world.trust(i);
+            await world.updateTrust(i);
+            await world.renewCertificate(i);
+            await world.updateTrust(i);
           }
-          await world.wait(40_000);
-          expect(world.broken()).toBeUndefined();
+          await world.passTime(40_000);
+          expect(world.brokenTrust()).toBeUndefined();
         }
         expect(world.journal).toMatchObject({ stage: 'steady', other: null });
         expect(world.inForce?.roots).toEqual([world.inForce?.signer]);
@@ -293,7 +299,7 @@ describe('a root rotation', () => {
     );
   });
 
-  it.each<Exclude<Mutant, undefined>>([
+  it.each<Exclude<RotationMutant, undefined>>([
     'signs at once',
     'drops at once',
     'forgets the ledger',
@@ -315,7 +321,7 @@ describe('a root rotation', () => {
         const workload = { identity: `spiffe://cluster.local/ns/a/sa/${node}`, node };
         world.lines.push({ issued: { ...workload, authority: 'root-2', serialNumber: '1', endsAt: leafMs } });
       }
-      await world.start();
+      await world.startAuthority();
       expect(JSON.stringify(world.state)).toContain(stage);
       expect(world.isServing).toBe(true);
     },
@@ -323,56 +329,56 @@ describe('a root rotation', () => {
 
   it('reports a tainted root for renewal when another root signs, even after a restart, and never returns to it', async () => {
     const world = await run([]);
-    await world.order('rotation.taint');
+    await world.sendOrder('rotation.taint');
     expect(world.journal).toEqual({ stage: 'trusting', signer: 'root-1', other: 'root-2', tainted: 'root-1' });
-    expect(world.tainted).toBeNull();
-    for (let i = 0; i < workloadCount; i++) await world.trust(i);
+    expect(world.taintedRoot).toBeNull();
+    for (let i = 0; i < workloadCount; i++) await world.updateTrust(i);
     expect(world.stages.at(-1)).toBe('signing');
-    expect(world.tainted).toBe('root-1');
+    expect(world.taintedRoot).toBe('root-1');
     world.kill();
-    world.tainted = null;
-    await world.start();
-    expect(world.tainted).toBe('root-1');
-    await world.order('rotation.revert');
+    world.taintedRoot = null;
+    await world.startAuthority();
+    expect(world.taintedRoot).toBe('root-1');
+    await world.sendOrder('rotation.revert');
     expect(world.inForce?.signer).toBe('root-2');
-    for (let i = 0; i < workloadCount; i++) await world.renew(i);
+    for (let i = 0; i < workloadCount; i++) await world.renewCertificate(i);
     expect(world.stages.at(-1)).toBe('dropping');
-    await world.order('rotation.revert');
+    await world.sendOrder('rotation.revert');
     expect(world.stages.at(-1)).toBe('dropping');
-    for (let i = 0; i < workloadCount; i++) await world.trust(i);
+    for (let i = 0; i < workloadCount; i++) await world.updateTrust(i);
     expect(world.journal).toEqual({ stage: 'steady', signer: 'root-2', other: null, tainted: null });
-    expect(world.tainted).toBeNull();
+    expect(world.taintedRoot).toBeNull();
   });
 
   it.each(['trusting', 'signing'])('accepts a taint in stage %s', async (stage) => {
     const world = await run([]);
-    await world.order('rotation.start');
-    if (stage === 'signing') for (let i = 0; i < workloadCount; i++) await world.trust(i);
-    await world.order('rotation.taint');
+    await world.sendOrder('rotation.start');
+    if (stage === 'signing') for (let i = 0; i < workloadCount; i++) await world.updateTrust(i);
+    await world.sendOrder('rotation.taint');
     expect(world.journal).toMatchObject({ stage, tainted: 'root-1' });
-    for (let i = 0; i < workloadCount; i++) await world.trust(i);
-    expect(world.tainted).toBe('root-1');
+    for (let i = 0; i < workloadCount; i++) await world.updateTrust(i);
+    expect(world.taintedRoot).toBe('root-1');
   });
 
   it('drops a taint if the rotation is reverted before another root signs', async () => {
     const world = await run([]);
-    await world.order('rotation.taint');
-    await world.order('rotation.revert');
+    await world.sendOrder('rotation.taint');
+    await world.sendOrder('rotation.revert');
     expect(world.journal).toEqual({ stage: 'steady', signer: 'root-1', other: null, tainted: null });
-    await world.order('rotation.start');
+    await world.sendOrder('rotation.start');
     expect(world.journal).toMatchObject({ stage: 'trusting', tainted: null });
   });
 
   it('skips workloads that it waits for, one stage at a time, if an operator forces it', async () => {
     const world = await run([]);
-    await world.order('rotation.proceed');
+    await world.sendOrder('rotation.proceed');
     expect(world.stages).toEqual(['steady']);
-    await world.order('rotation.start');
+    await world.sendOrder('rotation.start');
     for (const stage of ['signing', 'dropping', 'steady']) {
-      await world.order('rotation.proceed');
+      await world.sendOrder('rotation.proceed');
       expect(world.stages.at(-1)).toBe(stage);
     }
-    expect(world.broken()).toContain('trusts root-1 and refuses');
+    expect(world.brokenTrust()).toContain('trusts root-1 and refuses');
     expect(world.inForce).toEqual({ signer: 'root-2', roots: ['root-2'] });
   });
 
@@ -384,31 +390,31 @@ describe('a root rotation', () => {
     { what: 'disconnects such a workload if the ledger counts signed certificates', mutant: 'counts what is signed' },
   ] as const)('$what', async ({ mutant }) => {
     const world = new World(mutant);
-    await world.start();
-    for (let i = 0; i < workloadCount; i++) await world.renew(i);
-    await world.wait(13 * 3_600_000);
-    await world.order('rotation.start');
-    for (let i = 0; i < workloadCount; i++) await world.trust(i);
-    for (let i = 1; i < workloadCount; i++) await world.renew(i);
-    await world.renew(0, { arrives: false });
-    await world.renew(0, { arrives: false });
+    await world.startAuthority();
+    for (let i = 0; i < workloadCount; i++) await world.renewCertificate(i);
+    await world.passTime(13 * 3_600_000);
+    await world.sendOrder('rotation.start');
+    for (let i = 0; i < workloadCount; i++) await world.updateTrust(i);
+    for (let i = 1; i < workloadCount; i++) await world.renewCertificate(i);
+    await world.renewCertificate(0, { arrives: false });
+    await world.renewCertificate(0, { arrives: false });
     expect(world.stages.at(-1)).toBe(mutant === undefined ? 'signing' : 'dropping');
-    await world.trust(1);
+    await world.updateTrust(1);
     if (mutant !== undefined) {
-      expect(world.broken()).toContain('refuses node-0, signed by root-1');
+      expect(world.brokenTrust()).toContain('refuses node-0, signed by root-1');
       return;
     }
-    await world.wait(11 * 3_600_000);
+    await world.passTime(11 * 3_600_000);
     expect(world.stages.at(-1)).toBe('dropping');
-    expect(world.broken()).toBeUndefined();
+    expect(world.brokenTrust()).toBeUndefined();
   });
 
   it('passes through its stages in order, and reports the last one', async () => {
     const world = await run([]);
-    await world.order('rotation.start');
-    for (let i = 0; i < workloadCount; i++) await world.trust(i);
-    for (let i = 0; i < workloadCount; i++) await world.renew(i);
-    for (let i = 0; i < workloadCount; i++) await world.trust(i);
+    await world.sendOrder('rotation.start');
+    for (let i = 0; i < workloadCount; i++) await world.updateTrust(i);
+    for (let i = 0; i < workloadCount; i++) await world.renewCertificate(i);
+    for (let i = 0; i < workloadCount; i++) await world.updateTrust(i);
     expect(world.stages).toEqual(['steady', 'trusting', 'signing', 'dropping', 'steady']);
     expect(world.inForce).toEqual({ signer: 'root-2', roots: ['root-2'] });
   });

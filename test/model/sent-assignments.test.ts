@@ -5,7 +5,7 @@ import { acknowledgedClient, moveRoute, shortTexts } from '../fixtures/rollout-c
 import { AdsWorld } from '../simulation/ads-world.ts';
 
 afterEach(() => {
-  for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
+  for (const world of AdsWorld.instances.splice(0)) expect(world.failure).toBeUndefined();
 });
 
 test('a route waits until endpoints that the client has from another cluster are sent again', () => {
@@ -24,7 +24,7 @@ test('a route waits until endpoints that the client has from another cluster are
   expect(shortTexts(client.requestEndpoints('other'))).toBe('ClusterLoadAssignment other');
   expect(client.read()).toEqual([]);
   const { typeUrl } = unacknowledged;
-  world.delta({ typeUrl, responseNonce: world.watch(typeUrl)!.nonceSent });
+  world.sendDelta({ typeUrl, responseNonce: world.watch(typeUrl)!.nonceSent });
   expect(client.read()).toEqual(['ClusterLoadAssignment a', 'RouteConfiguration r']);
 });
 
@@ -34,13 +34,13 @@ test('a route waits for endpoints that a reconnected client has not requested', 
   const version = source.types.get(clusterType)!.get('a')!.version;
   previousClient.world.call.emit('cancelled');
   moveRoute(previousClient);
-  const world = new AdsWorld({ delta: true, source, clock: previousClient.world.clock, hasMakeBeforeBreak: true });
+  const world = new AdsWorld({ isDelta: true, source, clock: previousClient.world.clock, hasMakeBeforeBreak: true });
   const read = () => world.readAll().map(shortTexts);
-  world.delta({ typeUrl: clusterType, initialResourceVersions: { a: version } });
+  world.sendDelta({ typeUrl: clusterType, initialResourceVersions: { a: version } });
   expect(read()).toEqual(['Cluster b']);
-  world.delta({ typeUrl: endpointType, resourceNamesSubscribe: ['a'] });
-  world.delta({ typeUrl: routeType, resourceNamesSubscribe: ['r'] });
+  world.sendDelta({ typeUrl: endpointType, resourceNamesSubscribe: ['a'] });
+  world.sendDelta({ typeUrl: routeType, resourceNamesSubscribe: ['r'] });
   expect(read()).toEqual(['ClusterLoadAssignment a']);
-  world.delta({ typeUrl: endpointType, resourceNamesSubscribe: ['b'] });
+  world.sendDelta({ typeUrl: endpointType, resourceNamesSubscribe: ['b'] });
   expect(read()).toEqual(['ClusterLoadAssignment b', 'RouteConfiguration r']);
 });

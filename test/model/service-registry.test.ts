@@ -13,7 +13,7 @@ const consul = 'Consul/dc1';
 
 /** A control plane whose Consul registry has not reported its services. */
 async function withSlowConsul(): Promise<DiscoveryWorld> {
-  const world = new DiscoveryWorld({}, { registries: ['External/c1', consul], slow: [consul] });
+  const world = new DiscoveryWorld({}, { registries: ['External/c1', consul], slowRegistries: [consul] });
   await world.settle();
   return world;
 }
@@ -23,17 +23,17 @@ const waitedFor = (world: DiscoveryWorld): unknown[] =>
 
 describe('service-registry', () => {
   it('retries a failed computation of services with increasing delays', async () => {
-    const world = await DiscoveryWorld.serving();
+    const world = await DiscoveryWorld.startServing();
     world.services = new Error('a bug of a registry');
     world.fromRegistry('External/c1', 'changed');
-    await world.pass(6_999);
+    await world.passTime(6_999);
     expect(world.events('services.failed')).toHaveLength(3);
     world.services = changedReading;
-    await world.pass(1);
+    await world.passTime(1);
     expect(world.events('push.request').at(-1)).toMatchObject({ configs: ['ServiceEntry/shop/cart'] });
     world.services = new Error('a bug of a registry');
     world.fromRegistry('External/c1', 'changed');
-    await world.pass(1_000);
+    await world.passTime(1_000);
     expect(world.events('services.failed')).toHaveLength(5);
   });
 
@@ -41,20 +41,20 @@ describe('service-registry', () => {
     ['a registry changes by itself', (world: DiscoveryWorld) => world.fromRegistry('External/c1', 'changed')],
     [
       'names of gateways resolve otherwise',
-      (world: DiscoveryWorld) => world.from('service-registry/registries', { type: 'gateways.resolved' }),
+      (world: DiscoveryWorld) => world.sendFrom('service-registry/registries', { type: 'gateways.resolved' }),
     ],
     ['another registry comes', (world: DiscoveryWorld) => world.listRegistries('External/c1', consul)],
     ['a registry goes', (world: DiscoveryWorld) => world.listRegistries()],
   ])('requests a push if %s', async (_, happens) => {
-    const world = await DiscoveryWorld.serving();
+    const world = await DiscoveryWorld.startServing();
     world.services = changedReading;
     happens(world);
-    await world.pass(100);
+    await world.passTime(100);
     expect(world.events('clients.push')).toMatchObject([{ configs: ['ServiceEntry/shop/cart'] }]);
   });
 
   it('starts with pending changes in the same step in which it requests a push', async () => {
-    const world = await DiscoveryWorld.serving();
+    const world = await DiscoveryWorld.startServing();
     world.services = changedReading;
     for (let time = 0; time < 3; time++) world.fromRegistry('External/c1', 'changed');
     await world.settle();
@@ -63,7 +63,7 @@ describe('service-registry', () => {
 
   it('waits until all registries have reported their services, and reports pending registries', async () => {
     const world = await withSlowConsul();
-    await world.pass(2_000);
+    await world.passTime(2_000);
     expect(world.state()).toBe(syncingState);
     expect(waitedFor(world).at(-1)).toEqual([consul]);
     expect([world.computedFrom, world.events('services.synced')]).toEqual([[], []]);
@@ -76,7 +76,7 @@ describe('service-registry', () => {
 
   it('waits until the list of registries is known', async () => {
     const world = new DiscoveryWorld({}, { listsLate: true });
-    await world.pass(1_000);
+    await world.passTime(1_000);
     expect([world.state(), waitedFor(world)]).toEqual([syncingState, [['the list of registries']]]);
     world.listRegistries('External/c1');
     await world.settle();
@@ -86,60 +86,60 @@ describe('service-registry', () => {
   it('serves without a registry that has not reported its services within 30 s, and reports this', async () => {
     const world = await withSlowConsul();
     for (let halfSecond = 0; halfSecond < 59; halfSecond++) {
-      await world.pass(500);
+      await world.passTime(500);
       // Changes of another registry do not extend the wait.
       world.fromRegistry('External/c1', 'changed');
     }
     await world.settle();
     expect(world.state()).toBe(syncingState);
-    await world.pass(500);
+    await world.passTime(500);
     expect(world.events('services.synced')).toMatchObject([{ missing: [consul] }]);
     expect(world.state()).toBe('active.operating.serving');
     world.services = changedReading;
     world.fromRegistry(consul, 'synced');
-    await world.pass(100);
+    await world.passTime(100);
     expect(world.events('clients.push')).toMatchObject([{ configs: ['ServiceEntry/shop/cart'] }]);
   });
 
   it('is not delayed at start by an unreachable registry, however often that is retried', async () => {
-    const world = new DiscoveryWorld({}, { registries: ['External/c1', consul], unreachable: [consul] });
-    await world.pass(29_999);
+    const world = new DiscoveryWorld({}, { registries: ['External/c1', consul], unreachableRegistries: [consul] });
+    await world.passTime(29_999);
     expect([world.state(), waitedFor(world).at(-1)]).toEqual([syncingState, [consul]]);
-    await world.pass(1);
+    await world.passTime(1);
     expect(world.state()).toBe('active.operating.serving');
     const tries = world.events('registry.failed');
     expect(tries[0]).toMatchObject({ registry: consul, reason: 'connection refused' });
-    await world.pass(600_000);
+    await world.passTime(600_000);
     expect(world.events('registry.failed').length - tries.length).toBeLessThan(2 * 21);
-    world.unreachable = [];
-    await world.pass(30_000);
+    world.unreachableRegistries = [];
+    await world.passTime(30_000);
     expect(world.events('registry.synced').at(-1)).toMatchObject({ registry: consul });
   });
 
   it('keeps the services of a registry while it is unreachable', async () => {
-    const world = await DiscoveryWorld.serving();
+    const world = await DiscoveryWorld.startServing();
     world.fromRegistry('External/c1', 'failed');
-    await world.pass(999);
+    await world.passTime(999);
     expect(world.computedFrom).toEqual([['External/c1']]);
-    expect(world.running()).not.toContain('registry-1/feed');
-    await world.pass(1);
-    expect(world.running()).toContain('registry-1/feed');
+    expect(world.pendingWork()).not.toContain('registry-1/feed');
+    await world.passTime(1);
+    expect(world.pendingWork()).toContain('registry-1/feed');
     expect(world.computedFrom.at(-1)).toEqual(['External/c1']);
   });
 
   it('has an actor for each registry, including added and replaced ones', async () => {
-    const world = await DiscoveryWorld.serving();
+    const world = await DiscoveryWorld.startServing();
     world.listRegistries('External/c1', 'Kubernetes/east');
     await world.settle();
     world.listRegistries('External/c1', 'Kubernetes/east@2');
     await world.settle();
-    expect(world.running().filter((name) => name.startsWith('registry-'))).toEqual([
+    expect(world.pendingWork().filter((name) => name.startsWith('registry-'))).toEqual([
       'registry-1/feed',
       'registry-3/feed',
     ]);
     world.listRegistries('External/c1');
     await world.settle();
-    expect(world.running()).not.toContain('registry-3/feed');
+    expect(world.pendingWork()).not.toContain('registry-3/feed');
     expect(world.computedFrom.at(-1)).toEqual(['External/c1']);
   });
 });

@@ -27,7 +27,7 @@ import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
-const steady = (signer: string, overrides: Partial<SharedStage> = {}): SharedStage => ({
+const steadyStage = (signer: string, overrides: Partial<SharedStage> = {}): SharedStage => ({
   ...{ stage: 'steady', signer, other: null, tainted: null, previousSigners: [] },
   ...overrides,
 });
@@ -41,19 +41,19 @@ const discovery = setup({ actors: { sharedAuthority: sharedAuthorityMachine } })
 
 /** The chart of one replica; a test sets the content of the Secret. */
 class Replica {
-  static readonly created: Replica[] = [];
+  static readonly instances: Replica[] = [];
   readonly records: TraceRecord[] = [];
   readonly clock = new VirtualClock();
   readonly actor: Actor<typeof discovery>;
-  failed: unknown;
-  readonly adopted: number[] = [];
-  readonly creations: { withNewRoot: boolean; done: () => void; fail: (reason: string) => void }[] = [];
-  checks = 0;
+  failure: unknown;
+  readonly appliedReadings: number[] = [];
+  readonly pendingCreations: { withNewRoot: boolean; succeed: () => void; fail: (reason: string) => void }[] = [];
+  checkCount = 0;
   #lastReading = 0;
   #report: (report: SharedAuthorityReport) => void = () => {};
 
   constructor() {
-    Replica.created.push(this);
+    Replica.instances.push(this);
     const recorder = createRecorder({ program: 'pilot-discovery', now: this.clock.now });
     recorder.observe((record) => this.records.push(record));
     const machine = sharedAuthorityMachine.provide({
@@ -64,23 +64,23 @@ class Replica {
         createSecret: fromPromise<Creation, { withNewRoot: boolean }>(
           ({ input: { withNewRoot } }) =>
             new Promise((resolve) => {
-              this.creations.push({
+              this.pendingCreations.push({
                 withNewRoot,
-                done: () => resolve({ outcome: 'there' }),
+                succeed: () => resolve({ outcome: 'there' }),
                 fail: (reason) => resolve({ outcome: 'failed', reason }),
               });
             }),
         ),
       },
       actions: {
-        applyAuthority: (_, { reading }) => void this.adopted.push(reading),
-        checkRotation: () => void this.checks++,
+        applyAuthority: (_, { reading }) => void this.appliedReadings.push(reading),
+        checkRotation: () => void this.checkCount++,
       },
     });
     this.actor = startRoot(discovery.provide({ actors: { sharedAuthority: machine } }), {
       ...{ id: 'discovery', input: undefined, clock: this.clock as never, recorder },
       onError: (error) => {
-        this.failed = error;
+        this.failure = error;
       },
     });
   }
@@ -89,11 +89,11 @@ class Replica {
     this.#report({ type: 'shared-authority.read', reading: ++this.#lastReading, isCompatible: isCompatible, ...stage });
   }
 
-  absent(): void {
+  reportAbsent(): void {
     this.#report({ type: 'shared-authority.absent' });
   }
 
-  refused(reason = 'no key'): void {
+  reportUnusable(reason = 'no key'): void {
     this.#report({ type: 'shared-authority.unusable', reason });
   }
 
@@ -102,7 +102,7 @@ class Replica {
   }
 }
 
-eachWorldFollowsTheDiagrams(['shared-authority'], [], { created: Replica.created, machine: discovery });
+eachWorldFollowsTheDiagrams(['shared-authority'], [], { instances: Replica.instances, machine: discovery });
 
 let replica: Replica;
 afterEach(() => void replica?.actor.stop());
@@ -110,106 +110,106 @@ afterEach(() => void replica?.actor.stop());
 describe('a replica with a shared authority', () => {
   it('creates a missing Secret, and signs with the Secret that it reads, whichever replica created it', async () => {
     replica = new Replica();
-    expect(replica.creations).toEqual([]);
-    replica.absent();
-    expect(replica.creations.map(({ withNewRoot }) => withNewRoot)).toEqual([true]);
-    replica.creations[0]!.done();
+    expect(replica.pendingCreations).toEqual([]);
+    replica.reportAbsent();
+    expect(replica.pendingCreations.map(({ withNewRoot }) => withNewRoot)).toEqual([true]);
+    replica.pendingCreations[0]!.succeed();
     await replica.settle();
-    expect(replica.adopted).toEqual([]);
-    replica.read(steady('a'));
-    expect(replica.adopted).toEqual([1]);
-    expect(replica.checks).toBe(1);
+    expect(replica.appliedReadings).toEqual([]);
+    replica.read(steadyStage('a'));
+    expect(replica.appliedReadings).toEqual([1]);
+    expect(replica.checkCount).toBe(1);
   });
 
   it('retries with increasing delays while the API server rejects the Secret, and reads again if the Secret does not appear', async () => {
     replica = new Replica();
-    replica.absent();
+    replica.reportAbsent();
     for (const waits of [1_000, 2_000, 4_000]) {
-      replica.creations.at(-1)!.fail('forbidden');
+      replica.pendingCreations.at(-1)!.fail('forbidden');
       await replica.settle();
-      const creationsBefore = replica.creations.length;
+      const creationsBefore = replica.pendingCreations.length;
       replica.clock.advance(waits - 1);
-      expect(replica.creations.length).toBe(creationsBefore);
+      expect(replica.pendingCreations.length).toBe(creationsBefore);
       replica.clock.advance(1);
-      expect(replica.creations.length).toBe(creationsBefore + 1);
+      expect(replica.pendingCreations.length).toBe(creationsBefore + 1);
     }
-    replica.creations.at(-1)!.done();
+    replica.pendingCreations.at(-1)!.succeed();
     await replica.settle();
     replica.clock.advance(10_000);
-    expect(replica.creations.length).toBe(5);
-    replica.read(steady('a'));
-    expect(replica.adopted).toEqual([1]);
+    expect(replica.pendingCreations.length).toBe(5);
+    replica.read(steadyStage('a'));
+    expect(replica.appliedReadings).toEqual([1]);
   });
 
   it('does not replace an invalid Secret, and waits until it is corrected', async () => {
     replica = new Replica();
-    replica.refused();
+    replica.reportUnusable();
     replica.clock.advance(hourMs);
-    expect(replica.creations).toEqual([]);
-    replica.read(steady('a'));
-    expect(replica.adopted).toEqual([1]);
-    replica.refused();
-    replica.read(steady('a'), true);
-    expect(replica.adopted).toEqual([1, 2]);
+    expect(replica.pendingCreations).toEqual([]);
+    replica.read(steadyStage('a'));
+    expect(replica.appliedReadings).toEqual([1]);
+    replica.reportUnusable();
+    replica.read(steadyStage('a'), true);
+    expect(replica.appliedReadings).toEqual([1, 2]);
   });
 
   it('restores a deleted Secret without creating a new root', async () => {
     replica = new Replica();
-    replica.read(steady('a'));
-    replica.absent();
-    expect(replica.creations.map(({ withNewRoot }) => withNewRoot)).toEqual([false]);
-    replica.creations[0]!.fail('away');
+    replica.read(steadyStage('a'));
+    replica.reportAbsent();
+    expect(replica.pendingCreations.map(({ withNewRoot }) => withNewRoot)).toEqual([false]);
+    replica.pendingCreations[0]!.fail('away');
     await replica.settle();
     replica.clock.advance(1_000);
-    expect(replica.creations.map(({ withNewRoot }) => withNewRoot)).toEqual([false, false]);
-    replica.read(steady('a'), true);
-    expect(replica.adopted).toEqual([1, 2]);
+    expect(replica.pendingCreations.map(({ withNewRoot }) => withNewRoot)).toEqual([false, false]);
+    replica.read(steadyStage('a'), true);
+    expect(replica.appliedReadings).toEqual([1, 2]);
   });
 
   it.each<[string, SharedStage, SharedStage, boolean, boolean]>([
-    ['the next stage', steady('a'), steady('a', { stage: 'trusting', other: 'b' }), true, true],
+    ['the next stage', steadyStage('a'), steadyStage('a', { stage: 'trusting', other: 'b' }), true, true],
     [
       'a stage after one that this replica has not read',
-      steady('a'),
-      steady('b', { stage: 'signing', other: 'a', previousSigners: ['a'] }),
+      steadyStage('a'),
+      steadyStage('b', { stage: 'signing', other: 'a', previousSigners: ['a'] }),
       false,
       true,
     ],
     [
       'the end of a rotation that this replica has not read',
-      steady('a'),
-      steady('b', { previousSigners: ['a'] }),
+      steadyStage('a'),
+      steadyStage('b', { previousSigners: ['a'] }),
       false,
       true,
     ],
-    ['another root', steady('a'), steady('b'), false, false],
+    ['another root', steadyStage('a'), steadyStage('b'), false, false],
     [
       'an older Secret that is restored during a rotation',
-      steady('b', { stage: 'signing', other: 'a', previousSigners: ['a'] }),
-      steady('a'),
+      steadyStage('b', { stage: 'signing', other: 'a', previousSigners: ['a'] }),
+      steadyStage('a'),
       false,
       false,
     ],
-    ['another intermediate of a trusted root', steady('a'), steady('c'), true, true],
+    ['another intermediate of a trusted root', steadyStage('a'), steadyStage('c'), true, true],
   ])('accepts or rejects %s in the Secret', (_, knownStage, read, isCompatible, isFollowed) => {
     replica = new Replica();
     replica.read(knownStage);
     replica.read(read, isCompatible);
-    expect(replica.adopted).toEqual(isFollowed ? [1, 2] : [1]);
+    expect(replica.appliedReadings).toEqual(isFollowed ? [1, 2] : [1]);
   });
 
   it('checks whether a stage is due every hour, and 1 min after each read', async () => {
     replica = new Replica();
-    replica.read(steady('a'));
+    replica.read(steadyStage('a'));
     replica.clock.advance(minStageMs);
-    expect(replica.checks).toBe(2);
+    expect(replica.checkCount).toBe(2);
     replica.clock.advance(2 * hourMs);
-    expect(replica.checks).toBe(4);
+    expect(replica.checkCount).toBe(4);
   });
 });
 
 const journalOf = (overrides: Partial<SharedJournal> = {}): SharedJournal => ({
-  ...{ ...steady('a'), since: 0, maxLeafMs: dayMs },
+  ...{ ...steadyStage('a'), since: 0, maxLeafMs: dayMs },
   ...overrides,
 });
 const factsAt = (now: number, overrides: Partial<RotationFacts> = {}): RotationFacts => ({
@@ -381,23 +381,27 @@ interface Followed {
 
 interface Workload {
   readonly replica: number;
-  trusts: readonly string[];
+  trustedRoots: readonly string[];
   leaf: { signer: string; endsAt: number };
 }
 
 /** A deliberate error of the property. */
-type Mutant = 'signs at once' | 'drops at once' | undefined;
+type RotationMutant = 'signs at once' | 'drops at once' | undefined;
 
 /**
  * Replicas read writes up to half a day late; workloads receive their replica's roots when they renew, at half of a certificate's lifetime, and keep
  * them until then. @returns the first violation
  */
-function run(delaysInHours: readonly number[], ordersAt: readonly number[], mutant?: Mutant): string | undefined {
+function run(
+  delaysInHours: readonly number[],
+  ordersAt: readonly number[],
+  mutant?: RotationMutant,
+): string | undefined {
   let writtenJournal = journalOf();
   const history = [{ at: 0, journal: writtenJournal }];
   const replicas: Followed[] = delaysInHours.map(() => ({ journal: writtenJournal }));
   const workloads = [0, 1, 2, 3].map(
-    (i): Workload => ({ replica: i % replicas.length, trusts: ['a'], leaf: { signer: 'a', endsAt: dayMs } }),
+    (i): Workload => ({ replica: i % replicas.length, trustedRoots: ['a'], leaf: { signer: 'a', endsAt: dayMs } }),
   );
   let roots = 0;
   for (let hour = 0; hour < 15 * 24; hour++) {
@@ -420,13 +424,13 @@ function run(delaysInHours: readonly number[], ordersAt: readonly number[], muta
     workloads.forEach((workload, i) => {
       if (workload.leaf.endsAt - now > dayMs / 2 - i * hourMs) return;
       const { journal } = replicas[workload.replica]!;
-      workload.trusts = rootsIn(journal.stage, journal);
+      workload.trustedRoots = rootsIn(journal.stage, journal);
       workload.leaf = { signer: journal.signer, endsAt: now + dayMs };
     });
     for (const one of workloads) {
-      const untrustingWorkload = workloads.find(({ trusts }) => !trusts.includes(one.leaf.signer));
+      const untrustingWorkload = workloads.find(({ trustedRoots }) => !trustedRoots.includes(one.leaf.signer));
       if (untrustingWorkload !== undefined)
-        return `hour ${hour}: ${untrustingWorkload.trusts} does not trust ${one.leaf.signer}`;
+        return `hour ${hour}: ${untrustingWorkload.trustedRoots} does not trust ${one.leaf.signer}`;
     }
   }
   return roots > 0 && writtenJournal.stage === 'steady' ? undefined : `it did not end: ${writtenJournal.stage}`;

@@ -17,16 +17,16 @@ type Result<T> = T | 'never' | Error;
 
 const doneStep: RequestStep = { outcome: 'done' };
 const failedStep: RequestStep = { outcome: 'failed', reason: 'forbidden' };
-const pending: RequestReading = { outcome: 'pending' };
+const pendingReading: RequestReading = { outcome: 'pending' };
 
 class Request {
-  static readonly created: Request[] = [];
+  static readonly instances: Request[] = [];
   readonly clock = new VirtualClock();
   readonly records: TraceRecord[] = [];
   readonly requests: string[] = [];
   output: SigningRequestOutput | undefined;
-  ended: SigningRequestOutput | undefined;
-  failed: unknown;
+  requestOutput: SigningRequestOutput | undefined;
+  failure: unknown;
 
   constructor(
     readings: readonly Result<RequestReading>[],
@@ -37,7 +37,7 @@ class Request {
       removal?: Result<undefined>;
     },
   ) {
-    Request.created.push(this);
+    Request.instances.push(this);
     const remainingReadings = [...readings];
     const respond = async <T>(operation: string, value: Result<T>): Promise<T> => {
       this.requests.push(operation);
@@ -65,18 +65,18 @@ class Request {
     const actor = startRoot(machine, {
       ...{ id: 'signing-request-1', input: { approves, limitMs: 10_000 }, clock: this.clock as never, recorder },
       onError: (error) => {
-        this.failed = error;
+        this.failure = error;
       },
     });
     actor.subscribe({
       complete: () => {
-        this.ended = actor.getSnapshot().output;
+        this.requestOutput = actor.getSnapshot().output;
       },
     });
   }
 
   /** @param ms duration, passed in steps between which results arrive */
-  async pass(ms: number): Promise<void> {
+  async passTime(ms: number): Promise<void> {
     for (let passed = 0; passed <= ms; passed += 100) {
       for (let tick = 0; tick < 10; tick++) await Promise.resolve();
       if (passed < ms) this.clock.advance(100);
@@ -85,41 +85,46 @@ class Request {
 }
 
 eachWorldFollowsTheDiagrams(['signing-request'], ['creation', 'approval', 'reading', 'removal'], {
-  created: Request.created,
+  instances: Request.instances,
   machine: signingRequestMachine,
 });
 
 it('a signing request is created, approved, read until it is signed, reported, and removed', async () => {
-  const request = new Request([pending, pending, { outcome: 'issued' }]);
-  await request.pass(1_000);
+  const request = new Request([pendingReading, pendingReading, { outcome: 'issued' }]);
+  await request.passTime(1_000);
   expect(request.requests).toEqual(['make', 'approve', 'read', 'read', 'read', 'remove']);
   expect(request.output).toEqual({ outcome: 'issued' });
-  expect(request.ended).toEqual({ outcome: 'issued' });
+  expect(request.requestOutput).toEqual({ outcome: 'issued' });
 });
 
 it('a signing request is not approved if others approve it', async () => {
   const request = new Request([{ outcome: 'issued' }], { approves: false });
-  await request.pass(0);
+  await request.passTime(0);
   expect(request.requests).toEqual(['make', 'read', 'remove']);
 });
 
 it.each<[string, readonly Result<RequestReading>[], object, SigningRequestOutput]>([
-  ['cannot be made', [pending], { creation: failedStep }, { outcome: 'failed', reason: 'forbidden' }],
-  ['cannot be approved', [pending], { approval: failedStep }, { outcome: 'failed', reason: 'forbidden' }],
+  ['cannot be made', [pendingReading], { creation: failedStep }, { outcome: 'failed', reason: 'forbidden' }],
+  ['cannot be approved', [pendingReading], { approval: failedStep }, { outcome: 'failed', reason: 'forbidden' }],
   ['is denied', [{ outcome: 'refused', reason: 'no' }], {}, { outcome: 'refused', reason: 'no' }],
-  ['is made by an effect with a bug', [pending], { creation: new Error('bug') }, { outcome: 'failed', reason: 'bug' }],
-  ['is approved by one', [pending], { approval: new Error('bug') }, { outcome: 'failed', reason: 'bug' }],
+  [
+    'is made by an effect with a bug',
+    [pendingReading],
+    { creation: new Error('bug') },
+    { outcome: 'failed', reason: 'bug' },
+  ],
+  ['is approved by one', [pendingReading], { approval: new Error('bug') }, { outcome: 'failed', reason: 'bug' }],
   ['is read by one', [new Error('bug')], {}, { outcome: 'failed', reason: 'bug' }],
 ])('a signing request is reported immediately and removed if it %s', async (_, readings, options, result) => {
   const request = new Request(readings, options);
-  await request.pass(0);
+  await request.passTime(0);
   expect(request.output).toEqual(result);
   expect(request.requests.at(-1)).toBe('remove');
-  expect(request.ended).toEqual(result);
+  expect(request.requestOutput).toEqual(result);
 });
 
 it.each<[string, readonly Result<RequestReading>[], object, string]>([
-  ['whose signer never signs', [pending], {}, 'there is no certificate after 10 s'],
+  ['whose signer never signs', [pendingReading], {}, 'there is no certificate after 10 s'],
   [
     'that the API server is silent about',
     [{ outcome: 'unknown', reason: 'away' }],
@@ -127,17 +132,17 @@ it.each<[string, readonly Result<RequestReading>[], object, string]>([
     'there is no certificate after 10 s: away',
   ],
   ['whose reading hangs', ['never'], {}, 'there is no certificate after 10 s'],
-  ['whose making hangs', [pending], { creation: 'never' }, 'there is no certificate after 10 s'],
-  ['whose approval hangs', [pending], { approval: 'never' }, 'there is no certificate after 10 s'],
+  ['whose making hangs', [pendingReading], { creation: 'never' }, 'there is no certificate after 10 s'],
+  ['whose approval hangs', [pendingReading], { approval: 'never' }, 'there is no certificate after 10 s'],
 ])('a signing request times out if it is one %s', async (_, readings, options, reason) => {
   const request = new Request(readings, options);
-  await request.pass(9_900);
+  await request.passTime(9_900);
   expect(request.output).toBeUndefined();
-  await request.pass(100);
+  await request.passTime(100);
   expect(request.output).toEqual({ outcome: 'failed', reason });
   expect(request.requests.filter((operation) => operation === 'read').length).toBeLessThan(20);
-  await request.pass(100);
-  expect(request.ended).toEqual(request.output);
+  await request.passTime(100);
+  expect(request.requestOutput).toEqual(request.output);
 });
 
 it.each<[string, Result<undefined>, number]>([
@@ -145,6 +150,6 @@ it.each<[string, Result<undefined>, number]>([
   ['has a bug', new Error('bug'), 0],
 ])('a signing request ends even if its removal %s', async (_, removal, ms) => {
   const request = new Request([{ outcome: 'issued' }], { removal });
-  await request.pass(ms);
-  expect(request.ended).toEqual({ outcome: 'issued' });
+  await request.passTime(ms);
+  expect(request.requestOutput).toEqual({ outcome: 'issued' });
 });

@@ -19,19 +19,19 @@ type Load = Omit<LoadMeasured, 'type'>;
 
 const server = 'discovery/ads-server';
 const idleServer: Load = { turnMs: 0.5, requests: 0, proxies: 0, isFull: true };
-const overloads: readonly Partial<Load>[] = [{ turnMs: 20 }, { requests: 200 }, { proxies: 1_000 }];
+const overloadedLoads: readonly Partial<Load>[] = [{ turnMs: 20 }, { requests: 200 }, { proxies: 1_000 }];
 
 class World {
-  static readonly created: World[] = [];
+  static readonly instances: World[] = [];
   readonly clock = new VirtualClock();
   readonly records: TraceRecord[] = [];
-  readonly applied: number[] = [];
-  failed: unknown;
-  measures: ((load: LoadMeasured) => void) | undefined;
+  readonly appliedSlots: number[] = [];
+  failure: unknown;
+  reportLoad: ((load: LoadMeasured) => void) | undefined;
   readonly actor;
 
   constructor() {
-    World.created.push(this);
+    World.instances.push(this);
     const recorder = createRecorder({ program: 'pilot-discovery', now: this.clock.now });
     // The test is the ADS server.
     recorder.observe((record) =>
@@ -40,27 +40,27 @@ class World {
     const machine = streamAdmissionMachine.provide({
       actors: {
         load: fromCallback(({ sendBack }) => {
-          this.measures = sendBack;
+          this.reportLoad = sendBack;
           return () => {
-            this.measures = undefined;
+            this.reportLoad = undefined;
           };
         }),
       },
-      actions: { applySlots: (_, { slots }) => this.applied.push(slots) },
+      actions: { applySlots: (_, { slots }) => this.appliedSlots.push(slots) },
     });
     this.actor = startRoot(machine, {
       ...{ id: 'stream-admission', input: undefined, clock: this.clock as never, recorder },
       onError: (error) => {
-        this.failed = error;
+        this.failure = error;
       },
     });
   }
 
   measure(load: Partial<Load>, times = 1): void {
-    for (let i = 0; i < times; i++) this.measures!({ type: 'load.measured', ...idleServer, ...load });
+    for (let i = 0; i < times; i++) this.reportLoad!({ type: 'load.measured', ...idleServer, ...load });
   }
 
-  queued(): void {
+  reportQueued(): void {
     this.actor.send({ type: 'clients.queued' });
   }
 
@@ -73,47 +73,47 @@ class World {
   }
 }
 
-eachWorldFollowsTheDiagrams(['stream-admission'], [], { created: World.created, machine: streamAdmissionMachine });
+eachWorldFollowsTheDiagrams(['stream-admission'], [], { instances: World.instances, machine: streamAdmissionMachine });
 
 it('stream admission measures nothing while no client waits', () => {
   const world = new World();
-  expect(world.measures).toBeUndefined();
-  world.queued();
-  expect(world.measures).toBeDefined();
+  expect(world.reportLoad).toBeUndefined();
+  world.reportQueued();
+  expect(world.reportLoad).toBeDefined();
   world.actor.send({ type: 'clients.admitted' });
-  expect([world.state, world.measures]).toEqual(['idle', undefined]);
+  expect([world.state, world.reportLoad]).toEqual(['idle', undefined]);
 });
 
 it('stream admission adds slots while the server is not overloaded and all slots are in use', () => {
   const world = new World();
-  world.queued();
+  world.reportQueued();
   world.measure({}, 100);
   expect([world.state, world.slots]).toEqual(['admitting.below capacity', maxSlots]);
-  expect(world.applied).toEqual(world.applied.toSorted((a, b) => a - b));
+  expect(world.appliedSlots).toEqual(world.appliedSlots.toSorted((a, b) => a - b));
 });
 
 it('stream admission adds no unneeded slots', () => {
   const world = new World();
-  world.queued();
+  world.reportQueued();
   world.measure({ isFull: false }, 100);
   expect([world.state, world.slots]).toEqual(['admitting.below capacity', initialSlots]);
 });
 
-it.each(overloads)('stream admission removes slots, but not the last one, under a load of %o', (load) => {
+it.each(overloadedLoads)('stream admission removes slots, but not the last one, under a load of %o', (load) => {
   const world = new World();
-  world.queued();
+  world.reportQueued();
   world.measure({}, 10);
   const slotsBefore = world.slots;
   world.measure(load);
   expect(world.state).toBe('admitting.overloaded');
   expect(world.slots).toBeLessThan(slotsBefore);
   world.measure(load, 100);
-  expect([world.slots, world.applied.at(-1)]).toEqual([minSlots, minSlots]);
+  expect([world.slots, world.appliedSlots.at(-1)]).toEqual([minSlots, minSlots]);
 });
 
 it('stream admission limits the number of slots', () => {
   const world = new World();
-  world.queued();
+  world.reportQueued();
   world.measure({ turnMs: 10 }, 10);
   expect([world.state, world.slots]).toEqual(['admitting.at capacity', initialSlots]);
 });
@@ -122,17 +122,17 @@ it.each([{ proxies: 1_000 }, {}])(
   'stream admission restores the initial slots when no client waits after a load of %o',
   (load) => {
     const world = new World();
-    world.queued();
+    world.reportQueued();
     world.measure(load, 100);
     world.actor.send({ type: 'clients.admitted' });
-    expect([world.slots, world.applied.at(-1)]).toEqual([initialSlots, initialSlots]);
+    expect([world.slots, world.appliedSlots.at(-1)]).toEqual([initialSlots, initialSlots]);
   },
 );
 
 it('stream admission finds a number of slots with which the server is neither idle nor overloaded, whatever a client costs', () => {
   for (const costMs of [0.05, 0.2, 1, 3]) {
     const world = new World();
-    world.queued();
+    world.reportQueued();
     // An event loop iteration runs a step for half of the clients in progress.
     for (let i = 0; i < 200; i++) world.measure({ turnMs: (world.slots * costMs) / 2 });
     const turnMs = (world.slots * costMs) / 2;

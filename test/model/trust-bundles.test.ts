@@ -7,8 +7,8 @@ import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 const secondMs = 1_000;
 const minuteMs = 60 * secondMs;
 const servingState = 'active.operating.serving';
-const spire: TrustBundleInput = { endpoint: 'https://spire.test/', trustDomains: ['shop.test'] };
-const other: TrustBundleInput = { endpoint: 'https://other.test/', trustDomains: ['old.test'] };
+const spireInput: TrustBundleInput = { endpoint: 'https://spire.test/', trustDomains: ['shop.test'] };
+const otherInput: TrustBundleInput = { endpoint: 'https://other.test/', trustDomains: ['old.test'] };
 
 const bundle = (version: string, sequence: number | null = null, refreshMs: number | null = null): BundleResponse => ({
   outcome: 'fetched',
@@ -16,7 +16,7 @@ const bundle = (version: string, sequence: number | null = null, refreshMs: numb
   sequence,
   refreshMs,
 });
-const failing = (reason = 'no'): BundleResponse => ({ outcome: 'failed', reason });
+const failedResponse = (reason = 'no'): BundleResponse => ({ outcome: 'failed', reason });
 
 eachWorldFollowsTheDiagrams(['trust-bundles', 'trust-bundle'], ['endpoints', 'fetching', 'recalling']);
 
@@ -27,7 +27,7 @@ function requestedAt(world: DiscoveryWorld, { endpoint }: TrustBundleInput): num
 }
 
 const createWorld = async (script: Partial<DiscoveryWorld>): Promise<DiscoveryWorld> => {
-  const world = new DiscoveryWorld({}, { endpoints: [spire], ...script });
+  const world = new DiscoveryWorld({}, { endpoints: [spireInput], ...script });
   await world.settle();
   expect(world.state()).toBe(servingState);
   return world;
@@ -38,31 +38,31 @@ const inForce = (world: DiscoveryWorld): string[] => world.adoptedBundles.map(({
 describe('trust bundles at start', () => {
   it('do not delay the start, and an unresponsive endpoint is queried once', async () => {
     const world = await createWorld({});
-    await world.pass(60 * minuteMs);
+    await world.passTime(60 * minuteMs);
     // The timeout is in the effect: it reports a missing response.
-    expect(requestedAt(world, spire)).toEqual([0]);
+    expect(requestedAt(world, spireInput)).toEqual([0]);
     expect(inForce(world)).toEqual([]);
   });
 
   it('still apply after a restart until the endpoint has responded', async () => {
-    const world = await createWorld({ keptBundles: { [spire.endpoint]: bundle('kept', 7) } });
+    const world = await createWorld({ keptBundles: { [spireInput.endpoint]: bundle('kept', 7) } });
     expect(inForce(world)).toEqual(['kept']);
-    expect(world.published).toBe(1);
-    expect(requestedAt(world, spire)).toEqual([0]);
+    expect(world.publishedCount).toBe(1);
+    expect(requestedAt(world, spireInput)).toEqual([0]);
   });
 
   it('are ignored if they are stored but no longer valid, and the endpoint is queried', async () => {
     const world = await createWorld({
-      keptBundles: { [spire.endpoint]: failing('has ended') },
-      bundles: { [spire.endpoint]: bundle('one') },
+      keptBundles: { [spireInput.endpoint]: failedResponse('has ended') },
+      bundles: { [spireInput.endpoint]: bundle('one') },
     });
     expect(inForce(world)).toEqual(['one']);
   });
 
   it('still exclude older bundles by the stored sequence number', async () => {
     const world = await createWorld({
-      keptBundles: { [spire.endpoint]: bundle('kept', 7) },
-      bundles: { [spire.endpoint]: bundle('replayed', 6) },
+      keptBundles: { [spireInput.endpoint]: bundle('kept', 7) },
+      bundles: { [spireInput.endpoint]: bundle('replayed', 6) },
     });
     expect(inForce(world)).toEqual(['kept']);
     expect(world.events('trust-bundle.failed')).toMatchObject([
@@ -73,14 +73,14 @@ describe('trust bundles at start', () => {
 
 describe('an endpoint that responds', () => {
   it('is queried every 5 min, and agents are notified only of changed roots', async () => {
-    const world = await createWorld({ bundles: { [spire.endpoint]: bundle('one') } });
-    await world.pass(5 * minuteMs);
-    expect(world.published).toBe(1);
-    world.bundles[spire.endpoint] = bundle('two');
-    await world.pass(5 * minuteMs);
-    expect(requestedAt(world, spire)).toEqual([0, 5 * minuteMs, 10 * minuteMs]);
+    const world = await createWorld({ bundles: { [spireInput.endpoint]: bundle('one') } });
+    await world.passTime(5 * minuteMs);
+    expect(world.publishedCount).toBe(1);
+    world.bundles[spireInput.endpoint] = bundle('two');
+    await world.passTime(5 * minuteMs);
+    expect(requestedAt(world, spireInput)).toEqual([0, 5 * minuteMs, 10 * minuteMs]);
     expect(inForce(world)).toEqual(['one', 'two']);
-    expect(world.published).toBe(2);
+    expect(world.publishedCount).toBe(2);
   });
 
   it.each([
@@ -90,15 +90,15 @@ describe('an endpoint that responds', () => {
     [86_400 * secondMs, 60 * minuteMs],
     [Number.MAX_SAFE_INTEGER, 60 * minuteMs],
   ])('is queried, after a refresh hint of %i ms, every %i ms', async (hint, interval) => {
-    const world = await createWorld({ bundles: { [spire.endpoint]: bundle('one', null, hint) } });
-    await world.pass(interval - 1);
-    expect(requestedAt(world, spire)).toEqual([0]);
-    await world.pass(1);
-    expect(requestedAt(world, spire)).toEqual([0, interval]);
+    const world = await createWorld({ bundles: { [spireInput.endpoint]: bundle('one', null, hint) } });
+    await world.passTime(interval - 1);
+    expect(requestedAt(world, spireInput)).toEqual([0]);
+    await world.passTime(1);
+    expect(requestedAt(world, spireInput)).toEqual([0, interval]);
   });
 
   it('has an older bundle ignored, and a bundle with the same or no number accepted', async () => {
-    const world = await createWorld({ bundles: { [spire.endpoint]: bundle('five', 5) } });
+    const world = await createWorld({ bundles: { [spireInput.endpoint]: bundle('five', 5) } });
     for (const next of [
       bundle('four', 4),
       bundle('also five', 5),
@@ -106,8 +106,8 @@ describe('an endpoint that responds', () => {
       bundle('one', 1),
       bundle('zero', 0),
     ]) {
-      world.bundles[spire.endpoint] = next;
-      await world.pass(5 * minuteMs);
+      world.bundles[spireInput.endpoint] = next;
+      await world.passTime(5 * minuteMs);
     }
     // A publisher without sequence numbers restarts the sequence.
     expect(inForce(world)).toEqual(['five', 'also five', 'uncounted', 'one']);
@@ -116,71 +116,73 @@ describe('an endpoint that responds', () => {
 
 describe('an endpoint that fails', () => {
   it('is queried after 5 s, 10 s, 20 s and so on up to 5 min if there is no bundle', async () => {
-    const world = await createWorld({ bundles: { [spire.endpoint]: failing() } });
-    await world.pass(20 * minuteMs);
-    const times = requestedAt(world, spire);
+    const world = await createWorld({ bundles: { [spireInput.endpoint]: failedResponse() } });
+    await world.passTime(20 * minuteMs);
+    const times = requestedAt(world, spireInput);
     const pauses = times.slice(1).map((at, index) => (at - times[index]!) / secondMs);
     expect(pauses.slice(0, 8)).toEqual([5, 10, 20, 40, 80, 160, 300, 300]);
     expect(inForce(world)).toEqual([]);
   });
 
   it('keeps its last valid bundle, and is queried no more often than after a response', async () => {
-    const world = await createWorld({ bundles: { [spire.endpoint]: bundle('one', 3, minuteMs) } });
-    world.bundles[spire.endpoint] = failing('huge');
-    await world.pass(10 * minuteMs);
-    const times = requestedAt(world, spire);
+    const world = await createWorld({ bundles: { [spireInput.endpoint]: bundle('one', 3, minuteMs) } });
+    world.bundles[spireInput.endpoint] = failedResponse('huge');
+    await world.passTime(10 * minuteMs);
+    const times = requestedAt(world, spireInput);
     expect(times).toEqual(times.map((_, index) => index * minuteMs));
     expect(inForce(world)).toEqual(['one']);
     expect(world.events('trust-bundle.failed')[0]).toEqual({
       type: 'trust-bundle.failed',
-      endpoint: spire.endpoint,
+      endpoint: spireInput.endpoint,
       version: 'one',
       reason: 'huge',
     });
-    world.bundles[spire.endpoint] = bundle('two', 4);
-    await world.pass(minuteMs);
+    world.bundles[spireInput.endpoint] = bundle('two', 4);
+    await world.passTime(minuteMs);
     expect(inForce(world)).toEqual(['one', 'two']);
   });
 
   it('is also queried again after an internal error', async () => {
-    const world = await createWorld({ bundles: { [spire.endpoint]: new Error('a bug') } });
-    world.bundles[spire.endpoint] = bundle('one');
-    await world.pass(5 * secondMs);
+    const world = await createWorld({ bundles: { [spireInput.endpoint]: new Error('a bug') } });
+    world.bundles[spireInput.endpoint] = bundle('one');
+    await world.passTime(5 * secondMs);
     expect(inForce(world)).toEqual(['one']);
   });
 });
 
 describe('a changed mesh configuration', () => {
   it('causes queries of its new endpoints instead of removed ones', async () => {
-    const world = await createWorld({ bundles: { [spire.endpoint]: bundle('one'), [other.endpoint]: bundle('o') } });
-    world.endpoints = [other];
+    const world = await createWorld({
+      bundles: { [spireInput.endpoint]: bundle('one'), [otherInput.endpoint]: bundle('o') },
+    });
+    world.endpoints = [otherInput];
     await world.changeSources(['fs://config']);
     expect(inForce(world)).toEqual(['one', 'o']);
-    await world.pass(60 * minuteMs);
-    expect(requestedAt(world, spire)).toEqual([0]);
-    expect(requestedAt(world, other)).toHaveLength(13);
+    await world.passTime(60 * minuteMs);
+    expect(requestedAt(world, spireInput)).toEqual([0]);
+    expect(requestedAt(world, otherInput)).toHaveLength(13);
   });
 
   it('causes another query of an endpoint whose trust domains it changes', async () => {
-    const world = await createWorld({ bundles: { [spire.endpoint]: bundle('one') } });
-    world.endpoints = [{ ...spire, trustDomains: ['old.test'] }];
+    const world = await createWorld({ bundles: { [spireInput.endpoint]: bundle('one') } });
+    world.endpoints = [{ ...spireInput, trustDomains: ['old.test'] }];
     await world.changeSources(['fs://config']);
     expect(world.bundleRequests.map(({ trustDomains }) => trustDomains)).toEqual([['shop.test'], ['old.test']]);
   });
 
   it('has no effect if an internal error prevents reading it', async () => {
-    const world = await createWorld({ bundles: { [spire.endpoint]: bundle('one') } });
+    const world = await createWorld({ bundles: { [spireInput.endpoint]: bundle('one') } });
     world.endpoints = new Error('a bug');
     await world.changeSources(['fs://config']);
-    await world.pass(5 * minuteMs);
-    expect(requestedAt(world, spire)).toEqual([0, 5 * minuteMs]);
+    await world.passTime(5 * minuteMs);
+    expect(requestedAt(world, spireInput)).toEqual([0, 5 * minuteMs]);
     expect(world.state()).toBe(servingState);
   });
 });
 
 it('a stop ends all queries', async () => {
-  const world = await createWorld({ bundles: { [spire.endpoint]: bundle('one') } });
+  const world = await createWorld({ bundles: { [spireInput.endpoint]: bundle('one') } });
   world.signal();
   await world.settle();
-  expect(world.running()).toEqual([]);
+  expect(world.pendingWork()).toEqual([]);
 });

@@ -5,7 +5,7 @@ import { acknowledgedClient, type RolloutClient } from '../fixtures/rollout-clie
 import { AdsWorld, type ClientResponse } from '../simulation/ads-world.ts';
 
 afterEach(() => {
-  for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
+  for (const world of AdsWorld.instances.splice(0)) expect(world.failure).toBeUndefined();
 });
 
 describe.each([
@@ -14,8 +14,8 @@ describe.each([
 ])('%s', (_, delta) => {
   /** Unsubscribes like Envoy when no listener uses the routes any more. */
   function unsubscribe({ world }: RolloutClient): void {
-    if (delta) world.delta({ typeUrl: routeType, resourceNamesUnsubscribe: ['r'] });
-    else world.sotw({ typeUrl: routeType, responseNonce: world.watch(routeType)!.nonceSent, resourceNames: [] });
+    if (delta) world.sendDelta({ typeUrl: routeType, resourceNamesUnsubscribe: ['r'] });
+    else world.sendSotw({ typeUrl: routeType, responseNonce: world.watch(routeType)!.nonceSent, resourceNames: [] });
   }
 
   /** Removes cluster a from the configuration, and adds cluster b. */
@@ -28,8 +28,8 @@ describe.each([
   }
 
   const isRemoved = (responses: readonly ClientResponse[]): boolean =>
-    responses.some(({ typeUrl, resources, removed }) =>
-      typeUrl !== clusterType ? false : delta ? removed.includes('a') : !resources.has('a'),
+    responses.some(({ typeUrl, resources, removedNames }) =>
+      typeUrl !== clusterType ? false : delta ? removedNames.includes('a') : !resources.has('a'),
     );
 
   test('a cluster that only unsubscribed routes named is removed after the delay', () => {

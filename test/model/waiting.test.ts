@@ -5,21 +5,21 @@
 import { describe, expect, test } from 'vitest';
 import type { AnyStateNode } from 'xstate';
 import { namedMachines } from '../../src/debugger/statechart/named-machines.ts';
-import { leaves } from './chart.ts';
+import { leafStates } from './chart.ts';
 
 const hasLimit = (node: AnyStateNode): boolean => Object.keys(node.config.after ?? {}).length > 0;
 const leavesAtOnce = (node: AnyStateNode): boolean => (node.always ?? []).some(({ guard }) => guard === undefined);
 const reasonOf = (node: AnyStateNode): unknown => (node.meta as { waitsFor?: unknown } | undefined)?.waitsFor;
 
-function lineage(node: AnyStateNode): AnyStateNode[] {
-  return [node, ...(node.parent === undefined ? [] : lineage(node.parent))];
+function ancestorsOf(node: AnyStateNode): AnyStateNode[] {
+  return [node, ...(node.parent === undefined ? [] : ancestorsOf(node.parent))];
 }
 
 /** States that may never end and do not describe what they wait for. */
 function waitingWithoutReason(root: AnyStateNode): string[] {
-  return leaves(root)
+  return leafStates(root)
     .filter((node) => !leavesAtOnce(node))
-    .filter((node) => !lineage(node).some((one) => hasLimit(one) || typeof reasonOf(one) === 'string'))
+    .filter((node) => !ancestorsOf(node).some((one) => hasLimit(one) || typeof reasonOf(one) === 'string'))
     .map(({ path }) => path.join('.'));
 }
 

@@ -21,11 +21,11 @@ describe.each([
     'random runs of $changes changes with $faults faults lose no request, and end with the newest state',
     ({ changes, faults }) => {
       const options = { seed: 7, walks: sized({ short: 60, full: 20_000 }) };
-      const { found, states } = walkAtRandom(
-        () => new RolloutWorld({ delta, changes, faults, kinds, faultKinds }),
+      const { failingWalk, states } = walkAtRandom(
+        () => new RolloutWorld({ isDelta: delta, changes, faults, kinds, faultKinds }),
         options,
       );
-      expect(found).toBeUndefined();
+      expect(failingWalk).toBeUndefined();
       expect(states).toBeGreaterThan(100);
     },
     sized({ short: 60_000, full: 3_600_000 }),
@@ -92,7 +92,7 @@ const knownRuns: readonly (readonly [name: string, isDelta: boolean, path: strin
 ];
 
 test.each(knownRuns)('%s loses no request', (_, delta, path) => {
-  const world = new RolloutWorld({ delta, changes: 4, faults: 3, kinds, faultKinds });
+  const world = new RolloutWorld({ isDelta: delta, changes: 4, faults: 3, kinds, faultKinds });
   for (const name of path.split(' ')) if (world.choices().some((choice) => choice.name === name)) world.apply(name);
   for (let next = freeChoice(world); next !== undefined; next = freeChoice(world)) world.apply(next);
   expect(world.violations).toEqual([]);
@@ -101,7 +101,7 @@ test.each(knownRuns)('%s loses no request', (_, delta, path) => {
 test.each([false, true])(
   'a reconnecting client receives a cluster that was given up at most twice again: delta %s',
   (delta) => {
-    const world = new RolloutWorld({ delta, changes: 1, faults: 3, kinds, faultKinds });
+    const world = new RolloutWorld({ isDelta: delta, changes: 1, faults: 3, kinds, faultKinds });
     const settleWorld = (): number => {
       for (let next = freeChoice(world); next !== undefined; next = freeChoice(world)) world.apply(next);
       expect(world.violations).toEqual([]);
@@ -124,9 +124,9 @@ const freeChoice = (world: RolloutWorld): string | undefined => world.choices().
 test('random runs detect a rule with a deliberate fault', () => {
   const createWorld = (): RolloutWorld =>
     new RolloutWorld({
-      ...{ delta: true, changes: 2, faults: 1, kinds, faultKinds },
+      ...{ isDelta: true, changes: 2, faults: 1, kinds, faultKinds },
       rules: { withClustersRemoved: (rollout) => rollout },
     });
-  const { found } = walkAtRandom(createWorld, { seed: 7, walks: 20_000 });
-  expect(found?.violations[0]?.invariant).toBe('no active route leads to a cluster without endpoints');
+  const { failingWalk } = walkAtRandom(createWorld, { seed: 7, walks: 20_000 });
+  expect(failingWalk?.violations[0]?.invariant).toBe('no active route leads to a cluster without endpoints');
 });

@@ -7,24 +7,24 @@ const port = 'webhook-server/port';
 
 eachWorldFollowsTheDiagrams(['webhook-server'], ['port']);
 
-const starts = (world: DiscoveryWorld): number =>
+const countStarts = (world: DiscoveryWorld): number =>
   world.records.filter((record) => record.kind === 'spawn' && record.actor === port).length;
 
 it('the webhook port is not opened if the control plane serves no webhooks', async () => {
   const world = new DiscoveryWorld();
   await world.settle();
-  expect(starts(world)).toBe(0);
+  expect(countStarts(world)).toBe(0);
 });
 
 it('the webhook port is retried after a delay while it is in use, and proxies are served', async () => {
   const world = new DiscoveryWorld({ servesWebhooks: true });
   await world.settle();
-  world.from(port, { type: 'port.closed', reason: ':15017: in use' });
-  await world.pass(499);
-  expect(starts(world)).toBe(1);
-  await world.pass(1);
-  expect(starts(world)).toBe(2);
-  world.from(port, { type: 'port.listening', address: ':15017' });
+  world.sendFrom(port, { type: 'port.closed', reason: ':15017: in use' });
+  await world.passTime(499);
+  expect(countStarts(world)).toBe(1);
+  await world.passTime(1);
+  expect(countStarts(world)).toBe(2);
+  world.sendFrom(port, { type: 'port.listening', address: ':15017' });
   await world.settle();
   expect(world.events('webhooks.failed')).toMatchObject([{ reason: ':15017: in use' }]);
   expect(world.events('webhooks.listening')).toMatchObject([{ address: ':15017' }]);

@@ -16,8 +16,8 @@ const diagrams = loadDiagrams(join(packageRoot(), 'machines/agent/sequences')).f
 );
 
 afterEach(() => {
-  for (const world of XdsWorld.created.splice(0)) {
-    expect(world.failed).toBeUndefined();
+  for (const world of XdsWorld.instances.splice(0)) {
+    expect(world.failure).toBeUndefined();
     expect(world.records.filter(({ kind }) => kind === 'unexpected')).toEqual([]);
     const report = checkTrace(diagrams, world.records);
     if (report.departures.length > 0) expect.fail(formatReport(report, diagrams));
@@ -37,9 +37,9 @@ function createWorld(probe: Partial<ProbeTimes> = {}, workload: XdsWorld['worklo
 }
 
 /** Passes time in steps of 1 s, with responses in between. */
-async function pass(world: XdsWorld, seconds: number): Promise<void> {
+async function passSeconds(world: XdsWorld, seconds: number): Promise<void> {
   for (let i = 0; i < seconds; i++) {
-    world.pass(1_000);
+    world.passTime(1_000);
     for (let tick = 0; tick < 10; tick++) await Promise.resolve();
   }
 }
@@ -55,22 +55,22 @@ describe('a probed workload', () => {
   it('is probed directly after its initial delay, and then once per period', async () => {
     const world = createWorld();
     const startMs = world.clock.now();
-    await pass(world, 30);
-    expect(world.probes.map((at) => at - startMs)).toEqual([3_000, 13_000, 23_000]);
+    await passSeconds(world, 30);
+    expect(world.probeTimes.map((at) => at - startMs)).toEqual([3_000, 13_000, 23_000]);
   });
 
   it('is not probed if no probe is configured', async () => {
     const world = new XdsWorld();
     world.start();
-    await pass(world, 30);
-    expect(world.probes).toEqual([]);
+    await passSeconds(world, 30);
+    expect(world.probeTimes).toEqual([]);
   });
 
   it('is reported as unhealthy after the timeout if it does not respond', async () => {
     const world = createWorld({}, () => new Promise<string>(() => {}));
-    await pass(world, 60);
+    await passSeconds(world, 60);
     expect(reportedHealth(world)).toEqual(['no response in time']);
-    expect(world.probes.length).toBeGreaterThan(2);
+    expect(world.probeTimes.length).toBeGreaterThan(2);
   });
 });
 
@@ -78,7 +78,7 @@ describe('workload health', () => {
   it('is reported only when it changes', async () => {
     const results = ['', '', 'refused', 'reset', 'refused', '', ''];
     const world = createWorld({ periodMs: 1_000 }, () => results.shift() ?? '');
-    await pass(world, 20);
+    await passSeconds(world, 20);
     expect(reportedHealth(world)).toEqual(['healthy', 'refused', 'healthy']);
   });
 
@@ -88,11 +88,11 @@ describe('workload health', () => {
       { periodMs: 1_000, successThreshold: 2, failureThreshold: 2 },
       () => results.shift() ?? '',
     );
-    await pass(world, 6);
+    await passSeconds(world, 6);
     expect(reportedHealth(world)).toEqual([]);
-    await pass(world, 2);
+    await passSeconds(world, 2);
     expect(reportedHealth(world)).toEqual(['two']);
-    await pass(world, 12);
+    await passSeconds(world, 12);
     expect(reportedHealth(world)).toEqual(['two', 'healthy']);
   });
 });
@@ -101,26 +101,26 @@ describe('the control plane', () => {
   it('is notified over each existing stream and over each new one', async () => {
     let reason = '';
     const world = createWorld({ periodMs: 1_000 }, () => reason);
-    const earlyStream = world.opens('0@7');
+    const earlyStream = world.openStream('0@7');
     world.respond(earlyStream);
-    await pass(world, 5);
-    const lateStream = world.opens('1@8');
+    await passSeconds(world, 5);
+    const lateStream = world.openStream('1@8');
     world.respond(lateStream);
     reason = 'refused';
-    await pass(world, 5);
-    expect(world.of(earlyStream).healths).toEqual([undefined, true, false]);
-    expect(world.of(lateStream).healths).toEqual([true, false]);
+    await passSeconds(world, 5);
+    expect(world.streamOf(earlyStream).healthReports).toEqual([undefined, true, false]);
+    expect(world.streamOf(lateStream).healthReports).toEqual([true, false]);
   });
 
   it('is notified of the current state over the next connection after it was disconnected', async () => {
     let reason = '';
     const world = createWorld({ periodMs: 1_000 }, () => reason);
-    const stream = world.opens();
-    await pass(world, 5);
+    const stream = world.openStream();
+    await passSeconds(world, 5);
     world.upstream(stream, { type: 'upstream.unreachable', reason: 'ECONNREFUSED', chance: 1 });
     reason = 'refused';
-    await pass(world, 60);
-    expect(world.of(stream).healths.at(-1)).toBe(false);
-    expect(world.of(stream).healths.length).toBeGreaterThan(1);
+    await passSeconds(world, 60);
+    expect(world.streamOf(stream).healthReports.at(-1)).toBe(false);
+    expect(world.streamOf(stream).healthReports.length).toBeGreaterThan(1);
   });
 });

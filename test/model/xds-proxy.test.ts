@@ -17,8 +17,8 @@ const diagrams = loadDiagrams(join(packageRoot(), 'machines/agent/sequences')).f
 );
 
 afterEach(() => {
-  for (const world of XdsWorld.created.splice(0)) {
-    expect(world.failed).toBeUndefined();
+  for (const world of XdsWorld.instances.splice(0)) {
+    expect(world.failure).toBeUndefined();
     expect(world.records.filter(({ kind }) => kind === 'unexpected')).toEqual([]);
     const report = checkTrace(diagrams, world.records);
     if (report.departures.length > 0) expect.fail(formatReport(report, diagrams));
@@ -31,7 +31,7 @@ function startWorld(machines?: XdsMachines): XdsWorld {
   return world;
 }
 
-const unreachable: StreamReport = { type: 'upstream.unreachable', reason: 'ECONNREFUSED', chance: 1 };
+const unreachableReport: StreamReport = { type: 'upstream.unreachable', reason: 'ECONNREFUSED', chance: 1 };
 const streamLost = (code: string, retryAfterMs = 0): StreamReport => ({
   type: 'upstream.lost',
   code,
@@ -53,7 +53,7 @@ describe('the socket of the xDS proxy', () => {
 
   test('is not opened if it is disabled', () => {
     const world = new XdsWorld({ socket: '', hasSecrets: false, probe: null, proxyless: false });
-    world.order({ type: 'xds.start' });
+    world.sendOrder({ type: 'xds.start' });
     expect(world.reports).toMatchObject([{ type: 'xds.listening', socket: '' }]);
   });
 });
@@ -61,80 +61,82 @@ describe('the socket of the xDS proxy', () => {
 describe('a proxied stream', () => {
   test('waits while the control plane is unreachable, and reconnects with delays that double up to 1.5 s', () => {
     const world = startWorld();
-    const stream = world.opens();
+    const stream = world.openStream();
     for (let i = 0; i < 6; i++) {
-      world.upstream(stream, unreachable);
-      const dialsBefore = world.dials.length;
-      while (world.dials.length === dialsBefore) world.pass(10);
+      world.upstream(stream, unreachableReport);
+      const dialsBefore = world.dialTimes.length;
+      while (world.dialTimes.length === dialsBefore) world.passTime(10);
     }
-    const pauses = world.dials.map((at, index) => at - (world.dials[index - 1] ?? 0)).slice(1);
+    const pauses = world.dialTimes.map((at, index) => at - (world.dialTimes[index - 1] ?? 0)).slice(1);
     expect(pauses).toEqual([200, 400, 800, 1_500, 1_500, 1_500]);
-    expect(world.of(stream).ends).toEqual([]);
+    expect(world.streamOf(stream).endStatuses).toEqual([]);
     world.respond(stream);
     expect(world.state(stream)).toMatchObject({ active: { relaying: { responses: 'verifying' } } });
   });
 
   test('ends when the control plane disconnects, and the next stream resets the failures when it is served', () => {
     const world = startWorld();
-    const one = world.opens();
+    const one = world.openStream();
     world.respond(one);
     world.upstream(one, streamLost('UNAVAILABLE'));
-    expect(world.of(one).ends).toEqual([{ code: 'UNAVAILABLE', reason: 'gone' }]);
-    expect(world.alive()).toEqual([]);
-    const secondStream = world.opens();
+    expect(world.streamOf(one).endStatuses).toEqual([{ code: 'UNAVAILABLE', reason: 'gone' }]);
+    expect(world.activeStreams()).toEqual([]);
+    const secondStream = world.openStream();
     expect(world.state(secondStream)).toBe('backing off');
-    world.pass(200);
+    world.passTime(200);
     world.respond(secondStream);
-    world.pass(10_000);
+    world.passTime(10_000);
     expect(world.state(secondStream)).toMatchObject({ active: { relaying: { responses: 'established' } } });
-    world.closes(secondStream);
-    const three = world.opens();
+    world.closeStream(secondStream);
+    const three = world.openStream();
     expect(world.state(three)).toEqual({ active: 'connecting' });
   });
 
   test('waits longer if the control plane rejects it, and as long as the control plane specifies', () => {
     const world = startWorld();
-    const one = world.opens();
+    const one = world.openStream();
     world.upstream(one, { type: 'upstream.opened', credential: '' });
     world.upstream(one, streamLost('RESOURCE_EXHAUSTED', 60_000));
-    const secondStream = world.opens('0@7', 0);
-    world.pass(59_999);
+    const secondStream = world.openStream('0@7', 0);
+    world.passTime(59_999);
     expect(world.state(secondStream)).toBe('backing off');
-    world.pass(1);
+    world.passTime(1);
     expect(world.state(secondStream)).toEqual({ active: 'connecting' });
   });
 
   test("is replaced by a newer stream of the same Envoy, but not by a stream of the Envoy's child", () => {
     const world = startWorld();
-    const parent = world.opens('0@7');
+    const parent = world.openStream('0@7');
     world.respond(parent);
-    const child = world.opens('1@7');
+    const child = world.openStream('1@7');
     world.respond(child);
-    expect(world.alive()).toEqual([parent, child]);
-    const secondStream = world.opens('1@7');
-    expect(world.alive()).toEqual([parent, secondStream]);
-    expect(world.of(child).ends[0]?.code).toBe('CANCELLED');
+    expect(world.activeStreams()).toEqual([parent, child]);
+    const secondStream = world.openStream('1@7');
+    expect(world.activeStreams()).toEqual([parent, secondStream]);
+    expect(world.streamOf(child).endStatuses[0]?.code).toBe('CANCELLED');
   });
 
   test('is one of up to 64 for proxyless gRPC, after which the oldest is closed', () => {
     const world = new XdsWorld({ socket: '/run/XDS', hasSecrets: true, probe: null, proxyless: true });
     world.start();
-    const streams = Array.from({ length: 64 }, () => world.opens(''));
-    expect(world.alive()).toEqual(streams);
-    const last = world.opens('');
-    expect(world.alive()).toEqual([...streams.slice(1), last]);
-    expect(world.of(streams[0]!).ends).toEqual([{ code: 'CANCELLED', reason: 'limit of 64 streams reached' }]);
+    const streams = Array.from({ length: 64 }, () => world.openStream(''));
+    expect(world.activeStreams()).toEqual(streams);
+    const last = world.openStream('');
+    expect(world.activeStreams()).toEqual([...streams.slice(1), last]);
+    expect(world.streamOf(streams[0]!).endStatuses).toEqual([
+      { code: 'CANCELLED', reason: 'limit of 64 streams reached' },
+    ]);
   });
 
   test('ends even if its Envoy does not read the status', () => {
     const world = startWorld();
-    world.envoysClose = false;
-    const stream = world.opens();
+    world.closesAfterEnd = false;
+    const stream = world.openStream();
     world.upstream(stream, { type: 'upstream.opened', credential: '' });
     world.upstream(stream, { type: 'downstream.invalid', reason: 'no message' });
     expect(world.state(stream)).toBe('ending');
-    world.pass(10_000);
-    expect(world.alive()).toEqual([]);
+    world.passTime(10_000);
+    expect(world.activeStreams()).toEqual([]);
   });
 
   test.each([
@@ -142,24 +144,24 @@ describe('a proxied stream', () => {
     ['the control plane reads', 'upstream.congested', 'upstream.relieved', 'UNAVAILABLE'],
   ] as const)('ends after 1 min if %s nothing more', (_, congested, relieved, code) => {
     const world = startWorld();
-    const stream = world.opens();
+    const stream = world.openStream();
     world.respond(stream);
     world.upstream(stream, { type: congested });
-    world.pass(59_999);
+    world.passTime(59_999);
     world.upstream(stream, { type: relieved });
-    world.pass(60_000);
-    expect(world.alive()).toEqual([stream]);
+    world.passTime(60_000);
+    expect(world.activeStreams()).toEqual([stream]);
     world.upstream(stream, { type: congested });
-    world.pass(60_000);
-    expect(world.of(stream).ends[0]?.code).toBe(code);
+    world.passTime(60_000);
+    expect(world.streamOf(stream).endStatuses[0]?.code).toBe(code);
   });
 
   test('ends after 1 min if the control plane accepts it but never responds', () => {
     const world = startWorld();
-    const stream = world.opens();
+    const stream = world.openStream();
     world.upstream(stream, { type: 'upstream.opened', credential: '' });
-    world.pass(60_000);
-    expect(world.of(stream).ends).toEqual([
+    world.passTime(60_000);
+    expect(world.streamOf(stream).endStatuses).toEqual([
       { code: 'UNAVAILABLE', reason: 'control plane did not respond within 60000 ms' },
     ]);
   });
@@ -168,23 +170,23 @@ describe('a proxied stream', () => {
 describe("Envoy's current certificate", () => {
   test('is reported over each existing connection and over each new one', () => {
     const world = startWorld();
-    const first = world.opens();
-    world.order({ type: 'certificate.served', serialNumber: '4A' });
+    const first = world.openStream();
+    world.sendOrder({ type: 'certificate.served', serialNumber: '4A' });
     world.respond(first);
-    world.order({ type: 'certificate.served', serialNumber: '4B' });
-    const secondStream = world.opens('1@7');
-    expect(world.of(first).certificates).toEqual(['', '4A', '4B']);
-    expect(world.of(secondStream).certificates).toEqual(['4B']);
+    world.sendOrder({ type: 'certificate.served', serialNumber: '4B' });
+    const secondStream = world.openStream('1@7');
+    expect(world.streamOf(first).certificates).toEqual(['', '4A', '4B']);
+    expect(world.streamOf(secondStream).certificates).toEqual(['4B']);
   });
 
   test('is reported over the next connection if it was acknowledged without one', () => {
     const world = startWorld();
-    const stream = world.opens();
+    const stream = world.openStream();
     world.upstream(stream, { type: 'upstream.unreachable', reason: 'nobody is there', chance: 0 });
-    world.order({ type: 'certificate.served', serialNumber: '4A' });
-    expect(world.of(stream).certificates).toEqual(['']);
-    world.pass(60_000);
-    expect(world.of(stream).certificates.slice(0, 2)).toEqual(['', '4A']);
+    world.sendOrder({ type: 'certificate.served', serialNumber: '4A' });
+    expect(world.streamOf(stream).certificates).toEqual(['']);
+    world.passTime(60_000);
+    expect(world.streamOf(stream).certificates.slice(0, 2)).toEqual(['', '4A']);
   });
 });
 
@@ -198,7 +200,7 @@ describe('roots from the control plane', () => {
   });
   const createOpenWorld = (): { world: XdsWorld; stream: number } => {
     const world = startWorld();
-    const stream = world.opens();
+    const stream = world.openStream();
     world.respond(stream);
     world.upstream(stream, bundleReceived('a'));
     return { world, stream };
@@ -207,41 +209,41 @@ describe('roots from the control plane', () => {
   test('are acknowledged only after they are served', () => {
     const { world, stream } = createOpenWorld();
     expect(world.reports.at(-1)).toMatchObject({ type: 'trust-bundle.received', roots: ['pem'], hash: 'a' });
-    world.order({ type: 'trust-bundle.served', hash: 'another' });
-    world.pass(29_999);
-    expect(world.of(stream).bundleResponses).toEqual([]);
-    world.order({ type: 'trust-bundle.served', hash: 'a' });
-    world.order({ type: 'trust-bundle.served', hash: 'a' });
-    expect(world.of(stream).bundleResponses).toEqual([{ hash: 'a', refusal: '' }]);
+    world.sendOrder({ type: 'trust-bundle.served', hash: 'another' });
+    world.passTime(29_999);
+    expect(world.streamOf(stream).bundleResponses).toEqual([]);
+    world.sendOrder({ type: 'trust-bundle.served', hash: 'a' });
+    world.sendOrder({ type: 'trust-bundle.served', hash: 'a' });
+    expect(world.streamOf(stream).bundleResponses).toEqual([{ hash: 'a', refusal: '' }]);
   });
 
   test('are eventually rejected with a reason if Envoy does not acknowledge them', () => {
     const { world, stream } = createOpenWorld();
-    world.pass(30_000);
+    world.passTime(30_000);
     const refusal = expect.stringMatching(/Envoy did not acknowledge the trust bundle within 30000 ms/);
-    expect(world.of(stream).bundleResponses).toEqual([{ hash: 'a', refusal }]);
+    expect(world.streamOf(stream).bundleResponses).toEqual([{ hash: 'a', refusal }]);
   });
 
   test('are acknowledged once after the rejection if Envoy acknowledges them after the limit', () => {
     const { world, stream } = createOpenWorld();
-    world.pass(60_000);
-    for (const hash of ['another', 'a', 'a']) world.order({ type: 'trust-bundle.served', hash });
-    const refusals = world.of(stream).bundleResponses.map(({ refusal }) => refusal !== '');
+    world.passTime(60_000);
+    for (const hash of ['another', 'a', 'a']) world.sendOrder({ type: 'trust-bundle.served', hash });
+    const refusals = world.streamOf(stream).bundleResponses.map(({ refusal }) => refusal !== '');
     expect(refusals).toEqual([true, false]);
     world.upstream(stream, bundleReceived('b'));
-    world.order({ type: 'trust-bundle.served', hash: 'b' });
-    expect(world.of(stream).bundleResponses.at(-1)).toEqual({ hash: 'b', refusal: '' });
+    world.sendOrder({ type: 'trust-bundle.served', hash: 'b' });
+    expect(world.streamOf(stream).bundleResponses.at(-1)).toEqual({ hash: 'b', refusal: '' });
   });
 
   test('are not acknowledged if newer ones replace them after the limit', () => {
     const { world, stream } = createOpenWorld();
-    world.pass(60_000);
+    world.passTime(60_000);
     world.upstream(stream, bundleReceived('b'));
-    world.order({ type: 'trust-bundle.served', hash: 'a' });
-    expect(world.of(stream).bundleResponses).toHaveLength(1);
-    world.pass(30_000);
-    world.order({ type: 'trust-bundle.served', hash: 'b' });
-    expect(world.of(stream).bundleResponses.map(({ hash, refusal }) => [hash, refusal !== ''])).toEqual([
+    world.sendOrder({ type: 'trust-bundle.served', hash: 'a' });
+    expect(world.streamOf(stream).bundleResponses).toHaveLength(1);
+    world.passTime(30_000);
+    world.sendOrder({ type: 'trust-bundle.served', hash: 'b' });
+    expect(world.streamOf(stream).bundleResponses.map(({ hash, refusal }) => [hash, refusal !== ''])).toEqual([
       ['a', true],
       ['b', true],
       ['b', false],
@@ -250,30 +252,30 @@ describe('roots from the control plane', () => {
 
   test('are not acknowledged if newer ones replace them', () => {
     const { world, stream } = createOpenWorld();
-    world.pass(20_000);
+    world.passTime(20_000);
     world.upstream(stream, bundleReceived('b'));
-    world.order({ type: 'trust-bundle.served', hash: 'a' });
-    world.pass(20_000);
-    expect(world.of(stream).bundleResponses).toEqual([]);
-    world.order({ type: 'trust-bundle.served', hash: 'b' });
-    expect(world.of(stream).bundleResponses).toEqual([{ hash: 'b', refusal: '' }]);
+    world.sendOrder({ type: 'trust-bundle.served', hash: 'a' });
+    world.passTime(20_000);
+    expect(world.streamOf(stream).bundleResponses).toEqual([]);
+    world.sendOrder({ type: 'trust-bundle.served', hash: 'b' });
+    expect(world.streamOf(stream).bundleResponses).toEqual([{ hash: 'b', refusal: '' }]);
   });
 
   test('are rejected immediately if this agent serves no secrets', () => {
     const world = new XdsWorld({ socket: '/run/XDS', hasSecrets: false, probe: null, proxyless: false });
     world.start();
-    const stream = world.opens();
+    const stream = world.openStream();
     world.respond(stream);
     world.upstream(stream, bundleReceived('a'));
     const refusal = expect.stringMatching(/serves no secrets/);
-    expect(world.of(stream).bundleResponses).toEqual([{ hash: 'a', refusal }]);
+    expect(world.streamOf(stream).bundleResponses).toEqual([{ hash: 'a', refusal }]);
   });
 });
 
 describe('the credential for the control plane', () => {
   const dialing = (world: XdsWorld): number => {
-    const stream = world.opens();
-    while (!world.of(stream).upstream) world.pass(100);
+    const stream = world.openStream();
+    while (!world.streamOf(stream).upstream) world.passTime(100);
     return stream;
   };
   const refusedOnce = (world: XdsWorld): void => {
@@ -285,34 +287,40 @@ describe('the credential for the control plane', () => {
   test('is the token or, after a rejected token, the certificate as long as it is accepted', () => {
     const world = startWorld();
     refusedOnce(world);
-    const secondStream = world.opens();
+    const secondStream = world.openStream();
     // The stream opens soon, because an expired token does not delay it.
-    world.pass(200);
+    world.passTime(200);
     world.respond(secondStream);
-    world.pass(20_000);
-    world.closes(secondStream);
-    const third = world.opens();
+    world.passTime(20_000);
+    world.closeStream(secondStream);
+    const third = world.openStream();
     world.respond(third);
     world.upstream(third, streamLost('UNAVAILABLE'));
     dialing(world);
-    expect(world.shown).toEqual(['token', 'certificate', 'certificate', 'token']);
+    expect(world.presentedCredentials).toEqual(['token', 'certificate', 'certificate', 'token']);
   });
 
   test('alternates with increasing delays if neither token nor certificate is accepted', () => {
     const world = startWorld();
     for (let time = 0; time < 8; time++) refusedOnce(world);
-    expect(world.shown).toEqual(['token', 'certificate', 'token', 'certificate', ...world.shown.slice(0, 4)]);
+    expect(world.presentedCredentials).toEqual([
+      'token',
+      'certificate',
+      'token',
+      'certificate',
+      ...world.presentedCredentials.slice(0, 4),
+    ]);
     expect(pauseAfter({ ...noFailures, count: 8, isRefusal: true }, 0)).toBe(7_500);
   });
 
   test('is the token while the control plane is unreachable', () => {
     const world = startWorld();
-    const stream = world.opens();
+    const stream = world.openStream();
     for (let time = 0; time < 5; time++) {
-      world.upstream(stream, unreachable);
-      world.pass(2_000);
+      world.upstream(stream, unreachableReport);
+      world.passTime(2_000);
     }
-    expect(new Set(world.shown)).toEqual(new Set(['token']));
+    expect(new Set(world.presentedCredentials)).toEqual(new Set(['token']));
   });
 });
 
@@ -330,7 +338,7 @@ test('a delay is half random, at most its maximum, and at least as long as the c
 });
 
 /** Possible events, in any order. */
-const happenings = [
+const eventNames = [
   'open 0',
   'open 1',
   'open other',
@@ -352,25 +360,28 @@ const happenings = [
 ] as const;
 
 /** Plays a schedule. @returns violations */
-function play(schedule: readonly (readonly [(typeof happenings)[number], number])[], machines?: XdsMachines): string[] {
+function runSchedule(
+  schedule: readonly (readonly [(typeof eventNames)[number], number])[],
+  machines?: XdsMachines,
+): string[] {
   const world = startWorld(machines);
   const problems: string[] = [];
   let otherStreams = 0;
   let bundles = 0;
   const servedHashes = new Set<string>();
   for (const [eventName, pick] of schedule) {
-    const alive = world.alive();
+    const alive = world.activeStreams();
     const stream = alive[pick % Math.max(1, alive.length)];
     if (eventName.startsWith('open '))
-      world.opens(eventName === 'open other' ? `x${otherStreams++}` : eventName, (pick % 11) / 10);
-    else if (eventName.startsWith('pass ')) world.pass(Number(eventName.slice(5)));
-    else if (eventName === 'envoys hang') world.envoysClose = !world.envoysClose;
+      world.openStream(eventName === 'open other' ? `x${otherStreams++}` : eventName, (pick % 11) / 10);
+    else if (eventName.startsWith('pass ')) world.passTime(Number(eventName.slice(5)));
+    else if (eventName === 'envoys hang') world.closesAfterEnd = !world.closesAfterEnd;
     else if (eventName === 'served') {
       servedHashes.add(String(bundles));
-      world.order({ type: 'trust-bundle.served', hash: String(bundles) });
+      world.sendOrder({ type: 'trust-bundle.served', hash: String(bundles) });
     } else if (stream !== undefined) {
-      if (eventName === 'close') world.closes(stream);
-      else if (world.of(stream).upstream) {
+      if (eventName === 'close') world.closeStream(stream);
+      else if (world.streamOf(stream).upstream) {
         const isDialing = JSON.stringify(world.state(stream)) === '{"active":"connecting"}';
         if (isDialing !== (eventName === 'opened' || eventName === 'unreachable')) continue;
         // The first response is delivered only once.
@@ -393,11 +404,11 @@ function play(schedule: readonly (readonly [(typeof happenings)[number], number]
     if (problems.length > 0) return problems;
   }
   // Envoys that exited leave no state behind.
-  for (const stream of world.alive()) world.closes(stream);
-  world.pass(10_000);
-  if (world.alive().length > 0) problems.push('a stream outlives its Envoy');
+  for (const stream of world.activeStreams()) world.closeStream(stream);
+  world.passTime(10_000);
+  if (world.activeStreams().length > 0) problems.push('a stream outlives its Envoy');
   // A test of a broken chart has its own report.
-  if (machines !== undefined) XdsWorld.created.splice(XdsWorld.created.indexOf(world), 1);
+  if (machines !== undefined) XdsWorld.instances.splice(XdsWorld.instances.indexOf(world), 1);
   return problems;
 }
 
@@ -416,17 +427,17 @@ function wrongIn(world: XdsWorld, servedHashes: ReadonlySet<string>): string[] {
   }
   // The control plane is never dialed without a backoff, whatever fails and connects.
   const now = world.clock.now();
-  const lately = world.dials.filter((at) => at > now - 5_000).length;
+  const lately = world.dialTimes.filter((at) => at > now - 5_000).length;
   if (lately > 16 + 8 * 25) problems.push(`${lately} dials in 5 s`);
   return problems;
 }
 
-const schedules = fc.array(fc.tuple(fc.constantFrom(...happenings), fc.nat(20)), { maxLength: 60 });
+const schedules = fc.array(fc.tuple(fc.constantFrom(...eventNames), fc.nat(20)), { maxLength: 60 });
 
 test('the xDS proxy keeps one stream per Envoy, few connections and no leftover state, and never acknowledges early', () => {
   fc.assert(
     fc.property(schedules, (schedule) => {
-      expect(play(schedule)).toEqual([]);
+      expect(runSchedule(schedule)).toEqual([]);
     }),
     { numRuns: 600 },
   );
@@ -434,7 +445,7 @@ test('the xDS proxy keeps one stream per Envoy, few connections and no leftover 
 
 describe('random schedules with a faulty xDS proxy', () => {
   const afterwards = (result: unknown): unknown => {
-    XdsWorld.created.splice(0);
+    XdsWorld.instances.splice(0);
     return result;
   };
 
@@ -442,7 +453,7 @@ describe('random schedules with a faulty xDS proxy', () => {
     const proxy = xdsProxyMachine.provide({ actions: { supersedeStreams: () => {} } });
     const machines = { proxy, stream: xdsStreamMachine };
     const { failed } = fc.check(
-      fc.property(schedules, (schedule) => play(schedule, machines).length === 0),
+      fc.property(schedules, (schedule) => runSchedule(schedule, machines).length === 0),
       { numRuns: 500 },
     );
     expect(afterwards(failed)).toBe(true);
@@ -455,16 +466,16 @@ describe('random schedules with a faulty xDS proxy', () => {
       ...(['opened', 'bundle'] as const).flatMap((eventName) => [0, 1].map((pick) => [eventName, pick] as const)),
       ['served', 0] as const,
     ];
-    expect(play(schedule)).toEqual([]);
-    expect(afterwards(play(schedule, { proxy: xdsProxyMachine, stream }))).toEqual(['acknowledged too early']);
+    expect(runSchedule(schedule)).toEqual([]);
+    expect(afterwards(runSchedule(schedule, { proxy: xdsProxyMachine, stream }))).toEqual(['acknowledged too early']);
   });
 
   test('detect a stream that reconnects without a delay', () => {
     const world = startWorld({ proxy: xdsProxyMachine, stream: xdsStreamMachine.provide({ delays: { pause: 0 } }) });
-    const stream = world.opens();
+    const stream = world.openStream();
     for (let i = 0; i < 300; i++) {
-      world.upstream(stream, unreachable);
-      world.pass(10);
+      world.upstream(stream, unreachableReport);
+      world.passTime(10);
     }
     expect(wrongIn(world, new Set()).join()).toMatch(/dials in 5 s/);
   });

@@ -16,19 +16,19 @@ import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 type Report = Parameters<Parameters<Parameters<typeof fromCallback>[0]>[0]['sendBack']>[0];
 
 class Source {
-  static readonly created: Source[] = [];
+  static readonly instances: Source[] = [];
   readonly clock = new VirtualClock();
   readonly records: TraceRecord[] = [];
   readonly streams: XdsProtocol[] = [];
   readonly orders: XdsSourceOrder[] = [];
   isReadable = false;
-  failed: unknown;
+  failure: unknown;
   #report: (event: Report) => void = () => {};
   readonly #actor;
   #nonce = 0;
 
   constructor(input: Partial<XdsSourceInput> = {}, restored: number | Error = 0) {
-    Source.created.push(this);
+    Source.instances.push(this);
     const recorder = createRecorder({ program: 'pilot-discovery', now: this.clock.now });
     recorder.observe((record) => this.records.push(record));
     const machine = xdsSourceMachine.provide({
@@ -58,18 +58,18 @@ class Source {
     this.#actor = startRoot(machine, {
       ...{ id: 'xds-source-1', input: { ...defaults, ...input }, clock: this.clock as never, recorder },
       onError: (error) => {
-        this.failed = error;
+        this.failure = error;
       },
     });
   }
 
-  async pass(ms = 0): Promise<void> {
+  async passTime(ms = 0): Promise<void> {
     for (let tick = 0; tick < 10; tick++) await Promise.resolve();
     this.clock.advance(ms);
   }
 
-  async open(): Promise<void> {
-    await this.pass();
+  async openStream(): Promise<void> {
+    await this.passTime();
     this.#report({ type: 'source-stream.opened' });
   }
 
@@ -77,15 +77,15 @@ class Source {
     this.#report({ type: 'source-response.received', kind, nonce: `${++this.#nonce}`, known, removed, rejected });
   }
 
-  end(code = 'UNAVAILABLE', retryAfterMs = 0): void {
+  endStream(code = 'UNAVAILABLE', retryAfterMs = 0): void {
     this.#report({ type: 'source-stream.ended', code, reason: 'gone', retryAfterMs, chance: 1 });
   }
 
-  confirm(): void {
+  confirmDeletions(): void {
     this.#actor.send({ type: 'source-deletions.confirmed' });
   }
 
-  get paused(): string[] {
+  get pausedKinds(): string[] {
     return this.#actor.getSnapshot().context.paused.map(({ kind, objects }) => `${kind} ${objects}`);
   }
 
@@ -94,11 +94,11 @@ class Source {
   }
 }
 
-eachWorldFollowsTheDiagrams(['xds-source'], ['restoring'], { created: Source.created, machine: xdsSourceMachine });
+eachWorldFollowsTheDiagrams(['xds-source'], ['restoring'], { instances: Source.instances, machine: xdsSourceMachine });
 
-const synced = async (input: Partial<XdsSourceInput> = {}): Promise<Source> => {
+const openSyncedSource = async (input: Partial<XdsSourceInput> = {}): Promise<Source> => {
   const source = new Source(input);
-  await source.open();
+  await source.openStream();
   source.respond('Gateway');
   source.respond('ServiceEntry');
   return source;
@@ -106,7 +106,7 @@ const synced = async (input: Partial<XdsSourceInput> = {}): Promise<Source> => {
 
 it('an xDS source is ready when the server has sent each kind once', async () => {
   const source = new Source();
-  await source.open();
+  await source.openStream();
   source.respond('Gateway');
   expect(source.isReadable).toBe(false);
   source.respond('ServiceEntry');
@@ -125,11 +125,11 @@ it.each<[string, Partial<XdsSourceInput>, number | Error, number | undefined]>([
   ['the time that its address names, with a saved state', { optionalMs: 1_000 }, 5, 1_000],
 ])('an xDS source delays the start %s while the server is unreachable', async (_, input, restored, ms) => {
   const source = new Source(input, restored);
-  await source.pass();
-  source.end();
-  await source.pass((ms ?? 3_600_000) - 1);
+  await source.passTime();
+  source.endStream();
+  await source.passTime((ms ?? 3_600_000) - 1);
   expect(source.isReadable).toBe(false);
-  await source.pass(1);
+  await source.passTime(1);
   expect(source.isReadable).toBe(ms !== undefined);
 });
 
@@ -137,21 +137,21 @@ it.each(['UNIMPLEMENTED', 'UNKNOWN', 'INVALID_ARGUMENT'])(
   'an xDS source immediately switches to state of the world after %s to a delta stream',
   async (code) => {
     const source = new Source();
-    await source.open();
-    source.end(code);
+    await source.openStream();
+    source.endStream(code);
     expect(source.streams).toEqual(['delta', 'sotw']);
-    source.end(code);
+    source.endStream(code);
     expect(source.streams).toEqual(['delta', 'sotw']);
   },
 );
 
 it('an xDS source switches to state of the world if a delta stream gets no response within 5 s', async () => {
   const source = new Source();
-  await source.open();
-  await source.pass(5_000);
+  await source.openStream();
+  await source.passTime(5_000);
   expect(source.streams).toEqual(['delta', 'sotw']);
-  await source.open();
-  await source.pass(60_000);
+  await source.openStream();
+  await source.passTime(60_000);
   expect(source.streams).toEqual(['delta', 'sotw']);
 });
 
@@ -160,46 +160,46 @@ it.each<[string, XdsProtocol]>([
   ['UNAVAILABLE', 'delta'],
 ])('an xDS source keeps using delta after %s', async (code, protocol) => {
   const source = new Source();
-  await source.open();
-  source.end(code);
-  await source.pass(30_000);
+  await source.openStream();
+  source.endStream(code);
+  await source.passTime(30_000);
   expect(source.streams).toEqual(['delta', protocol]);
 });
 
 it('an xDS source retries with increasing delays, which a response resets', async () => {
   const source = new Source({ protocol: 'sotw' });
-  await source.pass();
+  await source.passTime();
   for (const ms of [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]) {
     const streamsBefore = source.streams.length;
-    await source.open();
-    source.end();
-    await source.pass(ms - 1);
+    await source.openStream();
+    source.endStream();
+    await source.passTime(ms - 1);
     expect(source.streams).toHaveLength(streamsBefore);
-    await source.pass(1);
+    await source.passTime(1);
     expect(source.streams).toHaveLength(streamsBefore + 1);
   }
-  await source.open();
+  await source.openStream();
   source.respond('Gateway');
-  source.end();
-  await source.pass(1_000);
+  source.endStream();
+  await source.passTime(1_000);
   expect(source.streams).toHaveLength(9);
 });
 
 it('an xDS source does not call a server before the time that the server specifies', async () => {
   const source = new Source({ protocol: 'sotw' });
-  await source.pass();
-  source.end('UNAVAILABLE', 120_000);
-  await source.pass(119_999);
+  await source.passTime();
+  source.endStream('UNAVAILABLE', 120_000);
+  await source.passTime(119_999);
   expect(source.streams).toHaveLength(1);
-  await source.pass(1);
+  await source.passTime(1);
   expect(source.streams).toHaveLength(2);
 });
 
 it('an xDS source requests other API versions of the kinds that the server has not sent', async () => {
   const source = new Source();
-  await source.open();
+  await source.openStream();
   source.respond('Gateway');
-  await source.pass(5_000);
+  await source.passTime(5_000);
   expect(source.lastOrder).toEqual({ type: 'source-versions.request', kinds: ['ServiceEntry'] });
 });
 
@@ -215,80 +215,80 @@ it.each<[number, number, 'apply' | 'pause']>([
 ])(
   'an xDS source with %d objects treats %d deletions on a young stream like this: %s',
   async (knownCount, removedCount, deletions) => {
-    const source = await synced();
+    const source = await openSyncedSource();
     source.respond('ServiceEntry', { known: knownCount, removed: removedCount });
     expect(source.lastOrder).toMatchObject({ type: 'source-response.apply', deletions });
   },
 );
 
 it('an xDS source immediately applies any deletion on a stream that is 60 s old', async () => {
-  const source = await synced();
-  await source.pass(59_999);
+  const source = await openSyncedSource();
+  await source.passTime(59_999);
   source.respond('ServiceEntry', { known: 9, removed: 9 });
   expect(source.lastOrder).toMatchObject({ deletions: 'pause' });
-  const other = await synced();
-  await other.pass(60_000);
+  const other = await openSyncedSource();
+  await other.passTime(60_000);
   other.respond('ServiceEntry', { known: 9, removed: 9 });
   expect(other.lastOrder).toMatchObject({ deletions: 'apply' });
 });
 
 it('an xDS source pauses deletions if a first response deletes all objects of a kind, however late it is received', async () => {
-  const source = await synced();
-  source.end();
-  await source.pass(1_000);
-  await source.open();
+  const source = await openSyncedSource();
+  source.endStream();
+  await source.passTime(1_000);
+  await source.openStream();
   source.respond('Gateway', { known: 3 });
-  await source.pass(120_000);
+  await source.passTime(120_000);
   source.respond('ServiceEntry', { known: 9, removed: 9 });
   expect(source.lastOrder).toMatchObject({ kind: 'ServiceEntry', deletions: 'pause' });
 });
 
 it('an xDS source keeps deletions of a kind paused while the server fills its caches, even on an older stream', async () => {
-  const source = await synced();
+  const source = await openSyncedSource();
   source.respond('ServiceEntry', { known: 100, removed: 100 });
-  await source.pass(70_000);
+  await source.passTime(70_000);
   source.respond('ServiceEntry', { known: 100, removed: 3 });
   expect(source.lastOrder).toMatchObject({ deletions: 'pause' });
-  expect(source.paused).toEqual(['ServiceEntry 3']);
+  expect(source.pausedKinds).toEqual(['ServiceEntry 3']);
   source.respond('ServiceEntry', { known: 100, removed: 0 });
-  expect(source.paused).toEqual([]);
+  expect(source.pausedKinds).toEqual([]);
   source.respond('ServiceEntry', { known: 100, removed: 100 });
   expect(source.lastOrder).toMatchObject({ deletions: 'apply' });
 });
 
 it('an xDS source applies paused deletions after 5 min on the same stream, measured from the last kind', async () => {
-  const source = await synced();
+  const source = await openSyncedSource();
   source.respond('ServiceEntry', { known: 2, removed: 2 });
-  await source.pass(50_000);
+  await source.passTime(50_000);
   source.respond('Gateway', { known: 1, removed: 1 });
-  await source.pass(299_999);
+  await source.passTime(299_999);
   expect(source.lastOrder).toMatchObject({ type: 'source-response.apply', kind: 'Gateway', deletions: 'pause' });
-  await source.pass(1);
+  await source.passTime(1);
   expect(source.lastOrder).toEqual({ type: 'source-deletions.apply', kinds: ['ServiceEntry', 'Gateway'] });
-  expect(source.paused).toEqual([]);
+  expect(source.pausedKinds).toEqual([]);
 });
 
 it('an xDS source immediately applies paused deletions on request of an operator', async () => {
-  const source = await synced();
-  source.confirm();
+  const source = await openSyncedSource();
+  source.confirmDeletions();
   source.respond('ServiceEntry', { known: 2, removed: 2 });
-  source.confirm();
+  source.confirmDeletions();
   expect(source.lastOrder).toEqual({ type: 'source-deletions.apply', kinds: ['ServiceEntry'] });
 });
 
 it('an xDS source restarts the 5 min after each restart of the server, and does not count outages', async () => {
-  const source = await synced();
+  const source = await openSyncedSource();
   source.respond('ServiceEntry', { known: 2, removed: 2 });
-  await source.pass(200_000);
-  source.end();
-  await source.pass(600_000);
+  await source.passTime(200_000);
+  source.endStream();
+  await source.passTime(600_000);
   expect(source.orders.some(({ type }) => type === 'source-deletions.apply')).toBe(false);
-  source.confirm();
+  source.confirmDeletions();
   expect(source.orders.some(({ type }) => type === 'source-deletions.apply')).toBe(false);
-  await source.open();
+  await source.openStream();
   source.respond('ServiceEntry', { known: 2, removed: 2 });
-  await source.pass(299_999);
+  await source.passTime(299_999);
   expect(source.orders.some(({ type }) => type === 'source-deletions.apply')).toBe(false);
-  await source.pass(1);
+  await source.passTime(1);
   expect(source.lastOrder).toEqual({ type: 'source-deletions.apply', kinds: ['ServiceEntry'] });
 });

@@ -18,7 +18,7 @@ import { report, scriptedCallback } from '../../src/debugger/explore/scripted-ef
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
 import type { InvariantViolation, World, WorldChoice } from '../../src/debugger/explore/world.ts';
 
-const loads: Readonly<Record<string, Omit<LoadMeasured, 'type' | 'isFull'>>> = {
+const loadReports: Readonly<Record<string, Omit<LoadMeasured, 'type' | 'isFull'>>> = {
   slack: { turnMs: 1, requests: 0, proxies: 0 },
   near: { turnMs: 10, requests: 0, proxies: 0 },
   overloaded: { turnMs: 50, requests: 0, proxies: 0 },
@@ -30,10 +30,10 @@ export interface AdmissionBounds {
 }
 
 interface State extends AdmissionBounds {
-  readonly waiting: number;
+  readonly waitingCount: number;
   /** Clients that have a slot, including stalled ones. */
   readonly inProgress: number;
-  readonly stalled: number;
+  readonly stalledCount: number;
   /** Number of slots that the chart has ordered. */
   readonly slots: number;
   /** The measuring effect; `undefined` while nothing is measured. */
@@ -50,7 +50,7 @@ export class AdmissionExploration implements World {
 
   constructor(bounds: AdmissionBounds, chart: typeof streamAdmissionMachine = streamAdmissionMachine) {
     this.#state = {
-      ...{ ...bounds, waiting: 0, inProgress: 0, stalled: 0 },
+      ...{ ...bounds, waitingCount: 0, inProgress: 0, stalledCount: 0 },
       ...{ slots: initialSlots, load: undefined, violations: [] },
     };
     const machine = chart.provide({
@@ -71,19 +71,19 @@ export class AdmissionExploration implements World {
 
   /** Whether no client waits. */
   get isGoalReached(): boolean {
-    return this.#state.waiting === 0;
+    return this.#state.waitingCount === 0;
   }
 
   choices(): readonly WorldChoice[] {
-    const { clients, faults, waiting, inProgress, stalled, load, violations } = this.#state;
+    const { clients, faults, waitingCount, inProgress, stalledCount, load, violations } = this.#state;
     if (violations.length > 0) return [];
     const isMeasuring = load !== undefined;
     const all: [name: string, isPossible: boolean, isFree: boolean][] = [
       ['arrive', clients > 0, false],
-      ['respond', inProgress > stalled, true],
-      ['expire', stalled > 0, true],
-      ['stall', faults > 0 && inProgress > stalled, false],
-      ['vanish', faults > 0 && waiting > 0, false],
+      ['respond', inProgress > stalledCount, true],
+      ['expire', stalledCount > 0, true],
+      ['stall', faults > 0 && inProgress > stalledCount, false],
+      ['vanish', faults > 0 && waitingCount > 0, false],
       ['measure:slack', isMeasuring, true],
       ['measure:near', faults > 0 && isMeasuring, false],
       ['measure:overloaded', faults > 0 && isMeasuring, false],
@@ -92,16 +92,16 @@ export class AdmissionExploration implements World {
   }
 
   apply(choice: string): void {
-    const { clients, faults, waiting, inProgress, stalled } = this.#state;
+    const { clients, faults, waitingCount, inProgress, stalledCount } = this.#state;
     const [kind, load = ''] = choice.split(':');
     if (kind === 'stall' || kind === 'vanish' || (kind === 'measure' && load !== 'slack'))
       this.#set({ faults: faults - 1 });
     if (kind === 'arrive') this.#arrive(clients - 1);
     else if (kind === 'respond') this.#set({ inProgress: inProgress - 1 });
-    else if (kind === 'expire') this.#set({ inProgress: inProgress - 1, stalled: stalled - 1 });
-    else if (kind === 'stall') this.#set({ stalled: stalled + 1 });
-    else if (kind === 'vanish') this.#wait(waiting - 1);
-    else this.#measure(loads[load]!);
+    else if (kind === 'expire') this.#set({ inProgress: inProgress - 1, stalledCount: stalledCount - 1 });
+    else if (kind === 'stall') this.#set({ stalledCount: stalledCount + 1 });
+    else if (kind === 'vanish') this.#wait(waitingCount - 1);
+    else this.#measure(loadReports[load]!);
     this.#admit();
     this.#checkInvariants();
   }
@@ -122,23 +122,23 @@ export class AdmissionExploration implements World {
   }
 
   #arrive(clients: number): void {
-    const { waiting, inProgress, slots } = this.#state;
+    const { waitingCount, inProgress, slots } = this.#state;
     this.#set({ clients });
-    if (waiting === 0 && inProgress < slots) this.#set({ inProgress: inProgress + 1 });
-    else this.#wait(waiting + 1);
+    if (waitingCount === 0 && inProgress < slots) this.#set({ inProgress: inProgress + 1 });
+    else this.#wait(waitingCount + 1);
   }
 
   #admit(): void {
-    while (this.#state.waiting > 0 && this.#state.inProgress < this.#state.slots) {
+    while (this.#state.waitingCount > 0 && this.#state.inProgress < this.#state.slots) {
       this.#set({ inProgress: this.#state.inProgress + 1 });
-      this.#wait(this.#state.waiting - 1);
+      this.#wait(this.#state.waitingCount - 1);
     }
   }
 
   /** The queue reports its first client, and when it is empty. */
   #wait(waiting: number): void {
-    const waitingBefore = this.#state.waiting;
-    this.#set({ waiting });
+    const waitingBefore = this.#state.waitingCount;
+    this.#set({ waitingCount: waiting });
     if (waitingBefore === 0) this.#root.send({ type: 'clients.queued' });
     if (waiting === 0) this.#root.send({ type: 'clients.admitted' });
   }
@@ -151,12 +151,12 @@ export class AdmissionExploration implements World {
   // ---- violations
 
   #checkInvariants(): void {
-    const { waiting, slots, load } = this.#state;
+    const { waitingCount, slots, load } = this.#state;
     const { context } = this.#root.getSnapshot() as { context: { slots: number } };
-    if (waiting > 0 !== (load !== undefined))
-      this.#violate('the load is measured while clients wait', `${waiting} wait`);
+    if (waitingCount > 0 !== (load !== undefined))
+      this.#violate('the load is measured while clients wait', `${waitingCount} wait`);
     if (slots < minSlots || slots > maxSlots) this.#violate('the number of slots is within its bounds', `${slots}`);
-    if (waiting === 0 && slots !== initialSlots)
+    if (waitingCount === 0 && slots !== initialSlots)
       this.#violate('the number of slots is the initial one while no client waits', `${slots}`);
     if (slots !== context.slots) this.#violate('the queue has the slots of the chart', `${slots}, ${context.slots}`);
     for (const failure of this.#system.failures) this.#violate('no chart fails', failure);

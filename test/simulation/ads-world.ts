@@ -52,7 +52,7 @@ export interface ClientResponse {
   readonly version: string;
   /** Content by name: `name=<version>`. */
   readonly resources: ReadonlyMap<string, string>;
-  readonly removed: readonly string[];
+  readonly removedNames: readonly string[];
 }
 
 /** The part of grpc-js's stream that the effect uses. */
@@ -60,7 +60,7 @@ class ScriptedCall extends EventEmitter {
   cancelled = false;
   writableFinished = false;
   /** Written bytes, and the callback of each write. */
-  readonly written: { bytes: Buffer; flushed: () => void }[] = [];
+  readonly pendingWrites: { bytes: Buffer; flushed: () => void }[] = [];
   status: { code: number; details: string } | undefined;
 
   constructor() {
@@ -86,7 +86,7 @@ class ScriptedCall extends EventEmitter {
   }
 
   /** Requests on their way to the server. */
-  get unread(): number {
+  get unreadCount(): number {
     return this.#unreadRequests.length;
   }
 
@@ -104,7 +104,7 @@ class ScriptedCall extends EventEmitter {
   }
 
   write(bytes: Buffer, flushed: () => void): boolean {
-    this.written.push({ bytes, flushed });
+    this.pendingWrites.push({ bytes, flushed });
     return true;
   }
 
@@ -117,7 +117,7 @@ class ScriptedCall extends EventEmitter {
 }
 
 export interface AdsWorldOptions {
-  delta?: boolean;
+  isDelta?: boolean;
   onlyType?: string | null;
   resendsEndpoints?: boolean;
   acceptsLateNames?: boolean;
@@ -132,7 +132,7 @@ export interface AdsWorldOptions {
   /** Rules with deliberate faults. */
   rolloutRules?: Partial<RolloutRules>;
   source?: ScriptedSource;
-  departed?: DepartedClusters;
+  departedClusters?: DepartedClusters;
   clock?: VirtualClock;
   /** Lists of names that several worlds share, as a server's streams do. */
   lists?: RequestNameLists;
@@ -148,51 +148,51 @@ export interface AdsWorldOptions {
 
 export class AdsWorld {
   /** All worlds of this process, for checks after tests. */
-  static readonly created: AdsWorld[] = [];
+  static readonly instances: AdsWorld[] = [];
   readonly source: ScriptedSource;
   readonly clock: VirtualClock;
-  readonly abandoned = new Set<string>();
+  readonly abandonedClusters = new Set<string>();
   /** Counts of the metrics `pilot_xds_kept_clusters` and `pilot_xds_given_up_clusters`. */
-  readonly retained = new Map<string, number>();
+  readonly retainedCounts = new Map<string, number>();
   givenUp = 0;
   readonly records: TraceRecord[] = [];
   readonly call = new ScriptedCall();
   readonly actor: Actor<typeof adsConnectionMachine>;
-  readonly judged: string[] = [];
+  readonly judgedEvents: string[] = [];
   /** Number of XState's inspection events of the chart: its events, steps and actions. */
-  inspections = 0;
-  failed: unknown;
+  inspectionCount = 0;
+  failure: unknown;
   readonly #stream: AdsStream;
-  readonly #delta: boolean;
+  readonly #isDelta: boolean;
   readonly #node: string;
   readonly #metadata: JsonObject | undefined;
   readonly #isEnvoy: boolean;
   #hasSentNode = false;
 
   constructor(options: AdsWorldOptions = {}) {
-    AdsWorld.created.push(this);
-    const { delta = false, onlyType = null, resendsEndpoints = true, acceptsLateNames = true } = options;
+    AdsWorld.instances.push(this);
+    const { isDelta = false, onlyType = null, resendsEndpoints = true, acceptsLateNames = true } = options;
     this.source = options.source ?? new ScriptedSource();
     this.clock = options.clock ?? new VirtualClock();
     const { node = 'sidecar~10.0.0.1~a.b~b.svc', recordsRoutine = true } = options;
-    this.#delta = delta;
+    this.#isDelta = isDelta;
     this.#node = node;
     this.#metadata = options.metadata;
     this.#isEnvoy = options.isEnvoy ?? true;
     const call = this.call as unknown as AdsCall;
     this.#stream = new AdsStream(
       1,
-      { call, intake: new RequestIntake(call, immediateTurns), kind: { path: '/test', delta, onlyType } },
+      { call, intake: new RequestIntake(call, immediateTurns), kind: { path: '/test', delta: isDelta, onlyType } },
       {
         source: this.source,
         observer: {
-          responseRejected: (typeUrl, _node, reason) => void this.judged.push(`rejected ${typeUrl} ${reason}`),
+          responseRejected: (typeUrl, _node, reason) => void this.judgedEvents.push(`rejected ${typeUrl} ${reason}`),
           clustersRetained: (reason, change) =>
-            void this.retained.set(reason, (this.retained.get(reason) ?? 0) + change),
+            void this.retainedCounts.set(reason, (this.retainedCounts.get(reason) ?? 0) + change),
           clustersGivenUp: (change) => {
             this.givenUp += change;
           },
-          nonceExpired: (typeUrl) => void this.judged.push(`stale ${typeUrl}`),
+          nonceExpired: (typeUrl) => void this.judgedEvents.push(`stale ${typeUrl}`),
         },
         logger: options.logger ?? silentLogger,
         shares: new StreamShares(1_000, () => {}),
@@ -206,7 +206,7 @@ export class AdsWorld {
           makeBeforeBreak: {
             references: this.source.references,
             removal: { delayMs: defaultRemovalDelayMs, drainMs: 45_000 },
-            departed: options.departed ?? new DepartedClusters(45_000),
+            departed: options.departedClusters ?? new DepartedClusters(45_000),
             limitMs: defaultMakeBeforeBreakMs,
             rules: { ...rolloutRules, ...options.rolloutRules },
           },
@@ -223,7 +223,7 @@ export class AdsWorld {
       fromCallback(() => {}),
       { id: 'discovery/ads-server' },
     ) as AnyActorRef;
-    this.actor = startRoot(adsConnectionMachine.provide({ actors: { stream: this.#logic() } }), {
+    this.actor = startRoot(adsConnectionMachine.provide({ actors: { stream: this.#streamLogic() } }), {
       id: 'ads-connection-1',
       input: { connection: 1, onlyType, ...streamLimits(options.limits ?? {}) },
       ...(options.isRecorded !== false && {
@@ -231,7 +231,7 @@ export class AdsWorld {
           ...recorder,
           // As in the ADS server, whose events have no sending actor.
           inspect: (event) => {
-            this.inspections++;
+            this.inspectionCount++;
             recorder.inspect(
               event.type === '@xstate.event' && event.sourceRef === undefined ? { ...event, sourceRef: server } : event,
             );
@@ -240,7 +240,7 @@ export class AdsWorld {
       }),
       clock: this.clock as never,
       onError: (error) => {
-        this.failed = error;
+        this.failure = error;
       },
     });
   }
@@ -256,12 +256,12 @@ export class AdsWorld {
   }
 
   /** Number of clusters that were evicted early. */
-  get evicted(): number {
+  get evictedCount(): number {
     return this.#stream.responder.gate?.evicted ?? 0;
   }
 
   /** The delayed resources of a type, with the reason. */
-  waits(typeUrl: string): readonly RolloutWait[] {
+  waitsOf(typeUrl: string): readonly RolloutWait[] {
     return this.#stream.responder.gate?.waits(typeUrl) ?? [];
   }
 
@@ -270,7 +270,7 @@ export class AdsWorld {
   }
 
   /** Versions of delayed resources, for the types that the client waits for. */
-  get held(): (string | undefined)[] {
+  get heldVersions(): (string | undefined)[] {
     return [listenerType, routeType].map((typeUrl) => this.#stream.responder.gate?.heldVersion(typeUrl));
   }
 
@@ -294,14 +294,14 @@ export class AdsWorld {
 
   /** The response that the client reads next. */
   get next(): ClientResponse | undefined {
-    const bytes = this.call.written[0]?.bytes;
-    return bytes && (this.#delta ? decodeDelta(bytes) : decodeSotw(bytes));
+    const bytes = this.call.pendingWrites[0]?.bytes;
+    return bytes && (this.#isDelta ? decodeDelta(bytes) : decodeSotw(bytes));
   }
 
   /** Types and nonces of responses on their way to the client. */
   get network(): string[] {
-    const decode = this.#delta ? decodeDelta : decodeSotw;
-    return this.call.written.map(({ bytes }) => JSON.stringify([decode(bytes).typeUrl, decode(bytes).nonce]));
+    const decode = this.#isDelta ? decodeDelta : decodeSotw;
+    return this.call.pendingWrites.map(({ bytes }) => JSON.stringify([decode(bytes).typeUrl, decode(bytes).nonce]));
   }
 
   watch(typeUrl: string): Watch | undefined {
@@ -312,19 +312,19 @@ export class AdsWorld {
     return this.#stream.watches;
   }
 
-  sotw(request: MessageInitShape<typeof DiscoveryRequestSchema>): void {
+  sendSotw(request: MessageInitShape<typeof DiscoveryRequestSchema>): void {
     const message = create(DiscoveryRequestSchema, request);
-    message.node ??= this.#introduction();
-    this.raw(toBinary(DiscoveryRequestSchema, message));
+    message.node ??= this.#takeNode();
+    this.sendBytes(toBinary(DiscoveryRequestSchema, message));
   }
 
-  delta(request: MessageInitShape<typeof DeltaDiscoveryRequestSchema>): void {
+  sendDelta(request: MessageInitShape<typeof DeltaDiscoveryRequestSchema>): void {
     const message = create(DeltaDiscoveryRequestSchema, request);
-    message.node ??= this.#introduction();
-    this.raw(toBinary(DeltaDiscoveryRequestSchema, message));
+    message.node ??= this.#takeNode();
+    this.sendBytes(toBinary(DeltaDiscoveryRequestSchema, message));
   }
 
-  raw(bytes: Uint8Array): void {
+  sendBytes(bytes: Uint8Array): void {
     this.call.receive(Buffer.from(bytes));
   }
 
@@ -338,16 +338,16 @@ export class AdsWorld {
   }
 
   /** Responses on their way to the client. */
-  get waiting(): number {
-    return this.call.written.length;
+  get pendingWriteCount(): number {
+    return this.call.pendingWrites.length;
   }
 
   /** The client reads the next response; `undefined` without one. */
   read(): ClientResponse | undefined {
-    const next = this.call.written.shift();
+    const next = this.call.pendingWrites.shift();
     if (next === undefined) return undefined;
     next.flushed();
-    return this.#delta ? decodeDelta(next.bytes) : decodeSotw(next.bytes);
+    return this.#isDelta ? decodeDelta(next.bytes) : decodeSotw(next.bytes);
   }
 
   readAll(): ClientResponse[] {
@@ -357,7 +357,7 @@ export class AdsWorld {
   }
 
   /** Returns the node for the first request, `undefined` for later ones. */
-  #introduction(): Node | undefined {
+  #takeNode(): Node | undefined {
     if (this.#hasSentNode) return undefined;
     this.#hasSentNode = true;
     return create(NodeSchema, {
@@ -366,12 +366,13 @@ export class AdsWorld {
     });
   }
 
-  #logic() {
+  #streamLogic() {
     return fromCallback<StreamOrder, { connection: number }>(({ receive, sendBack }) => {
       receive((order) => this.#stream.execute(order));
       this.#stream.open({
         report: (report) => {
-          if (report.type === 'clusters.abandoned') for (const name of report.clusters) this.abandoned.add(name);
+          if (report.type === 'clusters.abandoned')
+            for (const name of report.clusters) this.abandonedClusters.add(name);
           sendBack(report);
         },
         pushed: (order) => this.actor.send(order),
@@ -387,14 +388,14 @@ function decodeSotw(bytes: Buffer): ClientResponse {
   const response = fromBinary(DiscoveryResponseSchema, bytes);
   const { typeUrl, nonce, versionInfo: version } = response;
   const resources = new Map(response.resources.map(({ value }) => [text(value).split('=')[0]!, text(value)]));
-  return { typeUrl, nonce, version, resources, removed: [] };
+  return { typeUrl, nonce, version, resources, removedNames: [] };
 }
 
 function decodeDelta(bytes: Buffer): ClientResponse {
   const response = fromBinary(DeltaDiscoveryResponseSchema, bytes);
   const { typeUrl, nonce, systemVersionInfo: version, removedResources: removed } = response;
   const resources = new Map(response.resources.map(({ name, resource }) => [name, text(resource!.value)]));
-  return { typeUrl, nonce, version, resources, removed };
+  return { typeUrl, nonce, version, resources, removedNames: removed };
 }
 
 function text(value: Uint8Array): string {

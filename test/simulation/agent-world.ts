@@ -61,11 +61,11 @@ export interface ScriptedProcess {
   configFile: string;
   signals: string[];
   /** Lets the admin interface respond with 200 for this epoch. */
-  live(): void;
+  becomeLive(): void;
   /** Sets why this epoch is not live yet, as reported to a probe. */
-  waits(reason: string): void;
+  reportWait(reason: string): void;
   /** Lets the admin interface respond with 200 although a listener is missing. */
-  lacks(reason: string): void;
+  reportMissingListener(reason: string): void;
   exit(end?: Partial<ProcessEnd>): void;
 }
 
@@ -93,15 +93,15 @@ type Send = (event: AnyEventObject) => void;
 
 export class AgentWorld {
   /** All worlds of this process, for checks after tests. */
-  static readonly created: AgentWorld[] = [];
+  static readonly instances: AgentWorld[] = [];
   readonly clock = new VirtualClock();
   readonly records: TraceRecord[] = [];
   /** All started processes, in order. */
-  readonly started: ScriptedProcess[] = [];
+  readonly startedProcesses: ScriptedProcess[] = [];
   /** Running processes, whatever the supervisor assumes. */
-  readonly alive = new Set<ScriptedProcess>();
+  readonly runningProcesses = new Set<ScriptedProcess>();
   /** Calls of `prepare`. */
-  readonly prepared: { epoch: number; baseId: number; validate: boolean }[] = [];
+  readonly preparedEpochs: { epoch: number; baseId: number; validate: boolean }[] = [];
   /** The binary of each call. */
   readonly binaries: string[] = [];
   /** The file at the path of the binary; `undefined`: its check never completes. */
@@ -109,7 +109,7 @@ export class AgentWorld {
   /** Paths that were checked. */
   readonly binaryChecks: string[] = [];
   /** Calls of `drainListeners`. */
-  readonly drained: { epoch: number; baseId: number; replaced: boolean }[] = [];
+  readonly drainCalls: { epoch: number; baseId: number; replaced: boolean }[] = [];
   /** Admin ports of these calls. */
   readonly drainedAt: number[] = [];
   /** Port for the admin interface of the next Envoy without a configured port. */
@@ -121,7 +121,7 @@ export class AgentWorld {
   /** Result of opening the DNS port; undefined: no response. */
   dnsResult: 'listening' | 'failed' | undefined = 'listening';
   /** Number of orders to open the DNS port. */
-  dnsOpened = 0;
+  dnsOpenCount = 0;
   /** Sends an event of the DNS server. */
   sendFromDns: Send = () => {};
   /** Why the bootstrap file of gRPC cannot be written, or `hangs`; `undefined`: it is written. */
@@ -162,11 +162,11 @@ export class AgentWorld {
   spawnError: string | undefined;
   rejectBootstrap: string | undefined;
   /** Why the control plane's address accepts no connections. */
-  unreachable: string | undefined;
+  unreachableReason: string | undefined;
   /** Problems of the current certificates. */
-  outdated: string | undefined;
+  certificateProblem: string | undefined;
   /** Why the bootstrap cannot be written. */
-  unwritable: string | undefined;
+  writeProblem: string | undefined;
   drainError: string | undefined;
   /** Result of an immediate probe. */
   probeResult: 'live' | 'not live' | 'no answer' = 'not live';
@@ -181,17 +181,17 @@ export class AgentWorld {
   /** Why shared memory cannot be repaired; undefined if it can. */
   repairError: string | undefined;
   /** Base IDs whose shared memory was repaired. */
-  readonly repaired: number[] = [];
+  readonly repairedBaseIds: number[] = [];
   /** Requests in flight, as reported by Envoy; undefined if it does not respond. */
   requestsInFlight: number | undefined = 0;
   /** Admin ports of the Envoys whose requests in flight were counted. */
-  readonly counted: number[] = [];
+  readonly countedAdminPorts: number[] = [];
   /** Base IDs that were released. */
-  released: number[] | undefined;
+  releasedBaseIds: number[] | undefined;
   /** The epoch whose admin interface the status server uses. */
   adminOf: number | undefined;
   /** Number of Envoys that have started to serve: probes of earlier ones get no response. */
-  #servings = 0;
+  #serverStarts = 0;
   /** Called during each read of the files. */
   onReading = (): void => {};
   digest = 'digest-0';
@@ -201,13 +201,13 @@ export class AgentWorld {
   /** Why Envoy could not check the files; undefined if it did. */
   notValidated: string | undefined;
   /** Whether Envoy had to check the files, for each read. */
-  readonly judgements: boolean[] = [];
+  readonly judgeFlags: boolean[] = [];
   readonly readiness: { ready: boolean; reason: string }[] = [];
   envoyLive = true;
   /** Listeners that the serving Envoy rejected at its start. */
-  refused: readonly RefusedListener[] = [];
+  refusedListeners: readonly RefusedListener[] = [];
   /** Why no application port is served, according to Envoy's admin interface. */
-  unserved = '';
+  unservedReason = '';
   /** No process owns the admin port. */
   isAdminClosed = false;
   /** A port of the serving Envoy responds. */
@@ -215,7 +215,7 @@ export class AgentWorld {
   /** Envoy's admin interface responds only when the test orders it. */
   respondsLate = false;
   respond = (): void => {};
-  failed: unknown;
+  failure: unknown;
   readonly agent: Actor<typeof agentMachine>;
   #requests = 0;
   readonly #hungReadings: (() => void)[] = [];
@@ -228,7 +228,7 @@ export class AgentWorld {
   readonly #baseIds: number[];
 
   constructor(settings: Partial<AgentSettings> = {}, baseIds = scriptedBaseIds) {
-    AgentWorld.created.push(this);
+    AgentWorld.instances.push(this);
     this.#baseIds = baseIds;
     if (settings.binary !== undefined) this.binary = { binary: settings.binary.first, description: '' };
     const recorder = createRecorder({ program: 'pilot-agent', now: () => this.clock.now() });
@@ -239,16 +239,16 @@ export class AgentWorld {
       recorder,
       clock: this.clock as never,
       onError: (error) => {
-        this.failed = error;
+        this.failure = error;
       },
     });
   }
 
   /** A world in which epoch 0 serves. */
-  static async serving(settings: Partial<AgentSettings> = {}, baseIds = scriptedBaseIds): Promise<AgentWorld> {
+  static async startServing(settings: Partial<AgentSettings> = {}, baseIds = scriptedBaseIds): Promise<AgentWorld> {
     const world = new AgentWorld(settings, baseIds);
     await world.settle();
-    world.newest().live();
+    world.newestProcess().becomeLive();
     await world.settle();
     return world;
   }
@@ -259,13 +259,13 @@ export class AgentWorld {
   }
 
   /** Advances time in small steps, so that effects respond in between. */
-  async pass(ms: number): Promise<void> {
+  async passTime(ms: number): Promise<void> {
     const untilMs = this.clock.now() + ms;
     await this.settle();
-    for (let next = this.clock.pending()[0]; next !== undefined && this.clock.now() + next <= untilMs; ) {
+    for (let next = this.clock.pendingDelays()[0]; next !== undefined && this.clock.now() + next <= untilMs; ) {
       this.clock.fireNext();
       await this.settle();
-      next = this.clock.pending()[0];
+      next = this.clock.pendingDelays()[0];
     }
     this.clock.advance(untilMs - this.clock.now());
     await this.settle();
@@ -273,23 +273,23 @@ export class AgentWorld {
 
   /** Advances time until another Envoy is started. */
   async nextStart(): Promise<void> {
-    const startedBefore = this.started.length;
+    const startedBefore = this.startedProcesses.length;
     await this.settle();
-    for (let step = 0; this.started.length === startedBefore; step++) {
+    for (let step = 0; this.startedProcesses.length === startedBefore; step++) {
       if (step > 100 || !this.clock.fireNext()) throw new Error('no other Envoy is started');
       await this.settle();
     }
   }
 
-  newest(): ScriptedProcess {
-    const newest = this.started.at(-1);
+  newestProcess(): ScriptedProcess {
+    const newest = this.startedProcesses.at(-1);
     if (newest === undefined) throw new Error('no Envoy was started');
     return newest;
   }
 
   /** The last started process of that name. */
   process(name: string): ScriptedProcess {
-    const matchingProcess = this.started.findLast((process) => process.name === name);
+    const matchingProcess = this.startedProcesses.findLast((process) => process.name === name);
     if (matchingProcess === undefined) throw new Error(`no ${name} was started`);
     return matchingProcess;
   }
@@ -300,7 +300,7 @@ export class AgentWorld {
   }
 
   /** Acts like POST /quitquitquit. */
-  quit(): void {
+  requestQuit(): void {
     this.#sendHttp({ type: 'quit.requested' });
   }
 
@@ -322,14 +322,14 @@ export class AgentWorld {
   /** Changes the files and waits until the watcher's debounce has passed. */
   async certificate(digest: string): Promise<void> {
     this.changeFiles(digest);
-    await this.pass(10_000);
+    await this.passTime(10_000);
   }
 
   /** Replaces the binary, and waits until it is considered stable. */
   async replaceBinary(newBinary: AgentWorld['binary']): Promise<void> {
     this.binary = newBinary;
     this.touchBinary();
-    await this.pass(defaultSettings.binary.settleMs);
+    await this.passTime(defaultSettings.binary.settleMs);
   }
 
   /** Reports a write of the file at the path. */
@@ -366,7 +366,7 @@ export class AgentWorld {
   }
 
   /** Tags of the supervisor's states; `gone` if it has ended. */
-  supervisorIs(): string[] {
+  supervisorTags(): string[] {
     const supervisor = this.#snapshot('supervisor');
     if (supervisor === undefined) return ['gone'];
     const { restart, shutdown } = supervisor.children as Record<string, Actor<AnyStateMachine> | undefined>;
@@ -405,7 +405,7 @@ export class AgentWorld {
     }
     if (this.isAdminClosed) return { by: 'admin', live: false, detail: 'connection refused', unserved: '' };
     if (!this.envoyLive) return { by: 'admin', live: false, detail: '503', unserved: '' };
-    return { by: 'admin', live: true, detail: 'LIVE', unserved: this.unserved };
+    return { by: 'admin', live: true, detail: 'LIVE', unserved: this.unservedReason };
   }
 
   #snapshot(systemId: 'supervisor') {
@@ -426,22 +426,22 @@ export class AgentWorld {
         baseId: input.baseId,
         configFile: input.configFile,
         signals: [],
-        live: () =>
+        becomeLive: () =>
           this.#probes.get(keyOf(input))?.({ type: 'probe.passed', timeToLiveMs: 300, unseenMs: this.unseenMs }),
-        waits: (reason) => {
+        reportWait: (reason) => {
           this.waitsFor = reason;
         },
-        lacks: (reason) => this.#probes.get(keyOf(input))?.({ type: 'probe.incomplete', reason }),
+        reportMissingListener: (reason) => this.#probes.get(keyOf(input))?.({ type: 'probe.incomplete', reason }),
         exit: (end = {}) => {
-          this.alive.delete(scripted);
+          this.runningProcesses.delete(scripted);
           const defaults = { code: 0, signal: null, lastOutput: '', refusedByParent: false, outOfMemory: false };
           sendBack({ type: 'process.exited', ...defaults, ...end });
         },
       };
       receive((order) => scripted.signals.push(order.signal));
-      this.started.push(scripted);
-      this.alive.add(scripted);
-      sendBack({ type: 'process.spawned', pid: 1000 + this.started.length, startedAtMs: 0 });
+      this.startedProcesses.push(scripted);
+      this.runningProcesses.add(scripted);
+      sendBack({ type: 'process.spawned', pid: 1000 + this.startedProcesses.length, startedAtMs: 0 });
     });
     const probe = fromCallback<ProbeRun | ProbeExplain, ProbeOrder>(({ input, sendBack, receive }) => {
       this.#probes.set(keyOf(input), sendBack);
@@ -472,19 +472,20 @@ export class AgentWorld {
         prepare: fromPromise<PreparedEpoch, PrepareOrder>(async ({ input }) => {
           const { certificates, controlPlaneLimitMs, binary, adminPort, ...preparation } = input;
           this.binaries.push(binary);
-          this.prepared.push(preparation);
+          this.preparedEpochs.push(preparation);
           if (this.preparationHangs) await new Promise(() => {});
           if (this.checksCertificates && certificates !== null && certificates !== this.digest) {
             return { outdated: 'the certificate files changed after they were checked' };
           }
           if (this.rejectBootstrap !== undefined) throw new Error(this.rejectBootstrap);
-          if (this.outdated !== undefined) return { outdated: this.outdated };
-          if (this.unwritable !== undefined) return { unwritable: this.unwritable };
-          if (this.unreachable !== undefined && controlPlaneLimitMs !== null) return { unreachable: this.unreachable };
+          if (this.certificateProblem !== undefined) return { outdated: this.certificateProblem };
+          if (this.writeProblem !== undefined) return { unwritable: this.writeProblem };
+          if (this.unreachableReason !== undefined && controlPlaneLimitMs !== null)
+            return { unreachable: this.unreachableReason };
           return { configFile: `envoy-rev${input.epoch}.json`, adminPort: adminPort || this.nextFreePort++ };
         }),
         drainListeners: fromPromise<void, DrainListenersOrder>(async ({ input: { adminPort, ...order } }) => {
-          this.drained.push(order);
+          this.drainCalls.push(order);
           this.drainedAt.push(adminPort);
           if (this.drainError !== undefined) throw new Error(this.drainError);
         }),
@@ -518,7 +519,7 @@ export class AgentWorld {
           { digest: string; files: string[]; problems: string[]; notValidated?: string },
           { directories: string[]; judge: boolean }
         >(async ({ input }) => {
-          this.judgements.push(input.judge);
+          this.judgeFlags.push(input.judge);
           if (this.digestError !== undefined) throw new Error(this.digestError);
           if (this.readingHangs) await new Promise<void>((result) => void this.#hungReadings.push(result));
           const reading = { digest: this.digest, files: this.files, problems: this.fileProblems };
@@ -534,18 +535,18 @@ export class AgentWorld {
           this.#sendHttp = sendBack;
           if (this.httpError === undefined) sendBack({ type: 'http.listening', port: input.port });
           else sendBack({ type: 'http.failed', reason: this.httpError });
-          const reportListeners = (): void => sendBack({ type: 'listeners.checked', listeners: this.refused });
+          const reportListeners = (): void => sendBack({ type: 'listeners.checked', listeners: this.refusedListeners });
           receive((order) => {
             if (order.type === 'admin.use') {
-              this.#servings++;
+              this.#serverStarts++;
               this.adminOf = order.baseId;
               reportListeners();
             } else if (order.type === 'readiness.respond') {
               this.readiness.push({ ready: order.ready, reason: order.reason });
             } else if (order.type === 'envoy.probe') {
-              const servings = this.#servings;
+              const servings = this.#serverStarts;
               this.respond = () => {
-                if (this.#servings !== servings) return;
+                if (this.#serverStarts !== servings) return;
                 if (order.at === 'admin') reportListeners();
                 sendBack({ type: 'envoy.responded', request: order.request, ...this.#probeDetail(order.at) });
               };
@@ -560,7 +561,7 @@ export class AgentWorld {
         dns: dnsMachine.provide({
           actors: {
             server: fromCallback<{ type: never }, undefined>(({ sendBack }) => {
-              this.dnsOpened++;
+              this.dnsOpenCount++;
               this.sendFromDns = sendBack;
               const { dnsResult } = this;
               if (dnsResult === 'listening')
@@ -628,7 +629,7 @@ export class AgentWorld {
           return { baseIds: this.#baseIds, sweptFiles: [] as string[] };
         }),
         releaseBaseIds: fromPromise<void, { baseIds: number[]; keeps: boolean }>(async ({ input }) => {
-          this.released = input.baseIds;
+          this.releasedBaseIds = input.baseIds;
           if (this.releaseHangs) await new Promise(() => {});
           if (this.releaseError !== undefined) throw new Error(this.releaseError);
         }),
@@ -658,12 +659,12 @@ export class AgentWorld {
             repair: fromPromise<void, { baseId: number }>(async ({ input }) => {
               if (this.repairHangs) await new Promise(() => {});
               if (this.repairError !== undefined) throw new Error(this.repairError);
-              this.repaired.push(input.baseId);
+              this.repairedBaseIds.push(input.baseId);
             }),
             shutdown: shutdownMachine.provide({
               actors: {
                 countRequests: fromPromise<number, { adminPort: number }>(async ({ input }) => {
-                  this.counted.push(input.adminPort);
+                  this.countedAdminPorts.push(input.adminPort);
                   if (this.requestsInFlight === undefined) throw new Error('connection refused');
                   return this.requestsInFlight;
                 }),

@@ -35,10 +35,14 @@ export interface BundlesParts {
   readonly bundles: typeof trustBundlesMachine;
   readonly bundle: typeof trustBundleMachine;
   /** Effect of a response without a bundle: no change. */
-  readonly failed: (held: HeldBundles<Bundle>, endpoint: string) => HeldBundles<Bundle>;
+  readonly handleFailure: (held: HeldBundles<Bundle>, endpoint: string) => HeldBundles<Bundle>;
 }
 
-const defaultParts: BundlesParts = { bundles: trustBundlesMachine, bundle: trustBundleMachine, failed: (held) => held };
+const defaultParts: BundlesParts = {
+  bundles: trustBundlesMachine,
+  bundle: trustBundleMachine,
+  handleFailure: (held) => held,
+};
 
 interface PendingCall {
   readonly actor: AnyActorRef;
@@ -52,14 +56,14 @@ interface Endpoint {
   /** The revision of its queries: an endpoint that is added again is queried immediately. */
   readonly requestedRevision: number;
   /** Number of roots of its publisher so far: the sequence number of its bundle. */
-  readonly published: number;
+  readonly publishedVersion: number;
   /** Stored version; 0 if none. */
-  readonly kept: number;
+  readonly storedVersion: number;
   readonly isLost: boolean;
   /** Latest active version since the endpoint was listed, or since the start. */
-  readonly latest: number;
+  readonly latestVersion: number;
   /** Version reported to agents. */
-  readonly notified: number;
+  readonly notifiedVersion: number;
   /** Failed queries in a row. */
   readonly failures: number;
   readonly call: PendingCall | undefined;
@@ -70,7 +74,7 @@ interface State {
   readonly faults: number;
   readonly isUp: boolean;
   readonly isFull: boolean;
-  readonly held: HeldBundles<Bundle>;
+  readonly heldBundles: HeldBundles<Bundle>;
   readonly pendingListing: { readonly actor: AnyActorRef; readonly found: TrustBundleInput[] } | undefined;
   readonly endpoints: readonly Endpoint[];
   readonly violations: readonly InvariantViolation[];
@@ -106,17 +110,17 @@ export class BundlesWorld implements World {
         isNamed: true,
         revision: 0,
         requestedRevision: -1,
-        published: 1,
-        kept: 0,
+        publishedVersion: 1,
+        storedVersion: 0,
         isLost: false,
-        latest: 0,
-        notified: 0,
+        latestVersion: 0,
+        notifiedVersion: 0,
         failures: 0,
       },
       call: undefined,
     };
     this.#state = {
-      ...{ changes: bounds.changes, faults: bounds.faults, isUp: false, isFull: false, held: new HeldBundles() },
+      ...{ changes: bounds.changes, faults: bounds.faults, isUp: false, isFull: false, heldBundles: new HeldBundles() },
       ...{ pendingListing: undefined, violations: [] },
       endpoints: Array.from({ length: bounds.endpoints }, () => endpoint),
     };
@@ -130,31 +134,35 @@ export class BundlesWorld implements World {
 
   /** Whether the bundle of each listed publisher is active and reported, and unlisted ones are removed. */
   get isGoalReached(): boolean {
-    const { isUp, held, endpoints } = this.#state;
-    const isDone = ({ isNamed, published, notified }: Endpoint, index: number): boolean =>
+    const { isUp, heldBundles, endpoints } = this.#state;
+    const isDone = ({ isNamed, publishedVersion, notifiedVersion }: Endpoint, index: number): boolean =>
       isNamed
-        ? notified === published && held.activeBundle(nameOf(index))?.version === `${published}`
-        : !held.isFollowed(nameOf(index));
+        ? notifiedVersion === publishedVersion &&
+          heldBundles.activeBundle(nameOf(index))?.version === `${publishedVersion}`
+        : !heldBundles.isFollowed(nameOf(index));
     return isUp && endpoints.every(isDone);
   }
 
   choices(): readonly WorldChoice[] {
-    const { isUp, isFull, pendingListing, held, endpoints, violations } = this.#state;
+    const { isUp, isFull, pendingListing, heldBundles, endpoints, violations } = this.#state;
     if (violations.length > 0) return [];
     const names: [name: string, isPossible: boolean][] = [
       ['kill', isUp],
       ['start', !isUp],
       ['full', !isFull],
       ['look', pendingListing !== undefined],
-      ...endpoints.flatMap(({ isNamed, published, kept, call }, index): [string, boolean][] => [
+      ...endpoints.flatMap(({ isNamed, publishedVersion, storedVersion, call }, index): [string, boolean][] => [
         [`publish:${index}`, true],
         [`name:${index}`, !isNamed],
         [`unname:${index}`, isNamed],
         [`domains:${index}`, isNamed],
         [`recall:${index}`, call?.kind === 'recall'],
-        [`lost:${index}`, call?.kind === 'recall' && kept > 0 && held.activeBundle(nameOf(index)) === undefined],
+        [
+          `lost:${index}`,
+          call?.kind === 'recall' && storedVersion > 0 && heldBundles.activeBundle(nameOf(index)) === undefined,
+        ],
         [`answer:${index}`, call?.kind === 'fetch'],
-        [`stale:${index}`, call?.kind === 'fetch' && published > 1],
+        [`stale:${index}`, call?.kind === 'fetch' && publishedVersion > 1],
         [`fail:${index}`, call?.kind === 'fetch'],
         [`throw:${index}`, call?.kind === 'fetch'],
       ]),
@@ -193,7 +201,7 @@ export class BundlesWorld implements World {
         break;
       }
       case 'publish':
-        this.#change(index, { published: this.#state.endpoints[index]!.published + 1 });
+        this.#changeEndpoint(index, { publishedVersion: this.#state.endpoints[index]!.publishedVersion + 1 });
         break;
       case 'name':
       case 'unname':
@@ -201,15 +209,15 @@ export class BundlesWorld implements World {
         this.#configure(index, kind !== 'unname');
         break;
       case 'recall':
-        this.#recall(index);
+        this.#respondToRecall(index);
         break;
       case 'lost':
-        this.#change(index, { isLost: true });
+        this.#changeEndpoint(index, { isLost: true });
         this.#settleCall(index, { outcome: 'failed', reason: 'unreadable' });
         break;
       case 'answer':
       case 'stale':
-        this.#respond(index, this.#state.endpoints[index]!.published - (kind === 'stale' ? 1 : 0));
+        this.#respond(index, this.#state.endpoints[index]!.publishedVersion - (kind === 'stale' ? 1 : 0));
         break;
       case 'fail':
       case 'throw':
@@ -223,8 +231,12 @@ export class BundlesWorld implements World {
   }
 
   key(): string {
-    const { endpoints, held, pendingListing, ...state } = this.#state;
-    const endpointKeys = endpoints.map(({ call, ...rest }, index) => [rest, call?.kind, this.#heldOf(held, index)]);
+    const { endpoints, heldBundles, pendingListing, ...state } = this.#state;
+    const endpointKeys = endpoints.map(({ call, ...rest }, index) => [
+      rest,
+      call?.kind,
+      this.#heldOf(heldBundles, index),
+    ]);
     let key = JSON.stringify([state, endpointKeys, pendingListing?.found]) + this.#system.zone.orderKey();
     for (const actor of this.#system.actors()) {
       const { value, context } = actor.getSnapshot() as { value?: unknown; context?: object };
@@ -245,76 +257,85 @@ export class BundlesWorld implements World {
   // ---- violations
 
   #checkInvariants(): void {
-    const { endpoints, held } = this.#state;
-    for (const [index, { latest }] of endpoints.entries()) {
-      const inForce = Number(held.activeBundle(nameOf(index))?.version ?? 0);
-      if (!held.isFollowed(nameOf(index))) this.#change(index, { latest: 0 });
-      else if (latest > 0 && inForce === 0)
-        this.#violate('the active roots stay until other roots are fetched', `${index} has none after ${latest}`);
-      else if (inForce < latest)
-        this.#violate('no older version replaces a newer one', `${index} has ${inForce} after ${latest}`);
-      else if (inForce > latest) this.#change(index, { latest: inForce });
+    const { endpoints, heldBundles } = this.#state;
+    for (const [index, { latestVersion }] of endpoints.entries()) {
+      const inForce = Number(heldBundles.activeBundle(nameOf(index))?.version ?? 0);
+      if (!heldBundles.isFollowed(nameOf(index))) this.#changeEndpoint(index, { latestVersion: 0 });
+      else if (latestVersion > 0 && inForce === 0)
+        this.#recordViolation(
+          'the active roots stay until other roots are fetched',
+          `${index} has none after ${latestVersion}`,
+        );
+      else if (inForce < latestVersion)
+        this.#recordViolation(
+          'no older version replaces a newer one',
+          `${index} has ${inForce} after ${latestVersion}`,
+        );
+      else if (inForce > latestVersion) this.#changeEndpoint(index, { latestVersion: inForce });
     }
-    for (const failure of this.#system.failures) this.#violate('no chart fails', failure);
+    for (const failure of this.#system.failures) this.#recordViolation('no chart fails', failure);
   }
 
   #judgeQuestion(index: number): void {
-    const { kept, isLost } = this.#state.endpoints[index]!;
-    const { held } = this.#state;
+    const { storedVersion, isLost } = this.#state.endpoints[index]!;
+    const { heldBundles } = this.#state;
     const pause = `pause:${index}`;
     if (this.#system.zone.has(pause) && !this.#system.zone.hasPassed(pause)) {
       const earlyMs = -this.#system.zone.sinceMs(pause);
-      this.#violate('no endpoint is requested before its time', `${index} is requested ${earlyMs} ms too early`);
+      this.#recordViolation(
+        'no endpoint is requested before its time',
+        `${index} is requested ${earlyMs} ms too early`,
+      );
     }
     this.#system.disarm(pause);
-    if (kept > 0 && !isLost && held.activeBundle(nameOf(index)) === undefined)
-      this.#violate('a restart keeps stored roots', `${index} had ${kept}`);
+    if (storedVersion > 0 && !isLost && heldBundles.activeBundle(nameOf(index)) === undefined)
+      this.#recordViolation('a restart keeps stored roots', `${index} had ${storedVersion}`);
   }
 
-  #violate(invariant: string, detail: string): void {
+  #recordViolation(invariant: string, detail: string): void {
     this.#set({ violations: [...this.#state.violations, { invariant, detail }] });
   }
 
   // ---- the mesh configuration, the disk, the publishers
 
   #configure(index: number, isNamed: boolean): void {
-    this.#change(index, { isNamed, revision: this.#state.endpoints[index]!.revision + 1 });
+    this.#changeEndpoint(index, { isNamed, revision: this.#state.endpoints[index]!.revision + 1 });
     this.#bundles()?.send({ type: 'mesh.changed', resource: 'fs://config' });
     // A change of the mesh configuration itself notifies agents.
-    if (!isNamed) this.#change(index, { notified: 0 });
+    if (!isNamed) this.#changeEndpoint(index, { notifiedVersion: 0 });
   }
 
   #kill(): void {
     this.#control.send({ type: 'down' });
-    this.#set({ isUp: false, held: new HeldBundles() });
+    this.#set({ isUp: false, heldBundles: new HeldBundles() });
     for (const index of this.#state.endpoints.keys()) {
       this.#system.disarm(`pause:${index}`);
-      this.#change(index, {
+      this.#changeEndpoint(index, {
         isLost: false,
         requestedRevision: -1,
-        latest: 0,
-        notified: 0,
+        latestVersion: 0,
+        notifiedVersion: 0,
         failures: 0,
         call: undefined,
       });
     }
   }
 
-  #recall(index: number): void {
-    const inForce = Number(this.#state.held.activeBundle(nameOf(index))?.version ?? 0);
-    const storedVersion = inForce || this.#state.endpoints[index]!.kept;
+  #respondToRecall(index: number): void {
+    const inForce = Number(this.#state.heldBundles.activeBundle(nameOf(index))?.version ?? 0);
+    const storedVersion = inForce || this.#state.endpoints[index]!.storedVersion;
     if (storedVersion === 0) this.#settleCall(index, { outcome: 'failed', reason: 'no bundle is stored' });
-    else this.#settleCall(index, this.#offer(index, storedVersion));
+    else this.#settleCall(index, this.#offerVersion(index, storedVersion));
   }
 
   #respond(index: number, number: number): void {
-    this.#settleCall(index, this.#offer(index, number));
-    const isNothing = this.#state.held.activeBundle(nameOf(index)) === undefined;
+    this.#settleCall(index, this.#offerVersion(index, number));
+    const isNothing = this.#state.heldBundles.activeBundle(nameOf(index)) === undefined;
     this.#schedulePause(index, isNothing ? this.#state.endpoints[index]!.failures + 1 : 0);
   }
 
   #fail(index: number, kind: 'fail' | 'throw'): void {
-    this.#set({ held: this.#parts.failed(this.#state.held, nameOf(index)) });
+    this.#set({ heldBundles: this.#parts.handleFailure(this.#state.heldBundles, nameOf(index)) });
     if (kind === 'fail') this.#settleCall(index, { outcome: 'failed', reason: 'away' });
     else settleCall(this.#takeCall(index), { error: new Error('a bug') });
     this.#schedulePause(index, this.#state.endpoints[index]!.failures + 1);
@@ -322,15 +343,15 @@ export class BundlesWorld implements World {
 
   /** Sets the time before which the endpoint must not be queried. */
   #schedulePause(index: number, failures: number): void {
-    this.#change(index, { failures });
-    const hasBundle = this.#state.held.activeBundle(nameOf(index)) !== undefined;
+    this.#changeEndpoint(index, { failures });
+    const hasBundle = this.#state.heldBundles.activeBundle(nameOf(index)) !== undefined;
     const interval = Math.min(Math.max(this.#bounds.hintMs ?? defaultRefreshMs, minRefreshMs), maxRefreshMs);
     const ms = hasBundle ? interval : Math.min(firstPauseMs * 2 ** (failures - 1), defaultRefreshMs);
     this.#system.arm(`pause:${index}`, ms, 'mark');
   }
 
-  #offer(index: number, number: number): BundleResponse {
-    this.#set({ held: this.#state.held.withOffered(nameOf(index), { version: `${number}` }) });
+  #offerVersion(index: number, number: number): BundleResponse {
+    this.#set({ heldBundles: this.#state.heldBundles.withOffered(nameOf(index), { version: `${number}` }) });
     return { outcome: 'fetched', version: `${number}`, sequence: number, refreshMs: this.#bounds.hintMs ?? null };
   }
 
@@ -340,7 +361,7 @@ export class BundlesWorld implements World {
 
   #takeCall(index: number): AnyActorRef {
     const { actor } = this.#state.endpoints[index]!.call!;
-    this.#change(index, { call: undefined });
+    this.#changeEndpoint(index, { call: undefined });
     return actor;
   }
 
@@ -352,23 +373,23 @@ export class BundlesWorld implements World {
         ({ self, input }) => {
           const index = indexOf(input.endpoint);
           // The effect does not query an endpoint that is no longer listed.
-          if (kind === 'fetch' && !this.#state.held.isFollowed(input.endpoint))
+          if (kind === 'fetch' && !this.#state.heldBundles.isFollowed(input.endpoint))
             return settleCall(self, {
               value: { outcome: 'failed', reason: 'the mesh configuration no longer has this endpoint' },
             });
           if (kind === 'fetch') this.#judgeQuestion(index);
           if (kind === 'recall') this.#startRevision(index, Number.parseInt(input.trustDomains[0]!, 10));
-          this.#change(index, { call: { actor: self, kind } });
+          this.#changeEndpoint(index, { call: { actor: self, kind } });
         },
         ({ self, input }) => {
           const index = indexOf(input.endpoint);
-          if (this.#state.endpoints[index]!.call?.actor === self) this.#change(index, { call: undefined });
+          if (this.#state.endpoints[index]!.call?.actor === self) this.#changeEndpoint(index, { call: undefined });
         },
       );
     const scripted = this.#parts.bundles.provide({
       actors: {
         findEndpoints: scriptedPromise<TrustBundleInput[], undefined>(
-          ({ self }) => this.#find(self),
+          ({ self }) => this.#findPendingCall(self),
           ({ self }) => {
             if (this.#state.pendingListing?.actor !== self) return;
             this.#set({ pendingListing: undefined });
@@ -377,14 +398,18 @@ export class BundlesWorld implements World {
         ),
         trustBundle: this.#parts.bundle.provide({
           actors: { recallBundle: callOf('recall'), fetchBundle: callOf('fetch') },
-          actions: { applyBundle: ({ context }, { version }) => this.#adopt(indexOf(context.endpoint), version) },
+          actions: {
+            applyBundle: ({ context }, { version }) => this.#applyVersion(indexOf(context.endpoint), version),
+          },
         }),
       },
       actions: {
         publishRoots: () => {
           for (const [index, { isNamed }] of this.#state.endpoints.entries())
             if (isNamed)
-              this.#change(index, { notified: Number(this.#state.held.activeBundle(nameOf(index))?.version ?? 0) });
+              this.#changeEndpoint(index, {
+                notifiedVersion: Number(this.#state.heldBundles.activeBundle(nameOf(index))?.version ?? 0),
+              });
         },
       },
     });
@@ -404,11 +429,11 @@ export class BundlesWorld implements World {
 
   #startRevision(index: number, revision: number): void {
     if (this.#state.endpoints[index]!.requestedRevision === revision) return;
-    this.#change(index, { requestedRevision: revision, failures: 0 });
+    this.#changeEndpoint(index, { requestedRevision: revision, failures: 0 });
     this.#system.disarm(`pause:${index}`);
   }
 
-  #find(actor: AnyActorRef): void {
+  #findPendingCall(actor: AnyActorRef): void {
     const found = this.#state.endpoints.flatMap(({ isNamed, revision }, index) =>
       isNamed ? [{ endpoint: nameOf(index), trustDomains: [`${revision}.test`] }] : [],
     );
@@ -416,16 +441,17 @@ export class BundlesWorld implements World {
     this.#system.arm('look', maxListingMs, 'within');
     this.#set({
       pendingListing: { actor, found },
-      held: this.#state.held.withEndpoints(found.map(({ endpoint }) => endpoint)),
+      heldBundles: this.#state.heldBundles.withEndpoints(found.map(({ endpoint }) => endpoint)),
     });
-    for (const [index, { isNamed }] of this.#state.endpoints.entries()) if (!isNamed) this.#change(index, { kept: 0 });
+    for (const [index, { isNamed }] of this.#state.endpoints.entries())
+      if (!isNamed) this.#changeEndpoint(index, { storedVersion: 0 });
   }
 
-  #adopt(index: number, version: string): void {
-    const { held, isFull } = this.#state;
-    if (held.candidateBundle(nameOf(index))?.version === version && !isFull)
-      this.#change(index, { kept: Number(version) });
-    this.#set({ held: held.withAdopted(nameOf(index), version) });
+  #applyVersion(index: number, version: string): void {
+    const { heldBundles, isFull } = this.#state;
+    if (heldBundles.candidateBundle(nameOf(index))?.version === version && !isFull)
+      this.#changeEndpoint(index, { storedVersion: Number(version) });
+    this.#set({ heldBundles: heldBundles.withAdopted(nameOf(index), version) });
   }
 
   #heldOf(held: HeldBundles<Bundle>, index: number): unknown {
@@ -435,7 +461,7 @@ export class BundlesWorld implements World {
 
   // ---- the state
 
-  #change(index: number, change: Partial<Endpoint>): void {
+  #changeEndpoint(index: number, change: Partial<Endpoint>): void {
     const { endpoints } = this.#state;
     this.#set({ endpoints: endpoints.with(index, { ...endpoints[index]!, ...change }) });
   }

@@ -21,7 +21,7 @@ export interface ClusterBounds {
   /** `known`: the server sends lists as streams. `endless`: streams without an end. `unknown`: it does not support them. */
   readonly streams: 'known' | 'endless' | 'unknown';
   /** Whether the server may end watches right after they open. */
-  readonly hasty?: boolean;
+  readonly endsWatchesEarly?: boolean;
 }
 
 export interface ClusterCharts {
@@ -35,9 +35,9 @@ interface Request {
   readonly actor: AnyActorRef;
   readonly order?: SetOrder;
   /** `live` means a response, `dead` none, `unreachable` or `closed` a failure. */
-  readonly way: 'live' | 'dead' | 'unreachable' | 'closed';
+  readonly transportState: 'live' | 'dead' | 'unreachable' | 'closed';
   /** The last version sent on an open watch. */
-  readonly sent?: number;
+  readonly sentVersion?: number;
 }
 
 interface State {
@@ -47,21 +47,21 @@ interface State {
   readonly connection: 'none' | 'live' | 'dead';
   readonly version: number;
   readonly wasRestored: boolean;
-  readonly compacted: number;
+  readonly compactedVersion: number;
   /** Version of the server's state in the store; empty before anything was published. */
-  readonly held: string;
-  readonly apart: string;
+  readonly storedVersion: string;
+  readonly appliedVersion: string;
   /** Number of requests since the last delay. */
   readonly burst: number;
   readonly requests: Readonly<Partial<Record<RequestName, Request>>>;
   readonly violations: readonly InvariantViolation[];
 }
 
-const first = 1;
+const firstVersion = 1;
 /** Maximum number of consecutive requests if each fails. */
 const maxBurst = 10;
 const isPause = /\.(retryDelay|absentDelay|probePause|pingInterval|pingLimit|endLimit|answerLimit|shortWatch)$/;
-const refusals = [410, 429, 500, 401, 404] as const;
+const refusalCodes = [410, 429, 500, 401, 404] as const;
 
 /** All draws are equal in this world, so they do not distinguish states. */
 const withoutDraws = (name: string, value: unknown): unknown => (name === 'draw' ? undefined : value);
@@ -76,8 +76,16 @@ export class ClusterExploration implements World {
   constructor(bounds: ClusterBounds, charts: Partial<ClusterCharts> = {}) {
     this.#bounds = bounds;
     this.#state = {
-      ...{ changes: bounds.changes, faults: bounds.faults, isUp: true, connection: 'none', version: first },
-      ...{ wasRestored: false, compacted: 0, held: '', apart: '', burst: 0, requests: {}, violations: [] },
+      ...{ changes: bounds.changes, faults: bounds.faults, isUp: true, connection: 'none', version: firstVersion },
+      ...{
+        wasRestored: false,
+        compactedVersion: 0,
+        storedVersion: '',
+        appliedVersion: '',
+        burst: 0,
+        requests: {},
+        violations: [],
+      },
     };
     this.#system.start(this.#machine(charts), {
       id: 'api-server-0',
@@ -90,35 +98,44 @@ export class ClusterExploration implements World {
   }
 
   get isGoalReached(): boolean {
-    return this.#state.isUp && this.#state.held === this.#serverState;
+    return this.#state.isUp && this.#state.storedVersion === this.#serverState;
   }
 
   choices(): readonly WorldChoice[] {
-    const { changes, faults, isUp, connection, version, wasRestored, compacted, held, violations } = this.#state;
+    const { changes, faults, isUp, connection, version, wasRestored, compactedVersion, storedVersion, violations } =
+      this.#state;
     if (violations.length > 0) return [];
     const isFault = faults > 0;
-    const mayChange = changes > 0 && (!wasRestored || held === this.#serverState);
+    const mayChange = changes > 0 && (!wasRestored || storedVersion === this.#serverState);
     const names: [name: string, free: boolean, isPossible: boolean][] = [
       ['change', false, isUp && mayChange],
       ['kill', false, isUp && isFault],
       ['start', true, !isUp],
       ['silence', false, isUp && isFault && connection === 'live'],
-      ['compact', false, isUp && isFault && compacted < version],
-      ['restore', false, !isUp && isFault && version > first],
+      ['compact', false, isUp && isFault && compactedVersion < version],
+      ['restore', false, !isUp && isFault && version > firstVersion],
       ...Object.entries(this.#state.requests).flatMap(([name, request]): [string, boolean, boolean][] => [
         [`answer:${name}`, true, this.#isAnswerable(name as RequestName, request)],
-        [`fail:${name}`, true, request.way === 'unreachable' || request.way === 'closed'],
-        [`end:${name}`, true, name === 'stream' && request.sent !== undefined && this.#bounds.hasty === true],
-        ...refusals.map((code): [string, boolean, boolean] => [
+        [`fail:${name}`, true, request.transportState === 'unreachable' || request.transportState === 'closed'],
+        [
+          `end:${name}`,
+          true,
+          name === 'stream' && request.sentVersion !== undefined && this.#bounds.endsWatchesEarly === true,
+        ],
+        ...refusalCodes.map((code): [string, boolean, boolean] => [
           `refuse:${name}:${code}`,
           false,
-          isFault && ['stream', 'list', 'check'].includes(name) && request.way === 'live' && request.sent === undefined,
+          isFault &&
+            ['stream', 'list', 'check'].includes(name) &&
+            request.transportState === 'live' &&
+            request.sentVersion === undefined,
         ]),
       ]),
       ...this.#system.zone.firable().map((timer): [string, boolean, boolean] => [`tick:${timer}`, true, true]),
     ];
     // A pending response may be late, but not forever.
-    const isLate = (name: string): boolean => name.endsWith('.pingLimit') && this.#state.requests.ping?.way === 'live';
+    const isLate = (name: string): boolean =>
+      name.endsWith('.pingLimit') && this.#state.requests.ping?.transportState === 'live';
     return names.flatMap(([name, free, isPossible]) =>
       isPossible ? [{ name, free, ...(isLate(name) && { fair: false }) }] : [],
     );
@@ -134,19 +151,19 @@ export class ClusterExploration implements World {
         break;
       case 'kill':
         this.#set({ isUp: false });
-        if (this.#state.connection !== 'dead') this.#redirect('closed');
+        if (this.#state.connection !== 'dead') this.#breakRequests('closed');
         break;
       case 'start':
         this.#set({ isUp: true });
         break;
       case 'silence':
-        this.#redirect('dead');
+        this.#breakRequests('dead');
         break;
       case 'compact':
-        this.#set({ compacted: version });
+        this.#set({ compactedVersion: version });
         break;
       case 'restore':
-        this.#set({ version: first, compacted: first, wasRestored: true });
+        this.#set({ version: firstVersion, compactedVersion: firstVersion, wasRestored: true });
         break;
       case 'answer':
         this.#respond(subject as RequestName);
@@ -155,7 +172,7 @@ export class ClusterExploration implements World {
         this.#fail(subject as RequestName);
         break;
       case 'refuse':
-        this.#refuse(subject as RequestName, { kind: 'status', code: Number(code), message: code });
+        this.#failRequest(subject as RequestName, { kind: 'status', code: Number(code), message: code });
         break;
       case 'end':
         report(this.#takeRequest('stream').actor, { type: 'watch.ended' });
@@ -165,7 +182,7 @@ export class ClusterExploration implements World {
         this.#system.fire(subject);
     }
     this.#system.elapse();
-    for (const failure of this.#system.failures) this.#violate('no chart fails', failure);
+    for (const failure of this.#system.failures) this.#recordViolation('no chart fails', failure);
   }
 
   key(): string {
@@ -193,20 +210,20 @@ export class ClusterExploration implements World {
   /** The current state; the first state is the same before and after a restore. */
   get #serverState(): string {
     const { version, wasRestored } = this.#state;
-    return version === first ? 'first' : `${wasRestored ? 'restored' : 'old'} ${version}`;
+    return version === firstVersion ? 'first' : `${wasRestored ? 'restored' : 'old'} ${version}`;
   }
 
-  #isAnswerable(name: RequestName, { way, order, sent }: Request): boolean {
+  #isAnswerable(name: RequestName, { transportState, order, sentVersion }: Request): boolean {
     if (name === 'hand') return true;
-    if (way !== 'live') return false;
-    if (name === 'stream' && sent !== undefined) return sent < this.#state.version;
+    if (transportState !== 'live') return false;
+    if (name === 'stream' && sentVersion !== undefined) return sentVersion < this.#state.version;
     // An endless response is not started: a chart could not distinguish it from a missing one.
     return !(name === 'stream' && order?.initial === true && this.#bounds.streams === 'endless');
   }
 
   #respond(name: RequestName): void {
-    const { actor, order, sent } = this.#state.requests[name]!;
-    const { version, compacted } = this.#state;
+    const { actor, order, sentVersion } = this.#state.requests[name]!;
+    const { version, compactedVersion } = this.#state;
     const now = String(version);
     if (name === 'ping' || name === 'hand') {
       this.#takeRequest(name);
@@ -214,42 +231,46 @@ export class ClusterExploration implements World {
     } else if (name === 'check') {
       this.#takeRequest(name);
       report(actor, { type: 'version.received', version: now });
-    } else if (sent !== undefined) {
-      this.#change('stream', { sent: version });
-      this.#set({ held: this.#serverState });
+    } else if (sentVersion !== undefined) {
+      this.#changeRequest('stream', { sentVersion: version });
+      this.#set({ storedVersion: this.#serverState });
       report(actor, { type: 'objects.changed', version: now, objects: 1 });
     } else if (name === 'stream' && order?.initial === false) {
-      if (Number(order.version) + 1 < compacted) this.#refuse(name, { kind: 'status', code: 410, message: 'gone' });
-      else this.#change(name, { sent: Number(order.version) });
+      if (Number(order.version) + 1 < compactedVersion)
+        this.#failRequest(name, { kind: 'status', code: 410, message: 'gone' });
+      else this.#changeRequest(name, { sentVersion: Number(order.version) });
     } else if (order?.basis === 'not older' && Number(order.version) > version) {
-      this.#refuse(name, { kind: 'status', code: 504, message: 'too large', causes: ['ResourceVersionTooLarge'] });
+      this.#failRequest(name, { kind: 'status', code: 504, message: 'too large', causes: ['ResourceVersionTooLarge'] });
     } else if (name === 'stream' && this.#bounds.streams === 'unknown') {
-      this.#refuse(name, { kind: 'status', code: 422, message: 'invalid' });
+      this.#failRequest(name, { kind: 'status', code: 422, message: 'invalid' });
     } else {
-      this.#set({ apart: this.#serverState });
-      if (name === 'stream') this.#change(name, { sent: version });
+      this.#set({ appliedVersion: this.#serverState });
+      if (name === 'stream') this.#changeRequest(name, { sentVersion: version });
       else this.#takeRequest(name);
       report(actor, { type: name === 'stream' ? 'initial-list.ended' : 'list.ended', version: now });
     }
   }
 
   #fail(name: RequestName): void {
-    const { actor, way } = this.#takeRequest(name);
-    const failure: RequestFailure = { kind: way === 'closed' ? 'closed' : 'unreachable', message: way };
+    const { actor, transportState } = this.#takeRequest(name);
+    const failure: RequestFailure = {
+      kind: transportState === 'closed' ? 'closed' : 'unreachable',
+      message: transportState,
+    };
     if (name === 'ping')
-      settleCall(actor, { value: { outcome: 'failed', reason: way, draw: 0.5 } satisfies PingResult });
+      settleCall(actor, { value: { outcome: 'failed', reason: transportState, draw: 0.5 } satisfies PingResult });
     else report(actor, { type: 'request.failed', failure, draw: 0.5 });
   }
 
-  #refuse(name: RequestName, failure: RequestFailure): void {
+  #failRequest(name: RequestName, failure: RequestFailure): void {
     report(this.#takeRequest(name).actor, { type: 'request.failed', failure, draw: 0.5 });
   }
 
   /** Redirects everything that uses the connection. */
-  #redirect(way: 'dead' | 'closed'): void {
+  #breakRequests(way: 'dead' | 'closed'): void {
     const requests = Object.entries(this.#state.requests).map(([name, request]) => [
       name,
-      request.way === 'live' && name !== 'hand' ? { ...request, way } : request,
+      request.transportState === 'live' && name !== 'hand' ? { ...request, transportState: way } : request,
     ]);
     this.#set({ requests: Object.fromEntries(requests), connection: way === 'dead' ? 'dead' : 'none' });
   }
@@ -260,7 +281,7 @@ export class ClusterExploration implements World {
     const requestOf = (name: RequestName) => ({
       start: ({ self, input }: { self: AnyActorRef; input: unknown }) =>
         this.#beginRequest(name, self, input as SetOrder),
-      stop: ({ self }: { self: AnyActorRef }) => this.#forget(name, self),
+      stop: ({ self }: { self: AnyActorRef }) => this.#removeRequest(name, self),
     });
     const call = requestOf('ping');
     const handing = requestOf('hand');
@@ -293,19 +314,29 @@ export class ClusterExploration implements World {
     if (name !== 'hand' && way === 'live') this.#set({ connection: 'live' });
     const isRequest = name === 'stream' || name === 'list' || name === 'check';
     if (isRequest) this.#set({ burst: burst + 1 });
-    if (burst >= maxBurst) this.#violate('no request is repeated without a delay', `${name} after ${burst} others`);
-    this.#set({ requests: { ...requests, [name]: { actor, way, ...(order !== undefined && { order }) } } });
+    if (burst >= maxBurst)
+      this.#recordViolation('no request is repeated without a delay', `${name} after ${burst} others`);
+    this.#set({
+      requests: { ...requests, [name]: { actor, transportState: way, ...(order !== undefined && { order }) } },
+    });
   }
 
   #handOver(isAbsent: boolean): void {
-    const { held, apart } = this.#state;
-    if (isAbsent && held !== '' && held !== 'nothing')
-      this.#violate('the published list is not emptied', `${held} was removed`);
-    if (!isAbsent && apart === '') this.#violate('every published list is complete', 'nothing was taken');
+    const { storedVersion, appliedVersion } = this.#state;
+    if (isAbsent && storedVersion !== '' && storedVersion !== 'nothing')
+      this.#recordViolation('the published list is not emptied', `${storedVersion} was removed`);
+    if (!isAbsent && appliedVersion === '')
+      this.#recordViolation('every published list is complete', 'nothing was taken');
     const isOld = (name: string): boolean => name.startsWith('old');
-    if (!isAbsent && held !== apart && isOld(held) && isOld(apart) && held > apart)
-      this.#violate('no older version replaces a newer one', `${apart} after ${held}`);
-    this.#set({ held: isAbsent ? 'nothing' : apart, apart: '' });
+    if (
+      !isAbsent &&
+      storedVersion !== appliedVersion &&
+      isOld(storedVersion) &&
+      isOld(appliedVersion) &&
+      storedVersion > appliedVersion
+    )
+      this.#recordViolation('no older version replaces a newer one', `${appliedVersion} after ${storedVersion}`);
+    this.#set({ storedVersion: isAbsent ? 'nothing' : appliedVersion, appliedVersion: '' });
   }
 
   #takeRequest(name: RequestName): Request {
@@ -314,16 +345,16 @@ export class ClusterExploration implements World {
     return request!;
   }
 
-  #forget(name: RequestName, actor: AnyActorRef): void {
+  #removeRequest(name: RequestName, actor: AnyActorRef): void {
     if (this.#state.requests[name]?.actor === actor) this.#takeRequest(name);
   }
 
-  #change(name: RequestName, change: Partial<Request>): void {
+  #changeRequest(name: RequestName, change: Partial<Request>): void {
     const { requests } = this.#state;
     this.#set({ requests: { ...requests, [name]: { ...requests[name]!, ...change } } });
   }
 
-  #violate(invariant: string, detail: string): void {
+  #recordViolation(invariant: string, detail: string): void {
     this.#set({ violations: [...this.#state.violations, { invariant, detail }] });
   }
 

@@ -42,10 +42,10 @@ interface State {
   readonly version: number;
   readonly history: number;
   /** Last read catalog, and number of served services; undefined before the first. */
-  readonly staged: CatalogReading | undefined;
-  readonly served: number | undefined;
+  readonly lastReading: CatalogReading | undefined;
+  readonly servedCount: number | undefined;
   /** Consecutive consistent reads with unrestricted access, at most {@link minRepeated}. */
-  readonly repeated: number;
+  readonly repeatCount: number;
   /** Requests since the last delay. */
   readonly burst: number;
   readonly requests: Readonly<Partial<Record<RequestName, AnyActorRef>>>;
@@ -73,7 +73,7 @@ export class ConsulWorld implements World {
   constructor({ services, changes, faults }: ConsulBounds, catalog = consulCatalogMachine) {
     this.#state = {
       ...{ changes, faults, isUp: true, isDenied: false, services, version: 1, history: 1 },
-      ...{ staged: undefined, served: undefined, repeated: 0, burst: 0, requests: {} },
+      ...{ lastReading: undefined, servedCount: undefined, repeatCount: 0, burst: 0, requests: {} },
       ...{ watch: undefined, violations: [] },
     };
     this.#root = this.#system.start(this.#machine(catalog), { id: 'consul', input: undefined });
@@ -86,8 +86,8 @@ export class ConsulWorld implements World {
 
   /** Whether the services on the server are served; while access is denied, nothing can be known. */
   get isGoalReached(): boolean {
-    const { isUp, isDenied, services, served } = this.#state;
-    return isUp && !isDenied && services === served;
+    const { isUp, isDenied, services, servedCount } = this.#state;
+    return isUp && !isDenied && services === servedCount;
   }
 
   choices(): readonly WorldChoice[] {
@@ -157,7 +157,7 @@ export class ConsulWorld implements World {
         this.#root.send({ type: 'catalog.accept', datacenter: '' });
         break;
       case 'wake':
-        this.#wake();
+        this.#respondToWatch();
         break;
       case 'break':
         this.#endWatch({ type: 'query.failed', failure: { reason: 'reset', status: 0 }, draw: 0.5 });
@@ -174,7 +174,7 @@ export class ConsulWorld implements World {
         this.#system.fire(subject);
     }
     this.#system.elapse();
-    for (const failure of this.#system.failures) this.#violate('no chart fails', failure);
+    for (const failure of this.#system.failures) this.#recordViolation('no chart fails', failure);
   }
 
   key(): string {
@@ -223,24 +223,27 @@ export class ConsulWorld implements World {
     }
     const reading = this.#currentReading;
     const isRepeated = name === 'verifying' && reading.nodes > 0 && !reading.restricted;
-    this.#set({ staged: reading, repeated: isRepeated ? Math.min(this.#state.repeated + 1, minRepeated) : 0 });
+    this.#set({
+      lastReading: reading,
+      repeatCount: isRepeated ? Math.min(this.#state.repeatCount + 1, minRepeated) : 0,
+    });
     settleCall(actor, { value: { outcome: 'read', reading } satisfies ReadOutcome });
   }
 
   #fail(name: RequestName, status: number): void {
     const { actor } = this.#takeRequest(name);
-    if (name === 'verifying') this.#set({ repeated: 0 });
+    if (name === 'verifying') this.#set({ repeatCount: 0 });
     settleCall(actor, { value: { outcome: 'failed', failure: { reason: 'failed', status }, draw: 0.5 } });
   }
 
-  #wake(): void {
+  #respondToWatch(): void {
     const { watch, version, history } = this.#state;
     const { actor } = watch!;
     if (watch!.history < history) {
       this.#endWatch({ type: 'index.regressed', query: 'services' });
       return;
     }
-    this.#set({ watch: { ...watch!, version }, staged: this.#currentReading });
+    this.#set({ watch: { ...watch!, version }, lastReading: this.#currentReading });
     report(actor, { type: 'catalog.changed', reading: this.#currentReading });
   }
 
@@ -281,7 +284,7 @@ export class ConsulWorld implements World {
                 if (this.#state.requests[name] !== self) return;
                 this.#takeRequest(name);
                 // A read without a response resets the repetitions.
-                if (name === 'verifying') this.#set({ repeated: 0 });
+                if (name === 'verifying') this.#set({ repeatCount: 0 });
               },
             ),
             watchCatalog: scriptedCallback<{ type: never }, ConsulWatchOrder>({
@@ -296,7 +299,7 @@ export class ConsulWorld implements World {
           },
           actions: {
             applyCatalog: () => this.#serve(),
-            publishHeld: () => this.#set({ repeated: 0 }),
+            publishHeld: () => this.#set({ repeatCount: 0 }),
           },
         }),
       },
@@ -305,24 +308,25 @@ export class ConsulWorld implements World {
 
   #beginRequest(name: RequestName, actor: AnyActorRef): void {
     const { burst, requests } = this.#state;
-    if (burst >= maxBurst) this.#violate('no request is repeated without a delay', `${name} after ${burst} others`);
+    if (burst >= maxBurst)
+      this.#recordViolation('no request is repeated without a delay', `${name} after ${burst} others`);
     this.#set({ requests: { ...requests, [name]: actor }, burst: burst + 1 });
   }
 
   #serve(): void {
-    const { staged, served, repeated } = this.#state;
-    if (staged === undefined) {
-      this.#violate('every served catalog was read', 'nothing was read');
+    const { lastReading, servedCount, repeatCount } = this.#state;
+    if (lastReading === undefined) {
+      this.#recordViolation('every served catalog was read', 'nothing was read');
       return;
     }
-    const servedBefore = served ?? 0;
-    if (staged.services === 0 && servedBefore > 0 && repeated < minRepeated && !this.#isAccepted) {
-      this.#violate(
+    const servedBefore = servedCount ?? 0;
+    if (lastReading.services === 0 && servedBefore > 0 && repeatCount < minRepeated && !this.#isAccepted) {
+      this.#recordViolation(
         'no service is removed without a confirmation',
-        `${servedBefore} services, repeated ${repeated} times`,
+        `${servedBefore} services, repeated ${repeatCount} times`,
       );
     }
-    this.#set({ served: staged.services, repeated: 0 });
+    this.#set({ servedCount: lastReading.services, repeatCount: 0 });
   }
 
   get #isAccepted(): boolean {
@@ -336,7 +340,7 @@ export class ConsulWorld implements World {
     return { actor: actor! };
   }
 
-  #violate(invariant: string, detail: string): void {
+  #recordViolation(invariant: string, detail: string): void {
     this.#set({ violations: [...this.#state.violations, { invariant, detail }] });
   }
 

@@ -20,7 +20,7 @@ export interface RandomPushes {
   readonly picks: readonly number[];
 }
 
-const moves: readonly MeshEvent[] = ['endpoint', 'cluster'];
+const registryChanges: readonly MeshEvent[] = ['endpoint', 'cluster'];
 const events: readonly MeshEvent[] = ['endpoint', 'service', 'route', 'cluster', 'forced'];
 /** More than the longest path to idle with this number of clients. */
 const maxChoicesUntilIdle = 2_000;
@@ -75,7 +75,7 @@ export function searchPushes({ seed, runs, maxChoices, path, machines, world }: 
     const at = new PushWorld(charts, bounds, {
       types: meshTypes,
       events,
-      registryChanges: moves,
+      registryChanges: registryChanges,
       ...beginning,
       ...options,
       ...world,

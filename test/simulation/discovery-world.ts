@@ -114,7 +114,7 @@ export interface ScriptedBuild {
   readonly configs: readonly string[];
   /** Virtual time at which it began. */
   readonly startedAt: number;
-  done(): void;
+  finish(): void;
   fail(reason: string): void;
 }
 
@@ -143,7 +143,7 @@ export function readingOf(changes: ConfigChange[] = [], problems: ConfigProblem[
 
 export class DiscoveryWorld {
   /** All worlds of this process, for checks after tests. */
-  static readonly created: DiscoveryWorld[] = [];
+  static readonly instances: DiscoveryWorld[] = [];
   readonly clock = new VirtualClock();
   readonly records: TraceRecord[] = [];
   readonly builds: ScriptedBuild[] = [];
@@ -156,22 +156,22 @@ export class DiscoveryWorld {
   };
   directory: ConfigReading | Error = readingOf();
   /** Result of a merge of the sources (default: {@link directory}). An error is an internal error of the effect. */
-  joined: ConfigReading | Error | undefined;
+  joinResult: ConfigReading | Error | undefined;
   /** Addresses of sources whose first read waits for {@link read}. */
-  unread: string[] = [];
+  unreadSources: string[] = [];
   /** Addresses of missing sources. */
-  missing: string[] = [];
+  missingSources: string[] = [];
   /** The sources merged in each merge, and the known sources. */
-  readonly joins: string[][] = [];
-  readonly known: string[][] = [];
+  readonly joinedSources: string[][] = [];
+  readonly knownSources: string[][] = [];
   /** Registries as `Provider/cluster`; with `@revision` unless it is the first. */
   registries: readonly string[] = ['External/c1'];
   /** The list of registries is unknown at the start. */
   listsLate = false;
   /** Registries that do not report their services by themselves. */
-  slow: readonly string[] = [];
+  slowRegistries: readonly string[] = [];
   /** Registries that fail to start. */
-  unreachable: readonly string[] = [];
+  unreachableRegistries: readonly string[] = [];
   /** Names of the registries' effects, by registry. */
   readonly feeds = new Map<string, string>();
   /** The registries in each computation of services. */
@@ -189,13 +189,13 @@ export class DiscoveryWorld {
   bundles: Record<string, BundleResponse | Error> = {};
   keptBundles: Record<string, BundleResponse> = {};
   /** Dates of credentials, as determined at a time of the world's clock. */
-  dates: (at: number) => CredentialDates | Error = () => ({ due: [], nextInMs: null });
+  readDates: (at: number) => CredentialDates | Error = () => ({ due: [], nextInMs: null });
   readonly datesComparedAt: number[] = [];
   /** Requests to bundle endpoints, with virtual times. */
   readonly bundleRequests: (TrustBundleInput & { at: number })[] = [];
   /** Bundles that became active. */
   readonly adoptedBundles: { endpoint: string; version: string }[] = [];
-  published = 0;
+  publishedCount = 0;
   /** Result of a computation of the distribution. */
   computation: DistributionSummary | Error | Promise<DistributionSummary> = { unfinished: 0, tookMs: 0 };
   /** Times of computations. */
@@ -227,21 +227,21 @@ export class DiscoveryWorld {
   /** Whether streams and requests end in a drain. */
   drains = true;
   /** Prepared stages of the start, and failing ones with the reason. An error is an internal error of the effect. */
-  readonly prepared: PreparedStage[] = [];
-  unprepared: Partial<Record<PreparedStage, string | Error>> = {};
+  readonly preparedStages: PreparedStage[] = [];
+  failingStages: Partial<Record<PreparedStage, string | Error>> = {};
   /** Sources of configuration; a string is the reason why an address is invalid. */
   sources: string[] | string = ['fs://config'];
-  readonly adopted: string[] = [];
+  readonly appliedVersions: string[] = [];
   readonly orders: AnyEventObject[] = [];
-  failed: unknown;
+  failure: unknown;
   readonly discovery: Actor<typeof discoveryMachine>;
-  readonly #sends = new Map<string, Send>();
+  readonly #sendByEffect = new Map<string, Send>();
   readonly #heldReads = new Map<string, () => void>();
-  #meshes = 0;
+  #meshCount = 0;
 
   constructor(settings: Partial<DiscoverySettings> = {}, script: Partial<DiscoveryWorld> = {}) {
     Object.assign(this, script);
-    DiscoveryWorld.created.push(this);
+    DiscoveryWorld.instances.push(this);
     const recorder = createRecorder({ program: 'pilot-discovery', now: this.clock.now });
     recorder.observe((record) => this.records.push(record));
     this.discovery = startRoot(this.#machine(), {
@@ -250,13 +250,13 @@ export class DiscoveryWorld {
       recorder,
       clock: this.clock as never,
       onError: (error) => {
-        this.failed = error;
+        this.failure = error;
       },
     });
   }
 
   /** A world in which the control plane serves. */
-  static async serving(settings: Partial<DiscoverySettings> = {}): Promise<DiscoveryWorld> {
+  static async startServing(settings: Partial<DiscoverySettings> = {}): Promise<DiscoveryWorld> {
     const world = new DiscoveryWorld(settings);
     await world.settle();
     if (world.state() !== 'active.operating.serving') throw new Error(`not serving: ${world.state()}`);
@@ -269,13 +269,13 @@ export class DiscoveryWorld {
   }
 
   /** Advances time from deadline to deadline, so that effects respond in between. */
-  async pass(ms: number): Promise<void> {
+  async passTime(ms: number): Promise<void> {
     const untilMs = this.clock.now() + ms;
     await this.settle();
     for (
-      let next = this.clock.pending()[0];
+      let next = this.clock.pendingDelays()[0];
       next !== undefined && this.clock.now() + next <= untilMs;
-      next = this.clock.pending()[0]
+      next = this.clock.pendingDelays()[0]
     ) {
       this.clock.fireNext();
       await this.settle();
@@ -285,45 +285,48 @@ export class DiscoveryWorld {
   }
 
   /** Sends an event of the effect with this name (`config-controller/files`). */
-  from(effect: string, event: AnyEventObject): void {
-    const send = this.#sends.get(effect);
+  sendFrom(effect: string, event: AnyEventObject): void {
+    const send = this.#sendByEffect.get(effect);
     if (send === undefined) throw new Error(`${effect} is not running`);
     send(event);
   }
 
   /** Sends an order of `discovery` to one of its actors. */
-  order(actor: string, event: AnyEventObject): void {
+  sendTo(actor: string, event: AnyEventObject): void {
     relay(this.discovery, this.discovery.system.get(actor) as AnyActorRef, event);
   }
 
   /** Sends an event of a registry. */
   fromRegistry(registry: string, type: 'synced' | 'changed' | 'failed', reason = 'connection lost'): void {
     const event = { type: `registry.${type}`, registry, ...(type === 'failed' && { reason }) };
-    this.from(this.feeds.get(registry) ?? registry, event);
+    this.sendFrom(this.feeds.get(registry) ?? registry, event);
   }
 
   /** Changes the list of registries. */
   listRegistries(...registries: string[]): void {
-    this.from('service-registry/registries', { type: 'registries.listed', registries: registries.map(parseRegistry) });
+    this.sendFrom('service-registry/registries', {
+      type: 'registries.listed',
+      registries: registries.map(parseRegistry),
+    });
   }
 
   /** Changes the sources in the mesh configuration; a string is the reason why an address is invalid. */
   async changeSources(sources: string[] | string): Promise<void> {
     this.sources = sources;
-    this.settings.mesh = { outcome: 'valid', version: `mesh-${++this.#meshes}` };
-    this.from('mesh-config/files', { type: 'files.changed', path: 'mesh' });
-    await this.pass(100);
+    this.settings.mesh = { outcome: 'valid', version: `mesh-${++this.#meshCount}` };
+    this.sendFrom('mesh-config/files', { type: 'files.changed', path: 'mesh' });
+    await this.passTime(100);
   }
 
   signal(signal: StopSignal = 'SIGTERM'): void {
-    this.from('discovery/signals', { type: 'signal.received', signal });
+    this.sendFrom('discovery/signals', { type: 'signal.received', signal });
   }
 
   /** Changes a file of the configuration directory. `reading`: result of the next read. */
   async changeDirectory(reading: ConfigReading | Error): Promise<void> {
     this.directory = reading;
-    this.from('config-source-1/watch', { type: 'source.changed', place: 'routes.yaml' });
-    await this.pass(5);
+    this.sendFrom('config-source-1/watch', { type: 'source.changed', place: 'routes.yaml' });
+    await this.passTime(5);
   }
 
   state(): string {
@@ -335,8 +338,8 @@ export class DiscoveryWorld {
   }
 
   /** Running effects and timers; empty after the end. */
-  running(): string[] {
-    return [...this.#sends.keys(), ...this.clock.pending().map((ms) => `a timer of ${ms} ms`)];
+  pendingWork(): string[] {
+    return [...this.#sendByEffect.keys(), ...this.clock.pendingDelays().map((ms) => `a timer of ${ms} ms`)];
   }
 
   /** The events that passed between actors, as `from → to: type`. */
@@ -366,7 +369,7 @@ export class DiscoveryWorld {
           orThrow(this.settings[input.name]),
         ),
       },
-      actions: { applySettings: (_, params) => void this.adopted.push(params.version) },
+      actions: { applySettings: (_, params) => void this.appliedVersions.push(params.version) },
     });
     const configController = configControllerMachine.provide({
       actors: {
@@ -380,9 +383,9 @@ export class DiscoveryWorld {
         }),
         listSources: this.#sources(),
         mergeSources: fromPromise<ConfigReading, { sources: string[]; known: string[] }>(async ({ input }) => {
-          this.joins.push(input.sources);
-          this.known.push(input.known);
-          return orThrow(this.joined ?? this.directory);
+          this.joinedSources.push(input.sources);
+          this.knownSources.push(input.known);
+          return orThrow(this.joinResult ?? this.directory);
         }),
       },
     });
@@ -457,7 +460,7 @@ export class DiscoveryWorld {
           },
         }),
       },
-      actions: { publishRoots: () => void this.published++ },
+      actions: { publishRoots: () => void this.publishedCount++ },
     });
     const secretAccess = secretAccessMachine.provide({
       actors: {
@@ -501,8 +504,8 @@ export class DiscoveryWorld {
         registrations: registrationsMachine.provide({ actors: { watchWorkloads: this.#effect() } }),
         signals: this.#effect(),
         prepare: fromPromise<Preparation, { stage: PreparedStage }>(async ({ input: { stage } }) => {
-          this.prepared.push(stage);
-          const outcome = this.unprepared[stage];
+          this.preparedStages.push(stage);
+          const outcome = this.failingStages[stage];
           if (outcome !== undefined) return { failure: orThrow(outcome) };
           return {};
         }),
@@ -519,7 +522,7 @@ export class DiscoveryWorld {
           actors: {
             compareDates: fromPromise<CredentialDates, undefined>(async () => {
               this.datesComparedAt.push(this.clock.now());
-              return orThrow(this.dates(this.clock.now()));
+              return orThrow(this.readDates(this.clock.now()));
             }),
           },
         }),
@@ -564,14 +567,14 @@ export class DiscoveryWorld {
 
   /** Completes a source's delayed first read. */
   async read(source: string): Promise<void> {
-    this.unread = this.unread.filter((one) => one !== source);
+    this.unreadSources = this.unreadSources.filter((one) => one !== source);
     this.#heldReads.get(source)?.();
     await this.settle();
   }
 
   async #readSource(source: string): Promise<SourceSummary> {
-    if (this.unread.includes(source)) await new Promise<void>((resolve) => this.#heldReads.set(source, resolve));
-    if (this.missing.includes(source)) return { outcome: 'missing', reason: `${source}: no such directory` };
+    if (this.unreadSources.includes(source)) await new Promise<void>((resolve) => this.#heldReads.set(source, resolve));
+    if (this.missingSources.includes(source)) return { outcome: 'missing', reason: `${source}: no such directory` };
     const reading = orThrow(this.directory);
     return reading.outcome === 'read'
       ? { outcome: 'read', objects: reading.objects, problems: reading.problemCount, changed: true }
@@ -595,30 +598,30 @@ export class DiscoveryWorld {
 
   #registries() {
     return fromCallback<{ type: never }, undefined>(({ sendBack, self }) => {
-      this.#sends.set(actorName(self), sendBack as Send);
+      this.#sendByEffect.set(actorName(self), sendBack as Send);
       if (!this.listsLate)
         (sendBack as Send)({ type: 'registries.listed', registries: this.registries.map(parseRegistry) });
-      return () => this.#sends.delete(actorName(self));
+      return () => this.#sendByEffect.delete(actorName(self));
     });
   }
 
-  /** A registry, synced immediately unless the test lists it in `slow`. */
+  /** A registry, synced immediately unless the test lists it in `slowRegistries`. */
   #registry() {
     return fromCallback<{ type: never }, ListedRegistry>(({ input: { registry }, sendBack, self }) => {
       const name = actorName(self);
-      this.#sends.set(name, sendBack as Send);
+      this.#sendByEffect.set(name, sendBack as Send);
       this.feeds.set(registry, name);
-      if (this.unreachable.includes(registry)) throw new Error('connection refused');
-      if (!this.slow.includes(registry)) (sendBack as Send)({ type: 'registry.synced', registry });
-      return () => this.#sends.delete(name);
+      if (this.unreachableRegistries.includes(registry)) throw new Error('connection refused');
+      if (!this.slowRegistries.includes(registry)) (sendBack as Send)({ type: 'registry.synced', registry });
+      return () => this.#sendByEffect.delete(name);
     });
   }
 
   #effect<Input>() {
     return fromCallback<{ type: never }, Input>(({ sendBack, self }) => {
       const name = actorName(self);
-      this.#sends.set(name, sendBack as Send);
-      return () => this.#sends.delete(name);
+      this.#sendByEffect.set(name, sendBack as Send);
+      return () => this.#sendByEffect.delete(name);
     });
   }
 
@@ -629,7 +632,7 @@ export class DiscoveryWorld {
     drain: Record<string, string>,
   ) {
     return fromCallback<Order, undefined>(({ sendBack, receive }) => {
-      this.#sends.set(`discovery/${name}`, sendBack as Send);
+      this.#sendByEffect.set(`discovery/${name}`, sendBack as Send);
       receive((order) => {
         this.orders.push(order);
         const reply = order.type === openType ? response() : undefined;
@@ -637,7 +640,7 @@ export class DiscoveryWorld {
         const drained = drain[order.type];
         if (drained !== undefined && this.drains) sendBack({ type: drained });
       });
-      return () => this.#sends.delete(`discovery/${name}`);
+      return () => this.#sendByEffect.delete(`discovery/${name}`);
     });
   }
 
@@ -646,10 +649,10 @@ export class DiscoveryWorld {
     this.builds.push({
       ...input,
       startedAt: this.clock.now(),
-      done: () => resolve({ version: `context-${this.builds.length}`, publishedAt: this.clock.now() }),
+      finish: () => resolve({ version: `context-${this.builds.length}`, publishedAt: this.clock.now() }),
       fail: (reason) => reject(new Error(reason)),
     });
-    if (this.buildsAtOnce) this.builds.at(-1)!.done();
+    if (this.buildsAtOnce) this.builds.at(-1)!.finish();
     return promise;
   }
 }

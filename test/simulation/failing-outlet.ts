@@ -4,7 +4,7 @@ import type { SinkFault } from './random-schedule.ts';
 
 type LastingFault = Extract<SinkFault, { forMs: number }>;
 
-const refusals = {
+const refusalErrors = {
   full: { code: 'ENOSPC', message: 'ENOSPC: no space left on device, write' },
   broken: { code: 'EPIPE', message: 'EPIPE: broken pipe, write' },
 };
@@ -25,13 +25,13 @@ export class FailingOutlet {
     this.#isFile = isFile;
   }
 
-  begin(fault: LastingFault): void {
+  beginFault(fault: LastingFault): void {
     this.#fault = fault;
     this.#capacity = fault.afterBytes;
   }
 
   /** @param fault the fault that ends (default: the current one); a later fault continues */
-  end(fault: LastingFault | undefined = this.#fault): void {
+  endFault(fault: LastingFault | undefined = this.#fault): void {
     if (fault === this.#fault) this.#fault = undefined;
   }
 
@@ -54,7 +54,7 @@ export class FailingOutlet {
   readonly open = (): Outlet => {
     const file = this.files.length - 1;
     // A pipe without a reader cannot be opened; a file on a full disk can.
-    if (this.#fault?.kind === 'broken' && this.#capacity === 0) throw this.#refuse('broken');
+    if (this.#fault?.kind === 'broken' && this.#capacity === 0) throw this.#refusalError('broken');
     return {
       id: this.#isFile ? `file ${file}` : '',
       isEmpty: this.#isFile && this.files[file]!.length === 0,
@@ -69,14 +69,14 @@ export class FailingOutlet {
     const takenBytes = this.#fault === undefined ? bytes.length : Math.min(bytes.length, this.#capacity);
     this.#capacity -= takenBytes;
     if (takenBytes > 0) file.push(Buffer.from(bytes.subarray(0, takenBytes)));
-    else if (this.#fault !== undefined && this.#fault.kind !== 'stalled') throw this.#refuse(this.#fault.kind);
+    else if (this.#fault !== undefined && this.#fault.kind !== 'stalled') throw this.#refusalError(this.#fault.kind);
     else if (++this.#refusedCount > maxRefusals) throw new Error('the sink waits for a reader that does not read');
     return takenBytes;
   }
 
-  #refuse(fault: keyof typeof refusals): Error {
+  #refusalError(fault: keyof typeof refusalErrors): Error {
     this.#refusedCount++;
-    const { code, message } = refusals[fault];
+    const { code, message } = refusalErrors[fault];
     return Object.assign(new Error(message), { code });
   }
 }

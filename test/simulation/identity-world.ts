@@ -58,17 +58,17 @@ interface Workload {
   /** The certificate that Envoy is served. `root-1~0`: the signer, and its rank among those that any participant knows. */
   readonly certificate: string;
   /** The certificate that Envoy has. */
-  readonly shown: string;
+  readonly envoyCertificate: string;
   /** The authority's records, in signing order. */
-  readonly issued: readonly string[];
+  readonly issuedCertificates: readonly string[];
   /** The certificate that Envoy has, according to the agent; reported once there is a stream. */
-  readonly arrived: string;
-  readonly word: string | undefined;
+  readonly reportedCertificate: string;
+  readonly reportedRoots: string | undefined;
   /** The last bundle over xDS. */
   readonly sentBundle: string;
   /** Roots that Envoy is served, and those that it has accepted. */
   readonly roots: string;
-  readonly taken: string;
+  readonly acceptedRoots: string;
   /** Envoy has been served roots that it has not accepted yet, possibly the same ones again. */
   readonly owes: boolean;
 }
@@ -78,11 +78,11 @@ interface State {
   readonly faults: number;
   readonly journal: Journal | undefined;
   /** Number of roots created so far. */
-  readonly created: number;
+  readonly rootCount: number;
   readonly roots: readonly string[];
   readonly tainted: string | null;
   readonly signer: string;
-  readonly awaited: RootsAwait | LeafCertificatesAwait | undefined;
+  readonly pendingAwait: RootsAwait | LeafCertificatesAwait | undefined;
   readonly ledger: AnyActorRef | undefined;
   readonly isUp: boolean;
   readonly workloads: readonly Workload[];
@@ -103,7 +103,7 @@ const silentTimers = /\.(checkInterval|settleTime|trustLimit|obtainLimit|clockLi
 export class IdentityWorld implements World {
   readonly spawnCount = 0;
   readonly isEnding = false;
-  readonly #plane = new SymbolicSystem();
+  readonly #planeSystem = new SymbolicSystem();
   readonly #hosts: readonly SymbolicSystem[];
   readonly #control: AnyActorRef;
   readonly #agents: readonly AnyActorRef[];
@@ -114,23 +114,30 @@ export class IdentityWorld implements World {
     const { authority, secrets, secret, ledger } = { ...defaultMachines, ...machines };
     this.#ledger = ledger;
     const workload: Workload = {
-      ...{ call: undefined, server: undefined, certificate: '', shown: '', issued: [], arrived: '' },
-      ...{ word: undefined },
-      ...{ sentBundle: '', roots: '', taken: '', owes: false },
+      ...{
+        call: undefined,
+        server: undefined,
+        certificate: '',
+        envoyCertificate: '',
+        issuedCertificates: [],
+        reportedCertificate: '',
+      },
+      ...{ reportedRoots: undefined },
+      ...{ sentBundle: '', roots: '', acceptedRoots: '', owes: false },
     };
     this.#state = {
       ...{
         rotations: bounds.rotations,
         faults: bounds.faults,
         journal: undefined,
-        created: 0,
+        rootCount: 0,
         roots: [],
         tainted: null,
       },
-      ...{ signer: '', awaited: undefined, ledger: undefined, isUp: false, violations: [] },
+      ...{ signer: '', pendingAwait: undefined, ledger: undefined, isUp: false, violations: [] },
       workloads: Array.from({ length: bounds.workloads }, () => workload),
     };
-    this.#control = this.#plane.start(this.#controlPlane(authority), {
+    this.#control = this.#planeSystem.start(this.#controlPlane(authority), {
       id: 'discovery',
       input: undefined,
       isSilenced: (timer) => silentTimers.test(timer),
@@ -162,7 +169,10 @@ export class IdentityWorld implements World {
     return (
       isUp &&
       journal?.stage === 'steady' &&
-      workloads.every(({ shown, taken }) => rootOf(shown) === signer && taken.split('+').includes(signer))
+      workloads.every(
+        ({ envoyCertificate, acceptedRoots }) =>
+          rootOf(envoyCertificate) === signer && acceptedRoots.split('+').includes(signer),
+      )
     );
   }
 
@@ -177,17 +187,22 @@ export class IdentityWorld implements World {
       ['start', true, !isUp],
       ['ledger', true, this.#isAwaitFulfilled()],
       ...workloads.flatMap(
-        ({ call, sentBundle, owes, certificate, shown, issued }, index): [string, boolean, boolean][] => [
-          [`sign:${index}`, true, isUp && call !== undefined && mayBeSigned(issued)],
+        (
+          { call, sentBundle, owes, certificate, envoyCertificate, issuedCertificates },
+          index,
+        ): [string, boolean, boolean][] => [
+          [`sign:${index}`, true, isUp && call !== undefined && mayBeSigned(issuedCertificates)],
           [`away:${index}`, false, call !== undefined && faults > 0],
-          [`lost:${index}`, false, isUp && call !== undefined && mayBeSigned(issued) && faults > 0],
+          [`lost:${index}`, false, isUp && call !== undefined && mayBeSigned(issuedCertificates) && faults > 0],
           [`tell:${index}`, true, isUp && sentBundle !== this.#tellable()],
           [`take:${index}`, true, owes],
-          [`accept:${index}`, true, certificate !== shown],
+          [`accept:${index}`, true, certificate !== envoyCertificate],
           ...this.#timersOf(index).map((timer): [string, boolean, boolean] => [`tick:${index}:${timer}`, true, true]),
         ],
       ),
-      ...this.#plane.zone.firable().map((timer): [string, boolean, boolean] => [`tick:control:${timer}`, true, true]),
+      ...this.#planeSystem.zone
+        .firable()
+        .map((timer): [string, boolean, boolean] => [`tick:control:${timer}`, true, true]),
     ];
     return names.flatMap(([name, free, isPossible]) => (isPossible ? [{ name, free }] : []));
   }
@@ -210,8 +225,8 @@ export class IdentityWorld implements World {
       case 'kill':
         this.#spendFault();
         this.#control.send({ type: 'down' });
-        this.#set({ isUp: false, awaited: undefined, ledger: undefined });
-        for (const one of this.#state.workloads.keys()) this.#change(one, { sentBundle: '' });
+        this.#set({ isUp: false, pendingAwait: undefined, ledger: undefined });
+        for (const one of this.#state.workloads.keys()) this.#changeWorkload(one, { sentBundle: '' });
         break;
       case 'start':
         this.#control.send({ type: 'up' });
@@ -222,19 +237,19 @@ export class IdentityWorld implements World {
         this.#reportFulfilled();
         break;
       case 'sign':
-        this.#sign(index);
+        this.#signCertificate(index);
         break;
       case 'away':
         this.#spendFault();
-        this.#refuse(index);
+        this.#refuseRequest(index);
         break;
       case 'lost':
         this.#issue(index, lostSuffix);
         this.#spendFault();
-        this.#refuse(index);
+        this.#refuseRequest(index);
         break;
       case 'accept':
-        this.#accept(index);
+        this.#acceptCertificate(index);
         break;
       case 'tell':
         this.#sendBundle(index);
@@ -243,10 +258,10 @@ export class IdentityWorld implements World {
         this.#takeRoots(index);
         break;
       default:
-        if (subject === 'control') this.#plane.fire(timer);
+        if (subject === 'control') this.#planeSystem.fire(timer);
         else this.#hosts[index]!.fire(timer);
     }
-    for (const system of [this.#plane, ...(this.#hosts ?? [])]) system.elapse();
+    for (const system of [this.#planeSystem, ...(this.#hosts ?? [])]) system.elapse();
     this.#checkInvariants();
   }
 
@@ -254,7 +269,7 @@ export class IdentityWorld implements World {
     const { workloads, ledger: _, ...state } = this.#state;
     const workloadKeys = workloads.map(({ call, server: __, ...rest }) => ({ ...rest, isAsked: call !== undefined }));
     let key = JSON.stringify([state, workloadKeys]);
-    for (const system of [this.#plane, ...this.#hosts]) {
+    for (const system of [this.#planeSystem, ...this.#hosts]) {
       key += system.zone.orderKey();
       for (const actor of system.actors()) {
         const { value, context } = actor.getSnapshot() as { value?: unknown; context?: object };
@@ -266,7 +281,7 @@ export class IdentityWorld implements World {
 
   save(): () => void {
     const state = this.#state;
-    const restores = [this.#plane, ...this.#hosts].map((system) => system.save());
+    const restores = [this.#planeSystem, ...this.#hosts].map((system) => system.save());
     return () => {
       this.#state = state;
       for (const restore of restores) restore();
@@ -277,34 +292,36 @@ export class IdentityWorld implements World {
 
   #checkInvariants(): void {
     const { workloads } = this.#state;
-    for (const [index, { certificate, roots, taken }] of workloads.entries()) {
-      if (certificate !== '' && !this.#trusts(index, rootOf(certificate))) {
-        this.#violate(
+    for (const [index, { certificate, roots, acceptedRoots }] of workloads.entries()) {
+      if (certificate !== '' && !this.#isTrusted(index, rootOf(certificate))) {
+        this.#recordViolation(
           'no workload has a certificate before its root is trusted',
-          `${index} has ${certificate} and trusts ${taken} (served ${roots})`,
+          `${index} has ${certificate} and trusts ${acceptedRoots} (served ${roots})`,
         );
       }
-      for (const [other, { certificate: next, shown }] of workloads.entries()) {
-        if (other === index || taken === '') continue;
-        const untrustedCertificate = [shown, next].find((one) => one !== '' && !this.#trusts(index, rootOf(one)));
+      for (const [other, { certificate: next, envoyCertificate }] of workloads.entries()) {
+        if (other === index || acceptedRoots === '') continue;
+        const untrustedCertificate = [envoyCertificate, next].find(
+          (one) => one !== '' && !this.#isTrusted(index, rootOf(one)),
+        );
         if (untrustedCertificate === undefined) continue;
-        this.#violate(
+        this.#recordViolation(
           'no workload is disconnected',
-          `${index} trusts ${taken} (served ${roots}), and ${other} shows ${untrustedCertificate}`,
+          `${index} trusts ${acceptedRoots} (served ${roots}), and ${other} shows ${untrustedCertificate}`,
         );
       }
     }
-    for (const failure of [this.#plane, ...(this.#hosts ?? [])].flatMap((system) => system.failures))
-      this.#violate('no chart fails', failure);
+    for (const failure of [this.#planeSystem, ...(this.#hosts ?? [])].flatMap((system) => system.failures))
+      this.#recordViolation('no chart fails', failure);
   }
 
   /** Based on the accepted and the next roots: only Envoy knows which of them apply. */
-  #trusts(index: number, root: string): boolean {
-    const { roots, taken } = this.#state.workloads[index]!;
-    return [roots, taken].every((set) => set.split('+').includes(root));
+  #isTrusted(index: number, root: string): boolean {
+    const { roots, acceptedRoots } = this.#state.workloads[index]!;
+    return [roots, acceptedRoots].every((set) => set.split('+').includes(root));
   }
 
-  #violate(invariant: string, detail: string): void {
+  #recordViolation(invariant: string, detail: string): void {
     this.#set({ violations: [...this.#state.violations, { invariant, detail }] });
   }
 
@@ -315,7 +332,7 @@ export class IdentityWorld implements World {
       actors: {
         workloadLedger: scriptedCallback<RootsAwait | LeafCertificatesAwait, undefined>({
           start: ({ self }) => this.#set({ ledger: self }),
-          receive: (_, awaited) => this.#set({ awaited }),
+          receive: (_, awaited) => this.#set({ pendingAwait: awaited }),
         }),
         watchAuthority: scriptedCallback<{ type: never }, undefined>({ start: () => {} }),
         loadAuthority: scriptedPromise<AuthorityReading, undefined>(({ self }) => {
@@ -323,8 +340,8 @@ export class IdentityWorld implements World {
           settleCall(self, { value: journal === undefined ? { outcome: 'absent' } : { outcome: 'resumed', journal } });
         }),
         prepareRoot: scriptedPromise<{ id: string }, undefined>(({ self }) => {
-          this.#set({ created: this.#state.created + 1 });
-          settleCall(self, { value: { id: `root-${this.#state.created}` } });
+          this.#set({ rootCount: this.#state.rootCount + 1 });
+          settleCall(self, { value: { id: `root-${this.#state.rootCount}` } });
         }),
         readCandidate: scriptedPromise<Candidate, { signer: string }>(({ self }) =>
           settleCall(self, { value: { outcome: 'same' } }),
@@ -356,35 +373,35 @@ export class IdentityWorld implements World {
 
   /** Queries the real ledger about the recorded certificates. */
   #isAwaitFulfilled(): boolean {
-    const { awaited, workloads, isUp } = this.#state;
-    if (!isUp || awaited === undefined) return false;
+    const { pendingAwait, workloads, isUp } = this.#state;
+    if (!isUp || pendingAwait === undefined) return false;
     const ledger = new this.#ledger({ maxLeafMs: endsAtMs });
-    for (const [index, { issued, word }] of workloads.entries()) {
+    for (const [index, { issuedCertificates, reportedRoots }] of workloads.entries()) {
       const name = { identity: 'spiffe://td/ns/a/sa/b', node: String(index) };
-      for (const serialNumber of issued) {
+      for (const serialNumber of issuedCertificates) {
         ledger.apply({ issued: { ...name, authority: rootOf(serialNumber), serialNumber, endsAt: endsAtMs } });
       }
-      if (word !== undefined) ledger.apply({ trusted: { ...name, roots: word.split('+') } });
+      if (reportedRoots !== undefined) ledger.apply({ trusted: { ...name, roots: reportedRoots.split('+') } });
     }
     const missingEntries =
-      awaited.type === 'roots.await'
-        ? ledger.missingTrust(awaited.roots, 0, 0)
-        : ledger.missingRenewal([awaited.authority], 0);
+      pendingAwait.type === 'roots.await'
+        ? ledger.missingTrust(pendingAwait.roots, 0, 0)
+        : ledger.missingRenewal([pendingAwait.authority], 0);
     return missingEntries.count === 0;
   }
 
   #reportFulfilled(): void {
-    const { awaited, ledger } = this.#state;
-    this.#set({ awaited: undefined });
-    if (awaited === undefined) return;
+    const { pendingAwait, ledger } = this.#state;
+    this.#set({ pendingAwait: undefined });
+    if (pendingAwait === undefined) return;
     const result: AnyEventObject =
-      awaited.type === 'roots.await'
-        ? { type: 'roots.trusted', roots: awaited.roots }
-        : { type: 'leaf-certificates.unused', authority: awaited.authority };
+      pendingAwait.type === 'roots.await'
+        ? { type: 'roots.trusted', roots: pendingAwait.roots }
+        : { type: 'leaf-certificates.unused', authority: pendingAwait.authority };
     report(ledger!, result);
   }
 
-  #sign(index: number): void {
+  #signCertificate(index: number): void {
     const { signer, roots } = this.#state;
     const version = this.#issue(index);
     this.#respond(index, {
@@ -395,30 +412,32 @@ export class IdentityWorld implements World {
 
   #issue(index: number, mark = ''): string {
     const { signer } = this.#state;
-    const { issued, certificate, shown, arrived } = this.#state.workloads[index]!;
-    const knownCertificates = new Set([...issued, certificate, shown, arrived]);
+    const { issuedCertificates, certificate, envoyCertificate, reportedCertificate } = this.#state.workloads[index]!;
+    const knownCertificates = new Set([...issuedCertificates, certificate, envoyCertificate, reportedCertificate]);
     let number = 0;
     while (knownCertificates.has(`${signer}~${number}`) || knownCertificates.has(`${signer}~${number}${lostSuffix}`))
       number++;
     const version = `${signer}~${number}${mark}`;
-    this.#change(index, { issued: [...issued, version] });
+    this.#changeWorkload(index, { issuedCertificates: [...issuedCertificates, version] });
     return version;
   }
 
-  #accept(index: number): void {
+  #acceptCertificate(index: number): void {
     const { certificate, server } = this.#state.workloads[index]!;
-    this.#change(index, { shown: certificate });
+    this.#changeWorkload(index, { envoyCertificate: certificate });
     report(server!, { type: 'sds.acknowledged', name: identityName, version: certificate });
   }
 
   /** Reports over a stream; without one, the workload reports over its next stream. */
   #noteArrival(index: number): void {
-    const { sentBundle, issued, arrived } = this.#state.workloads[index]!;
-    if (sentBundle !== '' && issued.includes(arrived))
-      this.#change(index, { issued: issued.slice(issued.indexOf(arrived)) });
+    const { sentBundle, issuedCertificates, reportedCertificate } = this.#state.workloads[index]!;
+    if (sentBundle !== '' && issuedCertificates.includes(reportedCertificate))
+      this.#changeWorkload(index, {
+        issuedCertificates: issuedCertificates.slice(issuedCertificates.indexOf(reportedCertificate)),
+      });
   }
 
-  #refuse(index: number): void {
+  #refuseRequest(index: number): void {
     const refusal = { outcome: 'refused', reason: 'away', unknown: false, pushbackMs: 0 } as const;
     this.#hosts[index]!.disarm('refused');
     this.#hosts[index]!.arm('refused', 0, 'mark');
@@ -427,7 +446,7 @@ export class IdentityWorld implements World {
 
   #respond(index: number, value: ObtainResult): void {
     const { call } = this.#state.workloads[index]!;
-    this.#change(index, { call: undefined });
+    this.#changeWorkload(index, { call: undefined });
     settleCall(call!, { value });
   }
 
@@ -442,7 +461,7 @@ export class IdentityWorld implements World {
       actors: {
         probeServer: scriptedPromise(({ self }) => settleCall(self, { value: 'nobody' })),
         serveSecrets: scriptedCallback<SdsOrder, { socket: string }>({
-          start: ({ self }) => this.#change(index, { server: self }),
+          start: ({ self }) => this.#changeWorkload(index, { server: self }),
           receive: ({ self }, order) => this.#serve(index, self, order),
         }),
         writeOutput: scriptedCallback({ start: () => {} }),
@@ -451,7 +470,7 @@ export class IdentityWorld implements World {
             obtain: scriptedPromise<ObtainResult, ObtainOrder>(
               ({ self, input }) => this.#obtain(index, self, input),
               ({ self }) => {
-                if (this.#state.workloads[index]!.call === self) this.#change(index, { call: undefined });
+                if (this.#state.workloads[index]!.call === self) this.#changeWorkload(index, { call: undefined });
               },
             ),
             awaitClockStep: scriptedPromise<void, undefined>(() => {}),
@@ -468,9 +487,10 @@ export class IdentityWorld implements World {
       receive: (_, secretEvent) => {
         const { sentBundle } = this.#state.workloads[index]!;
         if (secretEvent.type === 'certificate.served') {
-          this.#change(index, { arrived: secretEvent.serialNumber });
+          this.#changeWorkload(index, { reportedCertificate: secretEvent.serialNumber });
           this.#noteArrival(index);
-        } else if (sentBundle.split('!')[0] === secretEvent.hash) this.#change(index, { word: secretEvent.hash });
+        } else if (sentBundle.split('!')[0] === secretEvent.hash)
+          this.#changeWorkload(index, { reportedRoots: secretEvent.hash });
       },
     });
     return setup({ actors: { secrets: scripted, proxy } }).createMachine({
@@ -495,10 +515,13 @@ export class IdentityWorld implements World {
     if (host?.zone.has('refused')) {
       const sinceMs = host.zone.sinceMs('refused');
       if (sinceMs < minPauseMs)
-        this.#violate('a failed request is repeated after a delay', `${index} requests again after ${sinceMs} ms`);
+        this.#recordViolation(
+          'a failed request is repeated after a delay',
+          `${index} requests again after ${sinceMs} ms`,
+        );
       host.disarm('refused');
     }
-    this.#change(index, { call });
+    this.#changeWorkload(index, { call });
   }
 
   #serve(index: number, server: AnyActorRef, order: SdsOrder): void {
@@ -507,14 +530,14 @@ export class IdentityWorld implements World {
       for (const name of [rootsName, identityName]) report(server, { type: 'sds.subscribed', name });
     }
     if (order.type !== 'sds.serve') return;
-    if (order.name === identityName) this.#change(index, { certificate: order.version });
+    if (order.name === identityName) this.#changeWorkload(index, { certificate: order.version });
     else if (order.version !== this.#state.workloads[index]!.roots)
-      this.#change(index, { roots: order.version, owes: true });
+      this.#changeWorkload(index, { roots: order.version, owes: true });
   }
 
   #takeRoots(index: number): void {
     const { roots, server } = this.#state.workloads[index]!;
-    this.#change(index, { taken: roots, owes: false });
+    this.#changeWorkload(index, { acceptedRoots: roots, owes: false });
     report(server!, { type: 'sds.acknowledged', name: rootsName, version: roots });
   }
 
@@ -528,8 +551,11 @@ export class IdentityWorld implements World {
     const message = this.#tellable();
     const [hash = '', taintedRoot = ''] = message.split('!');
     // Its earlier report of other roots no longer counts (RootsForAgents).
-    const { word } = this.#state.workloads[index]!;
-    this.#change(index, { sentBundle: message, word: word === hash ? word : undefined });
+    const { reportedRoots } = this.#state.workloads[index]!;
+    this.#changeWorkload(index, {
+      sentBundle: message,
+      reportedRoots: reportedRoots === hash ? reportedRoots : undefined,
+    });
     this.#noteArrival(index);
     const event = {
       type: 'trust-bundle.received',
@@ -544,7 +570,7 @@ export class IdentityWorld implements World {
     this.#set({ faults: this.#state.faults - 1 });
   }
 
-  #change(index: number, change: Partial<Workload>): void {
+  #changeWorkload(index: number, change: Partial<Workload>): void {
     const { workloads } = this.#state;
     this.#set({ workloads: workloads.with(index, { ...workloads[index]!, ...change }) });
   }

@@ -18,7 +18,7 @@ import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { SimulatedApiServer } from './simulated-api-server.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
-const custom = { group: 'networking.istio.io', version: 'v1', namespaced: true } as const;
+const customResource = { group: 'networking.istio.io', version: 'v1', namespaced: true } as const;
 export const services: ApiResource = {
   group: '',
   version: 'v1',
@@ -27,7 +27,7 @@ export const services: ApiResource = {
   namespaced: true,
 };
 export const pods: ApiResource = { group: '', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true };
-export const routes: ApiResource = { ...custom, plural: 'virtualservices', kind: 'VirtualService' };
+export const routes: ApiResource = { ...customResource, plural: 'virtualservices', kind: 'VirtualService' };
 export { customResourceDefinitions as definitions };
 
 export interface WorldOptions {
@@ -37,60 +37,65 @@ export interface WorldOptions {
   /** A layer between the effects and the server that adds deliberate faults. */
   readonly port?: (server: ApiServer) => ApiServer;
   /** Whether no trace is recorded, for many worlds. */
-  readonly silently?: boolean;
+  readonly recordsNothing?: boolean;
 }
 
 /** Limit for all kinds together; each may have to try its alternatives immediately. */
 const maxPerSecond = 60;
 
-interface Followed {
+interface FollowedResource {
   readonly resource: ApiResource;
   /** Objects built only from the changes that a reader received. */
-  readonly received: Map<string, KubernetesObject>;
+  readonly receivedObjects: Map<string, KubernetesObject>;
   readonly changes: ObjectChange[];
   /** The latest era to which the known state can belong. */
   era: number;
 }
 
 export class KubernetesWorld {
-  static readonly created: KubernetesWorld[] = [];
+  static readonly instances: KubernetesWorld[] = [];
   readonly clock = new VirtualClock();
   readonly server: SimulatedApiServer;
   readonly records: TraceRecord[] = [];
   readonly violations: string[] = [];
-  readonly lost: (string | undefined)[] = [];
+  readonly lostReasons: (string | undefined)[] = [];
   readonly faults: unknown[] = [];
   readonly actor: Actor<typeof apiServerMachine>;
   readonly effects: InformerEffects;
   /** A reader that has not processed its changes delays the sync of a kind. */
-  handling: Promise<void> | undefined;
-  synced = 0;
-  failed: unknown;
-  readonly #followedResources: readonly Followed[];
-  #draws = 0;
+  pendingHandling: Promise<void> | undefined;
+  syncedCount = 0;
+  failure: unknown;
+  readonly #followedResources: readonly FollowedResource[];
+  #drawCount = 0;
 
   constructor({
     resources = [services, routes, customResourceDefinitions],
     charts,
     port = (server) => server,
-    silently = false,
+    recordsNothing = false,
   }: WorldOptions = {}) {
-    if (!silently) KubernetesWorld.created.push(this);
+    if (!recordsNothing) KubernetesWorld.instances.push(this);
     this.server = new SimulatedApiServer(this.clock, resources);
-    this.#followedResources = resources.map((resource) => ({ resource, received: new Map(), changes: [], era: 0 }));
+    this.#followedResources = resources.map((resource) => ({
+      resource,
+      receivedObjects: new Map(),
+      changes: [],
+      era: 0,
+    }));
     this.effects = new InformerEffects({
       server: port(this.server),
       kinds: resources.map((resource) => ({ resource })),
-      random: () => (this.#draws++ * 0.618) % 1,
+      random: () => (this.#drawCount++ * 0.618) % 1,
       now: this.clock.now,
-      onSynced: () => void this.synced++,
-      onLost: (reason) => void this.lost.push(reason),
+      onSynced: () => void this.syncedCount++,
+      onLost: (reason) => void this.lostReasons.push(reason),
       fault: (error) => void this.faults.push(error),
     });
     for (const followed of this.#followedResources) {
       this.effects.addReader(followed.resource, (changes) => {
         this.#handleChanges(followed, changes);
-        return this.handling;
+        return this.pendingHandling;
       });
     }
     const recorder = createRecorder({ program: 'pilot-discovery', now: this.clock.now });
@@ -99,19 +104,19 @@ export class KubernetesWorld {
     this.actor = startRoot(chart, {
       id: 'api-server-0',
       input: { server: 'https://cluster', resources: this.effects.resources, firstInformer: 1 },
-      ...(!silently && { recorder }),
+      ...(!recordsNothing && { recorder }),
       clock: this.clock as never,
       onError: (error) => {
-        this.failed = error;
+        this.failure = error;
       },
     });
   }
 
-  async pass(ms: number): Promise<void> {
+  async passTime(ms: number): Promise<void> {
     const untilMs = this.clock.now() + ms;
     await this.#settle();
-    for (let next = this.clock.soonest(); next !== undefined && next <= untilMs; next = this.clock.soonest()) {
-      while (this.clock.soonest() === next) this.clock.fireNext();
+    for (let next = this.clock.nextDueMs(); next !== undefined && next <= untilMs; next = this.clock.nextDueMs()) {
+      while (this.clock.nextDueMs() === next) this.clock.fireNext();
       await this.#settle();
     }
     this.clock.advance(untilMs - this.clock.now());
@@ -165,19 +170,19 @@ export class KubernetesWorld {
     this.#checkInvariants();
   }
 
-  #handleChanges(followed: Followed, changes: readonly ObjectChange[]): void {
+  #handleChanges(followed: FollowedResource, changes: readonly ObjectChange[]): void {
     followed.changes.push(...changes);
     for (const change of changes) {
       const { key, event } = change;
-      const knownObject = followed.received.get(key);
+      const knownObject = followed.receivedObjects.get(key);
       if ((event === 'add') !== (knownObject === undefined))
         this.violations.push(`${event} of ${key} is no difference`);
       if (event !== 'add' && knownObject !== change.previous)
         this.violations.push(`${key} was told as another one before`);
       if (event === 'update' && change.object.metadata.uid !== change.previous.metadata.uid)
         this.violations.push(`${key} is told as the same one, and is another`);
-      if (event === 'delete') followed.received.delete(key);
-      else followed.received.set(key, change.object);
+      if (event === 'delete') followed.receivedObjects.delete(key);
+      else followed.receivedObjects.set(key, change.object);
     }
   }
 
@@ -185,13 +190,13 @@ export class KubernetesWorld {
     const recent = this.server.requests.slice(-maxPerSecond - 1);
     if (recent.length > maxPerSecond && recent.at(-1)!.at - recent[0]!.at < 1_000)
       this.violations.push(`asks ${recent.length} times a second: ${JSON.stringify(recent.slice(-3))}`);
-    if (this.failed !== undefined) this.violations.push(`a chart failed: ${this.failed}`);
+    if (this.failure !== undefined) this.violations.push(`a chart failed: ${this.failure}`);
     for (const followed of this.#followedResources) {
-      const { resource, received } = followed;
+      const { resource, receivedObjects } = followed;
       const knownContent = contentOf(this.effects.storeOf(resource).entries());
-      if (!isDeepStrictEqual(contentOf(received.entries()), knownContent))
+      if (!isDeepStrictEqual(contentOf(receivedObjects.entries()), knownContent))
         this.violations.push(
-          `${nameOf(resource)}: was told ${contentOf(received.entries())}, and there are ${knownContent}`,
+          `${nameOf(resource)}: was told ${contentOf(receivedObjects.entries())}, and there are ${knownContent}`,
         );
       const { version, handed } = this.recordOf(resource);
       const at = version === '' || handed === 'nothing' ? 0 : Number(version);

@@ -30,7 +30,7 @@ type Name = (typeof names)[number];
 /** Multiples of one value, which limits their possible orders; the term and the Lease are unchanged. */
 const times: LeaseTimes = { leaseMs: 15_000, termMs: 10_000, retryMs: 5_000, requestLimitMs: 4_500 };
 const delays = { renewRetry: 5_000, resignLimit: 5_000 };
-const draw = 0;
+const fixedDraw = 0;
 
 interface Request {
   readonly actor: AnyActorRef;
@@ -50,9 +50,9 @@ interface State {
   readonly holder: Name | '';
   readonly requests: Readonly<Partial<Record<Name, Request>>>;
   /** Claims and renewals whose client has given up. */
-  readonly delayed: readonly (LeaseOrder & { readonly by: Name })[];
+  readonly delayedRequests: readonly (LeaseOrder & { readonly by: Name })[];
   /** Candidates and leaders. */
-  readonly alive: readonly Name[];
+  readonly runningReplicas: readonly Name[];
   readonly violations: readonly InvariantViolation[];
 }
 
@@ -79,8 +79,8 @@ export class LeaderExploration implements World {
   constructor(faults: number, charts: Partial<LeaderCharts> = {}) {
     this.#charts = { leader: leaderMachine, ...charts };
     this.#state = {
-      ...{ faults, isUp: true, version: 0, record: 0, holder: '', requests: {}, delayed: [] },
-      ...{ alive: names, violations: [] },
+      ...{ faults, isUp: true, version: 0, record: 0, holder: '', requests: {}, delayedRequests: [] },
+      ...{ runningReplicas: names, violations: [] },
     };
     this.#roots = new Map(
       names.map((name, index) => {
@@ -95,7 +95,7 @@ export class LeaderExploration implements World {
   }
 
   choices(): readonly WorldChoice[] {
-    const { faults, isUp, requests, delayed, alive, violations, version } = this.#state;
+    const { faults, isUp, requests, delayedRequests, runningReplicas, violations, version } = this.#state;
     if (violations.length > 0) return [];
     const isFault = faults > 0;
     const of = (name: Name): [string, boolean, boolean][] => {
@@ -109,13 +109,13 @@ export class LeaderExploration implements World {
         [`lose:${name}`, false, isFault && isWaiting],
         [`refuse:${name}`, false, isFault && isSent],
         [`delay:${name}`, false, isFault && isSent && request.order !== undefined],
-        [`kill:${name}`, false, isFault && alive.includes(name)],
-        [`resign:${name}`, false, isFault && alive.includes(name)],
+        [`kill:${name}`, false, isFault && runningReplicas.includes(name)],
+        [`resign:${name}`, false, isFault && runningReplicas.includes(name)],
       ];
     };
     const all: [name: string, free: boolean, isPossible: boolean][] = [
       ...names.flatMap(of),
-      ['arrive', true, isUp && delayed.length > 0],
+      ['arrive', true, isUp && delayedRequests.length > 0],
       ['away', false, isFault && isUp],
       ['back', true, !isUp],
       ['touch', false, isFault && version > 0],
@@ -136,36 +136,36 @@ export class LeaderExploration implements World {
   apply(choice: string): void {
     const [kind = '', subject = ''] = choice.split(':');
     const name = subject as Name;
-    const { faults, delayed, requests, version } = this.#state;
+    const { faults, delayedRequests, requests, version } = this.#state;
     if (['lose', 'refuse', 'delay', 'kill', 'resign', 'away', 'touch'].includes(kind))
       this.#set({ faults: faults - 1 });
     switch (kind) {
       case 'take':
-        this.#change(name, { response: this.#leaseResult(requests[name]!.order, name) });
+        this.#changeRequest(name, { response: this.#leaseResult(requests[name]!.order, name) });
         break;
       case 'tell':
         this.#respond(name, requests[name]!.response!);
         break;
       case 'fail':
       case 'refuse':
-        this.#respond(name, { outcome: 'failed', reason: kind, retryAfterMs: 0, draw });
+        this.#respond(name, { outcome: 'failed', reason: kind, retryAfterMs: 0, draw: fixedDraw });
         break;
       case 'lose':
-        this.#change(name, { isLost: true });
+        this.#changeRequest(name, { isLost: true });
         break;
       case 'delay':
-        this.#set({ delayed: [...delayed, { ...requests[name]!.order!, by: name }] });
-        this.#change(name, { isLost: true });
+        this.#set({ delayedRequests: [...delayedRequests, { ...requests[name]!.order!, by: name }] });
+        this.#changeRequest(name, { isLost: true });
         break;
       case 'arrive':
-        this.#set({ delayed: delayed.slice(1) });
-        this.#leaseResult(delayed[0], delayed[0]!.by);
+        this.#set({ delayedRequests: delayedRequests.slice(1) });
+        this.#leaseResult(delayedRequests[0], delayedRequests[0]!.by);
         break;
       case 'kill':
-        this.#die(name);
+        this.#killReplica(name);
         break;
       case 'resign':
-        this.#leave(name);
+        this.#removeReplica(name);
         this.#roots.get(name)!.send({ type: 'leader.resign' });
         break;
       case 'away':
@@ -181,7 +181,7 @@ export class LeaderExploration implements World {
         this.#system.fire(subject);
     }
     this.#system.elapse();
-    for (const failure of this.#system.failures) this.#violate('no chart fails', failure);
+    for (const failure of this.#system.failures) this.#recordViolation('no chart fails', failure);
   }
 
   /** Versions grow without a limit: only their order is part of the state. */
@@ -194,7 +194,7 @@ export class LeaderExploration implements World {
       const { value, context } = actor.getSnapshot() as { value?: unknown; context?: object };
       if (value === undefined) continue;
       // Omits constants and values that are only reported.
-      const { times: _, draw: __, holder: ___, ...contextFields } = { times, draw, holder: '', ...context };
+      const { times: _, draw: __, holder: ___, ...contextFields } = { times, draw: fixedDraw, holder: '', ...context };
       key += `${actor.id} ${JSON.stringify([value, contextFields])}\n`;
     }
     const versions = [...new Set([...key.matchAll(/"v(\d+)"/g)].map(([, number]) => Number(number)))].sort(
@@ -219,17 +219,18 @@ export class LeaderExploration implements World {
   #leaseResult(order: LeaseOrder | undefined, requester: Name): LeaseSighting | LeaseWriteResult {
     const { version, record, holder } = this.#state;
     if (order === undefined) {
-      if (version === 0) return { outcome: 'absent', draw };
+      if (version === 0) return { outcome: 'absent', draw: fixedDraw };
       const holderName = holder === '' ? 'nobody' : holder === requester ? 'this one' : 'another';
       return {
         ...{ outcome: 'seen', version: text(version), record: text(record), holder: holderName, identity: holder },
-        ...{ leaseMs: times.leaseMs, draw },
+        ...{ leaseMs: times.leaseMs, draw: fixedDraw },
       };
     }
-    if (order.version !== text(version) && this.#charts.takesAll !== true) return { outcome: 'conflict', draw };
+    if (order.version !== text(version) && this.#charts.takesAll !== true)
+      return { outcome: 'conflict', draw: fixedDraw };
     const next = version + 1;
     this.#set({ version: next, record: next, holder: order.operation === 'release' ? '' : requester });
-    return { outcome: 'taken', version: text(next), sent: { monotonicMs: 0, wallMs: 0 }, tookMs: 0, draw };
+    return { outcome: 'taken', version: text(next), sent: { monotonicMs: 0, wallMs: 0 }, tookMs: 0, draw: fixedDraw };
   }
 
   // ---- the charts
@@ -238,7 +239,7 @@ export class LeaderExploration implements World {
     const requestOf = <Output, Input>(orderOf: (input: Input) => LeaseOrder | undefined) =>
       scriptedPromise<Output, Input>(
         ({ self, input }) => this.#request(name, self, orderOf(input)),
-        ({ self }) => this.#forget(name, self),
+        ({ self }) => this.#removeRequest(name, self),
       );
     return this.#charts.leader.provide({
       delays,
@@ -256,8 +257,8 @@ export class LeaderExploration implements World {
         }),
       },
       actions: {
-        startTerm: () => this.#lead(name),
-        extendTerm: () => this.#lead(name),
+        startTerm: () => this.#becomeLeader(name),
+        extendTerm: () => this.#becomeLeader(name),
         endTerm: () => this.#endTerm(name),
         reportElected: () => {},
         reportLost: () => {},
@@ -275,30 +276,30 @@ export class LeaderExploration implements World {
   }
 
   /** Its claim or renewal was accepted: it leads from the time at which the request was sent. */
-  #lead(name: Name): void {
+  #becomeLeader(name: Name): void {
     this.#system.disarm(gateOf(name));
     this.#system.rename(sentOf(name), gateOf(name));
     const other = names.find((one) => one !== name)!;
     const { zone } = this.#system;
     if (zone.has(gateOf(other)) && !zone.hasPassed(gateOf(other)))
-      this.#violate('never two leaders', `${name} does, and ${other} may`);
+      this.#recordViolation('never two leaders', `${name} does, and ${other} may`);
   }
 
   #endTerm(name: Name): void {
     this.#system.disarm(gateOf(name));
   }
 
-  #leave(name: Name): void {
-    this.#set({ alive: this.#state.alive.filter((one) => one !== name) });
+  #removeReplica(name: Name): void {
+    this.#set({ runningReplicas: this.#state.runningReplicas.filter((one) => one !== name) });
   }
 
   /** Stops a replica: it sends nothing more, and its requests get no response. */
-  #die(name: Name): void {
+  #killReplica(name: Name): void {
     this.#system.kill(this.#roots.get(name)!);
     this.#system.forgetKilled(this.#system.zone.names('mark').filter((mark) => mark.startsWith(`${name}.`)));
     const { [name]: _, ...rest } = this.#state.requests;
     this.#set({ requests: rest });
-    this.#leave(name);
+    this.#removeReplica(name);
   }
 
   #respond(name: Name, response: LeaseSighting | LeaseWriteResult): void {
@@ -307,19 +308,19 @@ export class LeaderExploration implements World {
     settleCall(request!.actor, { value: response });
   }
 
-  #forget(name: Name, actor: AnyActorRef): void {
+  #removeRequest(name: Name, actor: AnyActorRef): void {
     const { [name]: request, ...rest } = this.#state.requests;
     if (request?.actor !== actor) return;
     this.#set({ requests: rest });
     this.#system.disarm(sentOf(name));
   }
 
-  #change(name: Name, change: Partial<Request>): void {
+  #changeRequest(name: Name, change: Partial<Request>): void {
     const { requests } = this.#state;
     this.#set({ requests: { ...requests, [name]: { ...requests[name]!, ...change } } });
   }
 
-  #violate(invariant: string, detail: string): void {
+  #recordViolation(invariant: string, detail: string): void {
     this.#set({ violations: [...this.#state.violations, { invariant, detail }] });
   }
 

@@ -42,7 +42,7 @@ export async function randomElection(
   const start = (): void => {
     const rate = drawBetween(0.85, 1.2);
     const suspends = draw() < 0.3;
-    world.start(`replica-${++startedCount}`, { rate, suspends, silently: true, ...faultOptions });
+    world.start(`replica-${++startedCount}`, { rate, suspends, recordsNothing: true, ...faultOptions });
   };
   const one = (): Replica => world.replicas[Math.floor(draw() * world.replicas.length)]!;
   const record = (text: string): void => void log.push(`${Math.round(world.clock.now())}: ${text}`);
@@ -55,8 +55,8 @@ export async function randomElection(
       world.server.fate = (_, name) => {
         if ((of !== '' && name !== of) || draw() > share) return {};
         const kind = Math.floor(draw() * 4);
-        if (kind === 0) return { lost: 'request' };
-        if (kind === 1) return { lost: 'answer' };
+        if (kind === 0) return { lostMessage: 'request' };
+        if (kind === 1) return { lostMessage: 'answer' };
         return kind === 2 ? { takenAfterMs: lateMs } : { respondsAfterMs: lateMs };
       };
     },
@@ -70,7 +70,7 @@ export async function randomElection(
     },
     () => {
       if (stoppedReplica !== undefined) return;
-      const leader = world.replicas.find(({ leads }) => leads);
+      const leader = world.replicas.find(({ isLeader }) => isLeader);
       stoppedReplica = draw() < 0.7 && leader !== undefined ? leader : one();
       record(`${stoppedReplica.name} is stopped`);
       stoppedReplica.process.stop();
@@ -105,17 +105,18 @@ export async function randomElection(
   start();
   start();
   while (world.clock.now() < faultsMs && world.violations.length === 0) {
-    await world.pass(drawBetween(10, 6_000));
+    await world.passTime(drawBetween(10, 6_000));
     steps[Math.floor(draw() * steps.length)]!();
   }
   world.server.isUp = true;
   world.server.fate = () => ({});
   stoppedReplica?.process.wake('answer');
-  if (world.violations.length === 0) await world.pass(quietMs);
+  if (world.violations.length === 0) await world.passTime(quietMs);
   const violations = [...world.violations];
   if (violations.length === 0 && world.leaders.length !== 1) violations.push('there is no leader at the end');
-  const terms = new Set(world.server.taken.map(({ object }) => (object.spec as { acquireTime?: string }).acquireTime))
-    .size;
+  const terms = new Set(
+    world.server.acceptedRequests.map(({ object }) => (object.spec as { acquireTime?: string }).acquireTime),
+  ).size;
   world.end();
   return { violations, steps: log, terms };
 }

@@ -24,8 +24,8 @@ export const lease = 'duty';
 export const times = leaseTimesOf(15_000);
 
 /** The outcome of the next request: the request or its response is lost or delayed. */
-export interface Fate {
-  readonly lost?: 'request' | 'answer';
+export interface RequestFate {
+  readonly lostMessage?: 'request' | 'answer';
   readonly takenAfterMs?: number;
   readonly respondsAfterMs?: number;
 }
@@ -35,8 +35,12 @@ class SimulatedLeaseServer {
   isUp = true;
   readonly objects = new Map<string, KubernetesObject>();
   /** Outcome of all later requests; by default each is accepted and gets its response after 5 ms. */
-  fate: (request: ApiRequest, of: string) => Fate = () => ({});
-  readonly taken: { readonly at: number; readonly request: ApiRequest; readonly object: KubernetesObject }[] = [];
+  fate: (request: ApiRequest, of: string) => RequestFate = () => ({});
+  readonly acceptedRequests: {
+    readonly at: number;
+    readonly request: ApiRequest;
+    readonly object: KubernetesObject;
+  }[] = [];
   readonly #clock: VirtualClock;
   #version = 0;
 
@@ -62,7 +66,7 @@ class SimulatedLeaseServer {
       fail('aborted');
       return promise;
     }
-    const { lost, takenAfterMs = 2, respondsAfterMs = 3 } = this.fate(request, name);
+    const { lostMessage, takenAfterMs = 2, respondsAfterMs = 3 } = this.fate(request, name);
     const respond = (work: () => KubernetesObject): void => {
       let timer: () => void;
       try {
@@ -71,10 +75,10 @@ class SimulatedLeaseServer {
       } catch (error) {
         timer = () => reject(error);
       }
-      if (lost !== 'answer') this.#clock.setTimeout(() => of.whenAwake(timer), respondsAfterMs);
+      if (lostMessage !== 'answer') this.#clock.setTimeout(() => of.whenAwake(timer), respondsAfterMs);
     };
     if (!this.isUp) this.#clock.setTimeout(() => of.whenAwake(() => fail('unreachable')), respondsAfterMs);
-    else if (lost !== 'request')
+    else if (lostMessage !== 'request')
       this.#clock.setTimeout(() => this.isUp && respond(() => this.#applyRequest(request)), takenAfterMs);
     return promise;
   }
@@ -89,21 +93,21 @@ class SimulatedLeaseServer {
     const writtenObject = structuredClone(body) as KubernetesObject | undefined;
     const name = request.name ?? writtenObject!.metadata.name;
     const previous = this.objects.get(name);
-    if (method === 'GET') return previous ?? refuse(404, 'NotFound');
+    if (method === 'GET') return previous ?? throwApiError(404, 'NotFound');
     if (
       method === 'POST'
         ? previous !== undefined
         : writtenObject!.metadata.resourceVersion !== previous?.metadata.resourceVersion
     )
-      return refuse(409, 'Conflict');
+      return throwApiError(409, 'Conflict');
     this.put(name, writtenObject!);
     const object = this.objects.get(name)!;
-    this.taken.push({ at: this.#clock.now(), request, object });
+    this.acceptedRequests.push({ at: this.#clock.now(), request, object });
     return object;
   }
 }
 
-function refuse(code: number, reason: string): never {
+function throwApiError(code: number, reason: string): never {
   throw new ApiError({ kind: 'status', code, reason, message: reason, causes: [] });
 }
 
@@ -112,7 +116,7 @@ class CountingDuty implements Duty {
   readonly lease = lease;
   readonly runs: (DutyRun & { readonly at: number })[] = [];
   /** Number of failures that the next runs report; an error is an internal error. */
-  failing: number | Error = 0;
+  nextFailure: number | Error = 0;
   readonly #now: () => number;
   readonly #watchers = new Set<() => void>();
   isDue = false;
@@ -126,7 +130,7 @@ class CountingDuty implements Duty {
     return () => void this.#watchers.delete(onDue);
   }
 
-  become(): void {
+  becomeDue(): void {
     this.isDue = true;
     for (const onDue of this.#watchers) onDue();
   }
@@ -134,8 +138,8 @@ class CountingDuty implements Duty {
   async writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport> {
     this.runs.push({ ...run, at: this.#now() });
     this.isDue = false;
-    if (this.failing instanceof Error) throw this.failing;
-    if (this.failing > 0) return { writtenCount: 0, failedCount: this.failing, reason: 'refused' };
+    if (this.nextFailure instanceof Error) throw this.nextFailure;
+    if (this.nextFailure > 0) return { writtenCount: 0, failedCount: this.nextFailure, reason: 'refused' };
     return { writtenCount: gate.isOpen ? 1 : 0, failedCount: 0, reason: '' };
   }
 }
@@ -152,7 +156,7 @@ export interface ReplicaOptions {
   readonly clocks?: (moment: ClockReading) => ClockReading;
   /** Charts with deliberate faults. */
   readonly charts?: Partial<ElectionCharts>;
-  readonly silently?: boolean;
+  readonly recordsNothing?: boolean;
 }
 
 /** The part of the control plane that elections use. */
@@ -170,13 +174,13 @@ const rootOf = (elections: typeof electionsMachine) =>
 export const rootMachine = rootOf(electionsMachine);
 
 export class Replica {
-  static readonly created: Replica[] = [];
+  static readonly instances: Replica[] = [];
   readonly name: string;
   readonly process: PacedProcess;
   readonly duty: CountingDuty;
   readonly elections: Elections;
   readonly records: TraceRecord[] = [];
-  failed: unknown;
+  failure: unknown;
   readonly actor: Actor<typeof rootMachine>;
 
   constructor(
@@ -189,7 +193,7 @@ export class Replica {
       port = (one) => one,
       clocks = (one) => one,
       charts,
-      silently = false,
+      recordsNothing = false,
     }: ReplicaOptions = {},
   ) {
     this.name = name;
@@ -207,20 +211,20 @@ export class Replica {
         presence: lease,
         times,
       },
-      now: () => clocks(this.process.moment),
+      now: () => clocks(this.process.clockReading),
       draw: () => (draws++ * 0.618) % 1,
     });
     const recorder = createRecorder({ program: 'pilot-discovery', now: clock.now });
-    if (!silently) {
-      Replica.created.push(this);
+    if (!recordsNothing) {
+      Replica.instances.push(this);
       recorder.observe((record) => this.records.push(record));
     }
     const machine = this.elections.machine({ leader: leaderMachine, writer: electedWriterMachine, ...charts });
     this.actor = startRoot(rootOf(machine), {
       ...{ id: 'discovery', input: undefined as never, clock: this.process as never },
-      ...(!silently && { recorder }),
+      ...(!recordsNothing && { recorder }),
       onError: (error) => {
-        this.failed = error;
+        this.failure = error;
       },
     }) as Actor<typeof rootMachine>;
     this.order('elections.join');
@@ -230,7 +234,7 @@ export class Replica {
     this.actor.getSnapshot().children.elections!.send({ type });
   }
 
-  get leads(): boolean {
+  get isLeader(): boolean {
     return this.elections.isLeader(lease);
   }
 
@@ -260,7 +264,7 @@ export class LeaderWorld {
   }
 
   get leaders(): string[] {
-    return this.replicas.filter(({ leads }) => leads).map(({ name }) => name);
+    return this.replicas.filter(({ isLeader }) => isLeader).map(({ name }) => name);
   }
 
   /** The process exits, and its connections close. */
@@ -269,13 +273,13 @@ export class LeaderWorld {
     this.replicas.splice(this.replicas.indexOf(replica), 1);
   }
 
-  async pass(ms: number): Promise<void> {
+  async passTime(ms: number): Promise<void> {
     const untilMs = this.clock.now() + ms;
     await this.#settle();
-    for (let next = this.clock.soonest(); next !== undefined && next <= untilMs; next = this.clock.soonest()) {
+    for (let next = this.clock.nextDueMs(); next !== undefined && next <= untilMs; next = this.clock.nextDueMs()) {
       // A term ends just before any other event at that time.
       this.#checkInvariants();
-      while (this.clock.soonest() === next) this.clock.fireNext();
+      while (this.clock.nextDueMs() === next) this.clock.fireNext();
       await this.#settle();
     }
     this.clock.advance(untilMs - this.clock.now());
@@ -292,6 +296,7 @@ export class LeaderWorld {
 
   #checkInvariants(): void {
     if (this.leaders.length > 1) this.violations.push(`${this.leaders} lead at ${this.clock.now()}`);
-    for (const { name, failed } of this.replicas) if (failed !== undefined) this.violations.push(`${name}: ${failed}`);
+    for (const { name, failure } of this.replicas)
+      if (failure !== undefined) this.violations.push(`${name}: ${failure}`);
   }
 }

@@ -1,5 +1,5 @@
 /** Durations that the agent does not control: random within measured bounds, the same for the same seed. */
-export class Nature {
+export class RandomDurations {
   readonly #seed: number;
 
   /** @param seed 0: the middle of each range */
@@ -8,13 +8,13 @@ export class Nature {
   }
 
   /** Returns a value between 0 and the maximum, sometimes exactly one of them. `what` identifies the occasion. */
-  within(maxMs: number, occasion: string): number {
+  drawUniform(maxMs: number, occasion: string): number {
     const fraction = this.#draw(occasion) * 1.2 - 0.1;
     return Math.round(Math.min(1, Math.max(0, fraction)) * maxMs);
   }
 
   /** Returns mostly short values, rarely the maximum. */
-  upTo(maxMs: number, occasion: string): number {
+  drawMostlyShort(maxMs: number, occasion: string): number {
     return Math.round(this.#draw(occasion) ** 3 * maxMs);
   }
 

@@ -3,8 +3,8 @@ import type { VirtualClock } from './virtual-clock.ts';
 interface PacedTimer {
   /** In the time of this clock. */
   readonly dueMs: number;
-  readonly fire: () => void;
-  underlying: number;
+  readonly onFire: () => void;
+  underlyingId: number;
 }
 
 /** A clock that is slower or faster than its base clock: a program with too little CPU time, or clock drift. */
@@ -27,7 +27,7 @@ export class PacedClock {
 
   setTimeout(fire: () => void, ms: number): number {
     const id = this.#nextId++;
-    const timer: PacedTimer = { dueMs: this.now() + Math.max(0, ms), fire, underlying: 0 };
+    const timer: PacedTimer = { dueMs: this.now() + Math.max(0, ms), onFire: fire, underlyingId: 0 };
     this.#timers.set(id, timer);
     this.#arm(id, timer);
     return id;
@@ -36,7 +36,7 @@ export class PacedClock {
   clearTimeout(id: number): void {
     const timer = this.#timers.get(id);
     if (timer === undefined) return;
-    this.#baseClock.clearTimeout(timer.underlying);
+    this.#baseClock.clearTimeout(timer.underlyingId);
     this.#timers.delete(id);
   }
 
@@ -46,16 +46,16 @@ export class PacedClock {
     this.#belowAnchorMs = this.#baseClock.now();
     this.#pace = pace;
     for (const [id, timer] of this.#timers) {
-      this.#baseClock.clearTimeout(timer.underlying);
+      this.#baseClock.clearTimeout(timer.underlyingId);
       this.#arm(id, timer);
     }
   }
 
   #arm(id: number, timer: PacedTimer): void {
     const ms = Math.max(0, timer.dueMs - this.now()) / this.#pace;
-    timer.underlying = this.#baseClock.setTimeout(() => {
+    timer.underlyingId = this.#baseClock.setTimeout(() => {
       this.#timers.delete(id);
-      timer.fire();
+      timer.onFire();
     }, ms);
   }
 }

@@ -25,7 +25,7 @@ export class PacedProcess {
     this.#rate = rate;
   }
 
-  get moment(): ClockReading {
+  get clockReading(): ClockReading {
     const ms = this.#clock.now() * this.#rate;
     const standsStill = this.#suspends && this.#heldActions !== undefined ? this.#clock.now() - this.#stoppedAt : 0;
     return {
@@ -40,7 +40,7 @@ export class PacedProcess {
       if (!this.#timers.delete(id)) return;
       fire();
     };
-    const at = this.#clock.setTimeout(() => this.#hold('timer', fireTimer), ms / this.#rate);
+    const at = this.#clock.setTimeout(() => this.#runWhenAwake('timer', fireTimer), ms / this.#rate);
     this.#timers.set(id, at);
     return id;
   }
@@ -53,7 +53,7 @@ export class PacedProcess {
   }
 
   whenAwake(happen: () => void): void {
-    this.#hold('answer', happen);
+    this.#runWhenAwake('answer', happen);
   }
 
   stop(): void {
@@ -76,7 +76,7 @@ export class PacedProcess {
     this.#timers.clear();
   }
 
-  #hold(kind: 'timer' | 'answer', happen: () => void): void {
+  #runWhenAwake(kind: 'timer' | 'answer', happen: () => void): void {
     if (this.#isEnded) return;
     if (this.#heldActions === undefined) happen();
     else this.#heldActions.push({ kind, happen });

@@ -3,7 +3,7 @@ import { settleCall } from '../../src/debugger/explore/scripted-effect.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
 /** Effects that take time: one pending call per effect, and none after it is stopped. */
-export class Calls {
+export class PendingCalls {
   readonly #clock: VirtualClock;
   readonly #timers = new Map<AnyActorRef, number>();
 
@@ -11,8 +11,8 @@ export class Calls {
     this.#clock = clock;
   }
 
-  later(call: AnyActorRef, ms: number, action: () => void): void {
-    this.forget(call);
+  runLater(call: AnyActorRef, ms: number, action: () => void): void {
+    this.cancelCall(call);
     const fire = () => {
       this.#timers.delete(call);
       if (call.getSnapshot().status === 'active') action();
@@ -21,10 +21,10 @@ export class Calls {
   }
 
   respond(call: AnyActorRef, result: Parameters<typeof settleCall>[1], ms = 0): void {
-    this.later(call, ms, () => settleCall(call, result));
+    this.runLater(call, ms, () => settleCall(call, result));
   }
 
-  forget(call: AnyActorRef): void {
+  cancelCall(call: AnyActorRef): void {
     const timer = this.#timers.get(call);
     if (timer !== undefined) this.#clock.clearTimeout(timer);
     this.#timers.delete(call);

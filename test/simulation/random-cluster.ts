@@ -7,7 +7,7 @@ const kinds = { services, routes } as const;
 const names = fc.constantFrom('a', 'b', 'c', 'd', 'e');
 const kind = fc.constantFrom('services' as const, 'routes' as const);
 
-const happening = fc.oneof(
+const eventArbitrary = fc.oneof(
   { weight: 6, arbitrary: fc.record({ is: fc.constant('put' as const), kind, name: names }) },
   { weight: 3, arbitrary: fc.record({ is: fc.constant('delete' as const), kind, name: names }) },
   { weight: 1, arbitrary: fc.record({ is: fc.constant('made again' as const), kind, name: names }) },
@@ -34,16 +34,16 @@ const happening = fc.oneof(
 
 /** Time until the event, and the event. */
 export type Step = readonly [ms: number, happening: ClusterEvent];
-type ClusterEvent = typeof happening extends fc.Arbitrary<infer One> ? One : never;
+type ClusterEvent = typeof eventArbitrary extends fc.Arbitrary<infer One> ? One : never;
 
 /** Mostly milliseconds, where order matters; sometimes long enough for a timeout. */
-const pause = fc.oneof(
+const pauseArbitrary = fc.oneof(
   { weight: 3, arbitrary: fc.integer({ min: 0, max: 12 }) },
   { weight: 2, arbitrary: fc.integer({ min: 13, max: 1_500 }) },
   { weight: 1, arbitrary: fc.integer({ min: 1_501, max: 40_000 }) },
 );
 
-export const schedules: fc.Arbitrary<readonly Step[]> = fc.array(fc.tuple(pause, happening), {
+export const schedules: fc.Arbitrary<readonly Step[]> = fc.array(fc.tuple(pauseArbitrary, eventArbitrary), {
   ...{ minLength: 1, maxLength: 30, size: 'max' as const },
 });
 
@@ -51,19 +51,22 @@ export const schedules: fc.Arbitrary<readonly Step[]> = fc.array(fc.tuple(pause,
 const convergedWithinMs = 5_000;
 
 /** @returns violations */
-export async function play(steps: readonly Step[], options: WorldOptions = {}): Promise<string[]> {
-  const world = new KubernetesWorld({ silently: true, ...options });
+export async function runSteps(steps: readonly Step[], options: WorldOptions = {}): Promise<string[]> {
+  const world = new KubernetesWorld({ recordsNothing: true, ...options });
   try {
     for (const [ms, one] of steps) {
-      await world.pass(ms);
+      await world.passTime(ms);
       if (one.is === 'restore') await restore(world);
-      else if (one.is === 'cut') world.server.cut(one.which, one.how);
+      else if (one.is === 'cut') world.server.endWatch(one.which, one.how);
       else if ('kind' in one) write(world.server, one);
       else serverActions[one.is](world.server);
     }
     world.server.faults = { ...noFaults };
-    await world.pass(convergedWithinMs);
-    const finalProblems = [...world.differences(), ...(world.synced === 1 ? [] : [`synced ${world.synced} times`])];
+    await world.passTime(convergedWithinMs);
+    const finalProblems = [
+      ...world.differences(),
+      ...(world.syncedCount === 1 ? [] : [`synced ${world.syncedCount} times`]),
+    ];
     return [...world.violations, ...world.faults.map(String), ...finalProblems];
   } finally {
     world.end();
@@ -75,7 +78,7 @@ const restoringMs = 12_000;
 
 async function restore(world: KubernetesWorld): Promise<void> {
   world.server.kill();
-  await world.pass(restoringMs);
+  await world.passTime(restoringMs);
   world.server.restore();
   world.server.start();
 }
@@ -97,8 +100,8 @@ const serverActions: Readonly<Record<ServerAction, (server: SimulatedApiServer) 
   compact: (server) => server.compact(),
   'back up': (server) => server.backUp(),
   bookmarks: (server) => server.sendBookmarks(),
-  define: (server) => server.define(routes, definitions),
-  undefine: (server) => server.undefine(routes, definitions),
+  define: (server) => server.defineResource(routes, definitions),
+  undefine: (server) => server.undefineResource(routes, definitions),
   slow: ({ faults }) => void Object.assign(faults, { slowMs: 2_500 }),
   endless: ({ faults }) => void Object.assign(faults, { endless: true }),
   'without streams': ({ faults }) => void Object.assign(faults, { withoutStreams: true }),
@@ -107,7 +110,7 @@ const serverActions: Readonly<Record<ServerAction, (server: SimulatedApiServer) 
   hasty: ({ faults }) => void Object.assign(faults, { hasty: true }),
   failing: ({ faults }) => void Object.assign(faults, { failing: true }),
   well: (server) => {
-    const { down, silent } = server.faults;
-    server.faults = { ...noFaults, down, silent };
+    const { isDown, isSilent } = server.faults;
+    server.faults = { ...noFaults, isDown, isSilent };
   },
 };

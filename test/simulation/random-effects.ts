@@ -14,7 +14,7 @@ import {
 
 /** Calls of effects that only random runs need. */
 export interface RandomEffectWorld extends EffectWorld {
-  claiming(call: AnyActorRef): void;
+  startClaim(call: AnyActorRef): void;
   setFileWait(call: AnyActorRef, on: boolean): void;
   setFileRead(call: AnyActorRef, on: boolean): void;
   serveStatus(http: AnyActorRef, on: boolean): void;
@@ -24,7 +24,7 @@ export interface RandomEffectWorld extends EffectWorld {
   ): void;
 }
 
-const world = ({ system }: Running<unknown>): RandomEffectWorld => worldOf.get(system) as RandomEffectWorld;
+const worldOfCall = ({ system }: Running<unknown>): RandomEffectWorld => worldOf.get(system) as RandomEffectWorld;
 
 /** Built once per set of machines, because `provide` drops what XState has memoized. */
 export function randomAgent(machines: Partial<AgentMachines> = {}): ScriptedAgent {
@@ -32,30 +32,30 @@ export function randomAgent(machines: Partial<AgentMachines> = {}): ScriptedAgen
   return scriptedAgent({ ...agentMachines, ...machines }).provide({
     actors: {
       claimBaseIds: scriptedPromise<{ baseIds: number[]; sweptFiles: string[] }, { succeeds: boolean }>((call) =>
-        world(call).claiming(call.self),
+        worldOfCall(call).startClaim(call.self),
       ),
       certWatcher: certWatcher.provide({
         actors: {
           waitForFiles: scriptedCallback<{ type: never }, { files: string[] }>({
-            start: (effect) => world(effect).setFileWait(effect.self, true),
-            stop: (effect) => world(effect).setFileWait(effect.self, false),
+            start: (effect) => worldOfCall(effect).setFileWait(effect.self, true),
+            stop: (effect) => worldOfCall(effect).setFileWait(effect.self, false),
           }),
           directory: scriptedWatch(directoryWatch),
           digestFiles: scriptedPromise<
             { digest: string; files: string[]; problems: string[] },
             { directories: string[]; judge: boolean }
           >(
-            (call) => world(call).setFileRead(call.self, true),
-            (call) => world(call).setFileRead(call.self, false),
+            (call) => worldOfCall(call).setFileRead(call.self, true),
+            (call) => worldOfCall(call).setFileRead(call.self, false),
           ),
         },
       }),
       status: status.provide({
         actors: {
           http: scriptedCallback({
-            start: (effect) => world(effect).serveStatus(effect.self, true),
-            receive: (effect, order) => world(effect).statusOrder(effect.self, order),
-            stop: (effect) => world(effect).serveStatus(effect.self, false),
+            start: (effect) => worldOfCall(effect).serveStatus(effect.self, true),
+            receive: (effect, order) => worldOfCall(effect).statusOrder(effect.self, order),
+            stop: (effect) => worldOfCall(effect).serveStatus(effect.self, false),
           }),
         },
       }),

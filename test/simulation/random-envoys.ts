@@ -2,7 +2,7 @@
 import type { AnyActorRef } from 'xstate';
 import { report } from '../../src/debugger/explore/scripted-effect.ts';
 import type { SimulatedHost, SimulatedProcess } from '../../src/simulation/agent/simulated-host.ts';
-import type { Nature } from './nature.ts';
+import type { RandomDurations } from './nature.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
 /** Measured maximums, and the interval of probes (src/agent/admin/live-probe.ts). */
@@ -11,7 +11,7 @@ const maxDurations = { adminMs: 400, liveMs: 2_500, probeMs: 300 };
 export interface EnvoyTimesOptions {
   readonly host: SimulatedHost;
   readonly clock: VirtualClock;
-  readonly nature: Nature;
+  readonly durations: RandomDurations;
   /** The actor that probes this Envoy. */
   probeOf(process: SimulatedProcess): AnyActorRef | undefined;
   /** Additional time until this Envoy is live. */
@@ -19,12 +19,12 @@ export interface EnvoyTimesOptions {
 }
 
 /** Temporary conditions that affect the Envoys. */
-export interface Circumstances {
+export interface EnvoyConditions {
   readonly sourcesAway: boolean;
   readonly deafToSigterm: boolean;
 }
 
-interface Arranged {
+interface ScheduledEnvoyEvent {
   readonly pid: number;
   readonly event: string;
   readonly timer: number;
@@ -33,16 +33,16 @@ interface Arranged {
 export class EnvoyTimes {
   readonly #options: EnvoyTimesOptions;
   /** By process and kind. */
-  readonly #scheduledEvents = new Map<string, Arranged>();
+  readonly #scheduledEvents = new Map<string, ScheduledEnvoyEvent>();
 
   constructor(options: EnvoyTimesOptions) {
     this.#options = options;
   }
 
   /** Schedules each process's next event, and no other. */
-  arrange(circumstances: Circumstances): void {
+  scheduleEvents(circumstances: EnvoyConditions): void {
     const { processes } = this.#options.host;
-    for (const process of processes) this.#arrange(process, circumstances);
+    for (const process of processes) this.#scheduleEvent(process, circumstances);
     for (const [key, { pid, timer }] of this.#scheduledEvents) {
       if (processes.some((process) => process.pid === pid)) continue;
       this.#options.clock.clearTimeout(timer);
@@ -50,29 +50,29 @@ export class EnvoyTimes {
     }
   }
 
-  #arrange(process: SimulatedProcess, { sourcesAway, deafToSigterm }: Circumstances): void {
-    const { host, nature } = this.#options;
+  #scheduleEvent(process: SimulatedProcess, { sourcesAway, deafToSigterm }: EnvoyConditions): void {
+    const { host, durations } = this.#options;
     const { pid } = process;
     if (deafToSigterm && host.mayHang(process)) host.sendEvent(process, 'envoy.hung');
     const next = host.natureOf(process)?.event;
     const waits = next === 'envoy.went-live' && sourcesAway;
-    if (next === undefined || waits) this.#disarm(`${pid}`);
+    if (next === undefined || waits) this.#cancelEvent(`${pid}`);
     else {
       const draw = () => this.#delayOf(process);
-      this.#arm({ key: `${pid}`, pid, event: next, draw, happen: () => host.sendEvent(process, next) });
+      this.#armTimer({ key: `${pid}`, pid, event: next, draw, happen: () => host.sendEvent(process, next) });
     }
-    if (!this.#isSeenByAgent(process)) this.#disarm(`${pid} seen`);
+    if (!this.#isSeenByAgent(process)) this.#cancelEvent(`${pid} seen`);
     else {
-      const draw = () => nature.within(maxDurations.probeMs, `seen ${pid}`);
-      this.#arm({ key: `${pid} seen`, pid, event: 'seen', draw, happen: () => this.see(process) });
+      const draw = () => durations.drawUniform(maxDurations.probeMs, `seen ${pid}`);
+      this.#armTimer({ key: `${pid} seen`, pid, event: 'seen', draw, happen: () => this.reportLive(process) });
     }
   }
 
   /** The delay is chosen once per event: other events do not extend it. */
-  #arm(plan: { key: string; pid: number; event: string; draw: () => number; happen: () => void }): void {
+  #armTimer(plan: { key: string; pid: number; event: string; draw: () => number; happen: () => void }): void {
     const { key, pid, event, draw, happen } = plan;
     if (this.#scheduledEvents.get(key)?.event === event) return;
-    this.#disarm(key);
+    this.#cancelEvent(key);
     const fire = () => {
       this.#scheduledEvents.delete(key);
       happen();
@@ -80,7 +80,7 @@ export class EnvoyTimes {
     this.#scheduledEvents.set(key, { pid, event, timer: this.#options.clock.setTimeout(fire, draw()) });
   }
 
-  #disarm(key: string): void {
+  #cancelEvent(key: string): void {
     const arranged = this.#scheduledEvents.get(key);
     if (arranged === undefined) return;
     this.#options.clock.clearTimeout(arranged.timer);
@@ -88,16 +88,16 @@ export class EnvoyTimes {
   }
 
   #delayOf(process: SimulatedProcess): number {
-    const { host, nature, slownessOf } = this.#options;
+    const { host, durations, slownessOf } = this.#options;
     const { event, withinMs = 0 } = host.natureOf(process)!;
     const { pid } = process;
     switch (event) {
       case 'envoy.admin-opened':
-        return 20 + nature.upTo(maxDurations.adminMs, `admin ${pid}`);
+        return 20 + durations.drawMostlyShort(maxDurations.adminMs, `admin ${pid}`);
       case 'envoy.went-live':
-        return 5 + nature.upTo(maxDurations.liveMs, `live ${pid}`) + slownessOf(pid);
+        return 5 + durations.drawMostlyShort(maxDurations.liveMs, `live ${pid}`) + slownessOf(pid);
       default:
-        return nature.within(withinMs, `${event} ${pid}`);
+        return durations.drawUniform(withinMs, `${event} ${pid}`);
     }
   }
 
@@ -107,7 +107,7 @@ export class EnvoyTimes {
   }
 
   /** Reports that a probe found the process live. */
-  see(process: SimulatedProcess): void {
+  reportLive(process: SimulatedProcess): void {
     const probe = this.#options.probeOf(process);
     if (probe === undefined) return;
     this.#options.host.markSeenLive(process);

@@ -11,7 +11,7 @@ export interface FilesReading {
 export class CertificateFiles {
   #state: FilesState = 'fine';
   #changes = 0;
-  #newest = 1;
+  #newestVersion = 1;
   #content = 1;
   /** The last valid content that the agent has read. */
   #lastRead = 0;
@@ -35,8 +35,8 @@ export class CertificateFiles {
     const isRestored = to === 'as before' && this.#lastRead > 0 && newestInUse <= this.#lastRead;
     this.#state = to === 'as before' ? 'fine' : to;
     this.#changes++;
-    this.#newest++;
-    this.#content = isRestored ? this.#lastRead : this.#newest;
+    this.#newestVersion++;
+    this.#content = isRestored ? this.#lastRead : this.#newestVersion;
   }
 
   read(): FilesReading {

@@ -4,17 +4,17 @@ import type { SimulatedProcess } from '../../src/simulation/agent/simulated-host
 import type { Gap, ProcessSelection, ScheduledEvent, Step } from './random-schedule.ts';
 import type { RandomWorld } from './random-world.ts';
 
-export function takeStep({ gap, happens }: Step, world: RandomWorld): void {
+export function takeStep({ gap, scheduledEvent }: Step, world: RandomWorld): void {
   waitFor(gap, world);
-  if (!world.isOver) world.act(() => happen(happens, world));
+  if (!world.isOver) world.runAction(() => applyEvent(scheduledEvent, world));
 }
 
 function waitFor(gap: Gap, world: RandomWorld): void {
-  if ('ms' in gap) world.pass(gap.ms);
+  if ('ms' in gap) world.passTime(gap.ms);
   else for (let i = 0; i < gap.events && !world.isOver && world.next(); i++);
 }
 
-function happen(happening: ScheduledEvent, world: RandomWorld): void {
+function applyEvent(happening: ScheduledEvent, world: RandomWorld): void {
   const { ledger, host } = world;
   switch (happening.kind) {
     case 'certificate':
@@ -31,15 +31,15 @@ function happen(happening: ScheduledEvent, world: RandomWorld): void {
       break;
     case 'SIGHUP':
       ledger.demandRestart();
-      world.raise('SIGHUP');
+      world.deliverSignal('SIGHUP');
       break;
     case 'SIGUSR1':
-      world.raise('SIGUSR1');
+      world.deliverSignal('SIGUSR1');
       break;
     case 'SIGTERM':
     case 'SIGINT':
       ledger.orderStop();
-      world.raise(happening.kind);
+      world.deliverSignal(happening.kind);
       break;
     case 'quit':
       endByHttp({ type: 'quit.requested' }, world);
@@ -52,22 +52,22 @@ function happen(happening: ScheduledEvent, world: RandomWorld): void {
       break;
     case 'crash':
     case 'oom':
-      for (const process of victims(happening.target, world)) kill(process, happening.kind, world);
+      for (const process of selectProcesses(happening.target, world)) kill(process, happening.kind, world);
       break;
     case 'slow start':
       world.slowerMs = happening.ms;
       break;
     case 'bootstrap refused':
-      world.refusals++;
+      world.pendingRefusals++;
       break;
     case 'stuck':
       for (const { isLive, baseId, epoch } of host.processes.slice(-1)) if (isLive) host.leaveMark(baseId, epoch + 1);
       break;
     case 'pace':
-      world.paced.setPace(100 / happening.percent);
+      world.pacedClock.setPace(100 / happening.percent);
       break;
     default:
-      world.begin(happening.kind, happening.forMs);
+      world.beginFault(happening.kind, happening.forMs);
   }
 }
 
@@ -90,7 +90,7 @@ function kill(process: SimulatedProcess, cause: 'crash' | 'oom', { host }: Rando
   process.envoy.send({ type: 'envoy.ended' });
 }
 
-function victims(selection: ProcessSelection, { host }: RandomWorld): readonly SimulatedProcess[] {
+function selectProcesses(selection: ProcessSelection, { host }: RandomWorld): readonly SimulatedProcess[] {
   const { processes } = host;
   switch (selection) {
     case 'newest':

@@ -14,7 +14,7 @@ export interface ObservedRun {
   readonly agent: AgentSnapshot | undefined;
   readonly failures: readonly string[];
   /** Pending calls of `prepare`. */
-  readonly preparing: number;
+  readonly prepareCount: number;
 }
 
 export interface LedgerOptions {
@@ -29,14 +29,14 @@ export class Ledger {
   readonly #options: LedgerOptions;
   readonly #alwaysInvariants: readonly Invariant[];
   readonly #readRun: () => ObservedRun;
-  readonly #deadlines = new Map<number, number>();
-  readonly #overdue = new Set<number>();
+  readonly #exitDeadlines = new Map<number, number>();
+  readonly #overduePids = new Set<number>();
   readonly violations: InvariantViolation[] = [];
   /** Content of the certificate files. */
   content = 1;
-  orders = 0;
+  restartOrders = 0;
   /** Started epochs and lost live epochs since the agent's last task. */
-  tries = 0;
+  triesSinceTask = 0;
   stop: 'not ordered' | 'ordered' | 'deadline passed' = 'not ordered';
 
   /** The start that the supervisor has reported as decided, but not as ended. */
@@ -54,13 +54,13 @@ export class Ledger {
 
   /** Begins a new task of the agent; it may fail again, and earlier starts may still fail. */
   beginTask(): void {
-    const { host, preparing } = this.#readRun();
-    this.tries = preparing + host.processes.filter(({ isSeenLive }) => !isSeenLive).length;
+    const { host, prepareCount } = this.#readRun();
+    this.triesSinceTask = prepareCount + host.processes.filter(({ isSeenLive }) => !isSeenLive).length;
   }
 
   /** Handles a SIGHUP. */
   demandRestart(): void {
-    this.orders++;
+    this.restartOrders++;
     this.beginTask();
   }
 
@@ -79,7 +79,7 @@ export class Ledger {
 
   /** Whether the desired configuration was tried as often as the budget allows. */
   get mayHaveGivenUp(): boolean {
-    return this.tries > this.#options.settings.retry.budget;
+    return this.triesSinceTask > this.#options.settings.retry.budget;
   }
 
   /** Checks conditions that must hold whenever no event is pending. */
@@ -87,33 +87,33 @@ export class Ledger {
     const observed = this.#observe();
     for (const invariant of this.#alwaysInvariants) {
       const detail = invariant.afterChoice?.(observed);
-      if (detail !== undefined) this.accuse(invariant.name, detail);
+      if (detail !== undefined) this.recordViolation(invariant.name, detail);
     }
   }
 
-  judge(check: (invariant: Invariant, observed: Observed) => string | undefined): void {
+  checkInvariants(check: (invariant: Invariant, observed: Observed) => string | undefined): void {
     const observed = this.#observe();
     for (const invariant of this.#options.invariants) {
       const detail = check(invariant, observed);
-      if (detail !== undefined) this.accuse(invariant.name, detail);
+      if (detail !== undefined) this.recordViolation(invariant.name, detail);
     }
   }
 
-  accuse(invariant: string, detail: string): void {
+  recordViolation(invariant: string, detail: string): void {
     this.violations.push({ invariant, detail });
   }
 
   /** Called by the host before it acts. */
   watch(): HostWatch {
     return {
-      onSpawn: (order) => this.judge((invariant, observed) => invariant.onSpawn?.(order, observed)),
+      onSpawn: (order) => this.checkInvariants((invariant, observed) => invariant.onSpawn?.(order, observed)),
       onSignal: (process, signal) =>
-        this.judge((invariant, observed) => invariant.onSignal?.(process, signal, observed)),
+        this.checkInvariants((invariant, observed) => invariant.onSignal?.(process, signal, observed)),
       onLive: (child) => this.#countDeadline(child, false),
       onSeenLive: (child) => this.#countDeadline(child, true),
       onExit: (process, end) => {
-        this.judge((invariant, observed) => invariant.onExit?.(process, end, observed));
-        if (process.isLive && !process.exitRequested) this.tries++;
+        this.checkInvariants((invariant, observed) => invariant.onExit?.(process, end, observed));
+        if (process.isLive && !process.exitRequested) this.triesSinceTask++;
       },
     };
   }
@@ -132,7 +132,7 @@ export class Ledger {
   /** Handles the supervisor's reports of its decisions. */
   readonly handleReport = ({ type, name }: AnyEventObject): void => {
     if (type !== 'restart.decided' && type !== 'restart.ended') return;
-    this.judge((invariant, observed) => invariant.onReport?.(type, name, observed));
+    this.checkInvariants((invariant, observed) => invariant.onReport?.(type, name, observed));
     this.#restart = type === 'restart.decided' ? name : undefined;
   };
 
@@ -156,11 +156,11 @@ export class Ledger {
   /** Starts the deadline, or restarts it for a child that replaces a crashed one. */
   #armDeadline({ pid }: SimulatedProcess, ms: number): void {
     const { clock } = this.#options;
-    clock.clearTimeout(this.#deadlines.get(pid) ?? 0);
-    this.#overdue.delete(pid);
+    clock.clearTimeout(this.#exitDeadlines.get(pid) ?? 0);
+    this.#overduePids.delete(pid);
     // One millisecond less, because sums of paced times are not exact.
-    const timer = clock.setTimeout(() => this.#overdue.add(pid), ms - 1);
-    this.#deadlines.set(pid, timer);
+    const timer = clock.setTimeout(() => this.#overduePids.add(pid), ms - 1);
+    this.#exitDeadlines.set(pid, timer);
   }
 
   get #agentEnds(): boolean {
@@ -172,12 +172,12 @@ export class Ledger {
     const { settings, baseIds } = this.#options;
     return {
       host,
-      desired: { files: this.content, orders: this.orders },
-      triesSinceTrigger: this.tries,
+      desired: { files: this.content, orders: this.restartOrders },
+      triesSinceTrigger: this.triesSinceTask,
       retryBudget: settings.retry.budget,
       stopOrdered: this.stop !== 'not ordered',
       stopDeadlinePassed: this.stop === 'deadline passed',
-      isOverdue: (parent) => this.#overdue.has(parent.pid),
+      isOverdue: (parent) => this.#overduePids.has(parent.pid),
       agentEnds: this.#agentEnds,
       isHurried: this.#isHurried,
       agentExitCode: agent?.status === 'done' ? agent.output?.exitCode : undefined,

@@ -27,7 +27,7 @@ export interface RandomRunOptions {
   /** Defaults to all invariants. */
   readonly invariants?: readonly Invariant[];
   /** Whether the run is checked against the sequence diagrams. */
-  readonly checked?: boolean;
+  readonly checksDiagrams?: boolean;
   /** Destination of the run's trace. */
   readonly sink?: TraceSink;
   /** Whether the agent has its log and trace, with their scheduled faults. */
@@ -39,7 +39,7 @@ export interface RandomRun {
   /** Milliseconds of virtual time. */
   readonly virtualMs: number;
   /** Envoys that were started. */
-  readonly spawned: number;
+  readonly spawnCount: number;
   readonly exitCode: number | undefined;
   /** Numbers of lines and records, and of lost ones, if the run has sinks. */
   readonly sinks?: RandomSinks['figures'];
@@ -48,7 +48,7 @@ export interface RandomRun {
 /** A random run becomes idle after every fault; a run of the explorer might not. */
 const finalInvariants: readonly Invariant[] = [...allInvariants, givingUpPasses];
 /** The violation of a run that deviates from the diagrams. */
-const conformity = 'the trace conforms to the sequence diagrams';
+const conformanceInvariant = 'the trace conforms to the sequence diagrams';
 /** More than the longest path to idle: ten retries, each with a start that is not live in time. */
 const maxEventsUntilIdle = 5_000;
 /** Maximum time that the agent waits for exits, plus the response time of effects. */
@@ -59,29 +59,31 @@ export function run(schedule: Schedule, options: RandomRunOptions): RandomRun {
   const now = (): number => world?.clock.now() ?? 0;
   const sinks = options.sinks === undefined ? undefined : new RandomSinks(now, options.sinks);
   const recorder = recorderFor(options, now, sinks);
-  const deviations = options.checked === true ? watchConformity(recorder) : undefined;
+  const deviations = options.checksDiagrams === true ? watchConformity(recorder) : undefined;
   world = new RandomWorld(options.agent, schedule, {
-    invariants: applicable(options.invariants ?? finalInvariants, schedule),
+    invariants: applicableInvariants(options.invariants ?? finalInvariants, schedule),
     ...(recorder !== undefined && { inspect: recorder.inspect }),
-    ...(sinks !== undefined && { turn: () => sinks.turn() }),
+    ...(sinks !== undefined && { onTurn: () => sinks.runTimers() }),
   });
   for (const [i, step] of schedule.steps.entries()) {
     if (world.isOver) break;
-    if (sinks !== undefined) for (const fault of faultsBefore(i, schedule.sinkFaults, schedule)) sinks.begin(fault);
+    if (sinks !== undefined)
+      for (const fault of faultsBefore(i, schedule.sinkFaults, schedule)) sinks.beginFault(fault);
     beginWatchFaults(i, schedule, world);
     takeStep(step, world);
   }
   const { length } = schedule.steps;
-  if (sinks !== undefined) for (const fault of faultsBefore(length, schedule.sinkFaults, schedule)) sinks.begin(fault);
+  if (sinks !== undefined)
+    for (const fault of faultsBefore(length, schedule.sinkFaults, schedule)) sinks.beginFault(fault);
   beginWatchFaults(length, schedule, world);
   if (schedule.ending === 'in peace') endInPeace(world);
   endByStop(world);
-  sinks?.end();
+  sinks?.endFaults();
   recorder?.close();
   return {
     violations: [...world.ledger.violations, ...(deviations?.() ?? []), ...(sinks?.violations ?? [])],
     virtualMs: world.clock.now(),
-    spawned: world.host.spawnCount,
+    spawnCount: world.host.spawnCount,
     exitCode: world.agent.output?.exitCode,
     ...(sinks !== undefined && { sinks: sinks.figures }),
   };
@@ -98,17 +100,19 @@ function faultsBefore<Fault extends SinkFault | WatchStep>(
 
 function beginWatchFaults(step: number, schedule: Schedule, world: RandomWorld): void {
   for (const { kind, forMs } of faultsBefore(step, schedule.watchFaults, schedule)) {
-    if (!world.isOver) world.act(() => world.beginWatchFault(kind, forMs));
+    if (!world.isOver) world.runAction(() => world.beginWatchFault(kind, forMs));
   }
 }
 
 /** Some settings require what is a violation otherwise, and clock drift may be too large for a check. */
-function applicable(invariants: readonly Invariant[], { settings, steps }: Schedule): readonly Invariant[] {
+function applicableInvariants(invariants: readonly Invariant[], { settings, steps }: Schedule): readonly Invariant[] {
   const lifted = new Set<Invariant>();
   if (settings === 'restartPolicy exit') lifted.add(agentExitsForReason);
   if (settings === 'hotRestart off') lifted.add(servingIsKept);
   // The agent's clock decides whether a parent exited too early, and therefore whether its child is orphaned.
-  if (steps.some(({ happens }) => happens.kind === 'pace' && Math.abs(happens.percent - 100) > 1)) {
+  if (
+    steps.some(({ scheduledEvent }) => scheduledEvent.kind === 'pace' && Math.abs(scheduledEvent.percent - 100) > 1)
+  ) {
     for (const invariant of [servingIsKept, orphanIsReplaced, replacedFinishesRequests]) lifted.add(invariant);
   }
   return invariants.filter((invariant) => !lifted.has(invariant));
@@ -117,29 +121,32 @@ function applicable(invariants: readonly Invariant[], { settings, steps }: Sched
 /** After the last fault, the desired configuration is served. An agent that may have exhausted its retries gets a new task. */
 function endInPeace(world: RandomWorld): void {
   if (world.isOver) return;
-  world.act(() => world.cease());
+  world.runAction(() => world.endFaults());
   runUntilIdle(world);
   if (world.isOver || world.ledger.stop !== 'not ordered' || !world.ledger.mayHaveGivenUp) return;
-  world.act(() => world.changeFiles('fine'));
+  world.runAction(() => world.changeFiles('fine'));
   runUntilIdle(world);
 }
 
 function endByStop(world: RandomWorld): void {
-  const { ledger, paced } = world;
+  const { ledger, pacedClock } = world;
   if (!world.isOver) {
     const { terminationDrainMs, stopLimitMs } = settingsKinds[world.schedule.settings];
-    const deadlineMs = paced.now() + terminationDrainMs + stopLimitMs + reapMs;
-    world.act(() => {
+    const deadlineMs = pacedClock.now() + terminationDrainMs + stopLimitMs + reapMs;
+    world.runAction(() => {
       ledger.orderStop();
-      world.raise('SIGTERM');
+      world.deliverSignal('SIGTERM');
     });
     runUntilIdle(world);
-    if (paced.now() > deadlineMs)
-      ledger.accuse('a stop ends in time', `it took ${paced.now() - deadlineMs} ms too long`);
+    if (pacedClock.now() > deadlineMs)
+      ledger.recordViolation('a stop ends in time', `it took ${pacedClock.now() - deadlineMs} ms too long`);
   }
   const { output } = world.agent;
   if (ledger.stop === 'not ordered' && output?.trouble.length === 0) {
-    ledger.accuse('an agent that exits by itself reports the reason', `exit code ${output.exitCode}, no report`);
+    ledger.recordViolation(
+      'an agent that exits by itself reports the reason',
+      `exit code ${output.exitCode}, no report`,
+    );
   }
 }
 
@@ -148,21 +155,21 @@ function runUntilIdle(world: RandomWorld): void {
   let events = 0;
   while (!world.isOver && world.next()) {
     if (++events > maxEventsUntilIdle) {
-      world.ledger.accuse('no livelock', `no rest after ${maxEventsUntilIdle} events`);
+      world.ledger.recordViolation('no livelock', `no rest after ${maxEventsUntilIdle} events`);
       return;
     }
   }
   if (world.ledger.violations.length === 0) {
-    world.ledger.judge((invariant, observed) => invariant.whenIdle?.(observed));
+    world.ledger.checkInvariants((invariant, observed) => invariant.whenIdle?.(observed));
   }
 }
 
 function recorderFor(
-  { agent, checked, sink }: RandomRunOptions,
+  { agent, checksDiagrams, sink }: RandomRunOptions,
   now: () => number,
   sinks: RandomSinks | undefined,
 ): Recorder | undefined {
-  if (checked !== true && sink === undefined && sinks === undefined) return undefined;
+  if (checksDiagrams !== true && sink === undefined && sinks === undefined) return undefined;
   const traceSinks = [sink, sinks?.traceSink].filter((one) => one !== undefined);
   const recorder = createRecorder({
     program: 'pilot-agent',
@@ -175,10 +182,10 @@ function recorderFor(
 }
 
 const diagrams = () => {
-  loaded ??= loadDiagrams(join(packageRoot(), 'machines/agent/sequences'));
-  return loaded;
+  loadedDiagrams ??= loadDiagrams(join(packageRoot(), 'machines/agent/sequences'));
+  return loadedDiagrams;
 };
-let loaded: ReturnType<typeof loadDiagrams> | undefined;
+let loadedDiagrams: ReturnType<typeof loadDiagrams> | undefined;
 
 function watchConformity(recorder: Recorder | undefined): () => InvariantViolation[] {
   const checker = new TraceChecker(diagrams());
@@ -186,6 +193,6 @@ function watchConformity(recorder: Recorder | undefined): () => InvariantViolati
   return () => {
     const [first] = checker.report().departures;
     if (first === undefined) return [];
-    return [{ invariant: conformity, detail: formatDeviation(first, diagrams()) }];
+    return [{ invariant: conformanceInvariant, detail: formatDeviation(first, diagrams()) }];
   };
 }

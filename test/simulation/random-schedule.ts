@@ -7,25 +7,28 @@ import { type AgentSettings, defaultSettings } from '../../machines/agent/settin
 import type { WatchFault } from './random-watch.ts';
 
 /** Settings with a directory to watch. */
-const shipped: AgentSettings = { ...defaultSettings, watch: { ...defaultSettings.watch, directories: ['certs'] } };
+const shippedSettings: AgentSettings = {
+  ...defaultSettings,
+  watch: { ...defaultSettings.watch, directories: ['certs'] },
+};
 
 /** Settings that change the agent's behaviour. Counters are those of production. */
 export const settingsKinds = {
-  'as shipped': shipped,
+  'as shipped': shippedSettings,
   'short times': {
-    ...shipped,
+    ...shippedSettings,
     drainMs: 1_000,
     parentShutdownMs: 4_000,
-    watch: { ...shipped.watch, delayMs: 500 },
+    watch: { ...shippedSettings.watch, delayMs: 500 },
   },
-  'restartPolicy exit': { ...shipped, restartPolicy: 'exit' },
-  'hotRestart off': { ...shipped, hotRestart: false },
+  'restartPolicy exit': { ...shippedSettings, restartPolicy: 'exit' },
+  'hotRestart off': { ...shippedSettings, hotRestart: false },
 } satisfies Record<string, AgentSettings>;
 
 export type ProcessSelection = 'newest' | 'oldest' | 'serving' | 'starting';
 
 /** A temporary fault. */
-export type Lasting =
+export type LastingFault =
   /** No bootstrap and no named pipe to an Envoy can be created: their folder is missing until the fault ends. */
   | 'folder full'
   | 'folder read-only'
@@ -48,7 +51,7 @@ export type ScheduledEvent =
   | { readonly kind: 'SIGHUP' | 'SIGUSR1' | 'SIGTERM' | 'SIGINT' | 'quit' | 'ready?' }
   /** `oom`: SIGKILL by the kernel. */
   | { readonly kind: 'crash' | 'oom'; readonly target: ProcessSelection }
-  | { readonly kind: Lasting; readonly forMs: number }
+  | { readonly kind: LastingFault; readonly forMs: number }
   /** The next Envoy needs this much longer until it is live. */
   | { readonly kind: 'slow start'; readonly ms: number }
   /** Envoy's own check rejects the next bootstrap. */
@@ -64,12 +67,12 @@ export type Gap = { readonly ms: number } | { readonly events: number };
 
 export interface Step {
   readonly gap: Gap;
-  readonly happens: ScheduledEvent;
+  readonly scheduledEvent: ScheduledEvent;
 }
 
 /** A fault of the outlet of the agent's log or trace. */
 export type SinkFault = {
-  readonly of: 'log' | 'trace';
+  readonly outlet: 'log' | 'trace';
   /** Step before which it begins; modulo the number of steps plus 1. */
   readonly beforeStep: number;
 } & (
@@ -94,9 +97,15 @@ export interface WatchStep {
 
 export interface Schedule {
   readonly settings: keyof typeof settingsKinds;
-  readonly beginning: 'in order' | 'one base id' | 'no files' | 'half written' | 'no base id' | 'status port taken';
+  readonly startConditions:
+    | 'in order'
+    | 'one base id'
+    | 'no files'
+    | 'half written'
+    | 'no base id'
+    | 'status port taken';
   /** Seed of the host's random times; 0: the middle of each range. */
-  readonly nature: number;
+  readonly durationSeed: number;
   readonly steps: readonly Step[];
   /** `in peace`: the faults end, the agent must recover, then it is stopped. `in trouble`: it is stopped immediately. */
   readonly ending: 'in peace' | 'in trouble';
@@ -106,10 +115,10 @@ export interface Schedule {
   readonly watchFaults?: readonly WatchStep[];
 }
 
-const plain = <What extends string>(...whats: What[]) => fc.constantFrom(...whats).map((kind) => ({ kind }));
+const kindArbitrary = <What extends string>(...whats: What[]) => fc.constantFrom(...whats).map((kind) => ({ kind }));
 
-const lasting = fc.record({
-  kind: fc.constantFrom<Lasting>(
+const lastingFaultArbitrary = fc.record({
+  kind: fc.constantFrom<LastingFault>(
     'folder full',
     'folder read-only',
     'folder gone',
@@ -123,24 +132,24 @@ const lasting = fc.record({
   forMs: fc.oneof(fc.integer({ min: 1, max: 5_000 }), fc.integer({ min: 1, max: 600_000 })),
 });
 
-const death = fc.record({
+const crashArbitrary = fc.record({
   kind: fc.constantFrom('crash' as const, 'oom' as const),
   target: fc.constantFrom<ProcessSelection>('newest', 'oldest', 'serving', 'starting'),
 });
 
-const happening: fc.Arbitrary<ScheduledEvent> = fc.oneof(
-  { weight: 20, arbitrary: plain('certificate') },
-  { weight: 14, arbitrary: plain('SIGHUP') },
-  { weight: 6, arbitrary: plain('certificate reverted', 'certificate half written', 'certificate missing') },
-  { weight: 3, arbitrary: plain('SIGUSR1', 'ready?') },
-  { weight: 26, arbitrary: death },
-  { weight: 14, arbitrary: lasting },
+const eventArbitrary: fc.Arbitrary<ScheduledEvent> = fc.oneof(
+  { weight: 20, arbitrary: kindArbitrary('certificate') },
+  { weight: 14, arbitrary: kindArbitrary('SIGHUP') },
+  { weight: 6, arbitrary: kindArbitrary('certificate reverted', 'certificate half written', 'certificate missing') },
+  { weight: 3, arbitrary: kindArbitrary('SIGUSR1', 'ready?') },
+  { weight: 26, arbitrary: crashArbitrary },
+  { weight: 14, arbitrary: lastingFaultArbitrary },
   {
     weight: 6,
     arbitrary: fc.record({ kind: fc.constant('slow start' as const), ms: fc.integer({ min: 0, max: 90_000 }) }),
   },
-  { weight: 5, arbitrary: plain('bootstrap refused') },
-  { weight: 4, arbitrary: plain('stuck') },
+  { weight: 5, arbitrary: kindArbitrary('bootstrap refused') },
+  { weight: 4, arbitrary: kindArbitrary('stuck') },
   {
     weight: 4,
     arbitrary: fc.record({
@@ -148,10 +157,10 @@ const happening: fc.Arbitrary<ScheduledEvent> = fc.oneof(
       percent: fc.oneof(fc.integer({ min: 95, max: 105 }), fc.integer({ min: 20, max: 1_000 })),
     }),
   },
-  { weight: 1, arbitrary: plain('SIGTERM', 'SIGINT', 'quit', 'status server broken') },
+  { weight: 1, arbitrary: kindArbitrary('SIGTERM', 'SIGINT', 'quit', 'status server broken') },
 );
 
-const gap: fc.Arbitrary<Gap> = fc.oneof(
+const gapArbitrary: fc.Arbitrary<Gap> = fc.oneof(
   { weight: 5, arbitrary: fc.record({ events: fc.integer({ min: 0, max: 12 }) }) },
   { weight: 2, arbitrary: fc.record({ ms: fc.integer({ min: 0, max: 1_500 }) }) },
   { weight: 3, arbitrary: fc.record({ ms: fc.integer({ min: 0, max: 20_000 }) }) },
@@ -159,13 +168,13 @@ const gap: fc.Arbitrary<Gap> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ ms: fc.integer({ min: 0, max: 1_800_000 }) }) },
 );
 
-const step = fc.record({ gap, happens: happening });
+const stepArbitrary = fc.record({ gap: gapArbitrary, scheduledEvent: eventArbitrary });
 
 /** Mostly short ones, because shrinking leads to short ones anyway. */
 const steps = fc.oneof(
-  { weight: 60, arbitrary: fc.array(step, { maxLength: 6, size: 'max' }) },
-  { weight: 7, arbitrary: fc.array(step, { maxLength: 24, size: 'max' }) },
-  { weight: 1, arbitrary: fc.array(step, { maxLength: 120, size: 'max' }) },
+  { weight: 60, arbitrary: fc.array(stepArbitrary, { maxLength: 6, size: 'max' }) },
+  { weight: 7, arbitrary: fc.array(stepArbitrary, { maxLength: 24, size: 'max' }) },
+  { weight: 1, arbitrary: fc.array(stepArbitrary, { maxLength: 120, size: 'max' }) },
 );
 
 const watchStep: fc.Arbitrary<WatchStep> = fc.record({
@@ -174,7 +183,7 @@ const watchStep: fc.Arbitrary<WatchStep> = fc.record({
   beforeStep: fc.nat({ max: 120 }),
 });
 
-const sinkOf = { of: fc.constantFrom('log' as const, 'trace' as const), beforeStep: fc.nat({ max: 120 }) };
+const sinkOf = { outlet: fc.constantFrom('log' as const, 'trace' as const), beforeStep: fc.nat({ max: 120 }) };
 
 const sinkFault: fc.Arbitrary<SinkFault> = fc.oneof(
   {
@@ -195,12 +204,12 @@ export const schedules: fc.Arbitrary<Schedule> = fc.record({
     { weight: 2, arbitrary: fc.constant('short times' as const) },
     { weight: 1, arbitrary: fc.constantFrom('restartPolicy exit' as const, 'hotRestart off' as const) },
   ),
-  beginning: fc.oneof(
+  startConditions: fc.oneof(
     { weight: 30, arbitrary: fc.constant('in order' as const) },
     { weight: 3, arbitrary: fc.constantFrom('one base id' as const, 'no files' as const, 'half written' as const) },
     { weight: 1, arbitrary: fc.constantFrom('no base id' as const, 'status port taken' as const) },
   ),
-  nature: fc.nat({ max: 0x7fffffff }),
+  durationSeed: fc.nat({ max: 0x7fffffff }),
   steps,
   ending: fc.oneof(
     { weight: 4, arbitrary: fc.constant('in peace' as const) },
@@ -217,21 +226,22 @@ export const schedules: fc.Arbitrary<Schedule> = fc.record({
 /** Formats a schedule as text, one line per step. */
 export function formatSchedule({
   settings,
-  beginning,
-  nature,
+  startConditions,
+  durationSeed,
   steps,
   ending,
   sinkFaults = [],
   watchFaults = [],
 }: Schedule): string {
   return [
-    `settings: ${settings}; beginning: ${beginning}; nature ${nature}`,
+    `settings: ${settings}; start conditions: ${startConditions}; duration seed ${durationSeed}`,
     ...steps.map(
-      ({ gap, happens }, i) => `  ${String(i + 1).padStart(3)}  ${formatGap(gap)}: ${formatHappening(happens)}`,
+      ({ gap, scheduledEvent }, i) =>
+        `  ${String(i + 1).padStart(3)}  ${formatGap(gap)}: ${formatHappening(scheduledEvent)}`,
     ),
     `ending: ${ending}`,
     ...sinkFaults.map(
-      ({ of, beforeStep, ...fault }) => `  ${of}, before step ${beforeStep + 1}: ${formatHappening(fault)}`,
+      ({ outlet, beforeStep, ...fault }) => `  ${outlet}, before step ${beforeStep + 1}: ${formatHappening(fault)}`,
     ),
     ...watchFaults.map(({ kind, beforeStep, forMs }) => `  before step ${beforeStep + 1}: ${kind}, forMs ${forMs}`),
   ].join('\n');
@@ -242,6 +252,6 @@ function formatGap(gap: Gap): string {
   return `after ${gap.events} events`;
 }
 
-function formatHappening({ kind, ...rest }: ScheduledEvent | Omit<SinkFault, 'of' | 'beforeStep'>): string {
+function formatHappening({ kind, ...rest }: ScheduledEvent | Omit<SinkFault, 'outlet' | 'beforeStep'>): string {
   return [kind, ...Object.entries(rest).map(([name, value]) => `${name} ${value}`)].join(', ');
 }

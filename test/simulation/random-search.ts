@@ -22,9 +22,9 @@ export interface SearchOptions {
 
 export interface SearchFigures {
   readonly schedules: number;
-  readonly checked: number;
+  readonly checkedCount: number;
   /** Number of started Envoys. */
-  readonly spawned: number;
+  readonly spawnCount: number;
   readonly virtualMs: number;
 }
 
@@ -45,25 +45,25 @@ const defaultCheckEvery = 10;
 const sinksEvery = 50;
 
 /** Runs schedules until one violates an invariant; that schedule is then shrunk. The same options give the same result. */
-export function search(options: SearchOptions): SearchResult {
+export function searchSchedules(options: SearchOptions): SearchResult {
   const { seed, path, invariants, agent = randomAgent(), checkEvery = defaultCheckEvery } = options;
-  const figures = { schedules: 0, checked: 0, spawned: 0, virtualMs: 0 };
+  const figures = { schedules: 0, checkedCount: 0, spawnCount: 0, virtualMs: 0 };
   let shrinking = false;
   const violationsOf = (schedule: Schedule): readonly InvariantViolation[] => {
     // Depends only on the schedule, so that it is always checked in the same way.
-    const isChecked = checkEvery > 0 && schedule.nature % checkEvery === 0;
-    const hasSinks = checkEvery > 0 && schedule.nature % sinksEvery === 0;
-    const { violations, spawned, virtualMs } = run(schedule, {
+    const isChecked = checkEvery > 0 && schedule.durationSeed % checkEvery === 0;
+    const hasSinks = checkEvery > 0 && schedule.durationSeed % sinksEvery === 0;
+    const { violations, spawnCount, virtualMs } = run(schedule, {
       agent,
-      checked: isChecked,
+      checksDiagrams: isChecked,
       ...(invariants && { invariants }),
       ...(hasSinks && { sinks: {} }),
     });
     shrinking ||= violations.length > 0;
     if (!shrinking) {
       figures.schedules++;
-      figures.checked += isChecked ? 1 : 0;
-      figures.spawned += spawned;
+      figures.checkedCount += isChecked ? 1 : 0;
+      figures.spawnCount += spawnCount;
       figures.virtualMs += virtualMs;
     }
     return violations;

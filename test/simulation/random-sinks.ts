@@ -98,19 +98,19 @@ export class RandomSinks {
     });
   }
 
-  begin(fault: SinkFault): void {
+  beginFault(fault: SinkFault): void {
     this.#judgeTraceBound();
-    const outlet = this.#outlets[fault.of];
+    const outlet = this.#outlets[fault.outlet];
     if (fault.kind === 'moved away') {
       outlet.moveAway();
       return;
     }
-    outlet.begin(fault);
-    this.#clock.setTimeout(() => outlet.end(fault), fault.forMs);
+    outlet.beginFault(fault);
+    this.#clock.setTimeout(() => outlet.endFault(fault), fault.forMs);
   }
 
   /** Runs after each event loop iteration. */
-  turn(): void {
+  runTimers(): void {
     this.#clock.advance(Math.max(0, this.#now() - this.#clock.now()));
     this.#maxRecordsPerTurn = Math.max(this.#maxRecordsPerTurn, this.#records - this.#recordsFlushed);
     this.#recordsFlushed = this.#records;
@@ -118,10 +118,10 @@ export class RandomSinks {
   }
 
   /** Checks, after all faults have ended, that losses are reported. */
-  end(): void {
-    this.turn();
+  endFaults(): void {
+    this.runTimers();
     this.#judgeTraceBound();
-    for (const outlet of [this.#outlets.log, this.#outlets.trace]) outlet.end();
+    for (const outlet of [this.#outlets.log, this.#outlets.trace]) outlet.endFault();
     this.#clock.advance(recoveryMs);
     this.#judgeLog();
     this.#judgeTrace();
@@ -153,7 +153,7 @@ export class RandomSinks {
     this.#guardWrite('log', () => this.#log.write(line));
     const { waitingBytes } = this.#log;
     if (waitingBytes > maxBytes.log + this.#maxLineBytes)
-      this.#accuse('bounded', `${waitingBytes} bytes of the log wait`);
+      this.#recordViolation('bounded', `${waitingBytes} bytes of the log wait`);
   }
 
   #guardWrite(name: 'log' | 'trace', write: () => void): void {
@@ -162,16 +162,16 @@ export class RandomSinks {
     try {
       write();
     } catch (error) {
-      this.#accuse('throws', `${name}: ${messageOf(error)}`);
+      this.#recordViolation('throws', `${name}: ${messageOf(error)}`);
     }
     const refusedCount = outlet.takeRefused();
-    if (refusedCount > maxRefused) this.#accuse('waits', `${name}: ${refusedCount} tries without a pause`);
+    if (refusedCount > maxRefused) this.#recordViolation('waits', `${name}: ${refusedCount} tries without a pause`);
   }
 
   #judgeTraceBound(): void {
     const { waiting } = this.#trace.lines;
     const maxLost = maxBytes.trace / minRecordBytes + this.#maxRecordsPerTurn + 1;
-    if (waiting > maxLost) this.#accuse('bounded', `${waiting} records wait`);
+    if (waiting > maxLost) this.#recordViolation('bounded', `${waiting} records wait`);
   }
 
   #judgeLog(): void {
@@ -182,12 +182,12 @@ export class RandomSinks {
       const lostCount = line === this.#inputLines[next] ? 0 : Number(lossLine.exec(line)?.[1] ?? Number.NaN);
       next += lostCount;
       if (this.#inputLines[next++] !== line) {
-        this.#accuse('told', `line ${next}: ${line}`);
+        this.#recordViolation('told', `line ${next}: ${line}`);
         return;
       }
     }
     if (next < this.#inputLines.length)
-      this.#accuse('told', `${this.#inputLines.length - next} lines are missing at the end`);
+      this.#recordViolation('told', `${this.#inputLines.length - next} lines are missing at the end`);
   }
 
   #judgeTrace(): void {
@@ -195,15 +195,16 @@ export class RandomSinks {
     const lines = files.flat();
     const seqs = lines.flatMap((line) => /^\{"seq":(\d+),/.exec(line)?.slice(1) ?? []).map(Number);
     if (files.some(([first]) => first !== undefined && !first.startsWith('{"kind":"header"')))
-      this.#accuse('told', 'a file of the trace does not begin with a header');
-    if (seqs.some((seq, i) => i > 0 && seq <= seqs[i - 1]!)) this.#accuse('told', 'records are not in their order');
+      this.#recordViolation('told', 'a file of the trace does not begin with a header');
+    if (seqs.some((seq, i) => i > 0 && seq <= seqs[i - 1]!))
+      this.#recordViolation('told', 'records are not in their order');
     if (this.#records !== seqs.length + this.#recordsReported) {
       const counts = `${this.#records} records: ${seqs.length} out, ${this.#recordsReported} told as lost`;
-      this.#accuse('told', counts);
+      this.#recordViolation('told', counts);
     }
   }
 
-  #accuse(rule: keyof typeof sinkRules, detail: string): void {
+  #recordViolation(rule: keyof typeof sinkRules, detail: string): void {
     this.violations.push({ invariant: sinkRules[rule], detail });
   }
 }

@@ -12,13 +12,13 @@ export interface WalkOptions {
   readonly maxRandomSteps?: number;
 }
 
-export interface Walked {
+export interface WalkResult {
   readonly walks: number;
   readonly steps: number;
   /** Number of different states. */
   readonly states: number;
   /** The shrunk path. */
-  readonly found?: { readonly path: readonly string[]; readonly violations: readonly InvariantViolation[] };
+  readonly failingWalk?: { readonly path: readonly string[]; readonly violations: readonly InvariantViolation[] };
 }
 
 /** A longer run never becomes idle. */
@@ -27,7 +27,7 @@ const maxSteps = 2_000;
 const stepsForBudgeted = 5;
 
 /** Explores at random; the same options give the same result. */
-export function walkAtRandom(createWorld: () => World, options: WalkOptions): Walked {
+export function walkAtRandom(createWorld: () => World, options: WalkOptions): WalkResult {
   const { seed, walks, maxRandomSteps = 80 } = options;
   const states = new Set<string>();
   let steps = 0;
@@ -61,5 +61,5 @@ export function walkAtRandom(createWorld: () => World, options: WalkOptions): Wa
   });
   const { counterexample } = fc.check(property, { seed, numRuns: walks });
   const found = counterexample === null ? undefined : walk(counterexample[0]);
-  return { walks, steps, states: states.size, ...(found !== undefined && { found }) };
+  return { walks, steps, states: states.size, ...(found !== undefined && { failingWalk: found }) };
 }

@@ -12,9 +12,9 @@ const maxSetUpsPerMinute = 8;
 interface Watch {
   readonly self: AnyActorRef;
   /** Content at the last comparison. */
-  seen: string | null;
+  lastContents: string | null;
   /** Whether the watch receives changes. */
-  holds: boolean;
+  holdsEvents: boolean;
 }
 
 export class RandomWatch {
@@ -32,7 +32,7 @@ export class RandomWatch {
 
   /** @returns why the watch must not be set up now, if so */
   start(self: AnyActorRef, seenContents: string | null): string | undefined {
-    this.#watch = { self, seen: seenContents, holds: false };
+    this.#watch = { self, lastContents: seenContents, holdsEvents: false };
     if (this.#faults.has('directory gone')) report(self, { type: 'directory.missing' });
     else this.#setUp(this.#watch);
     const since = this.#now() - minuteMs;
@@ -46,23 +46,23 @@ export class RandomWatch {
   }
 
   /** The files have changed, possibly without an event. */
-  changed(): void {
-    if (this.#watch?.holds === true) report(this.#watch.self, { type: 'files.changed', path: 'tls.crt' });
+  notifyChange(): void {
+    if (this.#watch?.holdsEvents === true) report(this.#watch.self, { type: 'files.changed', path: 'tls.crt' });
   }
 
-  begin(fault: WatchFault): void {
+  beginFault(fault: WatchFault): void {
     this.#faults.add(fault);
     const watch = this.#watch;
     if (watch === undefined) return;
     if (fault === 'directory gone') report(watch.self, { type: 'directory.missing' });
-    else if (!watch.holds) return;
+    else if (!watch.holdsEvents) return;
     else if (fault === 'watch fails') this.#fail(watch);
     else report(watch.self, { type: 'directory.found' });
-    watch.holds = false;
+    watch.holdsEvents = false;
   }
 
-  end(fault: WatchFault): void {
-    if (!this.#faults.delete(fault) || this.#watch === undefined || this.#watch.holds) return;
+  endFault(fault: WatchFault): void {
+    if (!this.#faults.delete(fault) || this.#watch === undefined || this.#watch.holdsEvents) return;
     // A kernel that has not responded never will: the chart has a limit for that.
     if (fault !== 'directory gone') return;
     report(this.#watch.self, { type: 'directory.found' });
@@ -72,12 +72,12 @@ export class RandomWatch {
 
   #setUp(watch: Watch): void {
     if (this.#faults.has('watch hangs')) return;
-    const { seen } = watch;
-    watch.seen = this.#contents();
-    const isDifferentContents = seen !== null && seen !== watch.seen;
+    const { lastContents } = watch;
+    watch.lastContents = this.#contents();
+    const isDifferentContents = lastContents !== null && lastContents !== watch.lastContents;
     if (isDifferentContents) report(watch.self, { type: 'files.changed', path: 'certs' });
-    watch.holds = !this.#faults.has('watch fails');
-    if (watch.holds) report(watch.self, { type: 'watch.began' });
+    watch.holdsEvents = !this.#faults.has('watch fails');
+    if (watch.holdsEvents) report(watch.self, { type: 'watch.began' });
     else this.#fail(watch);
   }
 

@@ -17,14 +17,14 @@ import {
 import type { Invariant } from '../../src/simulation/agent/invariants/invariant.ts';
 import { SimulatedHost } from '../../src/simulation/agent/simulated-host.ts';
 import { ConcreteSystem } from './concrete-system.ts';
-import { Nature } from './nature.ts';
+import { RandomDurations } from './nature.ts';
 import { PacedClock } from './paced-clock.ts';
-import { Calls } from './random-calls.ts';
+import { PendingCalls } from './random-calls.ts';
 import type { RandomEffectWorld } from './random-effects.ts';
 import { EnvoyTimes } from './random-envoys.ts';
 import { CertificateFiles } from './random-files.ts';
 import { type AgentSnapshot, Ledger } from './random-ledger.ts';
-import { type Lasting, type Schedule, settingsKinds } from './random-schedule.ts';
+import { type LastingFault, type Schedule, settingsKinds } from './random-schedule.ts';
 import { RandomWatch, type WatchFault } from './random-watch.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
@@ -32,7 +32,7 @@ export interface RandomWorldOptions {
   readonly invariants: readonly Invariant[];
   readonly inspect?: (event: InspectionEvent) => void;
   /** Runs after each iteration of the agent's event loop. */
-  readonly turn?: () => void;
+  readonly onTurn?: () => void;
 }
 
 type Run = { epoch: number; baseId: number };
@@ -45,7 +45,7 @@ const diskErrors = {
   'folder read-only': 'EROFS: read-only file system',
   'folder gone': 'ENOENT: no such file or directory',
   'no room for pipes': 'EACCES: permission denied',
-} satisfies Partial<Record<Lasting, string>>;
+} satisfies Partial<Record<LastingFault, string>>;
 const folderFaults = ['folder full', 'folder read-only', 'folder gone'] as const;
 /** Limits a watch that fails repeatedly. */
 export const watchIsSpared = 'a failed watch is retried with growing delays';
@@ -55,63 +55,63 @@ const keyOf = ({ epoch, baseId }: Run): string => `${baseId}/${epoch}`;
 export class RandomWorld implements RandomEffectWorld {
   readonly clock = new VirtualClock();
   /** The agent's clock. */
-  readonly paced = new PacedClock(this.clock);
+  readonly pacedClock = new PacedClock(this.clock);
   readonly host: SimulatedHost;
   readonly ledger: Ledger;
   readonly #failures: string[] = [];
-  readonly #agents = new ConcreteSystem(this.paced, this.#failures);
+  readonly #agents = new ConcreteSystem(this.pacedClock, this.#failures);
   readonly #envoys = new ConcreteSystem(this.clock, this.#failures);
   readonly #agent: AnyActorRef;
   readonly schedule: Schedule;
   readonly #onTurn: (() => void) | undefined;
   readonly #settings: AgentSettings;
-  readonly #nature: Nature;
-  readonly #lastingFaults = new Set<Lasting>();
-  readonly #calls = new Calls(this.clock);
+  readonly #durations: RandomDurations;
+  readonly #lastingFaults = new Set<LastingFault>();
+  readonly #calls = new PendingCalls(this.clock);
   readonly #files = new CertificateFiles();
   readonly #watch: RandomWatch;
   readonly #times: EnvoyTimes;
   readonly #prepareCalls = new Set<AnyActorRef>();
   readonly #probes = new Map<string, AnyActorRef>();
-  readonly #slow = new Map<number, number>();
-  readonly #occasions = new Map<string, number>();
+  readonly #slownessByPid = new Map<number, number>();
+  readonly #occasionCounts = new Map<string, number>();
   #signals: AnyActorRef | undefined;
   #http: AnyActorRef | undefined;
   #fileWait: AnyActorRef | undefined;
   #releaseCall: AnyActorRef | undefined;
   #adminOf: number | undefined;
   /** Number of Envoys that have started to serve: probes of earlier ones get no response. */
-  #servings = 0;
+  #serverStarts = 0;
   /** Number of bootstraps to reject, and the delay of the next Envoy. */
-  refusals = 0;
+  pendingRefusals = 0;
   slowerMs = 0;
 
-  constructor(agent: ScriptedAgent, schedule: Schedule, { invariants, inspect, turn }: RandomWorldOptions) {
-    const { beginning, nature } = schedule;
+  constructor(agent: ScriptedAgent, schedule: Schedule, { invariants, inspect, onTurn }: RandomWorldOptions) {
+    const { startConditions, durationSeed } = schedule;
     const settings = settingsKinds[schedule.settings];
     this.schedule = schedule;
-    this.#onTurn = turn;
+    this.#onTurn = onTurn;
     this.#settings = settings;
-    this.#nature = new Nature(nature);
-    this.ledger = new Ledger({ invariants, settings, baseIds: this.#baseIds, clock: this.paced }, () => ({
+    this.#durations = new RandomDurations(durationSeed);
+    this.ledger = new Ledger({ invariants, settings, baseIds: this.#baseIds, clock: this.pacedClock }, () => ({
       host: this.host,
       agent: this.#agent?.getSnapshot() as AgentSnapshot | undefined,
       failures: this.#failures,
-      preparing: this.#prepareCalls.size,
+      prepareCount: this.#prepareCalls.size,
     }));
     this.host = new SimulatedHost(this.#envoys, this.ledger.watch(), settings.parentShutdownMs);
-    this.#watch = new RandomWatch(() => this.#contents, this.paced.now);
+    this.#watch = new RandomWatch(() => this.#contents, this.pacedClock.now);
     this.#times = new EnvoyTimes({
       host: this.host,
       clock: this.clock,
-      nature: this.#nature,
+      durations: this.#durations,
       probeOf: (process) => this.#probes.get(keyOf(process)),
-      slownessOf: (pid) => this.#slow.get(pid) ?? 0,
+      slownessOf: (pid) => this.#slownessByPid.get(pid) ?? 0,
     });
-    if (beginning === 'no files') this.changeFiles('missing');
-    if (beginning === 'half written') this.changeFiles('half written');
+    if (startConditions === 'no files') this.changeFiles('missing');
+    if (startConditions === 'half written') this.changeFiles('half written');
     // An agent that cannot start must end.
-    if (beginning === 'no base id' || beginning === 'status port taken') this.ledger.orderStop();
+    if (startConditions === 'no base id' || startConditions === 'status port taken') this.ledger.orderStop();
     this.#agent = this.#agents.start(agent, {
       id: 'agent',
       input: { settings },
@@ -123,11 +123,11 @@ export class RandomWorld implements RandomEffectWorld {
   }
 
   get #baseIds(): number[] {
-    return this.schedule.beginning === 'one base id' ? [7] : [7, 8];
+    return this.schedule.startConditions === 'one base id' ? [7] : [7, 8];
   }
 
   get #isDiskFaulty(): boolean {
-    return this.schedule.steps.some(({ happens }) => happens.kind in diskErrors);
+    return this.schedule.steps.some(({ scheduledEvent }) => scheduledEvent.kind in diskErrors);
   }
 
   /** Failures of epochs are events between two actors within the agent. */
@@ -156,26 +156,26 @@ export class RandomWorld implements RandomEffectWorld {
     return fired;
   }
 
-  pass(ms: number): void {
+  passTime(ms: number): void {
     const untilMs = this.clock.now() + ms;
     for (
-      let dueAt = this.clock.soonest();
+      let dueAt = this.clock.nextDueMs();
       dueAt !== undefined && dueAt <= untilMs && !this.isOver;
-      dueAt = this.clock.soonest()
+      dueAt = this.clock.nextDueMs()
     ) {
       this.next();
     }
     if (!this.isOver) this.clock.advance(untilMs - this.clock.now());
   }
 
-  // ---- faults and orders; `act` runs their consequences
+  // ---- faults and orders; `runAction` runs their consequences
 
-  act(action: () => void): void {
+  runAction(action: () => void): void {
     action();
     this.#settle();
   }
 
-  raise(signal: string): void {
+  deliverSignal(signal: string): void {
     if (this.#signals !== undefined) report(this.#signals, { type: 'signal.received', signal });
   }
 
@@ -191,11 +191,11 @@ export class RandomWorld implements RandomEffectWorld {
   changeFiles(to: Parameters<CertificateFiles['change']>[0]): void {
     this.#files.change(to, Math.max(0, ...this.host.processes.map(({ generation }) => generation.files)));
     this.ledger.content = this.#files.content;
-    this.#watch.changed();
+    this.#watch.notifyChange();
     if (to !== 'missing' && this.#fileWait !== undefined) this.#reportFilesPresent(this.#fileWait);
   }
 
-  begin(fault: Lasting, forMs: number): void {
+  beginFault(fault: LastingFault, forMs: number): void {
     this.#lastingFaults.add(fault);
     this.clock.setTimeout(() => this.#lastingFaults.delete(fault), forMs);
   }
@@ -206,33 +206,33 @@ export class RandomWorld implements RandomEffectWorld {
 
   beginWatchFault(fault: WatchFault, forMs: number): void {
     if (fault === 'directory gone') this.changeFiles('missing');
-    this.#watch.begin(fault);
+    this.#watch.beginFault(fault);
     this.clock.setTimeout(() => this.#endWatchFault(fault), forMs);
   }
 
   #endWatchFault(fault: WatchFault): void {
-    this.#watch.end(fault);
+    this.#watch.endFault(fault);
     if (fault === 'directory gone' && this.#files.state === 'missing') this.changeFiles('fine');
   }
 
   /** Ends every fault permanently. */
-  cease(): void {
-    this.refusals = 0;
+  endFaults(): void {
+    this.pendingRefusals = 0;
     this.slowerMs = 0;
     this.#lastingFaults.clear();
     for (const fault of ['watch fails', 'watch hangs', 'directory gone'] as const) this.#endWatchFault(fault);
-    this.paced.setPace(1);
+    this.pacedClock.setPace(1);
     if (this.#files.state !== 'fine') this.changeFiles('fine');
   }
 
   // ---- requests of the effects
 
-  claiming(call: AnyActorRef): void {
+  startClaim(call: AnyActorRef): void {
     const result =
-      this.schedule.beginning === 'no base id'
+      this.schedule.startConditions === 'no base id'
         ? { error: new Error('every base id is taken') }
         : { value: { baseIds: this.#baseIds, sweptFiles: [] } };
-    this.#calls.respond(call, result, this.#nature.upTo(maxDurations.claimMs, 'claim'));
+    this.#calls.respond(call, result, this.#durations.drawMostlyShort(maxDurations.claimMs, 'claim'));
   }
 
   setSignals(self: AnyActorRef | undefined): void {
@@ -241,22 +241,23 @@ export class RandomWorld implements RandomEffectWorld {
 
   setWatch({ self, input }: Running<DirectoryWatchInput>, isOn: boolean): void {
     if (!isOn) {
-      this.#calls.forget(self);
+      this.#calls.cancelCall(self);
       this.#watch.stop(self);
       return;
     }
     // A check of the directory takes time; a change since it was ordered is reported.
     const seenContents = input.knownHash ?? this.#contents;
-    this.#calls.later(self, 0, () => {
+    this.#calls.runLater(self, 0, () => {
       const tooOften = this.#watch.start(self, seenContents);
-      if (tooOften !== undefined) this.ledger.accuse(watchIsSpared, tooOften);
+      if (tooOften !== undefined) this.ledger.recordViolation(watchIsSpared, tooOften);
     });
   }
 
   serveStatus(http: AnyActorRef, isOn: boolean): void {
     this.#http = isOn ? http : undefined;
     if (!isOn) return;
-    if (this.schedule.beginning === 'status port taken') report(http, { type: 'http.failed', reason: 'EADDRINUSE' });
+    if (this.schedule.startConditions === 'status port taken')
+      report(http, { type: 'http.failed', reason: 'EADDRINUSE' });
     else report(http, { type: 'http.listening', port: 15020 });
   }
 
@@ -265,14 +266,14 @@ export class RandomWorld implements RandomEffectWorld {
     order: { type: string; request?: number; baseId?: number; at?: EnvoyProbe['at'] },
   ): void {
     if (order.type === 'admin.use') {
-      this.#servings++;
+      this.#serverStarts++;
       this.#adminOf = order.baseId;
     }
     if (order.type !== 'envoy.probe') return;
-    const ms = this.#nature.upTo(20, this.#occasion('ask'));
-    const servings = this.#servings;
+    const ms = this.#durations.drawMostlyShort(20, this.#nextOccasion('ask'));
+    const servings = this.#serverStarts;
     this.clock.setTimeout(() => {
-      if (this.#servings !== servings) return;
+      if (this.#serverStarts !== servings) return;
       const event = {
         type: 'envoy.responded',
         request: order.request,
@@ -284,13 +285,13 @@ export class RandomWorld implements RandomEffectWorld {
 
   setFileWait(call: AnyActorRef, isOn: boolean): void {
     this.#fileWait = isOn ? call : undefined;
-    if (!isOn) this.#calls.forget(call);
+    if (!isOn) this.#calls.cancelCall(call);
     // Otherwise the chart waits until its time limit.
     else if (this.#files.state !== 'missing') this.#reportFilesPresent(call);
   }
 
   #reportFilesPresent(wait: AnyActorRef): void {
-    this.#calls.later(wait, 0, () => report(wait, noPendingFiles));
+    this.#calls.runLater(wait, 0, () => report(wait, noPendingFiles));
   }
 
   readFiles(): string {
@@ -299,12 +300,12 @@ export class RandomWorld implements RandomEffectWorld {
 
   setFileRead(call: AnyActorRef, isOn: boolean): void {
     if (!isOn) {
-      this.#calls.forget(call);
+      this.#calls.cancelCall(call);
       return;
     }
     const reading = this.#files.read();
     const endReading = this.#files.beginReading();
-    this.#calls.later(call, this.#nature.upTo(maxDurations.readMs, this.#occasion('read')), () => {
+    this.#calls.runLater(call, this.#durations.drawMostlyShort(maxDurations.readMs, this.#nextOccasion('read')), () => {
       if (endReading()) this.ledger.beginTask();
       settleCall(call, { value: reading });
     });
@@ -315,16 +316,20 @@ export class RandomWorld implements RandomEffectWorld {
     const { digest } = this.#files.read();
     const isOutdated = input.certificates !== null && input.certificates !== digest;
     this.#prepareCalls.add(self);
-    this.ledger.tries++;
-    this.#calls.later(self, 3 + this.#nature.upTo(maxDurations.prepareMs, this.#occasion('prepare')), () => {
-      this.#prepareCalls.delete(self);
-      settleCall(self, isOutdated ? { value: { outdated: 'other certificates' } } : this.#bootstrap(input));
-    });
+    this.ledger.triesSinceTask++;
+    this.#calls.runLater(
+      self,
+      3 + this.#durations.drawMostlyShort(maxDurations.prepareMs, this.#nextOccasion('prepare')),
+      () => {
+        this.#prepareCalls.delete(self);
+        settleCall(self, isOutdated ? { value: { outdated: 'other certificates' } } : this.#bootstrap(input));
+      },
+    );
   }
 
   stopPreparing({ self }: Running<Run>): void {
     this.#prepareCalls.delete(self);
-    this.#calls.forget(self);
+    this.#calls.cancelCall(self);
   }
 
   spawn({ input: { epoch, baseId }, self }: Running<Run>): void {
@@ -338,9 +343,9 @@ export class RandomWorld implements RandomEffectWorld {
       report(self, { type: 'process.failed', reason: 'spawn EAGAIN' });
       return;
     }
-    const generation = { files: this.ledger.content, orders: this.ledger.orders };
+    const generation = { files: this.ledger.content, orders: this.ledger.restartOrders };
     const { pid } = this.host.spawn({ epoch, baseId, generation, effect: self });
-    this.#slow.set(pid, this.slowerMs);
+    this.#slownessByPid.set(pid, this.slowerMs);
     this.slowerMs = 0;
     report(self, { type: 'process.spawned', pid, startedAtMs: 0 });
   }
@@ -361,23 +366,23 @@ export class RandomWorld implements RandomEffectWorld {
       this.#probes.set(key, self);
     } else if (this.#probes.get(key) === self) {
       this.#probes.delete(key);
-      this.#calls.forget(self);
+      this.#calls.cancelCall(self);
     }
   }
 
   explain({ self }: Running<Run>): void {
-    this.#calls.later(self, this.#nature.upTo(20, this.#occasion('look')), () =>
+    this.#calls.runLater(self, this.#durations.drawMostlyShort(20, this.#nextOccasion('look')), () =>
       report(self, { type: 'probe.waiting', reason: 'Envoy is initializing' }),
     );
   }
 
   probeNow({ input, self }: Running<Run>): void {
-    const ms = this.#nature.upTo(20, this.#occasion('look'));
+    const ms = this.#durations.drawMostlyShort(20, this.#nextOccasion('look'));
     this.clock.setTimeout(() => {
       const process = this.host.processes.find((other) => keyOf(other) === keyOf(input) && this.host.hasAdmin(other));
       if (process !== undefined && this.host.isBlocked(process)) return;
       if (process?.isLive !== true || process.exitRequested) report(self, { type: 'probe.failed', reason: '503' });
-      else this.#times.see(process);
+      else this.#times.reportLive(process);
     }, ms);
   }
 
@@ -385,7 +390,7 @@ export class RandomWorld implements RandomEffectWorld {
     if (this.#lastingFaults.has('admin unheard')) return false;
     const process = this.host.processes.find((other) => keyOf(other) === keyOf(run) && this.host.hasAdmin(other));
     if (process === undefined || this.host.isBlocked(process)) return false;
-    this.ledger.judge((invariant, observed) => invariant.onDrain?.(process, observed));
+    this.ledger.checkInvariants((invariant, observed) => invariant.onDrain?.(process, observed));
     if (replaced) this.host.drainListeners(process);
     return true;
   }
@@ -409,8 +414,8 @@ export class RandomWorld implements RandomEffectWorld {
       this.ledger.expectReport(unwritable);
       return { value: { unwritable } };
     }
-    if (this.refusals === 0) return { value: { configFile: 'envoy.json', adminPort } };
-    this.refusals--;
+    if (this.pendingRefusals === 0) return { value: { configFile: 'envoy.json', adminPort } };
+    this.pendingRefusals--;
     return { error: new Error('no such field: bogus') };
   }
 
@@ -427,7 +432,7 @@ export class RandomWorld implements RandomEffectWorld {
       this.#releaseCall = undefined;
       settleCall(call, { value: undefined });
     }
-    this.#times.arrange({
+    this.#times.scheduleEvents({
       sourcesAway: this.#lastingFaults.has('sources away'),
       deafToSigterm: this.#lastingFaults.has('deaf to SIGTERM'),
     });
@@ -436,9 +441,9 @@ export class RandomWorld implements RandomEffectWorld {
   }
 
   /** Name of the n-th occasion of a kind: its random values do not depend on other events. */
-  #occasion(name: string): string {
-    const n = (this.#occasions.get(name) ?? 0) + 1;
-    this.#occasions.set(name, n);
+  #nextOccasion(name: string): string {
+    const n = (this.#occasionCounts.get(name) ?? 0) + 1;
+    this.#occasionCounts.set(name, n);
     return `${name} ${n}`;
   }
 }

@@ -13,7 +13,7 @@ export interface RecordedLife {
 export function recordedLife(steps: readonly Step[]): RecordedLife {
   const lines: TraceLine[] = [];
   run(
-    { settings: 'short times', beginning: 'in order', nature: 0, steps: [...steps], ending: 'in trouble' },
+    { settings: 'short times', startConditions: 'in order', durationSeed: 0, steps: [...steps], ending: 'in trouble' },
     {
       agent: randomAgent({}),
       invariants: [],

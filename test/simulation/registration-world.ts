@@ -17,7 +17,7 @@ import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 /** The outcome of a request: a response; lost before it takes effect; its response is lost; or it takes effect late. */
-export type Fate = 'answered' | 'lost' | 'answer lost' | 'late';
+export type RequestFate = 'answered' | 'lost' | 'answer lost' | 'late';
 
 const lateMs = 3_000;
 const responseMs = 5_000;
@@ -30,7 +30,7 @@ export const claim: WorkloadClaim = {
 interface Replica {
   readonly actor: Actor<typeof registrationsMachine>;
   readonly registrations: WorkloadRegistrations;
-  readonly changed: (changes: readonly ObjectChange[]) => void;
+  readonly onChanges: (changes: readonly ObjectChange[]) => void;
   connection: RegisteredConnection | undefined;
   isKilled: boolean;
 }
@@ -40,7 +40,7 @@ export class RegistrationReplicas {
   /** The workload's entry on the API server. */
   entry: KubernetesObject | undefined;
   /** Outcomes of the next requests, in order; later requests get a response. */
-  fates: Fate[] = [];
+  fates: RequestFate[] = [];
   /** Deletions of an entry whose workload was marked as connected. */
   readonly violations: string[] = [];
   readonly #replicas: Replica[];
@@ -93,13 +93,13 @@ export class RegistrationReplicas {
     return this.#replicas[replica]!.connection !== undefined;
   }
 
-  async pass(ms: number): Promise<void> {
+  async passTime(ms: number): Promise<void> {
     const untilMs = this.clock.now() + ms;
     await this.#settle();
     for (
-      let next = this.clock.pending()[0];
+      let next = this.clock.pendingDelays()[0];
       next !== undefined && this.clock.now() + next <= untilMs;
-      next = this.clock.pending()[0]
+      next = this.clock.pendingDelays()[0]
     ) {
       this.clock.fireNext();
       await this.#settle();
@@ -117,7 +117,7 @@ export class RegistrationReplicas {
   }
 
   #replica(controller: string, machineOf: typeof registrationsWithEffects): Replica {
-    let onChanges: Replica['changed'] = () => {};
+    let onChanges: Replica['onChanges'] = () => {};
     const registrations = new WorkloadRegistrations({
       server: { request: (request) => this.#request(request) },
       groupOf: () => ({ group: { name: 'vm', uid: 'uid', apiVersion: 'v1', spec: { template: {} } } }),
@@ -131,7 +131,7 @@ export class RegistrationReplicas {
       ...{ id: 'registrations', input: { graceMs: 10_000 }, clock: this.clock as never },
       onError: (error) => this.violations.push(String(error)),
     }) as Actor<typeof registrationsMachine>;
-    return { actor, registrations, changed: (changes) => onChanges(changes), connection: undefined, isKilled: false };
+    return { actor, registrations, onChanges: (changes) => onChanges(changes), connection: undefined, isKilled: false };
   }
 
   async #request(request: ApiRequest): Promise<KubernetesObject> {
@@ -182,7 +182,7 @@ export class RegistrationReplicas {
         ? { event: 'delete', key: claim.entry, previous: previous! }
         : { event: 'add', key: claim.entry, object: this.entry };
     void this.#sleep(50).then(() => {
-      for (const { changed, isKilled } of this.#replicas) if (!isKilled) changed([change]);
+      for (const { onChanges, isKilled } of this.#replicas) if (!isKilled) onChanges([change]);
     });
     return this.entry ?? previous!;
   }

@@ -27,7 +27,7 @@ export type RolloutChange = 'replace' | 'flap' | 'add' | 'dns' | 'update' | 'sec
 export type RolloutFault = 'reject' | 'reset' | 'restart' | 'stuck';
 
 export interface RolloutWorldOptions {
-  readonly delta: boolean;
+  readonly isDelta: boolean;
   readonly changes: number;
   readonly faults: number;
   readonly kinds: readonly RolloutChange[];
@@ -35,7 +35,7 @@ export interface RolloutWorldOptions {
   readonly faultKinds?: readonly RolloutFault[];
   readonly rules?: Partial<RolloutRules>;
   /** Choices made before the exploration. */
-  readonly start?: readonly string[];
+  readonly initialClusters?: readonly string[];
 }
 
 export class RolloutWorld implements World {
@@ -48,7 +48,7 @@ export class RolloutWorld implements World {
   #departedClusters = new DepartedClusters(45_000);
   /** Clusters that a route's content names. */
   readonly #namedClusters = new Map<string, string>();
-  #ads: AdsWorld;
+  #adsWorld: AdsWorld;
   #isStarted = false;
   #wasReset = false;
   #changes = 0;
@@ -65,21 +65,21 @@ export class RolloutWorld implements World {
   constructor(options: RolloutWorldOptions) {
     this.#options = options;
     this.#envoy = new WarmingEnvoy({
-      ...{ delta: options.delta, source: this.#source, clock: this.#clock },
+      ...{ isDelta: options.isDelta, source: this.#source, clock: this.#clock },
       clusterOf: (route) => this.#namedClusters.get(route),
       fail: (invariant, detail) => this.#fail(invariant, detail),
     });
     this.#source.set(clusterType, 'c0');
     this.#source.set(endpointType, 'c0');
     this.#setRoute('c0');
-    this.#ads = this.#connect();
+    this.#adsWorld = this.#connect();
     // Envoy subscribes to listeners and routes when all clusters are warm.
     this.#envoy.subscribe(false, [clusterType]);
     this.#settle();
     this.#envoy.subscribe(false, [routeType]);
     this.#settle();
     this.#isStarted = true;
-    for (const choice of options.start ?? []) this.apply(choice);
+    for (const choice of options.initialClusters ?? []) this.apply(choice);
     this.#changes = options.changes;
     this.#faults = options.faults;
   }
@@ -97,25 +97,26 @@ export class RolloutWorld implements World {
 
   /** Number of changed versions of a cluster that the client received. */
   sentTimes(cluster: string): number {
-    return this.#envoy.received.get(cluster) ?? 0;
+    return this.#envoy.receivedCounts.get(cluster) ?? 0;
   }
 
   get isGoalReached(): boolean {
-    return this.#lack() === undefined;
+    return this.#missingReason() === undefined;
   }
 
   choices(): readonly WorldChoice[] {
     if (this.violations.length > 0) return [];
     const choices: WorldChoice[] = [];
-    if (this.#ads.waiting > 0) choices.push({ name: 'read', free: true });
-    if (this.#envoy.outbox.length > 0) choices.push({ name: 'deliver', free: true });
-    for (const [name, { awaits, content }] of this.#envoy.clusters) {
-      if (awaits === 'resolution' && !this.#stuckClusters.has(name))
+    if (this.#adsWorld.pendingWriteCount > 0) choices.push({ name: 'read', free: true });
+    if (this.#envoy.pendingRequests.length > 0) choices.push({ name: 'deliver', free: true });
+    for (const [name, { pendingStep, content }] of this.#envoy.clusters) {
+      if (pendingStep === 'resolution' && !this.#stuckClusters.has(name))
         choices.push({ name: `resolve:${name}`, free: true });
-      if (awaits !== 'nothing' && content.endsWith(limitedMark)) choices.push({ name: `expire:${name}`, free: true });
+      if (pendingStep !== 'nothing' && content.endsWith(limitedMark))
+        choices.push({ name: `expire:${name}`, free: true });
     }
     // A client without identification is disconnected; that is not explored here.
-    if (this.#clock.soonest() !== undefined && this.#ads.state().startsWith('streaming'))
+    if (this.#clock.nextDueMs() !== undefined && this.#adsWorld.state().startsWith('streaming'))
       choices.push({ name: 'tick', free: true });
     if (this.#changes > 0)
       for (const kind of this.#options.kinds) choices.push({ name: `change:${kind}`, free: false });
@@ -126,15 +127,15 @@ export class RolloutWorld implements World {
   #faultChoices(): WorldChoice[] {
     const { faultKinds = ['reject', 'reset', 'stuck'] } = this.#options;
     const possible: WorldChoice[] = [];
-    if (faultKinds.includes('reject') && this.#envoy.canReject(this.#ads.next))
+    if (faultKinds.includes('reject') && this.#envoy.canReject(this.#adsWorld.next))
       possible.push({ name: 'reject', free: false });
     for (const kind of ['reset', 'restart'] as const) {
       if (faultKinds.includes(kind)) possible.push({ name: kind, free: false });
     }
-    for (const [name, { awaits, isUsable }] of this.#envoy.clusters) {
+    for (const [name, { pendingStep, isUsable }] of this.#envoy.clusters) {
       // A cluster that never resolves is not a violation after an update or a reconnect: a resolver gives up eventually.
       const isEnding = (isUsable || this.#wasReset) && this.#source.usability.get(name)?.after === 'warming';
-      const isStuck = awaits === 'resolution' && !this.#stuckClusters.has(name) && !isEnding;
+      const isStuck = pendingStep === 'resolution' && !this.#stuckClusters.has(name) && !isEnding;
       if (faultKinds.includes('stuck') && isStuck) possible.push({ name: `stuck:${name}`, free: false });
     }
     return possible;
@@ -149,16 +150,16 @@ export class RolloutWorld implements World {
   retrace(choice: string): void {
     const [kind = '', subject = ''] = choice.split(':');
     if (['reject', 'reset', 'restart', 'stuck'].includes(kind)) this.#faults--;
-    if (kind === 'read') this.#envoy.take(this.#ads.read()!);
-    else if (kind === 'reject') this.#envoy.reject(this.#ads.read()!);
-    else if (kind === 'deliver') this.#envoy.outbox.shift()!.send(this.#ads);
+    if (kind === 'read') this.#envoy.receive(this.#adsWorld.read()!);
+    else if (kind === 'reject') this.#envoy.reject(this.#adsWorld.read()!);
+    else if (kind === 'deliver') this.#envoy.pendingRequests.shift()!.send(this.#adsWorld);
     else if (kind === 'resolve' || kind === 'expire') this.#envoy.becomeUsable(subject);
     else if (kind === 'stuck') this.#stuckClusters.add(subject);
     else if (kind === 'tick') this.#clock.fireNext();
     else if (kind === 'reset') this.#reset();
     else if (kind === 'restart') this.#restart();
-    else this.#change(subject as RolloutChange);
-    for (const name of this.#ads.abandoned) this.#abandonedClusters.add(name);
+    else this.#changeConfig(subject as RolloutChange);
+    for (const name of this.#adsWorld.abandonedClusters) this.#abandonedClusters.add(name);
     // A resolver gives up eventually, so an update of a DNS cluster ends.
     for (const name of this.#stuckClusters) {
       const isUsableAfterWarming = this.#source.usability.get(name)?.after === 'warming';
@@ -168,8 +169,8 @@ export class RolloutWorld implements World {
   }
 
   key(): string {
-    const { watches, rollout, held } = this.#ads;
-    const sentKeys = [clusterType, endpointType, routeType].map((type) => this.#ads.sentOf(type));
+    const { watches, rollout, heldVersions } = this.#adsWorld;
+    const sentKeys = [clusterType, endpointType, routeType].map((type) => this.#adsWorld.sentOf(type));
     const key = JSON.stringify([
       ...[
         this.#changes,
@@ -182,26 +183,26 @@ export class RolloutWorld implements World {
       ...[[...this.#envoy.withoutEndpoints], [...this.#envoy.endpoints]],
       ...[
         this.#envoy.isPaused,
-        this.#envoy.unacknowledged,
-        this.#envoy.outbox.length,
-        this.#envoy.outbox.map(({ typeUrl }) => typeUrl),
+        this.#envoy.pendingNonces,
+        this.#envoy.pendingRequests.length,
+        this.#envoy.pendingRequests.map(({ typeUrl }) => typeUrl),
       ],
       ...[
         [...this.#abandonedClusters],
         [...this.#stuckClusters],
-        [...this.#envoy.rejected],
+        [...this.#envoy.rejectedNames],
         watches,
         rollout,
-        held,
+        heldVersions,
         sentKeys,
-        this.#ads.network,
+        this.#adsWorld.network,
       ],
       ...[
-        this.#clock.pending(),
+        this.#clock.pendingDelays(),
         this.#agesOf(this.#envoy.lastNamed),
         this.#agesOf(this.#awaitedSince),
-        this.#ads.state(),
-        this.#ads.awaitsClusters,
+        this.#adsWorld.state(),
+        this.#adsWorld.awaitsClusters,
       ],
     ]);
     const nonces = [...new Set([...key.matchAll(/\/\d+-(\d+)/g)].map(([, number]) => Number(number)))];
@@ -225,22 +226,22 @@ export class RolloutWorld implements World {
     this.#target = cluster;
   }
 
-  #change(kind: RolloutChange): void {
+  #changeConfig(kind: RolloutChange): void {
     this.#changes--;
     const previousCluster = this.#target;
     if (kind === 'update' || kind === 'secret') {
       this.#source.set(clusterType, previousCluster);
       if (kind === 'secret') this.#fetchSecret(previousCluster);
-      this.#ads.push(clusterType, endpointType);
+      this.#adsWorld.push(clusterType, endpointType);
       return;
     }
     if (kind === 'endpoints') {
       this.#source.set(endpointType, previousCluster);
-      this.#ads.push(endpointType);
+      this.#adsWorld.push(endpointType);
       return;
     }
     if (kind === 'flap') {
-      this.#flap(previousCluster);
+      this.#flapCluster(previousCluster);
       return;
     }
     const name = `c${++this.#createdClusters}`;
@@ -249,11 +250,11 @@ export class RolloutWorld implements World {
     this.#source.set(clusterType, name);
     if (kind !== 'dns') this.#source.set(endpointType, name);
     this.#setRoute(name);
-    if (kind === 'replace') this.#remove(previousCluster);
-    this.#ads.push(clusterType, endpointType, routeType);
+    if (kind === 'replace') this.#removeCluster(previousCluster);
+    this.#adsWorld.push(clusterType, endpointType, routeType);
   }
 
-  #flap(previousCluster: string): void {
+  #flapCluster(previousCluster: string): void {
     const name = previousCluster === 'c0' ? 'flap' : 'c0';
     for (const typeUrl of [clusterType, endpointType]) {
       this.#flappingResources.set(
@@ -265,11 +266,11 @@ export class RolloutWorld implements World {
       else this.#source.restore(typeUrl, flappingResource);
     }
     this.#setRoute(name);
-    this.#remove(previousCluster);
-    this.#ads.push(clusterType, endpointType, routeType);
+    this.#removeCluster(previousCluster);
+    this.#adsWorld.push(clusterType, endpointType, routeType);
   }
 
-  #remove(cluster: string): void {
+  #removeCluster(cluster: string): void {
     this.#source.remove(clusterType, cluster);
     // As in the generators: an unknown name has no endpoints.
     this.#source.set(endpointType, cluster);
@@ -282,18 +283,18 @@ export class RolloutWorld implements World {
   }
 
   #connect(): AdsWorld {
-    AdsWorld.created.length = 0;
-    const { delta, rules } = this.#options;
+    AdsWorld.instances.length = 0;
+    const { isDelta, rules } = this.#options;
     return new AdsWorld({
       ...{
-        delta,
+        isDelta,
         source: this.#source,
         clock: this.#clock,
         hasMakeBeforeBreak: true,
         recordsRoutine: false,
         isRecorded: false,
       },
-      departed: this.#departedClusters,
+      departedClusters: this.#departedClusters,
       ...(rules !== undefined && { rolloutRules: rules }),
     });
   }
@@ -301,19 +302,19 @@ export class RolloutWorld implements World {
   // ---- faults
 
   #restart(): void {
-    this.#ads.call.emit('cancelled');
+    this.#adsWorld.call.emit('cancelled');
     this.#departedClusters = new DepartedClusters(45_000);
     this.#reset();
   }
 
   #reset(): void {
     this.#wasReset = true;
-    this.#ads.call.emit('cancelled');
+    this.#adsWorld.call.emit('cancelled');
     // A resolution ends when the resolver responds or gives up; a secret may never arrive.
     for (const name of this.#stuckClusters)
       if (this.#source.usability.get(name)?.after === 'warming') this.#stuckClusters.delete(name);
     this.#envoy.disconnect();
-    this.#ads = this.#connect();
+    this.#adsWorld = this.#connect();
     this.#envoy.subscribe(true);
   }
 
@@ -340,7 +341,7 @@ export class RolloutWorld implements World {
   }
 
   get #awaitedClusters(): ReadonlySet<string> {
-    return new Set(this.#ads.rollout.held.flatMap(({ clusters }) => clusters));
+    return new Set(this.#adsWorld.rollout.held.flatMap(({ clusters }) => clusters));
   }
 
   #noteAwaited(): void {
@@ -356,13 +357,14 @@ export class RolloutWorld implements World {
       const ms = this.#clock.now() - this.#awaitedSince.get(name)!;
       if (ms > defaultMakeBeforeBreakMs) this.#fail('no client waits beyond the limit', `${ms} ms for ${name}`);
     }
-    const isQuiet = this.#isStarted && this.#ads.waiting === 0 && this.#envoy.outbox.length === 0;
+    const isQuiet =
+      this.#isStarted && this.#adsWorld.pendingWriteCount === 0 && this.#envoy.pendingRequests.length === 0;
     // The control plane may not know whether a client used an unconfigured cluster on an earlier stream; such a cluster is removed later.
     const isResponded = (name: string): boolean =>
       this.#source.contentsOf(clusterType).has(name) ||
-      !(this.#envoy.isPaused || (this.#wasReset && !this.#options.delta));
+      !(this.#envoy.isPaused || (this.#wasReset && !this.#options.isDelta));
     const incompleteCluster = [...this.#envoy.clusters].find(
-      ([name, { awaits }]) => awaits === 'assignment' && isResponded(name),
+      ([name, { pendingStep }]) => pendingStep === 'assignment' && isResponded(name),
     );
     if (isQuiet && incompleteCluster !== undefined)
       this.#fail('endpoints of a warming cluster are sent at once', incompleteCluster[0]);
@@ -375,28 +377,28 @@ export class RolloutWorld implements World {
     if (this.#envoy.warmingNonce !== undefined)
       this.#fail('clusters are acknowledged in the end', this.#envoy.warmingNonce.nonce);
     else if (this.#envoy.isPaused) this.#fail('clusters are acknowledged in the end', 'none are requested');
-    const lack = this.#lack();
+    const lack = this.#missingReason();
     if (lack !== undefined) this.#fail('the end state is the newest', lack);
   }
 
   /** Resources of the newest state that the client lacks, except those that it rejected. */
-  #lack(): string | undefined {
+  #missingReason(): string | undefined {
     const configuredClusters = this.#source.contentsOf(clusterType);
     for (const [name, content] of configuredClusters) {
       const envoyContent = this.#envoy.clusters.get(name)?.content.replace(limitedMark, '');
-      if (!this.#envoy.rejected.has(name) && envoyContent !== content) return `no ${content}`;
+      if (!this.#envoy.rejectedNames.has(name) && envoyContent !== content) return `no ${content}`;
     }
     for (const name of this.#envoy.clusters.keys()) {
-      const isRetained = this.#ads.rollout.retained.some(
+      const isRetained = this.#adsWorld.rollout.retained.some(
         (retainedCluster) => retainedCluster.name === name && retainedCluster.state !== 'removable',
       );
       if (!configuredClusters.has(name) && !isRetained) return `${name} is left`;
       const isNamed = this.#envoy.routedCluster === name;
-      if (!configuredClusters.has(name) && !isNamed && this.#envoy.rejected.size === 0)
+      if (!configuredClusters.has(name) && !isNamed && this.#envoy.rejectedNames.size === 0)
         return `${name} is kept for ever`;
     }
     const route = this.#source.contentsOf(routeType).get('r')!;
-    return this.#envoy.route === route || this.#envoy.rejected.has(route)
+    return this.#envoy.route === route || this.#envoy.rejectedNames.has(route)
       ? undefined
       : `${this.#envoy.route} instead of ${route}`;
   }

@@ -61,11 +61,11 @@ export class ScriptedSource implements ResourceSource {
   /** Nodes that are open. */
   readonly nodes: NodeIdentity[] = [];
   /** The types that a node watched, for each change of which it was notified. */
-  readonly generated: (readonly string[])[] = [];
+  readonly notifiedTypes: (readonly string[])[] = [];
   /** Why nodes are rejected. */
-  refuses: string | undefined;
+  nodeRejection: string | undefined;
   /** The error that `get` throws. */
-  fails: Error | undefined;
+  getError: Error | undefined;
 
   /** Adds a resource; its content is `name=<version>`, padded with blanks to the size. */
   set(typeUrl: string, name: string, size = 0): void {
@@ -120,13 +120,13 @@ export class ScriptedSource implements ResourceSource {
   }
 
   open(node: NodeIdentity): { error: string } | { resources: NodeResources } {
-    if (this.refuses !== undefined) return { error: this.refuses };
+    if (this.nodeRejection !== undefined) return { error: this.nodeRejection };
     this.nodes.push(node);
     return {
       resources: {
         get: (typeUrl, names) => this.#get(typeUrl, names),
         typesToPush: (change, watched) => {
-          this.generated.push(watched);
+          this.notifiedTypes.push(watched);
           return change.forced ? watched : watched.filter((typeUrl) => change.configs.has(typeUrl));
         },
         close: () => void this.nodes.splice(this.nodes.indexOf(node), 1),
@@ -135,7 +135,7 @@ export class ScriptedSource implements ResourceSource {
   }
 
   #get(typeUrl: string, names: readonly string[] | '*'): ResourceSet | undefined {
-    if (this.fails !== undefined) throw this.fails;
+    if (this.getError !== undefined) throw this.getError;
     const all = this.types.get(typeUrl);
     if (all === undefined) return undefined;
     const version = `v${this.version}`;

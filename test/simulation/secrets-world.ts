@@ -29,7 +29,7 @@ export type AuthorityResponse = 'signs' | 'away' | 'not known' | 'busy' | 'silen
 
 export interface RequestAttempt {
   readonly atMs: number;
-  readonly shown: string;
+  readonly shownCredential: string;
 }
 
 /** Returns random values that are the same in each run. */
@@ -46,22 +46,22 @@ const defaultMachines: SecretMachines = { secrets: secretsMachine, secret: secre
 export class SecretsWorld {
   readonly clock: VirtualClock;
   readonly records: TraceRecord[] = [];
-  readonly tries: RequestAttempt[] = [];
+  readonly attempts: RequestAttempt[] = [];
   /** Secrets that Envoy is served, by name. */
-  readonly served = new Map<string, string>();
+  readonly servedSecrets = new Map<string, string>();
   readonly bundlesServed: string[] = [];
   /** Serial numbers of served certificates, which here are versions. */
   readonly certificatesServed: string[] = [];
   /** Additional roots in bundles (default: none). */
   readonly bundles = new Map<string, readonly string[]>();
   readonly violations: string[] = [];
-  word: (shown: string) => AuthorityResponse;
+  respondTo: (shown: string) => AuthorityResponse;
   pushbackMs = 0;
   lifeMs = 24 * hourMs;
   /** The root of the signer. */
   root = 'root-1';
   /** Whether ROOTCA is assembled immediately. */
-  composes = true;
+  composesBundles = true;
   /** Why files of OUTPUT_CERTS cannot be written; undefined if they can. */
   outputError: string | undefined;
   readonly outputWrites: { readonly atMs: number; readonly certificate: string }[] = [];
@@ -70,7 +70,7 @@ export class SecretsWorld {
   readonly agent: AnyActorRef;
   #server: AnyActorRef | undefined;
   #secrets: AnyActorRef | undefined;
-  #pending: { call: AnyActorRef; value: ObtainResult } | undefined;
+  #pendingRequest: { call: AnyActorRef; value: ObtainResult } | undefined;
   #rootOf = new Map<string, string>();
   #endOf = new Map<string, number>();
   readonly #stepWatchers = new Set<AnyActorRef>();
@@ -98,7 +98,7 @@ export class SecretsWorld {
   ) {
     this.clock = options.clock ?? new VirtualClock();
     const { word = 'signs' } = options;
-    this.word = () => word;
+    this.respondTo = () => word;
     this.outputError = options.outputError;
     this.#draw = drawsOf(options.seed ?? 1);
     const machines = { ...defaultMachines, ...options.machines };
@@ -147,7 +147,7 @@ export class SecretsWorld {
   }
 
   /** Wall-clock time, which can be set. */
-  get wall(): number {
+  get wallMs(): number {
     return this.clock.now() + this.#wallOffsetMs;
   }
 
@@ -159,7 +159,7 @@ export class SecretsWorld {
     for (const watcher of watchers) settleCall(watcher, { value: undefined });
   }
 
-  pass(ms: number): void {
+  passTime(ms: number): void {
     passTime(this.clock, ms);
   }
 
@@ -178,7 +178,7 @@ export class SecretsWorld {
     this.#report({ type: 'sds.subscribed', name: rootsName });
   }
 
-  leave(): void {
+  unsubscribeRoots(): void {
     if (!this.subscribesRoots) return;
     this.subscribesRoots = false;
     this.#report({ type: 'sds.unsubscribed', name: rootsName });
@@ -193,19 +193,19 @@ export class SecretsWorld {
     this.#report({ type: 'sds.unsubscribed', name: identityName });
   }
 
-  takeCertificate(version = this.served.get(identityName) ?? ''): void {
+  takeCertificate(version = this.servedSecrets.get(identityName) ?? ''): void {
     this.#report({ type: 'sds.acknowledged', name: identityName, version });
   }
 
   takeRoots(): void {
-    const version = this.served.get(rootsName);
+    const version = this.servedSecrets.get(rootsName);
     if (!this.subscribesRoots || version === undefined) return;
     this.#takenRoots = version;
     this.#report({ type: 'sds.acknowledged', name: rootsName, version });
   }
 
   refuseRoots(): void {
-    const version = this.served.get(rootsName);
+    const version = this.servedSecrets.get(rootsName);
     if (!this.subscribesRoots || version === undefined) return;
     this.#report({ type: 'sds.rejected', name: rootsName, version, reason: 'no certificate' });
   }
@@ -221,15 +221,15 @@ export class SecretsWorld {
   }
 
   /** Renews a certificate early, as when its inputs change. */
-  renew(): void {
+  renewCertificate(): void {
     const secret = this.#child('secret-0');
     secret?.send({ type: 'secret.refresh', parts: { authorities: '', bundle: '' } } as never);
   }
 
   /** Delivers the delayed response. */
   respondLate(): void {
-    const pending = this.#pending;
-    this.#pending = undefined;
+    const pending = this.#pendingRequest;
+    this.#pendingRequest = undefined;
     if (pending !== undefined) settleCall(pending.call, { value: pending.value });
   }
 
@@ -261,7 +261,7 @@ export class SecretsWorld {
               ({ self }) => void this.#stepWatchers.delete(self),
             ),
             readClock: scriptedPromise<{ atMs: number }, undefined>(({ self }) =>
-              settleCall(self, { value: { atMs: this.wall } }),
+              settleCall(self, { value: { atMs: this.wallMs } }),
             ),
           },
         }),
@@ -270,10 +270,10 @@ export class SecretsWorld {
   }
 
   #obtain(call: AnyActorRef, { source, credential: shownCredential, version, parts }: ObtainOrder): void {
-    const clockReading = { atMs: this.wall, draw: this.#draw() };
+    const clockReading = { atMs: this.wallMs, draw: this.#draw() };
     if (source === 'roots') {
       const rootsVersion = `${parts.authorities}+${parts.bundle}`;
-      if (this.composes)
+      if (this.composesBundles)
         settleCall(call, {
           value: {
             ...clockReading,
@@ -287,14 +287,14 @@ export class SecretsWorld {
         });
       return;
     }
-    this.tries.push({ atMs: this.now, shown: shownCredential });
+    this.attempts.push({ atMs: this.now, shownCredential: shownCredential });
     const end = this.#endOf.get(version);
-    if (shownCredential === 'certificate' && (end === undefined || end <= this.wall)) {
+    if (shownCredential === 'certificate' && (end === undefined || end <= this.wallMs)) {
       this.violations.push(`the certificate ${version} has ended, and is shown`);
     }
-    const value = this.#resultOf(clockReading, this.word(shownCredential));
+    const value = this.#resultOf(clockReading, this.respondTo(shownCredential));
     if (value === undefined) return;
-    if (this.authorityResponds === 'never') this.#pending = { call, value };
+    if (this.authorityResponds === 'never') this.#pendingRequest = { call, value };
     else settleCall(call, { value });
   }
 
@@ -306,7 +306,7 @@ export class SecretsWorld {
     }
     const version = `certificate-${++this.#signedCount}`;
     this.#rootOf.set(version, this.root);
-    this.#endOf.set(version, this.wall + this.lifeMs);
+    this.#endOf.set(version, this.wallMs + this.lifeMs);
     return {
       ...clockReading,
       outcome: 'obtained',
@@ -314,32 +314,32 @@ export class SecretsWorld {
       authorities: this.root,
       root: this.root,
       serialNumber: version,
-      endsAtMs: this.wall + this.lifeMs,
+      endsAtMs: this.wallMs + this.lifeMs,
     };
   }
 
   #serve(server: AnyActorRef, order: SdsOrder): void {
     if (order.type === 'sds.open') report(server, { type: 'sds.listening' });
-    if (order.type === 'sds.withdraw') this.served.delete(order.name);
+    if (order.type === 'sds.withdraw') this.servedSecrets.delete(order.name);
     if (order.type !== 'sds.serve') return;
     if (order.name === identityName) this.#checkInvariants(order.version);
-    else if (this.served.get(order.name) !== order.version) this.#rootsServedAt = this.now;
-    if (order.name === rootsName && this.served.get(rootsName) !== order.version) this.#takenRoots = '';
-    this.served.set(order.name, order.version);
+    else if (this.servedSecrets.get(order.name) !== order.version) this.#rootsServedAt = this.now;
+    if (order.name === rootsName && this.servedSecrets.get(rootsName) !== order.version) this.#takenRoots = '';
+    this.servedSecrets.set(order.name, order.version);
   }
 
   /** Checks from outside, independently of the charts. */
   #checkInvariants(version: string): void {
     const root = this.#rootOf.get(version) ?? '';
-    const roots = this.served.get(rootsName) ?? '';
+    const roots = this.servedSecrets.get(rootsName) ?? '';
     const [authorities, bundle = ''] = roots.split('+');
     if (authorities !== root && !this.bundles.get(bundle)?.includes(root)) {
       this.violations.push(`${version} of ${root} is handed out, and Envoy has the roots ${roots || 'none'}`);
     } else if (this.subscribesRoots && this.#takenRoots !== roots && this.now < this.#rootsServedAt + trustLimitMs) {
       this.violations.push(`${version} of ${root} is handed out before Envoy trusts ${roots}`);
     }
-    if ((this.#endOf.get(version) ?? 0) <= this.wall) this.violations.push(`${version} has ended, and is handed out`);
-    const previousNumber = Number(this.served.get(identityName)?.split('-')[1] ?? 0);
+    if ((this.#endOf.get(version) ?? 0) <= this.wallMs) this.violations.push(`${version} has ended, and is handed out`);
+    const previousNumber = Number(this.servedSecrets.get(identityName)?.split('-')[1] ?? 0);
     if (Number(version.split('-')[1]) < previousNumber)
       this.violations.push(`${version} is handed out after certificate-${previousNumber}`);
   }
@@ -357,6 +357,6 @@ export class SecretsWorld {
 /** Fires timers at their times; searches the soonest of a thousand timers without sorting. */
 export function passTime(clock: VirtualClock, ms: number): void {
   const untilMs = clock.now() + ms;
-  for (let next = clock.soonest(); next !== undefined && next <= untilMs; next = clock.soonest()) clock.fireNext();
+  for (let next = clock.nextDueMs(); next !== undefined && next <= untilMs; next = clock.nextDueMs()) clock.fireNext();
   clock.advance(untilMs - clock.now());
 }

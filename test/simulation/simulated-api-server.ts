@@ -34,10 +34,10 @@ interface Era {
 /** Everything that runs over a connection ends with it. */
 interface Connection {
   isDead: boolean;
-  readonly running: Set<Running>;
+  readonly runningCalls: Set<RunningCall>;
 }
 
-interface Running {
+interface RunningCall {
   readonly connection: Connection;
   readonly fail: (failure: ApiFailure) => void;
   readonly watch?: OpenWatch;
@@ -46,33 +46,33 @@ interface Running {
 interface OpenWatch {
   readonly resource: string;
   /** Versions up to this one are not sent. */
-  sent: number;
+  sentVersion: number;
   events: number;
-  readonly emit: (event: WatchEvent) => void;
-  readonly end: () => void;
+  readonly onEvent: (event: WatchEvent) => void;
+  readonly onEnd: () => void;
 }
 
 export interface Faults {
   /** No process listens. */
-  down: boolean;
+  isDown: boolean;
   /** The network drops all bytes: no data arrives, and no connection closes. */
-  silent: boolean;
+  isSilent: boolean;
   /** Delay of responses. */
   slowMs: number;
   /** The end of a streamed first list is never sent. */
-  endless: boolean;
+  hasEndlessLists: boolean;
   /** Lists as streams are rejected, as older servers do. */
   withoutStreams: boolean;
   expiredToken: boolean;
-  throttled: boolean;
+  isThrottled: boolean;
   /** Watches end right after they open. */
-  hasty: boolean;
-  failing: boolean;
+  endsWatchesEarly: boolean;
+  isFailing: boolean;
 }
 
 export const noFaults: Faults = {
-  ...{ down: false, silent: false, slowMs: 0, endless: false, withoutStreams: false, expiredToken: false },
-  ...{ throttled: false, hasty: false, failing: false },
+  ...{ isDown: false, isSilent: false, slowMs: 0, hasEndlessLists: false, withoutStreams: false, expiredToken: false },
+  ...{ isThrottled: false, endsWatchesEarly: false, isFailing: false },
 };
 
 const latencyMs = 2;
@@ -88,8 +88,8 @@ const status = (
   ...{ kind: 'status', code, reason, message: `${code} ${reason}`, causes: [] },
   ...details,
 });
-const expired = status(410, 'Expired');
-const tooLarge = status(504, 'Timeout', { causes: ['ResourceVersionTooLarge'], retryAfterMs: 1_000 });
+const expiredFailure = status(410, 'Expired');
+const tooLargeFailure = status(504, 'Timeout', { causes: ['ResourceVersionTooLarge'], retryAfterMs: 1_000 });
 
 export class SimulatedApiServer implements ApiServer {
   faults: Faults = { ...noFaults };
@@ -101,7 +101,7 @@ export class SimulatedApiServer implements ApiServer {
     version: string | undefined;
     initial: boolean;
   }[] = [];
-  readonly pings: number[] = [];
+  readonly pingTimes: number[] = [];
   connections = 0;
   /** The server responds that it does not know the kinds of other groups, as it does while starting. */
   forgetsKinds = false;
@@ -109,7 +109,7 @@ export class SimulatedApiServer implements ApiServer {
   readonly #eras: Era[] = [{ history: [], states: new Map() }];
   #version = 100;
   #compactedVersion = 0;
-  #uids = 0;
+  #uidCount = 0;
   #definedResources = new Map<string, boolean>();
   #backup: { version: number; objects: Map<string, Objects>; defined: Map<string, boolean> } | undefined;
   #connection: Connection | undefined;
@@ -153,7 +153,7 @@ export class SimulatedApiServer implements ApiServer {
   /** Creates or updates. */
   put(resource: ApiResource, name: string, fields: Readonly<Record<string, unknown>> = {}): void {
     const existingObject = this.#now(pathName(resource)).get(keyIn(resource, name));
-    const uid = existingObject?.metadata.uid ?? `uid-${++this.#uids}`;
+    const uid = existingObject?.metadata.uid ?? `uid-${++this.#uidCount}`;
     this.#write(resource, existingObject === undefined ? 'ADDED' : 'MODIFIED', { name, uid }, fields);
   }
 
@@ -164,47 +164,47 @@ export class SimulatedApiServer implements ApiServer {
   }
 
   /** Defines the kind, like a CustomResourceDefinition. */
-  define(resource: ApiResource, definitions: ApiResource): void {
+  defineResource(resource: ApiResource, definitions: ApiResource): void {
     if (this.#definedResources.get(pathName(resource)) === true) return;
     this.#definedResources.set(pathName(resource), true);
     this.put(definitions, definitionOf(resource));
   }
 
-  undefine(resource: ApiResource, definitions: ApiResource): void {
+  undefineResource(resource: ApiResource, definitions: ApiResource): void {
     if (this.#definedResources.get(pathName(resource)) !== true) return;
     for (const { metadata } of [...this.#now(pathName(resource)).values()]) this.delete(resource, metadata.name);
     this.#definedResources.set(pathName(resource), false);
     this.delete(definitions, definitionOf(resource));
-    for (const { watch } of this.#runningAll()) if (watch?.resource === pathName(resource)) watch.end();
+    for (const { watch } of this.#runningAll()) if (watch?.resource === pathName(resource)) watch.onEnd();
   }
 
   // ---- faults
 
   kill(): void {
-    this.faults.down = true;
+    this.faults.isDown = true;
     this.#endConnections();
   }
 
   start(): void {
-    this.faults.down = false;
+    this.faults.isDown = false;
   }
 
   /** Makes all connections dead without closing them. */
   dropBytes(): void {
-    this.faults.silent = true;
+    this.faults.isSilent = true;
     if (this.#connection !== undefined) this.#connection.isDead = true;
   }
 
   passBytes(): void {
-    this.faults.silent = false;
+    this.faults.isSilent = false;
   }
 
   /** Ends one of the watches. */
-  cut(watchIndex: number, endKind: 'closed' | 'ended'): void {
+  endWatch(watchIndex: number, endKind: 'closed' | 'ended'): void {
     const watches = this.#runningAll().filter(({ watch }) => watch !== undefined);
     const runningWatch = watches[watchIndex % Math.max(1, watches.length)];
     if (runningWatch === undefined || runningWatch.connection.isDead) return;
-    if (endKind === 'ended') runningWatch.watch!.end();
+    if (endKind === 'ended') runningWatch.watch!.onEnd();
     else runningWatch.fail({ kind: 'closed', message: 'the stream was reset' });
   }
 
@@ -250,13 +250,13 @@ export class SimulatedApiServer implements ApiServer {
     });
     return this.#respond(signal, (resolve, runningCall) => {
       const refusal = this.#refusalOf(name) ?? this.#versionProblem(options.resourceVersion);
-      if (refusal === tooLarge) {
-        this.#clock.setTimeout(() => runningCall.fail(tooLarge), tooLargeAfterMs);
+      if (refusal === tooLargeFailure) {
+        this.#clock.setTimeout(() => runningCall.fail(tooLargeFailure), tooLargeAfterMs);
         return;
       }
       if (refusal !== undefined) return runningCall.fail(refusal);
       const page = this.#page(name, options);
-      if (page === undefined) return runningCall.fail(expired);
+      if (page === undefined) return runningCall.fail(expiredFailure);
       if (onItem === undefined) return resolve(page);
       for (const item of page.items) onItem(item);
       resolve({ ...page, items: [] });
@@ -286,41 +286,41 @@ export class SimulatedApiServer implements ApiServer {
         if (initial && this.faults.withoutStreams) return runningCall.fail(status(422, 'Invalid'));
         const watch = runningCall.watch!;
         if (initial) {
-          if (this.#versionProblem(options.resourceVersion) === tooLarge) {
-            this.#clock.setTimeout(() => this.#endWithError(runningCall, resolve, tooLarge), tooLargeAfterMs);
+          if (this.#versionProblem(options.resourceVersion) === tooLargeFailure) {
+            this.#clock.setTimeout(() => this.#endWithError(runningCall, resolve, tooLargeFailure), tooLargeAfterMs);
             return;
           }
-          for (const object of this.#now(name).values()) watch.emit({ type: 'ADDED', object });
-          if (this.faults.endless) return;
-          watch.emit(bookmark(this.#version, true));
-          watch.sent = this.#version;
+          for (const object of this.#now(name).values()) watch.onEvent({ type: 'ADDED', object });
+          if (this.faults.hasEndlessLists) return;
+          watch.onEvent(bookmarkEvent(this.#version, true));
+          watch.sentVersion = this.#version;
         } else {
           const from = Number(options.resourceVersion);
           // A watch needs only the versions after `from`.
-          if (from + 1 < this.#compactedVersion) return this.#endWithError(runningCall, resolve, expired);
+          if (from + 1 < this.#compactedVersion) return this.#endWithError(runningCall, resolve, expiredFailure);
           // A watch from a future version is silent until the server reaches that version.
-          watch.sent = from;
+          watch.sentVersion = from;
           this.#deliver(watch);
         }
-        if (this.faults.hasty) resolve({ events: watch.events, skipped: 0 });
+        if (this.faults.endsWatchesEarly) resolve({ events: watch.events, skipped: 0 });
         else
           this.#clock.setTimeout(() => resolve({ events: watch.events, skipped: 0 }), options.timeoutSeconds * 1_000);
       },
       (settle) => ({
         resource: name,
-        sent: Number.POSITIVE_INFINITY,
+        sentVersion: Number.POSITIVE_INFINITY,
         events: 0,
-        emit(event) {
+        onEvent(event) {
           this.events++;
           onEvent(event);
         },
-        end: () => settle({ events: 0, skipped: 0 }),
+        onEnd: () => settle({ events: 0, skipped: 0 }),
       }),
     );
   }
 
   ping(signal: AbortSignal): Promise<number> {
-    this.pings.push(this.#clock.now());
+    this.pingTimes.push(this.#clock.now());
     // The connection responds, not the request handlers.
     return this.#respond<number>(signal, (resolve) => resolve(1), undefined, true);
   }
@@ -328,7 +328,7 @@ export class SimulatedApiServer implements ApiServer {
   reconnect(): void {
     const connection = this.#connection;
     this.#connection = undefined;
-    for (const runningCall of [...(connection?.running ?? [])])
+    for (const runningCall of [...(connection?.runningCalls ?? [])])
       runningCall.fail({ kind: 'closed', message: 'given up' });
   }
 
@@ -378,18 +378,18 @@ export class SimulatedApiServer implements ApiServer {
 
   #deliver(watch: OpenWatch): void {
     for (const { version, resource, type, object } of this.#eras.at(-1)!.history) {
-      if (resource !== watch.resource || version <= watch.sent) continue;
-      watch.sent = version;
-      watch.emit({ type, object });
+      if (resource !== watch.resource || version <= watch.sentVersion) continue;
+      watch.sentVersion = version;
+      watch.onEvent({ type, object });
     }
   }
 
   /** A server does this for kinds without a change for a minute; here a test orders it. */
   sendBookmarks(): void {
     for (const { watch, connection } of this.#runningAll()) {
-      if (watch === undefined || connection.isDead || watch.sent > this.#version) continue;
-      watch.sent = this.#version;
-      watch.emit(bookmark(this.#version, false));
+      if (watch === undefined || connection.isDead || watch.sentVersion > this.#version) continue;
+      watch.sentVersion = this.#version;
+      watch.onEvent(bookmarkEvent(this.#version, false));
     }
   }
 
@@ -407,69 +407,69 @@ export class SimulatedApiServer implements ApiServer {
   }
 
   #refusalOf(name: string): ApiFailure | undefined {
-    const { expiredToken, throttled, failing } = this.faults;
+    const { expiredToken, isThrottled, isFailing } = this.faults;
     if (expiredToken) return status(401, 'Unauthorized');
     if (this.#definedResources.get(name) !== true || (this.forgetsKinds && name.includes('istio')))
       return status(404, 'NotFound');
-    if (throttled) return status(429, 'TooManyRequests', { retryAfterMs: 1_000 });
-    return failing ? status(500, 'InternalError') : undefined;
+    if (isThrottled) return status(429, 'TooManyRequests', { retryAfterMs: 1_000 });
+    return isFailing ? status(500, 'InternalError') : undefined;
   }
 
   #versionProblem(version: string | undefined): ApiFailure | undefined {
-    return version !== undefined && Number(version) > this.#version ? tooLarge : undefined;
+    return version !== undefined && Number(version) > this.#version ? tooLargeFailure : undefined;
   }
 
-  #endWithError(runningCall: Running, resolve: (end: WatchEnd) => void, failure: ApiFailure): void {
-    if (!runningCall.connection.running.has(runningCall) || failure.kind !== 'status') return;
+  #endWithError(runningCall: RunningCall, resolve: (end: WatchEnd) => void, failure: ApiFailure): void {
+    if (!runningCall.connection.runningCalls.has(runningCall) || failure.kind !== 'status') return;
     const { code, reason, message, causes, retryAfterMs } = failure;
     const details = {
       causes: causes.map((cause) => ({ reason: cause })),
       ...(retryAfterMs !== undefined && { retryAfterSeconds: retryAfterMs / 1_000 }),
     };
-    runningCall.watch!.emit({ type: 'ERROR', object: { code, reason, message, details } });
+    runningCall.watch!.onEvent({ type: 'ERROR', object: { code, reason, message, details } });
     resolve({ events: 1, skipped: 0 });
   }
 
   /** Responds to a current request. */
   #respond<Answer>(
     signal: AbortSignal,
-    handle: (resolve: (value: Answer) => void, running: Running) => void,
+    handle: (resolve: (value: Answer) => void, running: RunningCall) => void,
     watch?: (settle: (value: Answer) => void) => OpenWatch,
     isPing = false,
   ): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      if (this.faults.down) {
+      if (this.faults.isDown) {
         this.#clock.setTimeout(() => reject(new ApiError({ kind: 'unreachable', message: 'refused' })), 1);
         return;
       }
       if (this.#connection === undefined) {
         this.connections++;
-        this.#connection = { isDead: this.faults.silent, running: new Set() };
+        this.#connection = { isDead: this.faults.isSilent, runningCalls: new Set() };
       }
       const connection = this.#connection;
-      const end = (): boolean => connection.running.delete(runningCall);
+      const end = (): boolean => connection.runningCalls.delete(runningCall);
       const settleOnce = (value: Answer): void => {
         if (end()) resolve(value);
       };
-      const runningCall: Running = {
+      const runningCall: RunningCall = {
         connection,
         fail: (failure) => {
           if (end()) reject(new ApiError(failure));
         },
         ...(watch !== undefined && { watch: watch(settleOnce) }),
       };
-      connection.running.add(runningCall);
+      connection.runningCalls.add(runningCall);
       signal.addEventListener('abort', () => runningCall.fail({ kind: 'aborted', message: 'nobody waits' }));
       const ms = latencyMs + (isPing ? 0 : this.faults.slowMs);
       this.#clock.setTimeout(() => {
-        if (!connection.running.has(runningCall) || connection.isDead) return;
+        if (!connection.runningCalls.has(runningCall) || connection.isDead) return;
         handle(settleOnce, runningCall);
       }, ms);
     });
   }
 
-  #runningAll(): Running[] {
-    return [...(this.#connection?.running ?? [])];
+  #runningAll(): RunningCall[] {
+    return [...(this.#connection?.runningCalls ?? [])];
   }
 
   #endConnections(): void {
@@ -477,11 +477,11 @@ export class SimulatedApiServer implements ApiServer {
     // A client that waits on a dead connection is not notified.
     if (connection === undefined || connection.isDead) return;
     this.#connection = undefined;
-    for (const runningCall of [...connection.running]) runningCall.fail({ kind: 'closed', message: 'reset' });
+    for (const runningCall of [...connection.runningCalls]) runningCall.fail({ kind: 'closed', message: 'reset' });
   }
 }
 
-function bookmark(version: number, endsInitial: boolean): WatchEvent {
+function bookmarkEvent(version: number, endsInitial: boolean): WatchEvent {
   const annotations = endsInitial ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {};
   return { type: 'BOOKMARK', object: { metadata: { name: '', resourceVersion: String(version), ...annotations } } };
 }

@@ -28,12 +28,12 @@ const skippingSupervisor = supervisorMachine.provide({
 /** The first change of a certificate succeeds, the second one triggers the bug. */
 const certificateChangedTwice: Schedule = {
   settings: 'short times',
-  beginning: 'in order',
-  nature: 0,
+  startConditions: 'in order',
+  durationSeed: 0,
   steps: [
-    { gap: { ms: 5_000 }, happens: { kind: 'certificate' } },
-    { gap: { ms: 20_000 }, happens: { kind: 'certificate' } },
-    { gap: { ms: 20_000 }, happens: { kind: 'ready?' } },
+    { gap: { ms: 5_000 }, scheduledEvent: { kind: 'certificate' } },
+    { gap: { ms: 20_000 }, scheduledEvent: { kind: 'certificate' } },
+    { gap: { ms: 20_000 }, scheduledEvent: { kind: 'ready?' } },
   ],
   ending: 'in trouble',
 };

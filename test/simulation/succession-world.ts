@@ -26,9 +26,9 @@ export interface SuccessionBounds {
   readonly orders: number;
   readonly faults: number;
   /** Number of orders to end. */
-  readonly ends: number;
+  readonly endOrders: number;
   /** Changes of the supervisor's state, which must be recorded. */
-  readonly news: number;
+  readonly stateChanges: number;
   /** Orders to hot restart a running Envoy. */
   readonly restarts?: number;
   /** Requests at an agent's port, one at a time. */
@@ -45,13 +45,13 @@ export interface SuccessionMachines {
   /** A deliberate bug: state changes are not recorded. */
   readonly writesNothing?: boolean;
   /** A deliberate bug: a newer agent treats silence as release by the older one. */
-  readonly takesAtOnce?: boolean;
+  readonly takesOverOnSilence?: boolean;
   /** A deliberate bug: a newer agent that has not taken over in time is not killed, and continues later. */
-  readonly sparesTheNewer?: boolean;
+  readonly sparesLateSuccessor?: boolean;
   /** A deliberate bug: an agent that follows a killed one and cannot get its base IDs claims others. */
-  readonly startsFresh?: boolean;
+  readonly claimsOtherIds?: boolean;
   /** A deliberate bug: the launcher ignores pending orders of an agent that handed over. */
-  readonly forgetsWhatIsLeft?: boolean;
+  readonly ignoresPendingOrders?: boolean;
   /** A deliberate bug: the launcher drops an order that no agent can receive at that time. */
   readonly dropsUnhandledOrders?: boolean;
   /** A deliberate bug: an agent's ports are closed when it ends. */
@@ -61,22 +61,22 @@ export interface SuccessionMachines {
 const defaultMachines: SuccessionMachines = { predecessor: predecessorMachine, successor: successorMachine };
 
 /** `hung`: it runs but does nothing. `ended`: the launcher does not know yet. */
-type Life = 'booting' | 'running' | 'hung' | 'ended' | 'reaped';
+type ProcessState = 'booting' | 'running' | 'hung' | 'ended' | 'reaped';
 
 interface Process {
   readonly number: number;
-  readonly succeeds: boolean;
-  readonly life: Life;
-  readonly how: AgentEnd;
+  readonly isSuccessor: boolean;
+  readonly processState: ProcessState;
+  readonly endKind: AgentEnd;
   /** Whether its exit code reports an order that it has received but not executed. */
-  readonly leaves: boolean;
+  readonly leavesOrder: boolean;
   readonly root: AnyActorRef | undefined;
   /** Whether it must end because of an order from before it could receive orders. */
   readonly endIsDue: boolean;
   /** Pending effects, by name. */
   readonly calls: ReadonlyMap<string, AnyActorRef>;
   /** The newest state known to it. */
-  readonly known: number;
+  readonly knownVersion: number;
 }
 
 /** A newer agent's connection to an older one. */
@@ -99,7 +99,7 @@ interface State extends Required<SuccessionBounds> {
   readonly record: number | undefined;
   readonly diskIsFull: boolean;
   /** The newest state known to any supervisor. */
-  readonly truth: number;
+  readonly currentVersion: number;
   /** Receiver of an order to restart that has not begun: the launcher or an agent. */
   readonly owedBy: 'launcher' | number | undefined;
   /** The process at whose port a request waits, if any. {@link noOne}: it never gets a response. */
@@ -153,7 +153,7 @@ export class SuccessionWorld implements World {
         questions: bounds.questions ?? 0,
         requestedAt: undefined,
       },
-      ...{ diskIsFull: false, truth: 0, hasBegun: false, violations: [] },
+      ...{ diskIsFull: false, currentVersion: 0, hasBegun: false, violations: [] },
     };
     this.#launcher = this.#system.start(this.#launcherLogic(), { id: 'launcher', input: undefined });
     this.#settle();
@@ -169,40 +169,41 @@ export class SuccessionWorld implements World {
 
   /** Whether one agent decides, alone or next to one that hangs and owns nothing; or all have ended on order. */
   get isGoalReached(): boolean {
-    const livingProcesses = this.#state.processes.filter(({ life }) => life !== 'reaped');
+    const livingProcesses = this.#state.processes.filter(({ processState }) => processState !== 'reaped');
     if (this.#isOver) return livingProcesses.length === 0;
     if (this.#state.owedBy !== undefined && !this.isEnding) return false;
     if (this.#state.requestedAt !== undefined && !this.isEnding) return false;
     return (
-      livingProcesses.some((process) => this.#decides(process)) &&
-      livingProcesses.filter(({ life }) => life !== 'hung').length === 1
+      livingProcesses.some((process) => this.#isDeciding(process)) &&
+      livingProcesses.filter(({ processState }) => processState !== 'hung').length === 1
     );
   }
 
   choices(): readonly WorldChoice[] {
-    const { orders, faults, ends, news, restarts, processes, link, diskIsFull, violations } = this.#state;
+    const { orders, faults, endOrders, stateChanges, restarts, processes, link, diskIsFull, violations } = this.#state;
     if (violations.length > 0 || this.#isOver) return [];
     const freeChoice = (name: string): WorldChoice => ({ name, free: true });
     const bounded = (name: string): WorldChoice => ({ name, free: false });
     const choices: WorldChoice[] = [];
     if (orders > 0) choices.push(bounded('replace'));
-    if (ends > 0) choices.push(bounded('end'));
+    if (endOrders > 0) choices.push(bounded('end'));
     if (restarts > 0 && this.#state.hasBegun && this.#state.owedBy === undefined) choices.push(bounded('restart'));
     if (this.#canPass) choices.push(freeChoice('pass'));
-    if (this.#state.questions > 0 && this.#state.requestedAt === undefined && this.#deciding.length > 0)
+    if (this.#state.questions > 0 && this.#state.requestedAt === undefined && this.#decidingProcesses.length > 0)
       choices.push(bounded('ask'));
     if (this.#canReply) choices.push(freeChoice('reply'));
-    if (this.#standsIn && this.#deciding.length > 0) choices.push(freeChoice('passOn'));
+    if (this.#standsIn && this.#decidingProcesses.length > 0) choices.push(freeChoice('passOn'));
     if (faults > 0 && !diskIsFull) choices.push(bounded('full'));
     for (const process of processes) {
-      const { number, life, calls } = process;
-      if (life === 'booting') choices.push(freeChoice(`boot:${number}`));
-      if (life === 'ended') choices.push(freeChoice(`reap:${number}`));
-      if (life === 'running') for (const name of calls.keys()) choices.push(freeChoice(`${name}:${number}`));
-      if (life === 'running' && news > 0 && this.#decides(process)) choices.push(bounded(`learn:${number}`));
-      if (faults > 0 && ['booting', 'running'].includes(life)) choices.push(bounded(`kill:${number}`));
+      const { number, processState, calls } = process;
+      if (processState === 'booting') choices.push(freeChoice(`boot:${number}`));
+      if (processState === 'ended') choices.push(freeChoice(`reap:${number}`));
+      if (processState === 'running') for (const name of calls.keys()) choices.push(freeChoice(`${name}:${number}`));
+      if (processState === 'running' && stateChanges > 0 && this.#isDeciding(process))
+        choices.push(bounded(`learn:${number}`));
+      if (faults > 0 && ['booting', 'running'].includes(processState)) choices.push(bounded(`kill:${number}`));
       // The hang of a single agent is only detected by its liveness probe, which is not modelled here.
-      if (faults > 0 && life === 'running' && this.#isWaitingNewerAgent(process))
+      if (faults > 0 && processState === 'running' && this.#isWaitingNewerAgent(process))
         choices.push(bounded(`hang:${number}`));
     }
     if (link !== undefined && this.#isRunning(link.older) && link.toOlder.length > 0)
@@ -222,7 +223,7 @@ export class SuccessionWorld implements World {
         this.#launcher.send({ type: 'succession.order' });
         break;
       case 'end':
-        this.#set({ ends: this.#state.ends - 1 });
+        this.#set({ endOrders: this.#state.endOrders - 1 });
         this.#launcher.send({ type: 'end.order' });
         break;
       case 'restart':
@@ -230,24 +231,24 @@ export class SuccessionWorld implements World {
         this.#launcher.send({ type: 'signal.order' });
         break;
       case 'ask':
-        this.#set({ questions: this.#state.questions - 1, requestedAt: this.#deciding[0]!.number });
+        this.#set({ questions: this.#state.questions - 1, requestedAt: this.#decidingProcesses[0]!.number });
         break;
       case 'reply':
         this.#set({ requestedAt: undefined });
         break;
       case 'passOn':
-        this.#set({ requestedAt: this.#deciding[0]!.number });
+        this.#set({ requestedAt: this.#decidingProcesses[0]!.number });
         break;
       case 'pass':
-        this.#pass();
+        this.#passOrder();
         break;
       case 'full':
         this.#spendFault();
         this.#set({ diskIsFull: true });
         break;
       case 'learn':
-        this.#set({ news: this.#state.news - 1, truth: this.#state.truth + 1 });
-        this.#change(number, { known: this.#state.truth });
+        this.#set({ stateChanges: this.#state.stateChanges - 1, currentVersion: this.#state.currentVersion + 1 });
+        this.#changeProcess(number, { knownVersion: this.#state.currentVersion });
         if (this.#machines.writesNothing !== true) this.#write(number);
         break;
       case 'kill':
@@ -256,13 +257,13 @@ export class SuccessionWorld implements World {
         break;
       case 'hang':
         this.#spendFault();
-        this.#freeze(number, 'hung');
+        this.#stopProcess(number, 'hung');
         break;
       case 'boot':
-        this.#boot(number);
+        this.#bootProcess(number);
         break;
       case 'reap':
-        this.#reap(number);
+        this.#reapProcess(number);
         break;
       case 'hear':
         this.#receiveMessages(number);
@@ -279,7 +280,7 @@ export class SuccessionWorld implements World {
   key(): string {
     const { processes, ...state } = this.#state;
     const processKeys = processes
-      .filter(({ life }) => life !== 'reaped')
+      .filter(({ processState }) => processState !== 'reaped')
       .map(({ root: _, calls, ...rest }) => ({ ...rest, calls: [...calls.keys()] }));
     let key = JSON.stringify([state, processKeys]) + this.#system.zone.orderKey();
     for (const actor of this.#system.actors()) {
@@ -306,27 +307,27 @@ export class SuccessionWorld implements World {
     this.#noteEnds();
     if (this.#standsIn && this.#machines.keepsNoPorts === true) this.#set({ requestedAt: noOne });
     this.#armNature();
-    const deciding = this.#deciding;
+    const deciding = this.#decidingProcesses;
     if (deciding.length > 0 || this.#isOver || this.isEnding) {
       this.#system.disarm(noControl);
       if (deciding.length > 0) this.#set({ hasBegun: true });
     } else if (this.#state.hasBegun && !this.#system.zone.has(noControl)) this.#system.arm(noControl, 0, 'mark');
     this.#system.elapse();
     if (deciding.length > 1)
-      this.#violate('never two agents with control', deciding.map(({ number }) => number).join(' and '));
+      this.#recordViolation('never two agents with control', deciding.map(({ number }) => number).join(' and '));
     for (const { number } of deciding)
       if (this.#state.holder !== number && this.#machines.locksNothing !== true)
-        this.#violate('the agent with control has the base IDs', `${number} has not`);
+        this.#recordViolation('the agent with control has the base IDs', `${number} has not`);
     if (this.#system.zone.has(noControl)) {
       const maxMs = this.#system.zone.atMostSinceMs(noControl);
-      if (maxMs > maxWithoutControlMs) this.#violate('never 2 s without an agent with control', `${maxMs} ms`);
+      if (maxMs > maxWithoutControlMs) this.#recordViolation('never 2 s without an agent with control', `${maxMs} ms`);
     }
-    if (this.#isOver && !this.isEnding) this.#violate('agents stop only by order', 'no stop was ordered');
-    for (const failure of this.#system.failures) this.#violate('no chart fails', failure);
+    if (this.#isOver && !this.isEnding) this.#recordViolation('agents stop only by order', 'no stop was ordered');
+    for (const failure of this.#system.failures) this.#recordViolation('no chart fails', failure);
   }
 
-  get #deciding(): Process[] {
-    return this.#state.processes.filter((process) => this.#decides(process));
+  get #decidingProcesses(): Process[] {
+    return this.#state.processes.filter((process) => this.#isDeciding(process));
   }
 
   /** An agent that has given up its right to decide also responds to earlier requests. */
@@ -338,17 +339,19 @@ export class SuccessionWorld implements World {
   /** Whether the agent whose port has a pending request has ended: a placeholder on its port has the request. */
   get #standsIn(): boolean {
     const { requestedAt = noOne } = this.#state;
-    return requestedAt !== noOne && ['ended', 'reaped'].includes(this.#process(requestedAt).life);
+    return requestedAt !== noOne && ['ended', 'reaped'].includes(this.#process(requestedAt).processState);
   }
 
   /** Whether its supervisor runs. */
-  #decides({ root, life }: Process): boolean {
+  #isDeciding({ root, processState }: Process): boolean {
     const { supervisor } =
       (root?.getSnapshot() as { children?: Record<string, AnyActorRef> } | undefined)?.children ?? {};
-    return life === 'running' && (supervisor?.getSnapshot() as { value?: unknown } | undefined)?.value === 'at work';
+    return (
+      processState === 'running' && (supervisor?.getSnapshot() as { value?: unknown } | undefined)?.value === 'at work'
+    );
   }
 
-  #violate(invariant: string, detail: string): void {
+  #recordViolation(invariant: string, detail: string): void {
     this.#set({ violations: [...this.#state.violations, { invariant, detail }] });
   }
 
@@ -367,11 +370,11 @@ export class SuccessionWorld implements World {
         killNewAgent: () => this.#kill(this.#state.newerAgent!),
         stopAgent: () => this.#reportEnd(this.#state.agent),
         forwardSignal: () => {
-          if (this.#canPass) this.#pass();
+          if (this.#canPass) this.#passOrder();
           else if (this.#machines.dropsUnhandledOrders === true) this.#set({ owedBy: noOne });
         },
         forwardDeferredSignals: (_, { leaves }) => {
-          if (leaves && this.#machines.forgetsWhatIsLeft !== true) this.#set({ owedBy: 'launcher' });
+          if (leaves && this.#machines.ignoresPendingOrders !== true) this.#set({ owedBy: 'launcher' });
         },
       },
     });
@@ -381,28 +384,36 @@ export class SuccessionWorld implements World {
     const { processes } = this.#state;
     const number = processes.length + 1;
     const process: Process = {
-      ...{ number, succeeds, life: 'booting', how: 'in order', leaves: false, root: undefined, endIsDue: false },
-      ...{ calls: new Map(), known: -1 },
+      ...{
+        number,
+        isSuccessor: succeeds,
+        processState: 'booting',
+        endKind: 'in order',
+        leavesOrder: false,
+        root: undefined,
+        endIsDue: false,
+      },
+      ...{ calls: new Map(), knownVersion: -1 },
     };
     this.#set({ processes: [...processes, process] });
     return number;
   }
 
-  #boot(number: number): void {
-    this.#change(number, { life: 'running' });
-    const { succeeds, endIsDue } = this.#process(number);
+  #bootProcess(number: number): void {
+    this.#changeProcess(number, { processState: 'running' });
+    const { isSuccessor, endIsDue } = this.#process(number);
     const root = this.#system.start(this.#agentLogic(number), {
       id: 'agent',
-      input: { settings: { ...settings, succeeds } },
-      created: (root) => this.#change(number, { root: root }),
+      input: { settings: { ...settings, succeeds: isSuccessor } },
+      created: (root) => this.#changeProcess(number, { root: root }),
     });
     if (endIsDue) this.#signal(root);
   }
 
   #reportEnd(number: number): void {
-    const { life, root } = this.#process(number);
-    if (life === 'running') this.#signal(root!);
-    else this.#change(number, { endIsDue: true });
+    const { processState, root } = this.#process(number);
+    if (processState === 'running') this.#signal(root!);
+    else this.#changeProcess(number, { endIsDue: true });
   }
 
   get #canPass(): boolean {
@@ -410,7 +421,7 @@ export class SuccessionWorld implements World {
     return owedBy === 'launcher' && this.#isRunning(agent);
   }
 
-  #pass(): void {
+  #passOrder(): void {
     const { agent } = this.#state;
     this.#set({ owedBy: agent });
     this.#signal(this.#process(agent).root!, 'SIGHUP');
@@ -422,23 +433,23 @@ export class SuccessionWorld implements World {
   }
 
   #kill(number: number): void {
-    const { life } = this.#process(number);
-    if (life === 'ended' || life === 'reaped') return;
-    this.#freeze(number, 'ended');
-    this.#change(number, { how: 'killed' });
+    const { processState } = this.#process(number);
+    if (processState === 'ended' || processState === 'reaped') return;
+    this.#stopProcess(number, 'ended');
+    this.#changeProcess(number, { endKind: 'killed' });
     // An order that it has received but not begun is lost with it.
     if (this.#state.owedBy === number) this.#set({ owedBy: undefined });
     this.#release(number);
   }
 
-  #freeze(number: number, life: Life): void {
+  #stopProcess(number: number, life: ProcessState): void {
     const { root } = this.#process(number);
-    if (root !== undefined && this.#process(number).life === 'running') {
+    if (root !== undefined && this.#process(number).processState === 'running') {
       const timers = this.#system.timersOf(root);
       this.#system.kill(root);
       this.#system.forgetKilled(timers);
     }
-    this.#change(number, { life, calls: new Map() });
+    this.#changeProcess(number, { processState: life, calls: new Map() });
   }
 
   /** What the kernel releases after an exit. */
@@ -450,34 +461,39 @@ export class SuccessionWorld implements World {
   }
 
   #noteEnds(): void {
-    for (const { number, life, root } of this.#state.processes) {
-      if (life !== 'running' || root?.getSnapshot().status === 'active') continue;
+    for (const { number, processState, root } of this.#state.processes) {
+      if (processState !== 'running' || root?.getSnapshot().status === 'active') continue;
       const { exitCode } = root!.getSnapshot().output as { exitCode: number };
       const dueOrders = dueOrdersOf(exitCode);
       this.#system.forget(root!);
-      this.#change(number, {
-        ...{ life: 'ended', calls: new Map() },
-        ...{ how: dueOrders === undefined ? 'in order' : 'gave way', leaves: dueOrders?.includes('SIGHUP') === true },
+      this.#changeProcess(number, {
+        ...{ processState: 'ended', calls: new Map() },
+        ...{
+          endKind: dueOrders === undefined ? 'in order' : 'gave way',
+          leavesOrder: dueOrders?.includes('SIGHUP') === true,
+        },
       });
       this.#release(number);
     }
   }
 
-  #reap(number: number): void {
+  #reapProcess(number: number): void {
     const { agent, link } = this.#state;
-    this.#change(number, { life: 'reaped', root: undefined });
+    this.#changeProcess(number, { processState: 'reaped', root: undefined });
     if (link !== undefined && [link.older, link.newer].every((end) => !this.#isThere(end)))
       this.#set({ link: undefined });
-    const { how, leaves } = this.#process(number);
-    this.#launcher.send(number === agent ? { type: 'agent.ended', how, leaves } : { type: 'new-agent.ended' });
+    const { endKind, leavesOrder } = this.#process(number);
+    this.#launcher.send(
+      number === agent ? { type: 'agent.ended', how: endKind, leaves: leavesOrder } : { type: 'new-agent.ended' },
+    );
   }
 
   #isThere(number: number): boolean {
-    return number !== noOne && this.#process(number).life !== 'reaped';
+    return number !== noOne && this.#process(number).processState !== 'reaped';
   }
 
   #isRunning(number: number): boolean {
-    return this.#state.processes[number - 1]?.life === 'running';
+    return this.#state.processes[number - 1]?.processState === 'running';
   }
 
   #isWaitingNewerAgent({ number, root }: Process): boolean {
@@ -513,44 +529,45 @@ export class SuccessionWorld implements World {
 
   #connect(newer: number): void {
     const olderProcess = this.#state.processes.find(
-      ({ number, life }) => number !== newer && life === 'running' && this.#linkOf(number, true) !== undefined,
+      ({ number, processState }) =>
+        number !== newer && processState === 'running' && this.#linkOf(number, true) !== undefined,
     );
     if (olderProcess === undefined) {
       // Another process's chart receives the event later.
       this.#set({ link: { newer, older: noOne, toOlder: [], toNewer: ['gone'] } });
       return;
     }
-    const toNewer = this.#machines.takesAtOnce === true ? ['granted'] : [];
+    const toNewer = this.#machines.takesOverOnSilence === true ? ['granted'] : [];
     this.#set({ link: { newer, older: olderProcess.number, toOlder: ['ready'], toNewer } });
   }
 
   #write(number: number): boolean {
     const { diskIsFull, holder } = this.#state;
     if (holder !== number && this.#machines.locksNothing !== true)
-      this.#violate('only the agent with the base IDs writes the record', `${number} has not`);
+      this.#recordViolation('only the agent with the base IDs writes the record', `${number} has not`);
     // An old record is worse than a missing one.
-    this.#set({ record: diskIsFull ? undefined : this.#process(number).known });
+    this.#set({ record: diskIsFull ? undefined : this.#process(number).knownVersion });
     return !diskIsFull;
   }
 
   #claimIds(number: number, remembered: number | undefined): ClaimedIds | undefined {
-    const { holder, record, truth } = this.#state;
+    const { holder, record, currentVersion } = this.#state;
     if (holder !== undefined && holder !== number && this.#machines.locksNothing !== true) return undefined;
     const recordedState = record ?? remembered;
-    if (recordedState !== undefined && recordedState < truth)
-      this.#violate('no recorded state is lost', `${recordedState} of ${truth}`);
+    if (recordedState !== undefined && recordedState < currentVersion)
+      this.#recordViolation('no recorded state is lost', `${recordedState} of ${currentVersion}`);
     this.#set({ holder: number });
-    this.#change(number, { known: truth });
+    this.#changeProcess(number, { knownVersion: currentVersion });
     return { baseIds: [7], sweptFiles: [], ...(recordedState !== undefined && { adoption }) };
   }
 
   /** A pending effect of an agent completes. */
   #respond(kind: string, number: number): void {
-    const { calls, known } = this.#process(number);
+    const { calls, knownVersion } = this.#process(number);
     const call = calls.get(kind)!;
     const otherCalls = new Map(calls);
     otherCalls.delete(kind);
-    this.#change(number, { calls: otherCalls });
+    this.#changeProcess(number, { calls: otherCalls });
     const settleWith = (claimedIds: ClaimedIds | undefined): void =>
       settleCall(
         call,
@@ -566,7 +583,7 @@ export class SuccessionWorld implements World {
         );
         break;
       case 'giveUp':
-        if (this.#state.record !== known && this.#machines.ignoresRecord !== true) {
+        if (this.#state.record !== knownVersion && this.#machines.ignoresRecord !== true) {
           settleCall(call, { error: new Error('the record is not as it should be') });
           break;
         }
@@ -574,9 +591,9 @@ export class SuccessionWorld implements World {
         settleCall(call, { value: undefined });
         break;
       case 'takeBack':
-        if (this.#state.link?.older === number && this.#machines.sparesTheNewer !== true)
+        if (this.#state.link?.older === number && this.#machines.sparesLateSuccessor !== true)
           this.#kill(this.#state.link.newer);
-        settleWith(this.#claimIds(number, known));
+        settleWith(this.#claimIds(number, knownVersion));
         break;
       case 'adopt':
         this.#write(number);
@@ -590,12 +607,13 @@ export class SuccessionWorld implements World {
   /** A successor requires a record; any other agent may find that another one has the base IDs. */
   #claim(number: number, call: AnyActorRef): void {
     const { holder, record } = this.#state;
-    const { succeeds } = this.#process(number);
+    const { isSuccessor } = this.#process(number);
     const isAnothers = holder !== undefined && holder !== number;
-    if (succeeds && record === undefined) settleCall(call, { error: new Error('the older agent has left no record') });
-    else if (!succeeds && isAnothers && this.#machines.startsFresh === true)
+    if (isSuccessor && record === undefined)
+      settleCall(call, { error: new Error('the older agent has left no record') });
+    else if (!isSuccessor && isAnothers && this.#machines.claimsOtherIds === true)
       settleCall(call, { value: { baseIds: [8], sweptFiles: [] } });
-    else if (!succeeds && isAnothers) settleCall(call, { value: { baseIds: [], sweptFiles: [], isAnothers: true } });
+    else if (!isSuccessor && isAnothers) settleCall(call, { value: { baseIds: [], sweptFiles: [], isAnothers: true } });
     else {
       const claimedIds = this.#claimIds(number, undefined);
       settleCall(call, claimedIds ? { value: claimedIds } : { error: new Error('another agent has the base ids') });
@@ -607,17 +625,17 @@ export class SuccessionWorld implements World {
   #agentLogic(number: number) {
     const scriptedCall = <Output, Input>(name: string) =>
       scriptedPromise<Output, Input>(
-        ({ self }) => this.#change(number, { calls: new Map(this.#process(number).calls).set(name, self) }),
+        ({ self }) => this.#changeProcess(number, { calls: new Map(this.#process(number).calls).set(name, self) }),
         ({ self }) => {
           const calls = new Map(this.#process(number).calls);
           if (calls.get(name) === self) calls.delete(name);
-          this.#change(number, { calls });
+          this.#changeProcess(number, { calls });
         },
       );
     return agentMachine.provide({
       actors: {
         signals: scriptedCallback<{ type: never }, undefined>({ start: () => {} }),
-        claimBaseIds: this.#process(number).succeeds
+        claimBaseIds: this.#process(number).isSuccessor
           ? scriptedPromise<ClaimedIds, { succeeds: boolean }>(({ self }) =>
               settleCall(self, { value: { baseIds: [], sweptFiles: [] } }),
             )
@@ -663,9 +681,9 @@ export class SuccessionWorld implements World {
 
   #armNature(): void {
     const dueTimes = new Map<string, number>();
-    for (const { number, life, calls } of this.#state.processes) {
-      if (life === 'booting') dueTimes.set(`boot of ${number}`, durationsMs.boot);
-      if (life === 'ended') dueTimes.set(`reap of ${number}`, durationsMs.reap);
+    for (const { number, processState, calls } of this.#state.processes) {
+      if (processState === 'booting') dueTimes.set(`boot of ${number}`, durationsMs.boot);
+      if (processState === 'ended') dueTimes.set(`reap of ${number}`, durationsMs.reap);
       for (const name of calls.keys())
         dueTimes.set(`${name} of ${number}`, durationsMs[name as keyof typeof durationsMs]);
     }
@@ -683,7 +701,7 @@ export class SuccessionWorld implements World {
     return this.#state.processes[number - 1]!;
   }
 
-  #change(number: number, change: Partial<Process>): void {
+  #changeProcess(number: number, change: Partial<Process>): void {
     const { processes } = this.#state;
     this.#set({ processes: processes.with(number - 1, { ...processes[number - 1]!, ...change }) });
   }

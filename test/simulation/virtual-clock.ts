@@ -15,7 +15,7 @@ export class VirtualClock {
   setTimeout(fire: () => void, ms: number): number {
     const id = this.#nextId++;
     const at = this.#now + Math.max(0, ms);
-    this.#timers.splice(this.#placeOf(at, id), 0, { id, at, fire });
+    this.#timers.splice(this.#placeOf(at, id), 0, { id, dueMs: at, onFire: fire });
     this.#dueAt.set(id, at);
     return id;
   }
@@ -28,13 +28,13 @@ export class VirtualClock {
   }
 
   /** Deadlines relative to now, soonest first; part of a state's identity. */
-  pending(): number[] {
-    return this.#timers.map(({ at }) => at - this.#now).reverse();
+  pendingDelays(): number[] {
+    return this.#timers.map(({ dueMs }) => dueMs - this.#now).reverse();
   }
 
   /** When the next timer is due, in milliseconds since the clock was created. */
-  soonest(): number | undefined {
-    return this.#timers.at(-1)?.at;
+  nextDueMs(): number | undefined {
+    return this.#timers.at(-1)?.dueMs;
   }
 
   /** Jumps to the soonest deadline and fires that one timer; false when none is armed. */
@@ -42,15 +42,15 @@ export class VirtualClock {
     const timer = this.#timers.pop();
     if (timer === undefined) return false;
     this.#dueAt.delete(timer.id);
-    this.#now = timer.at;
-    timer.fire();
+    this.#now = timer.dueMs;
+    timer.onFire();
     return true;
   }
 
   /** Advances time by `ms` milliseconds, and fires due timers. */
   advance(ms: number): void {
     const untilMs = this.#now + ms;
-    for (let next = this.soonest(); next !== undefined && next <= untilMs; next = this.soonest()) this.fireNext();
+    for (let next = this.nextDueMs(); next !== undefined && next <= untilMs; next = this.nextDueMs()) this.fireNext();
     this.#now = untilMs;
   }
 
@@ -60,7 +60,7 @@ export class VirtualClock {
     while (from < to) {
       const middle = (from + to) >>> 1;
       const other = this.#timers[middle]!;
-      if (other.at > at || (other.at === at && other.id > id)) from = middle + 1;
+      if (other.dueMs > at || (other.dueMs === at && other.id > id)) from = middle + 1;
       else to = middle;
     }
     return from;
@@ -69,6 +69,6 @@ export class VirtualClock {
 
 interface Timer {
   readonly id: number;
-  readonly at: number;
-  readonly fire: () => void;
+  readonly dueMs: number;
+  readonly onFire: () => void;
 }

@@ -11,7 +11,7 @@ import type { VirtualClock } from './virtual-clock.ts';
 export interface WarmedCluster {
   readonly content: string;
   /** What the cluster waits for before this version is used. */
-  readonly awaits: 'assignment' | 'resolution' | 'nothing';
+  readonly pendingStep: 'assignment' | 'resolution' | 'nothing';
   /** Whether the cluster is used, possibly in its previous version. */
   readonly isUsable: boolean;
 }
@@ -19,7 +19,7 @@ export interface WarmedCluster {
 export type EnvoyRequest = { readonly typeUrl: string; readonly send: (world: AdsWorld) => void };
 
 export interface WarmingEnvoyOptions {
-  readonly delta: boolean;
+  readonly isDelta: boolean;
   readonly source: ScriptedSource;
   readonly clock: VirtualClock;
   /** The cluster that a version of the route names. */
@@ -29,7 +29,7 @@ export interface WarmingEnvoyOptions {
 }
 
 export class WarmingEnvoy {
-  readonly #delta: boolean;
+  readonly #isDelta: boolean;
   readonly #source: ScriptedSource;
   readonly #clock: VirtualClock;
   readonly #clusterOf: WarmingEnvoyOptions['clusterOf'];
@@ -41,21 +41,21 @@ export class WarmingEnvoy {
   readonly withoutEndpoints = new Set<string>();
   route: string | undefined;
   /** CDS responses that are not acknowledged because a cluster is warming, with the reason if rejected; in state of the world, only the newest. */
-  #pendingResponses: { readonly seen: ClientResponse; readonly message: string | undefined }[] = [];
+  #pendingResponses: { readonly response: ClientResponse; readonly message: string | undefined }[] = [];
   /** Requests that were not delivered yet. */
-  outbox: EnvoyRequest[] = [];
+  pendingRequests: EnvoyRequest[] = [];
   /** Whether Envoy has requested no clusters on this stream, because some are warming. */
   isPaused = false;
   /** Time at which the route last named a cluster. */
   readonly lastNamed = new Map<string, number>();
   /** Rejected clusters and route contents. */
-  readonly rejected = new Set<string>();
+  readonly rejectedNames = new Set<string>();
   responses = 0;
   /** How often each cluster was received in a different version. */
-  readonly received = new Map<string, number>();
+  readonly receivedCounts = new Map<string, number>();
 
-  constructor({ delta, source, clock, clusterOf, fail }: WarmingEnvoyOptions) {
-    this.#delta = delta;
+  constructor({ isDelta, source, clock, clusterOf, fail }: WarmingEnvoyOptions) {
+    this.#isDelta = isDelta;
     this.#source = source;
     this.#clock = clock;
     this.#clusterOf = clusterOf;
@@ -69,17 +69,17 @@ export class WarmingEnvoy {
 
   /** The newest CDS response, if not acknowledged yet. */
   get warmingNonce(): ClientResponse | undefined {
-    return this.#pendingResponses.at(-1)?.seen;
+    return this.#pendingResponses.at(-1)?.response;
   }
 
   /** Nonces of pending CDS responses, and whether they are rejected. */
-  get unacknowledged(): string[] {
-    return this.#pendingResponses.map(({ seen, message }) => `${seen.nonce} ${message ?? ''}`);
+  get pendingNonces(): string[] {
+    return this.#pendingResponses.map(({ response, message }) => `${response.nonce} ${message ?? ''}`);
   }
 
   /** Ends its stream: undelivered messages are lost. */
   disconnect(): void {
-    this.outbox = [];
+    this.pendingRequests = [];
     this.#pendingResponses = [];
   }
 
@@ -91,8 +91,8 @@ export class WarmingEnvoy {
   }
 
   subscribe(isReturning: boolean, types: readonly string[] = [clusterType, endpointType, routeType]): void {
-    const isWarming = [...this.clusters.values()].some(({ awaits }) => awaits !== 'nothing');
-    const delta = this.#delta;
+    const isWarming = [...this.clusters.values()].some(({ pendingStep }) => pendingStep !== 'nothing');
+    const delta = this.#isDelta;
     // The first request for clusters acknowledges a response that was sent without a request.
     const unrequested = this.warmingNonce?.nonce ?? '';
     const contentsOf = (typeUrl: string): Record<string, string> => {
@@ -106,13 +106,13 @@ export class WarmingEnvoy {
       if (!types.includes(typeUrl)) return;
       this.#send(typeUrl, (world) =>
         delta
-          ? world.delta({
+          ? world.sendDelta({
               typeUrl,
               resourceNamesSubscribe: names,
               initialResourceVersions: isReturning ? contentsOf(typeUrl) : {},
               responseNonce: typeUrl === clusterType ? unrequested : '',
             })
-          : world.sotw({
+          : world.sendSotw({
               ...{ typeUrl, resourceNames: names, versionInfo: isReturning ? 'v' : '' },
               responseNonce: typeUrl === clusterType ? unrequested : '',
             }),
@@ -131,20 +131,20 @@ export class WarmingEnvoy {
   }
 
   #send(typeUrl: string, send: EnvoyRequest['send']): void {
-    this.outbox.push({ typeUrl, send });
+    this.pendingRequests.push({ typeUrl, send });
   }
 
   #acknowledge({ typeUrl, nonce: responseNonce }: ClientResponse, message?: string): void {
     const errorDetail = message === undefined ? {} : { errorDetail: { code: 3, message } };
     const names = typeUrl === clusterType ? [] : typeUrl === routeType ? ['r'] : [...this.assignments].sort();
     this.#send(typeUrl, (world) =>
-      this.#delta
-        ? world.delta({ typeUrl, responseNonce, ...errorDetail })
-        : world.sotw({ typeUrl, responseNonce, resourceNames: names, ...errorDetail }),
+      this.#isDelta
+        ? world.sendDelta({ typeUrl, responseNonce, ...errorDetail })
+        : world.sendSotw({ typeUrl, responseNonce, resourceNames: names, ...errorDetail }),
     );
   }
 
-  take(receivedResponse: ClientResponse): void {
+  receive(receivedResponse: ClientResponse): void {
     this.responses++;
     if (receivedResponse.typeUrl === clusterType) this.#takeClusters(receivedResponse);
     else if (receivedResponse.typeUrl === endpointType) this.#takeEndpoints(receivedResponse);
@@ -156,8 +156,8 @@ export class WarmingEnvoy {
     rejectedNames: ReadonlySet<string> = new Set(),
     message?: string,
   ): void {
-    const removedNames = this.#delta
-      ? receivedResponse.removed
+    const removedNames = this.#isDelta
+      ? receivedResponse.removedNames
       : [...this.clusters.keys()].filter((name) => !receivedResponse.resources.has(name));
     for (const name of removedNames) this.#removeCluster(name);
     const requested: string[] = [];
@@ -166,12 +166,15 @@ export class WarmingEnvoy {
       // Envoy uses the previous version of the cluster until the new one is warm, which waits for its endpoints again.
       const isUsable = this.clusters.get(name)?.isUsable === true;
       const isSecretDependent = this.#source.usability.has(content.replace(limitedMark, ''));
-      this.received.set(name, (this.received.get(name) ?? 0) + 1);
+      this.receivedCounts.set(name, (this.receivedCounts.get(name) ?? 0) + 1);
       const awaits = this.#awaitsAssignment(name) && !isSecretDependent ? 'assignment' : 'resolution';
-      this.clusters.set(name, { content, awaits, isUsable });
+      this.clusters.set(name, { content, pendingStep: awaits, isUsable });
       if (this.#awaitsAssignment(name) && !this.assignments.has(name)) requested.push(name);
     }
-    this.#pendingResponses = [...(this.#delta ? this.#pendingResponses : []), { seen: receivedResponse, message }];
+    this.#pendingResponses = [
+      ...(this.#isDelta ? this.#pendingResponses : []),
+      { response: receivedResponse, message },
+    ];
     if (requested.length > 0) this.#requestEndpoints(requested);
     this.#acknowledgeWhenWarm();
   }
@@ -180,9 +183,9 @@ export class WarmingEnvoy {
     for (const name of names) this.assignments.add(name);
     const all = [...this.assignments].sort();
     this.#send(endpointType, (world) =>
-      this.#delta
-        ? world.delta({ typeUrl: endpointType, resourceNamesSubscribe: [...names] })
-        : world.sotw({
+      this.#isDelta
+        ? world.sendDelta({ typeUrl: endpointType, resourceNamesSubscribe: [...names] })
+        : world.sendSotw({
             ...{ typeUrl: endpointType, resourceNames: all },
             responseNonce: world.watch(endpointType)?.nonceSent ?? '',
           }),
@@ -203,8 +206,8 @@ export class WarmingEnvoy {
     this.assignments.delete(name);
     this.endpoints.delete(name);
     this.withoutEndpoints.delete(name);
-    if (this.#delta && this.#awaitsAssignment(name)) {
-      this.#send(endpointType, (world) => world.delta({ typeUrl: endpointType, resourceNamesUnsubscribe: [name] }));
+    if (this.#isDelta && this.#awaitsAssignment(name)) {
+      this.#send(endpointType, (world) => world.sendDelta({ typeUrl: endpointType, resourceNamesUnsubscribe: [name] }));
     }
   }
 
@@ -213,25 +216,25 @@ export class WarmingEnvoy {
       this.endpoints.set(name, content);
       if (this.#source.emptyAssignments.has(content)) this.withoutEndpoints.add(name);
       else this.withoutEndpoints.delete(name);
-      if (this.clusters.get(name)?.awaits === 'assignment') this.becomeUsable(name);
+      if (this.clusters.get(name)?.pendingStep === 'assignment') this.becomeUsable(name);
     }
     this.#acknowledge(receivedResponse);
   }
 
   becomeUsable(name: string): void {
     const cluster = this.clusters.get(name);
-    if (cluster !== undefined) this.clusters.set(name, { ...cluster, awaits: 'nothing', isUsable: true });
+    if (cluster !== undefined) this.clusters.set(name, { ...cluster, pendingStep: 'nothing', isUsable: true });
     this.#acknowledgeWhenWarm();
   }
 
   /** Acknowledgements and rejections wait for warming clusters. In state of the world only the newest response is acknowledged. */
   #acknowledgeWhenWarm(): void {
-    if ([...this.clusters.values()].some(({ awaits }) => awaits !== 'nothing')) return;
+    if ([...this.clusters.values()].some(({ pendingStep }) => pendingStep !== 'nothing')) return;
     if (this.isPaused) {
       this.subscribe(true, [clusterType]);
       return;
     }
-    for (const { seen, message } of this.#pendingResponses) this.#acknowledge(seen, message);
+    for (const { response, message } of this.#pendingResponses) this.#acknowledge(response, message);
     this.#pendingResponses = [];
   }
 
@@ -248,11 +251,11 @@ export class WarmingEnvoy {
   reject(receivedResponse: ClientResponse): void {
     if (receivedResponse.typeUrl !== clusterType) {
       this.#acknowledge(receivedResponse, 'no');
-      for (const content of receivedResponse.resources.values()) this.rejected.add(content);
+      for (const content of receivedResponse.resources.values()) this.rejectedNames.add(content);
       return;
     }
     const [invalidName = ''] = [...receivedResponse.resources.keys()].filter((name) => !this.clusters.has(name));
-    this.rejected.add(invalidName);
+    this.rejectedNames.add(invalidName);
     this.#takeClusters(
       receivedResponse,
       new Set([invalidName]),

@@ -41,28 +41,28 @@ export interface SourceBounds {
 
 interface State extends SourceBounds {
   /** The objects as written by the owner. */
-  readonly written: Objects<Version>;
+  readonly writtenVersions: Objects<Version>;
   /** The newest valid version of each object that exists. */
   readonly expected: Objects<number>;
   /** Whether the server runs, and the contents of its caches. */
   readonly isUp: boolean;
-  readonly cached: readonly Name[];
+  readonly cachedNames: readonly Name[];
   /** The stream's effect; undefined without a stream. */
   readonly stream: AnyActorRef | undefined;
   readonly isOpen: boolean;
   /** What the server sent last on this stream, as text. */
-  readonly sent: string | undefined;
+  readonly sentText: string | undefined;
   /** A response that the chart decides on. */
-  readonly response: { readonly objects: Objects<Version>; readonly removed: readonly Name[] } | undefined;
-  readonly paused: readonly Name[];
+  readonly response: { readonly objects: Objects<Version>; readonly removedNames: readonly Name[] } | undefined;
+  readonly pausedNames: readonly Name[];
   /** The control plane. */
-  readonly restoring: AnyActorRef | undefined;
+  readonly restoreCall: AnyActorRef | undefined;
   readonly isRunning: boolean;
   readonly isReadable: boolean;
-  readonly applied: Objects<number>;
-  readonly saved: Objects<number>;
+  readonly appliedVersions: Objects<number>;
+  readonly savedVersions: Objects<number>;
   /** Names of objects served to proxies. */
-  readonly served: readonly Name[];
+  readonly servedNames: readonly Name[];
   readonly violations: readonly InvariantViolation[];
 }
 
@@ -85,19 +85,19 @@ export class XdsSourceExploration implements World {
     const first = { number: 1, isValid: true };
     this.#state = {
       ...bounds,
-      ...{ written: { a: first, b: first }, expected: { a: 1, b: 1 }, isUp: true, cached: names },
-      ...{ stream: undefined, isOpen: false, sent: undefined, response: undefined, paused: [] },
+      ...{ writtenVersions: { a: first, b: first }, expected: { a: 1, b: 1 }, isUp: true, cachedNames: names },
+      ...{ stream: undefined, isOpen: false, sentText: undefined, response: undefined, pausedNames: [] },
       ...{
-        restoring: undefined,
+        restoreCall: undefined,
         isRunning: false,
         isReadable: false,
-        applied: {},
-        saved: {},
-        served: [],
+        appliedVersions: {},
+        savedVersions: {},
+        servedNames: [],
         violations: [],
       },
     };
-    this.#start();
+    this.#startControlPlane();
   }
 
   get violations(): readonly InvariantViolation[] {
@@ -106,36 +106,40 @@ export class XdsSourceExploration implements World {
 
   /** Whether the newest valid state applies; for an object that is invalid now, any version that was sent before. */
   get isGoalReached(): boolean {
-    const { isReadable, applied, written, served } = this.#state;
+    const { isReadable, appliedVersions, writtenVersions, servedNames } = this.#state;
     const isNewest = (name: Name): boolean => {
-      const newest = written[name];
-      if (newest?.isValid === false) return applied[name] !== undefined || !served.includes(name);
-      return applied[name] === newest?.number;
+      const newest = writtenVersions[name];
+      if (newest?.isValid === false) return appliedVersions[name] !== undefined || !servedNames.includes(name);
+      return appliedVersions[name] === newest?.number;
     };
     return isReadable && names.every(isNewest);
   }
 
   choices(): readonly WorldChoice[] {
-    const { changes, faults, written, isUp, cached, stream, isOpen, restoring, isRunning, violations } = this.#state;
+    const { changes, faults, writtenVersions, isUp, cachedNames, stream, isOpen, restoreCall, isRunning, violations } =
+      this.#state;
     if (violations.length > 0) return [];
-    const isMissing = (name: Name): boolean => written[name] !== undefined && !cached.includes(name);
+    const isMissing = (name: Name): boolean => writtenVersions[name] !== undefined && !cachedNames.includes(name);
     const all: [name: string, isPossible: boolean][] = [
-      ['restore', restoring !== undefined],
-      ['open', stream !== undefined && !isOpen && isUp && (cached.length === 0 || !names.some(isMissing))],
+      ['restore', restoreCall !== undefined],
+      ['open', stream !== undefined && !isOpen && isUp && (cachedNames.length === 0 || !names.some(isMissing))],
       ['unreachable', stream !== undefined && !isOpen && !isUp],
       ['refuse', stream !== undefined && !isOpen && isUp],
-      ['respond', isOpen && this.#state.sent !== this.#cachedText()],
+      ['respond', isOpen && this.#state.sentText !== this.#cachedText()],
       ['close', isOpen],
       ['down', isUp],
       ['up', !isUp],
       ['fill', isUp && names.some(isMissing)],
-      ...names.map((name): [string, boolean] => [`fill:${name}`, this.#state.sent === emptyText && isMissing(name)]),
+      ...names.map((name): [string, boolean] => [
+        `fill:${name}`,
+        this.#state.sentText === emptyText && isMissing(name),
+      ]),
       ['kill', isRunning],
       ['start', !isRunning],
       ...names.flatMap((name): [string, boolean][] => [
-        [`update:${name}`, isUp && written[name] !== undefined],
-        [`spoil:${name}`, isUp && written[name]?.isValid === true],
-        [`delete:${name}`, isUp && written[name] !== undefined],
+        [`update:${name}`, isUp && writtenVersions[name] !== undefined],
+        [`spoil:${name}`, isUp && writtenVersions[name]?.isValid === true],
+        [`delete:${name}`, isUp && writtenVersions[name] !== undefined],
       ]),
       ...this.#system.zone.firable().map((timer): [string, boolean] => [`tick:${timer}`, true]),
     ];
@@ -170,29 +174,29 @@ export class XdsSourceExploration implements World {
         this.#respond();
         break;
       case 'down':
-        this.#set({ isUp: false, cached: [] });
+        this.#set({ isUp: false, cachedNames: [] });
         this.#system.disarm('fill');
         if (this.#state.isOpen) this.#endStream();
         break;
       case 'up':
         this.#set({ isUp: true });
-        if (Object.keys(this.#state.written).length > 0) this.#system.arm('fill', fillMs, 'within');
+        if (Object.keys(this.#state.writtenVersions).length > 0) this.#system.arm('fill', fillMs, 'within');
         break;
       case 'fill':
-        this.#fill(subject === '' ? names : [name]);
+        this.#fillCaches(subject === '' ? names : [name]);
         break;
       case 'kill':
         this.#kill();
         break;
       case 'start':
-        this.#start();
+        this.#startControlPlane();
         break;
       case 'update':
       case 'spoil':
         this.#write(name, kind === 'update');
         break;
       case 'delete':
-        this.#delete(name);
+        this.#deleteObject(name);
         break;
       default:
         this.#system.fire(subject);
@@ -203,8 +207,8 @@ export class XdsSourceExploration implements World {
   }
 
   key(): string {
-    const { stream, restoring, ...state } = this.#state;
-    let key = JSON.stringify([state, stream !== undefined, restoring !== undefined]) + this.#system.zone.orderKey();
+    const { stream, restoreCall, ...state } = this.#state;
+    let key = JSON.stringify([state, stream !== undefined, restoreCall !== undefined]) + this.#system.zone.orderKey();
     for (const actor of this.#system.actors()) {
       const { value, context } = actor.getSnapshot() as { value?: unknown; context?: object };
       if (value !== undefined) key += `${actor.id} ${JSON.stringify([value, context])}\n`;
@@ -225,52 +229,62 @@ export class XdsSourceExploration implements World {
   // ---- violations
 
   #checkInvariants(): void {
-    const { isReadable, applied, expected, written, served } = this.#state;
+    const { isReadable, appliedVersions, expected, writtenVersions, servedNames } = this.#state;
     for (const name of names) {
-      if (isReadable && served.includes(name) && written[name] !== undefined && applied[name] === undefined)
-        this.#violate('nothing is deleted that its owner did not delete', name);
-      const number = applied[name];
+      if (
+        isReadable &&
+        servedNames.includes(name) &&
+        writtenVersions[name] !== undefined &&
+        appliedVersions[name] === undefined
+      )
+        this.#recordViolation('nothing is deleted that its owner did not delete', name);
+      const number = appliedVersions[name];
       if (number !== undefined && expected[name] !== undefined && number > expected[name])
-        this.#violate('an invalid version never applies', `${name} ${number}`);
+        this.#recordViolation('an invalid version never applies', `${name} ${number}`);
     }
-    if (isReadable) this.#set({ served: names.filter((name) => applied[name] !== undefined || served.includes(name)) });
-    for (const failure of this.#system.failures) this.#violate('no chart fails', failure);
+    if (isReadable)
+      this.#set({
+        servedNames: names.filter((name) => appliedVersions[name] !== undefined || servedNames.includes(name)),
+      });
+    for (const failure of this.#system.failures) this.#recordViolation('no chart fails', failure);
   }
 
-  #violate(invariant: string, detail: string): void {
+  #recordViolation(invariant: string, detail: string): void {
     this.#set({ violations: [...this.#state.violations, { invariant, detail }] });
   }
 
   // ---- the owner and the server
 
   #write(name: Name, isValid: boolean): void {
-    const { written, expected } = this.#state;
-    const number = written[name]!.number + 1;
+    const { writtenVersions, expected } = this.#state;
+    const number = writtenVersions[name]!.number + 1;
     this.#set({
-      written: { ...written, [name]: { number, isValid } },
+      writtenVersions: { ...writtenVersions, [name]: { number, isValid } },
       ...(isValid && { expected: { ...expected, [name]: number } }),
     });
   }
 
-  #delete(name: Name): void {
-    const { [name]: _, ...written } = this.#state.written;
+  #deleteObject(name: Name): void {
+    const { [name]: _, ...written } = this.#state.writtenVersions;
     const { [name]: __, ...expected } = this.#state.expected;
-    this.#set({ written, expected });
-    this.#fill([]);
+    this.#set({ writtenVersions: written, expected });
+    this.#fillCaches([]);
   }
 
   /** A server sends its contents within a second. */
   #awaitPush(): void {
-    const isDue = this.#state.isOpen && this.#state.sent !== this.#cachedText();
+    const isDue = this.#state.isOpen && this.#state.sentText !== this.#cachedText();
     if (!isDue) this.#system.disarm('push');
     else if (!this.#system.zone.has('push')) this.#system.arm('push', pushMs, 'within');
   }
 
-  #fill(filled: readonly Name[]): void {
-    const { written, cached } = this.#state;
-    const all = names.filter((name) => written[name] !== undefined && (cached.includes(name) || filled.includes(name)));
-    this.#set({ cached: all });
-    if (names.every((name) => written[name] === undefined || all.includes(name))) this.#system.disarm('fill');
+  #fillCaches(filled: readonly Name[]): void {
+    const { writtenVersions, cachedNames } = this.#state;
+    const all = names.filter(
+      (name) => writtenVersions[name] !== undefined && (cachedNames.includes(name) || filled.includes(name)),
+    );
+    this.#set({ cachedNames: all });
+    if (names.every((name) => writtenVersions[name] === undefined || all.includes(name))) this.#system.disarm('fill');
   }
 
   #cachedText(): string {
@@ -278,17 +292,19 @@ export class XdsSourceExploration implements World {
   }
 
   #cachedObjects(): Objects<Version> {
-    const { written, cached } = this.#state;
-    return Object.fromEntries(names.filter((name) => cached.includes(name)).map((name) => [name, written[name]]));
+    const { writtenVersions, cachedNames } = this.#state;
+    return Object.fromEntries(
+      names.filter((name) => cachedNames.includes(name)).map((name) => [name, writtenVersions[name]]),
+    );
   }
 
   #respond(): void {
-    const { applied } = this.#state;
+    const { appliedVersions } = this.#state;
     const objects = this.#cachedObjects();
-    const knownNames = names.filter((name) => applied[name] !== undefined);
+    const knownNames = names.filter((name) => appliedVersions[name] !== undefined);
     const removed = knownNames.filter((name) => objects[name] === undefined);
     const rejected = names.filter((name) => objects[name]?.isValid === false).length;
-    this.#set({ sent: this.#cachedText(), response: { objects, removed } });
+    this.#set({ sentText: this.#cachedText(), response: { objects, removedNames: removed } });
     const counts = { known: knownNames.length, removed: removed.length, rejected };
     this.#report({ type: 'source-response.received', kind, nonce: 'n', ...counts });
   }
@@ -296,7 +312,7 @@ export class XdsSourceExploration implements World {
   #endStream(): void {
     const endEvent = { type: 'source-stream.ended', code: 'UNAVAILABLE', reason: 'gone', retryAfterMs: 0, chance: 0 };
     const { stream } = this.#state;
-    this.#set({ isOpen: false, sent: undefined, response: undefined, paused: [] });
+    this.#set({ isOpen: false, sentText: undefined, response: undefined, pausedNames: [] });
     if (stream !== undefined) report(stream, endEvent);
   }
 
@@ -306,7 +322,7 @@ export class XdsSourceExploration implements World {
 
   // ---- the control plane
 
-  #start(): void {
+  #startControlPlane(): void {
     this.#set({ isRunning: true });
     this.#root = this.#system.start(this.#chart(), {
       id: 'xds-source-1',
@@ -318,26 +334,26 @@ export class XdsSourceExploration implements World {
     this.#system.kill(this.#root!);
     this.#system.forgetKilled(this.#system.zone.names('mark').filter((mark) => mark.startsWith('xds-source-1.')));
     this.#set({
-      ...{ isRunning: false, isReadable: false, applied: {}, restoring: undefined, stream: undefined },
-      ...{ isOpen: false, sent: undefined, response: undefined, paused: [] },
+      ...{ isRunning: false, isReadable: false, appliedVersions: {}, restoreCall: undefined, stream: undefined },
+      ...{ isOpen: false, sentText: undefined, response: undefined, pausedNames: [] },
     });
   }
 
   #restore(): void {
-    const { restoring, saved } = this.#state;
-    this.#set({ restoring: undefined, applied: saved });
-    settleCall(restoring!, { value: { objects: Object.keys(saved).length } satisfies RestoredState });
+    const { restoreCall, savedVersions } = this.#state;
+    this.#set({ restoreCall: undefined, appliedVersions: savedVersions });
+    settleCall(restoreCall!, { value: { objects: Object.keys(savedVersions).length } satisfies RestoredState });
   }
 
   #chart() {
     return this.#parts.chart.provide({
       actors: {
-        restoreState: scriptedPromise<RestoredState, undefined>(({ self }) => this.#set({ restoring: self })),
+        restoreState: scriptedPromise<RestoredState, undefined>(({ self }) => this.#set({ restoreCall: self })),
         stream: scriptedCallback<XdsSourceOrder, { protocol: XdsProtocol }>({
-          start: ({ self }) => this.#set({ stream: self, isOpen: false, sent: undefined, paused: [] }),
+          start: ({ self }) => this.#set({ stream: self, isOpen: false, sentText: undefined, pausedNames: [] }),
           receive: (_, order) => this.#execute(order),
           stop: ({ self }) => {
-            if (this.#state.stream === self) this.#set({ stream: undefined, isOpen: false, sent: undefined });
+            if (this.#state.stream === self) this.#set({ stream: undefined, isOpen: false, sentText: undefined });
           },
         }),
       },
@@ -347,25 +363,25 @@ export class XdsSourceExploration implements World {
 
   #execute(order: XdsSourceOrder): void {
     if (order.type === 'source-deletions.apply') {
-      this.#change({}, this.#state.paused);
-      this.#set({ paused: [] });
+      this.#change({}, this.#state.pausedNames);
+      this.#set({ pausedNames: [] });
     }
     if (order.type !== 'source-response.apply') return;
-    const { objects, removed } = this.#state.response!;
+    const { objects, removedNames } = this.#state.response!;
     const valid = names.filter((name) =>
       this.#parts.appliesInvalid === true ? objects[name] : objects[name]?.isValid,
     );
     const changes = Object.fromEntries(valid.map((name) => [name, objects[name]!.number]));
-    this.#change(changes, order.deletions === 'apply' ? removed : []);
-    this.#set({ response: undefined, paused: order.deletions === 'apply' ? [] : removed });
+    this.#change(changes, order.deletions === 'apply' ? removedNames : []);
+    this.#set({ response: undefined, pausedNames: order.deletions === 'apply' ? [] : removedNames });
   }
 
   #change(changes: Objects<number>, removedNames: readonly Name[]): void {
-    const next = { ...this.#state.applied, ...changes };
+    const next = { ...this.#state.appliedVersions, ...changes };
     const applied = Object.fromEntries(
       names.flatMap((name) => (next[name] === undefined || removedNames.includes(name) ? [] : [[name, next[name]]])),
     );
-    this.#set({ applied, saved: applied });
+    this.#set({ appliedVersions: applied, savedVersions: applied });
   }
 
   #set(change: Partial<State>): void {

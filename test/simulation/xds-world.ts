@@ -17,11 +17,11 @@ export interface ScriptedStream {
   /** Whether Envoy's end is open. */
   downstream: boolean;
   /** The statuses with which it was ended. */
-  readonly ends: { code: string; reason: string }[];
+  readonly endStatuses: { code: string; reason: string }[];
   /** Certificates sent over its connections, empty if unknown; each connection begins with the known one. */
   readonly certificates: string[];
   /** Health of the workload as reported to the control plane; undefined: unknown, at the start of a connection. */
-  readonly healths: (boolean | undefined)[];
+  readonly healthReports: (boolean | undefined)[];
   readonly bundleResponses: { hash: string; refusal: string }[];
 }
 
@@ -30,36 +30,36 @@ export interface XdsMachines {
   readonly stream: typeof xdsStreamMachine;
 }
 
-const ownMachines: XdsMachines = { proxy: xdsProxyMachine, stream: xdsStreamMachine };
+const defaultMachines: XdsMachines = { proxy: xdsProxyMachine, stream: xdsStreamMachine };
 
 export class XdsWorld {
-  static readonly created: XdsWorld[] = [];
+  static readonly instances: XdsWorld[] = [];
   readonly clock = new VirtualClock();
   readonly records: TraceRecord[] = [];
   readonly streams: ScriptedStream[] = [];
   /** Times at which the control plane was dialed. */
-  readonly dials: number[] = [];
+  readonly dialTimes: number[] = [];
   /** The credentials presented in each dial. */
-  readonly shown: string[] = [];
+  readonly presentedCredentials: string[] = [];
   /** Events to the agent. */
   readonly reports: AnyEventObject[] = [];
   /** Why the workload cannot serve; empty if it can. */
   workload: () => string | Promise<string> = () => '';
   /** Virtual times of probes. */
-  readonly probes: number[] = [];
+  readonly probeTimes: number[] = [];
   /** Whether Envoy closes its stream after its end was sent. */
-  envoysClose = true;
-  failed: unknown;
+  closesAfterEnd = true;
+  failure: unknown;
   readonly agent: Actor<ReturnType<XdsWorld['machine']>>;
   #sendServer: (event: AnyEventObject) => void = () => {};
-  readonly #upstreams = new Map<number, (event: AnyEventObject) => void>();
-  readonly #downstreams = new Map<number, (event: AnyEventObject) => void>();
+  readonly #sendUpstream = new Map<number, (event: AnyEventObject) => void>();
+  readonly #sendDownstream = new Map<number, (event: AnyEventObject) => void>();
 
   constructor(
     input: XdsProxyInput = { socket: '/run/XDS', hasSecrets: true, probe: null, proxyless: false },
-    machines: XdsMachines = ownMachines,
+    machines: XdsMachines = defaultMachines,
   ) {
-    XdsWorld.created.push(this);
+    XdsWorld.instances.push(this);
     const recorder = createRecorder({ program: 'pilot-agent', now: () => this.clock.now() });
     recorder.observe((record) => this.records.push(record));
     this.agent = startRoot(this.machine(machines, input), {
@@ -68,7 +68,7 @@ export class XdsWorld {
       recorder,
       clock: this.clock as never,
       onError: (error) => {
-        this.failed = error;
+        this.failure = error;
       },
     });
   }
@@ -86,7 +86,7 @@ export class XdsWorld {
         workloadHealth: workloadHealthMachine.provide({
           actors: {
             probeWorkload: fromPromise<HealthProbeResult, { timeoutMs: number }>(async () => {
-              this.probes.push(this.clock.now());
+              this.probeTimes.push(this.clock.now());
               return { reason: await this.workload() };
             }),
           },
@@ -94,33 +94,33 @@ export class XdsWorld {
         stream: stream.provide({
           actors: {
             downstream: fromCallback(({ input: { stream: n }, sendBack, receive }) => {
-              this.#downstreams.set(n, sendBack);
+              this.#sendDownstream.set(n, sendBack);
               receive(({ code, reason }) => {
-                this.of(n).ends.push({ code, reason });
-                if (this.envoysClose) this.closes(n);
+                this.streamOf(n).endStatuses.push({ code, reason });
+                if (this.closesAfterEnd) this.closeStream(n);
               });
               // A stream whose actor has stopped is closed.
               return () => {
-                this.#downstreams.delete(n);
-                this.of(n).downstream = false;
+                this.#sendDownstream.delete(n);
+                this.streamOf(n).downstream = false;
               };
             }),
             upstream: fromCallback(({ input: { stream: n, credential, certificate, health }, sendBack, receive }) => {
-              this.shown.push(credential);
-              this.#upstreams.set(n, sendBack);
-              this.of(n).upstream = true;
-              this.dials.push(this.clock.now());
-              this.of(n).certificates.push(certificate);
-              this.of(n).healths.push(health?.healthy);
+              this.presentedCredentials.push(credential);
+              this.#sendUpstream.set(n, sendBack);
+              this.streamOf(n).upstream = true;
+              this.dialTimes.push(this.clock.now());
+              this.streamOf(n).certificates.push(certificate);
+              this.streamOf(n).healthReports.push(health?.healthy);
               receive((order) => {
-                if (order.type === 'certificate.report') this.of(n).certificates.push(order.serialNumber);
-                else if (order.type === 'health.report') this.of(n).healths.push(order.healthy);
+                if (order.type === 'certificate.report') this.streamOf(n).certificates.push(order.serialNumber);
+                else if (order.type === 'health.report') this.streamOf(n).healthReports.push(order.healthy);
                 else if (order.type === 'bundle.respond')
-                  this.of(n).bundleResponses.push({ hash: order.hash, refusal: order.refusal });
+                  this.streamOf(n).bundleResponses.push({ hash: order.hash, refusal: order.refusal });
               });
               return () => {
-                this.#upstreams.delete(n);
-                this.of(n).upstream = false;
+                this.#sendUpstream.delete(n);
+                this.streamOf(n).upstream = false;
               };
             }),
           },
@@ -147,18 +147,18 @@ export class XdsWorld {
     });
   }
 
-  of(stream: number): ScriptedStream {
+  streamOf(stream: number): ScriptedStream {
     const matchingStream = this.streams.find((one) => one.stream === stream);
     if (matchingStream === undefined) throw new Error(`no stream ${stream}`);
     return matchingStream;
   }
 
   start(): void {
-    this.order({ type: 'xds.start' });
+    this.sendOrder({ type: 'xds.start' });
     this.#sendServer({ type: 'socket.listening', socket: '/run/XDS' });
   }
 
-  order(event: AnyEventObject): void {
+  sendOrder(event: AnyEventObject): void {
     // Events about secrets come from actors that are not part of this world.
     const proxy = this.agent.getSnapshot().children['xds-proxy'] as Actor<typeof xdsProxyMachine>;
     if (event.type === 'trust-bundle.served' || event.type === 'certificate.served') proxy.send(event as never);
@@ -167,21 +167,21 @@ export class XdsWorld {
 
   /** The socket cannot be opened. */
   refuseSocket(reason: string): void {
-    this.order({ type: 'xds.start' });
+    this.sendOrder({ type: 'xds.start' });
     this.#sendServer({ type: 'socket.failed', reason });
   }
 
   /** An Envoy opens a stream. @returns its number */
-  opens(envoy = '0@7', chance = 1): number {
+  openStream(envoy = '0@7', chance = 1): number {
     const stream = this.streams.length + 1;
     this.streams.push({
       stream,
       envoy,
       upstream: false,
       downstream: true,
-      ends: [],
+      endStatuses: [],
       certificates: [],
-      healths: [],
+      healthReports: [],
       bundleResponses: [],
     });
     this.#sendServer({ type: 'downstream.opened', stream, envoy, protocol: 'delta', chance });
@@ -189,14 +189,14 @@ export class XdsWorld {
   }
 
   /** Envoy closes its end. */
-  closes(stream: number): void {
-    this.of(stream).downstream = false;
-    this.#downstreams.get(stream)?.({ type: 'downstream.closed', reason: 'Envoy closed it' } satisfies StreamReport);
+  closeStream(stream: number): void {
+    this.streamOf(stream).downstream = false;
+    this.#sendDownstream.get(stream)?.({ type: 'downstream.closed', reason: 'Envoy closed it' } satisfies StreamReport);
   }
 
   /** The connection of a stream reports. */
   upstream(stream: number, event: StreamReport): void {
-    this.#upstreams.get(stream)?.(event);
+    this.#sendUpstream.get(stream)?.(event);
   }
 
   /** The control plane accepts the connection and sends a response. */
@@ -212,11 +212,11 @@ export class XdsWorld {
   }
 
   /** Streams that have an actor. */
-  alive(): number[] {
+  activeStreams(): number[] {
     return this.streams.map(({ stream }) => stream).filter((stream) => this.state(stream) !== undefined);
   }
 
-  pass(ms: number): void {
+  passTime(ms: number): void {
     this.clock.advance(ms);
   }
 }

@@ -11,7 +11,7 @@ import {
   type Finding,
   formatFinding,
   type SearchFigures,
-  search,
+  searchSchedules,
   writeRandomTrace,
 } from '../simulation/random-search.ts';
 import { SearchThread } from './search-thread.ts';
@@ -41,7 +41,7 @@ const options = new Command('soak')
 process.exitCode = options.path === undefined ? await soak(options) : repeat(options.seed, options.path);
 
 function repeat(seed: number, path: string): number {
-  const { finding } = search({ seed, path, runs: batchSize });
+  const { finding } = searchSchedules({ seed, path, runs: batchSize });
   if (finding === undefined) {
     console.log(`seed ${seed}, path ${path}: no violation`);
     return 0;
@@ -53,7 +53,7 @@ function repeat(seed: number, path: string): number {
 async function soak({ schedules, minutes, workers, seed }: SoakOptions): Promise<number> {
   console.log(`soak: up to ${schedules} schedules or ${minutes} minutes, ${workers} workers, seed ${seed}`);
   const startedAt = performance.now();
-  const total = { schedules: 0, checked: 0, spawned: 0, virtualMs: 0 };
+  const total = { schedules: 0, checkedCount: 0, spawnCount: 0, virtualMs: 0 };
   const batches = Math.ceil(schedules / batchSize);
   let next = 0;
   let finding: Finding | undefined;
@@ -66,7 +66,7 @@ async function soak({ schedules, minutes, workers, seed }: SoakOptions): Promise
       while (!isOver()) {
         const runs = Math.min(batchSize, schedules - next * batchSize);
         const result = await thread.search({ seed: seed + next++, runs });
-        for (const name of ['schedules', 'checked', 'spawned', 'virtualMs'] as const)
+        for (const name of ['schedules', 'checkedCount', 'spawnCount', 'virtualMs'] as const)
           total[name] += result.figures[name];
         finding ??= result.finding;
       }
@@ -88,9 +88,9 @@ function printFinding(finding: Finding): void {
   console.log(formatFinding(finding, path));
 }
 
-function formatFigures({ schedules, checked, spawned, virtualMs }: SearchFigures, ms: number): string {
+function formatFigures({ schedules, checkedCount, spawnCount, virtualMs }: SearchFigures, ms: number): string {
   const days = (virtualMs / 86_400_000).toFixed(1);
-  return `${schedules} schedules, ${checked} of them against the diagrams, ${spawned} Envoys, ${days} days of virtual time, ${(ms / 60_000).toFixed(1)} min`;
+  return `${schedules} schedules, ${checkedCount} of them against the diagrams, ${spawnCount} Envoys, ${days} days of virtual time, ${(ms / 60_000).toFixed(1)} min`;
 }
 
 function integer(text: string): number {

@@ -37,7 +37,7 @@ describe('a new xDS stream', () => {
 
   test('ends with INVALID_ARGUMENT and the reason if the source rejects its node', async ({ serve }) => {
     const world = await serve();
-    world.source.refuses = 'the node id needs four parts';
+    world.source.nodeRejection = 'the node id needs four parts';
     const stream = world.client().delta();
     stream.send({ node, typeUrl: clusterType });
     expect(await stream.ended).toMatchObject({
@@ -207,10 +207,10 @@ describe('the view and the observer of the xDS server', () => {
     const sourceFailed = vi.fn();
     const world = await serve({ observer: { sourceFailed } });
     const stream = await openSubscribedStream(world.client());
-    world.source.fails = new Error('broken');
+    world.source.getError = new Error('broken');
     world.server.push(world.source.change());
-    await eventuallyHolds(() => expect(sourceFailed).toHaveBeenCalledWith(clusterType, node.id, world.source.fails));
-    world.source.fails = undefined;
+    await eventuallyHolds(() => expect(sourceFailed).toHaveBeenCalledWith(clusterType, node.id, world.source.getError));
+    world.source.getError = undefined;
     world.source.set(clusterType, 'b');
     world.server.push(world.source.change());
     expect((await stream.next()).resources).toHaveLength(2);

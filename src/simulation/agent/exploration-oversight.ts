@@ -79,7 +79,7 @@ export class Oversight {
   #noteWithdrawn(binary: string): void {
     const { withdrawnBinaries, failedBinaries } = this.#world.state;
     const change = {
-      withdrawn: new Set(withdrawnBinaries).add(binary),
+      withdrawnBinaries: new Set(withdrawnBinaries).add(binary),
       failedBinaries: new Set(failedBinaries).add(binary),
     };
     this.#world.change(change);

@@ -36,11 +36,11 @@ function startAccessLogs() {
   };
 }
 
-const listening = { type: 'access-log-socket.listening', socket: './ALS' };
+const listeningEvent = { type: 'access-log-socket.listening', socket: './ALS' };
 const failedEvent = { type: 'access-log-socket.closed', reason: 'EACCES' };
 
 test('an agent without standard metrics has no access log service', async () => {
-  const world = await AgentWorld.serving();
+  const world = await AgentWorld.startServing();
   expect(world.records.filter((record) => 'actor' in record && record.actor === 'access-logs')).toEqual([]);
 });
 
@@ -53,7 +53,7 @@ test('an access log socket that cannot be opened is retried with increasing dela
     clock.increment(30_000);
   }
   expect(reported.map(({ pauseMs }) => pauseMs)).toEqual([500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
-  tell(listening);
+  tell(listeningEvent);
   clock.increment(60_000);
   tell(failedEvent);
   expect(reported.at(-1)).toMatchObject({ reason: 'EACCES', pauseMs: 500 });
@@ -68,7 +68,7 @@ test('an access log server that reports no result is restarted', () => {
 
 test('the access log service is congested from a pause in reading until the last stream ends', () => {
   const { tell, isIn } = startAccessLogs();
-  tell(listening);
+  tell(listeningEvent);
   expect(isIn({ available: { listening: 'idle' } })).toBe(true);
   tell({ type: 'access-log-stream.opened', open: 1 } as never);
   tell({ type: 'access-log-stream.opened', open: 2 } as never);

@@ -6,7 +6,7 @@ import { checkEveryWorld, epochsStarted } from './scenes.ts';
 checkEveryWorld();
 
 const patchedSettings = { patchedBootstrap: true };
-const unreachable = {
+const unreachableResult = {
   is: 'unreachable',
   reason: 'ECONNREFUSED',
   isRefusal: false,
@@ -15,7 +15,7 @@ const unreachable = {
 } as const;
 
 test('the agent does not request bootstrap patches by default', async () => {
-  const world = await AgentWorld.serving();
+  const world = await AgentWorld.startServing();
   expect(world.patchesCredentials).toEqual([]);
 });
 
@@ -32,20 +32,20 @@ test.each(['patched', 'unpatched'] as const)(
 
 test('an unreachable control plane is queried again after at least 1.5 s, and Envoy waits for its response', async () => {
   const world = new AgentWorld(patchedSettings);
-  world.patchesResult = unreachable;
-  await world.pass(60_000);
+  world.patchesResult = unreachableResult;
+  await world.passTime(60_000);
   expect(world.patchesCredentials.length).toBeGreaterThan(38);
   expect(world.patchesCredentials.length).toBeLessThan(46);
   expect(epochsStarted(world)).toEqual([]);
   world.patchesResult = { is: 'patched' };
-  await world.pass(1_500);
+  await world.passTime(1_500);
   expect(epochsStarted(world)).toEqual([0]);
 });
 
 test('a control plane that rejects the agent is retried more slowly, using the certificate if it rejected the token', async () => {
   const world = new AgentWorld(patchedSettings);
-  world.patchesResult = { ...unreachable, isRefusal: true };
-  await world.pass(60_000);
+  world.patchesResult = { ...unreachableResult, isRefusal: true };
+  await world.passTime(60_000);
   expect(world.patchesCredentials.slice(0, 3)).toEqual(['token', 'certificate', 'token']);
   expect(world.patchesCredentials.length).toBeLessThan(20);
 });
@@ -54,11 +54,11 @@ test('a query that the control plane does not accept is retried after 20 s, with
   const world = new AgentWorld(patchedSettings);
   world.patchesResult = undefined;
   world.acceptsPatchesRequest = false;
-  await world.pass(60_000);
+  await world.passTime(60_000);
   expect(world.patchesCredentials.length).toBe(3);
   expect(epochsStarted(world)).toEqual([]);
   world.patchesResult = { is: 'unpatched' };
-  await world.pass(21_500);
+  await world.passTime(21_500);
   expect(world.patchesCredentials).toHaveLength(4);
   expect(epochsStarted(world)).toEqual([0]);
 });
@@ -66,9 +66,9 @@ test('a query that the control plane does not accept is retried after 20 s, with
 test('a control plane that accepts the query but never responds delays Envoy by 10 s, without patches', async () => {
   const world = new AgentWorld(patchedSettings);
   world.patchesResult = undefined;
-  await world.pass(9_900);
+  await world.passTime(9_900);
   expect([epochsStarted(world), world.cancelledAfterMs]).toEqual([[], []]);
-  await world.pass(200);
+  await world.passTime(200);
   expect([epochsStarted(world), world.cancelledAfterMs]).toEqual([[0], [10_000]]);
   expect(world.patchesCredentials).toHaveLength(1);
 });
@@ -79,15 +79,15 @@ test('the agent exits with a reason if the patches are invalid', async () => {
   await world.settle();
   expect(world.output()).toEqual({ exitCode: 1, trouble: ['it does not fit'] });
   expect(epochsStarted(world)).toEqual([]);
-  expect(world.released).toEqual([7, 8]);
+  expect(world.releasedBaseIds).toEqual([7, 8]);
 });
 
 test('the agent exits on a signal while it waits for patches', async () => {
   const world = new AgentWorld(patchedSettings);
-  world.patchesResult = unreachable;
-  await world.pass(5_000);
+  world.patchesResult = unreachableResult;
+  await world.passTime(5_000);
   world.signal('SIGTERM');
   await world.settle();
   expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
-  expect(world.released).toEqual([7, 8]);
+  expect(world.releasedBaseIds).toEqual([7, 8]);
 });

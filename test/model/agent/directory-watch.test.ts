@@ -9,7 +9,7 @@ import { checkEveryWorld, epochsStarted } from './scenes.ts';
 checkEveryWorld();
 
 const dayMs = 24 * 60 * 60_000;
-const fails = (knownHash: string | null) => ({ type: 'watch.failed', reason: 'ENOSPC', knownHash }) as const;
+const watchFailure = (knownHash: string | null) => ({ type: 'watch.failed', reason: 'ENOSPC', knownHash }) as const;
 
 /** Times in milliseconds at which the pauses in the trace ended. */
 const pausesOver = (world: AgentWorld): number[] =>
@@ -17,13 +17,13 @@ const pausesOver = (world: AgentWorld): number[] =>
     record.kind === 'transition' && record.actor === 'directory-0' && record.from === 'backing off' ? [record.t] : [],
   );
 
-const gaps = (times: readonly number[]): number[] => times.map((t, index) => t - (times[index - 1] ?? 0));
+const gapsBetween = (times: readonly number[]): number[] => times.map((t, index) => t - (times[index - 1] ?? 0));
 
 test('a watch that fails repeatedly is retried with delays that double up to 1 min, without affecting Envoy', async () => {
   const world = new AgentWorld();
   world.watchResult = 'watch.failed';
-  await world.pass(400_000);
-  expect(gaps(pausesOver(world)).slice(0, 10)).toEqual([
+  await world.passTime(400_000);
+  expect(gapsBetween(pausesOver(world)).slice(0, 10)).toEqual([
     500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000,
   ]);
   expect(epochsStarted(world)).toEqual([0]);
@@ -31,42 +31,42 @@ test('a watch that fails repeatedly is retried with delays that double up to 1 m
 });
 
 test('a watch that fails soon after each setup keeps its long delays, and one that lasts resets them', async () => {
-  const world = await AgentWorld.serving();
+  const world = await AgentWorld.startServing();
   for (const pauseMs of [500, 1_000, 2_000, 4_000]) {
-    world.watch(fails('digest-0'));
-    await world.pass(pauseMs);
+    world.watch(watchFailure('digest-0'));
+    await world.passTime(pauseMs);
   }
   expect(world.watches).toHaveLength(5);
-  await world.pass(59_999);
-  world.watch(fails('digest-0'));
-  await world.pass(7_999);
+  await world.passTime(59_999);
+  world.watch(watchFailure('digest-0'));
+  await world.passTime(7_999);
   expect(world.watches).toHaveLength(5);
-  await world.pass(1);
+  await world.passTime(1);
   expect(world.watches).toHaveLength(6);
-  await world.pass(60_000);
-  world.watch(fails('digest-0'));
-  await world.pass(500);
+  await world.passTime(60_000);
+  world.watch(watchFailure('digest-0'));
+  await world.passTime(500);
   expect(world.watches).toHaveLength(7);
 });
 
 test('a change during the delay is not lost', async () => {
-  const world = await AgentWorld.serving();
-  world.watch(fails('digest-0'));
+  const world = await AgentWorld.startServing();
+  world.watch(watchFailure('digest-0'));
   world.changeFiles('digest-1');
-  await world.pass(500);
+  await world.passTime(500);
   expect(world.watches.at(-1)).toEqual({ directory: '/certs', knownHash: 'digest-0' });
-  await world.pass(10_000);
+  await world.passTime(10_000);
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
 test('files are read again after a delay only if the directory changed or its previous state is unknown', async () => {
-  const world = await AgentWorld.serving();
-  world.watch(fails('digest-0'));
-  await world.pass(20_000);
-  expect(world.judgements).toHaveLength(1);
-  world.watch(fails(null));
-  await world.pass(20_000);
-  expect(world.judgements).toHaveLength(2);
+  const world = await AgentWorld.startServing();
+  world.watch(watchFailure('digest-0'));
+  await world.passTime(20_000);
+  expect(world.judgeFlags).toHaveLength(1);
+  world.watch(watchFailure(null));
+  await world.passTime(20_000);
+  expect(world.judgeFlags).toHaveLength(2);
   expect(epochsStarted(world)).toEqual([0]);
 });
 
@@ -74,21 +74,21 @@ test('a watch that the kernel does not confirm is retried after a timeout, and e
   const world = new AgentWorld();
   world.watchResult = undefined;
   await world.settle();
-  world.newest().live();
+  world.newestProcess().becomeLive();
   world.digest = 'digest-1';
-  await world.pass(10_499);
+  await world.passTime(10_499);
   expect(world.watches).toHaveLength(1);
-  await world.pass(1);
+  await world.passTime(1);
   expect(world.watches).toHaveLength(2);
-  await world.pass(10_000);
+  await world.passTime(10_000);
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
 test('a directory that is removed for a day is not a failure, and is watched again when it returns (§3.4)', async () => {
-  const world = await AgentWorld.serving();
+  const world = await AgentWorld.startServing();
   world.watch({ type: 'directory.missing' });
   const recordsBefore = world.records.length;
-  await world.pass(dayMs);
+  await world.passTime(dayMs);
   // Epoch 0 becomes healthy; there are no other events that day.
   expect(world.records.length - recordsBefore).toBeLessThan(10);
   expect(world.watches).toHaveLength(1);
@@ -99,10 +99,10 @@ test('a directory that is removed for a day is not a failure, and is watched aga
 });
 
 test('a directory that exists but cannot be watched is retried', async () => {
-  const world = await AgentWorld.serving();
+  const world = await AgentWorld.startServing();
   world.watch({ type: 'directory.missing' });
   world.watch({ type: 'directory.found' });
-  await world.pass(10_500);
+  await world.passTime(10_500);
   expect(world.watches).toHaveLength(2);
 });
 
@@ -130,13 +130,13 @@ test('a watch that ends with an unexpected error is set up again, like after a f
 });
 
 test('a directory whose watch times out is retried, even if it was watched before', async () => {
-  const world = await AgentWorld.serving();
+  const world = await AgentWorld.startServing();
   world.watch({ type: 'directory.found' });
-  await world.pass(9_999);
+  await world.passTime(9_999);
   expect(world.watches).toHaveLength(1);
   // The next `directory.found` does not restart the limit.
   world.watch({ type: 'directory.found' });
-  await world.pass(501);
+  await world.passTime(501);
   expect(world.watches).toHaveLength(2);
 });
 

@@ -15,11 +15,11 @@ import { AgentWorld } from '../../simulation/agent-world.ts';
 import {
   becomesLive,
   checkEveryWorld,
-  crashed,
+  crashEnd,
   drainingWorld,
   endProcess,
   epochsStarted,
-  killed,
+  killedEnd,
   namesStarted,
   rejectChild,
 } from './scenes.ts';
@@ -29,50 +29,50 @@ checkEveryWorld();
 const orderedEnd = { exitCode: 0, trouble: [] };
 
 test('an epoch that failed does not count, and the next epoch number follows the serving one (§2.6 F1)', async () => {
-  const world = await AgentWorld.serving();
+  const world = await AgentWorld.startServing();
   for (const digest of ['digest-1', 'digest-2', 'digest-3']) {
     await world.certificate(digest);
-    await endProcess(world, world.newest(), { code: 1 });
+    await endProcess(world, world.newestProcess(), { code: 1 });
   }
-  await world.pass(1_000);
+  await world.passTime(1_000);
   expect(new Set(epochsStarted(world))).toEqual(new Set([0, 1]));
 });
 
 test('a new bootstrap is checked before any child attaches, even if it is proven (§2.6 F2)', async () => {
-  const world = await AgentWorld.serving();
+  const world = await AgentWorld.startServing();
   world.signal('SIGHUP');
   await world.certificate('digest-1');
-  expect(world.prepared.slice(1)).toEqual([{ epoch: 1, baseId: 7, validate: true }]);
+  expect(world.preparedEpochs.slice(1)).toEqual([{ epoch: 1, baseId: 7, validate: true }]);
   world.rejectBootstrap = 'no such field';
-  const refusedWorld = await AgentWorld.serving();
+  const refusedWorld = await AgentWorld.startServing();
   refusedWorld.rejectBootstrap = 'no such field';
   await refusedWorld.certificate('digest-1');
   expect(namesStarted(refusedWorld)).toEqual(['epoch-0']);
 });
 
 test('a parent that rejects every child is repaired or replaced, and does not get children forever (§2.6 F2)', async () => {
-  const world = await AgentWorld.serving();
+  const world = await AgentWorld.startServing();
   await world.certificate('digest-1');
   await rejectChild(world);
-  await world.pass(200);
+  await world.passTime(200);
   await rejectChild(world);
-  await world.pass(400);
-  expect(world.repaired).toEqual([7]);
-  expect(world.newest().baseId).toBe(8);
+  await world.passTime(400);
+  expect(world.repairedBaseIds).toEqual([7]);
+  expect(world.newestProcess().baseId).toBe(8);
   await becomesLive(world);
-  expect(world.supervisorIs()).toEqual(['settled']);
+  expect(world.supervisorTags()).toEqual(['settled']);
 });
 
 test('epoch numbers have no gaps after failures, and a child that is not live within 20 s is killed and reported (§2.6 F3)', async () => {
-  const world = await AgentWorld.serving();
+  const world = await AgentWorld.startServing();
   await world.certificate('digest-1');
-  await world.pass(20_000);
-  expect(world.newest().signals).toEqual(['SIGKILL']);
-  await endProcess(world, world.newest(), killed);
+  await world.passTime(20_000);
+  expect(world.newestProcess().signals).toEqual(['SIGKILL']);
+  await endProcess(world, world.newestProcess(), killedEnd);
   expect(world.events('restart.ended').at(-1)).toMatchObject({ name: 'epoch-1', outcome: 'not live in time' });
-  await world.pass(200);
+  await world.passTime(200);
   await becomesLive(world);
-  await world.pass(60_000);
+  await world.passTime(60_000);
   await endProcess(world, world.process('epoch-0'));
   await world.certificate('digest-2');
   expect(epochsStarted(world)).toEqual([0, 1, 1, 2]);
@@ -80,16 +80,16 @@ test('epoch numbers have no gaps after failures, and a child that is not live wi
 
 test('an epoch that waits for the control plane keeps waiting if no Envoy serves (§2.6 F3)', async () => {
   const world = new AgentWorld();
-  await world.pass(3_600_000);
-  expect(world.newest().signals).toEqual([]);
+  await world.passTime(3_600_000);
+  expect(world.newestProcess().signals).toEqual([]);
   expect(epochsStarted(world)).toEqual([0]);
 });
 
 test('a failed child does not affect the serving epoch, which receives no order or signal (§2.6 F4)', async () => {
-  const world = await AgentWorld.serving();
+  const world = await AgentWorld.startServing();
   await world.certificate('digest-1');
   const messagesBefore = world.messages().length;
-  await endProcess(world, world.newest(), { code: 1 });
+  await endProcess(world, world.newestProcess(), { code: 1 });
   expect(
     world
       .messages()
@@ -97,35 +97,35 @@ test('a failed child does not affect the serving epoch, which receives no order 
       .filter((message) => message.startsWith('supervisor → epoch-0')),
   ).toEqual([]);
   expect(world.process('epoch-0').signals).toEqual([]);
-  expect(world.supervisorIs()).toEqual(['backing off']);
+  expect(world.supervisorTags()).toEqual(['backing off']);
   expect(await world.requestReadiness()).toEqual({ ready: true, reason: '' });
 });
 
 test('changes and stops are accepted at any time: the newest change is started, and a stop is executed (§2.6 F5)', async () => {
-  const world = await AgentWorld.serving();
+  const world = await AgentWorld.startServing();
   await world.certificate('digest-1');
   await world.certificate('digest-2');
   await becomesLive(world);
-  await world.pass(60_000);
+  await world.passTime(60_000);
   await endProcess(world, world.process('epoch-0'));
   expect(epochsStarted(world)).toEqual([0, 1, 2]);
   await becomesLive(world);
   await world.certificate('digest-3');
-  expect(world.supervisorIs()).toEqual(['waiting for parent exit']);
+  expect(world.supervisorTags()).toEqual(['waiting for parent exit']);
   world.signal('SIGTERM');
   await world.settle();
-  expect(world.drained).toEqual([{ epoch: 2, baseId: 7, replaced: false }]);
+  expect(world.drainCalls).toEqual([{ epoch: 2, baseId: 7, replaced: false }]);
 });
 
 test('a child without a process at the time of a stop never starts one (§2.6 F6)', async () => {
-  const world = await AgentWorld.serving();
+  const world = await AgentWorld.startServing();
   world.changeFiles('digest-1');
   const preparing = (): boolean => world.records.some((r) => r.kind === 'spawn' && r.actor === 'epoch-1/prepare');
   world.clock.advance(10_000);
   for (let tick = 0; tick < 100 && !preparing(); tick++) await Promise.resolve();
   world.signal('SIGTERM');
-  await world.pass(5_000);
-  await endProcess(world, world.newest());
+  await world.passTime(5_000);
+  await endProcess(world, world.newestProcess());
   expect(namesStarted(world)).toEqual(['epoch-0']);
   expect(world.output()).toEqual(orderedEnd);
 });
@@ -133,25 +133,25 @@ test('a child without a process at the time of a stop never starts one (§2.6 F6
 test('a stop ends when all Envoys have exited, at most 10 s after SIGKILL (§2.6 F7)', async () => {
   const world = await drainingWorld();
   world.signal('SIGTERM');
-  await world.pass(5_000);
+  await world.passTime(5_000);
   await endProcess(world, world.process('epoch-1'));
-  await world.pass(1_000);
+  await world.passTime(1_000);
   expect(world.output()).toBeUndefined();
-  await world.pass(11_000);
+  await world.passTime(11_000);
   expect(world.process('epoch-0').signals).toEqual(['SIGKILL']);
-  await world.pass(9_999);
+  await world.passTime(9_999);
   expect(world.output()).toBeUndefined();
-  await world.pass(1);
+  await world.passTime(1);
   expect(world.output()).toEqual(orderedEnd);
 });
 
 test('a failed start is retried with increasing delays, because desired and running state are compared (§2.6 F8)', async () => {
-  const world = await AgentWorld.serving();
+  const world = await AgentWorld.startServing();
   await world.certificate('digest-1');
   const delays: number[] = [];
   for (let attempt = 0; attempt < 3; attempt++) {
     const failedAt = world.clock.now();
-    world.newest().exit({ code: 1 });
+    world.newestProcess().exit({ code: 1 });
     await world.nextStart();
     delays.push(world.clock.now() - failedAt);
   }
@@ -160,63 +160,63 @@ test('a failed start is retried with increasing delays, because desired and runn
 });
 
 test('a healthy minute resets the retry budget (§2.6 F8)', async () => {
-  const world = await AgentWorld.serving({ retry: { budget: 1, firstDelayMs: 200, maxDelayMs: 30_000 } });
+  const world = await AgentWorld.startServing({ retry: { budget: 1, firstDelayMs: 200, maxDelayMs: 30_000 } });
   for (let crash = 0; crash < 5; crash++) {
-    await world.pass(60_000);
-    await endProcess(world, world.newest(), crashed);
-    await world.pass(200);
+    await world.passTime(60_000);
+    await endProcess(world, world.newestProcess(), crashEnd);
+    await world.passTime(200);
     await becomesLive(world);
   }
-  expect(world.supervisorIs()).toEqual(['settled']);
+  expect(world.supervisorTags()).toEqual(['settled']);
 });
 
 test('a clean exit of the current epoch counts as a failure (§2.6 F9)', async () => {
-  const world = await AgentWorld.serving({ retry: { budget: 0, firstDelayMs: 200, maxDelayMs: 30_000 } });
-  await endProcess(world, world.newest(), { code: 0 });
+  const world = await AgentWorld.startServing({ retry: { budget: 0, firstDelayMs: 200, maxDelayMs: 30_000 } });
+  await endProcess(world, world.newestProcess(), { code: 0 });
   expect(world.output()?.exitCode).toBe(1);
 });
 
 test('a stop ends its wait when all Envoys have exited, or at a second signal (§2.6 F10)', async () => {
-  const exitedWorld = await AgentWorld.serving();
+  const exitedWorld = await AgentWorld.startServing();
   exitedWorld.signal('SIGTERM');
-  await exitedWorld.pass(1_000);
-  await endProcess(exitedWorld, exitedWorld.newest());
+  await exitedWorld.passTime(1_000);
+  await endProcess(exitedWorld, exitedWorld.newestProcess());
   expect(exitedWorld.output()).toEqual(orderedEnd);
 
-  const signalled = await AgentWorld.serving();
+  const signalled = await AgentWorld.startServing();
   signalled.signal('SIGTERM');
-  await signalled.pass(1_000);
+  await signalled.passTime(1_000);
   signalled.signal('SIGINT');
-  await endProcess(signalled, signalled.newest(), killed);
-  expect(signalled.newest().signals).toEqual(['SIGKILL']);
+  await endProcess(signalled, signalled.newestProcess(), killedEnd);
+  expect(signalled.newestProcess().signals).toEqual(['SIGKILL']);
   expect(signalled.clock.now()).toBe(1_000);
 });
 
 test('a stop sends SIGTERM to the newest live epoch, SIGKILL after a deadline, and only SIGKILL to others (§2.6 F11)', async () => {
   const world = await drainingWorld();
   world.signal('SIGTERM');
-  await world.pass(16_999);
-  expect(world.started.map((p) => p.signals)).toEqual([[], ['SIGTERM']]);
-  await world.pass(1);
-  expect(world.started.map((p) => p.signals)).toEqual([['SIGKILL'], ['SIGTERM', 'SIGKILL']]);
+  await world.passTime(16_999);
+  expect(world.startedProcesses.map((p) => p.signals)).toEqual([[], ['SIGTERM']]);
+  await world.passTime(1);
+  expect(world.startedProcesses.map((p) => p.signals)).toEqual([['SIGKILL'], ['SIGTERM', 'SIGKILL']]);
 
-  const starting = await AgentWorld.serving();
+  const starting = await AgentWorld.startServing();
   await starting.certificate('digest-1');
   starting.signal('SIGTERM');
-  await starting.pass(5_000);
-  expect(starting.started.map((p) => p.signals)).toEqual([['SIGTERM'], ['SIGKILL']]);
+  await starting.passTime(5_000);
+  expect(starting.startedProcesses.map((p) => p.signals)).toEqual([['SIGTERM'], ['SIGKILL']]);
 });
 
 // See src/agent/envoy/out-of-memory.test.ts and src/agent/envoy/envoy-process.test.ts for the kernel query.
 test("an out-of-memory kill is recognized by the kernel's report, not by a text or a SIGKILL (§2.6 F12)", async () => {
   const reasons: unknown[] = [];
   for (const end of [
-    { ...killed, outOfMemory: true, lastOutput: '' },
-    { ...killed, outOfMemory: false, lastOutput: 'signal: killed' },
+    { ...killedEnd, outOfMemory: true, lastOutput: '' },
+    { ...killedEnd, outOfMemory: false, lastOutput: 'signal: killed' },
   ]) {
-    const world = await AgentWorld.serving();
-    await endProcess(world, world.newest(), end);
-    await world.pass(200);
+    const world = await AgentWorld.startServing();
+    await endProcess(world, world.newestProcess(), end);
+    await world.passTime(200);
     reasons.push(world.events('restart.decided').at(-1)?.reason);
   }
   expect(reasons).toEqual(['out of memory', 'Envoy crashed']);

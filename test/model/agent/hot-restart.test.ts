@@ -1,14 +1,22 @@
 import { describe, expect, test } from 'vitest';
 import { AgentWorld } from '../../simulation/agent-world.ts';
-import { becomesLive, checkEveryWorld, crashed, drainingWorld, endProcess, epochsStarted, killed } from './scenes.ts';
+import {
+  becomesLive,
+  checkEveryWorld,
+  crashEnd,
+  drainingWorld,
+  endProcess,
+  epochsStarted,
+  killedEnd,
+} from './scenes.ts';
 
 checkEveryWorld();
 
 test('a changed certificate starts the next epoch, and the old epoch drains only when the new one is live (§2.1, §2.3)', async () => {
-  const world = await AgentWorld.serving();
+  const world = await AgentWorld.startServing();
   await world.certificate('digest-1');
   expect(epochsStarted(world)).toEqual([0, 1]);
-  expect(world.prepared.at(-1)).toEqual({ epoch: 1, baseId: 7, validate: true });
+  expect(world.preparedEpochs.at(-1)).toEqual({ epoch: 1, baseId: 7, validate: true });
   expect(world.messages()).not.toContain('supervisor → epoch-0: epoch.supersede');
   await becomesLive(world);
   expect(world.messages()).toContain('supervisor → epoch-0: epoch.supersede');
@@ -21,7 +29,7 @@ test.each([
 ])(
   'certificates that are %s cause no restart and are reported, and valid ones restart Envoy',
   async (_, problems, files, reason) => {
-    const world = await AgentWorld.serving();
+    const world = await AgentWorld.startServing();
     world.fileProblems = problems;
     world.files = files;
     await world.certificate('digest-1');
@@ -40,34 +48,34 @@ describe('the slot for pending changes', () => {
     await world.certificate('digest-2');
     await world.certificate('digest-3');
     expect(epochsStarted(world)).toEqual([0, 1]);
-    expect(world.supervisorIs()).toEqual(['waiting for parent exit']);
-    await world.pass(40_000);
+    expect(world.supervisorTags()).toEqual(['waiting for parent exit']);
+    await world.passTime(40_000);
     await endProcess(world, world.process('epoch-0'));
     expect(epochsStarted(world)).toEqual([0, 1, 2]);
     await becomesLive(world);
-    await world.pass(60_000);
+    await world.passTime(60_000);
     await endProcess(world, world.process('epoch-1'));
     expect(epochsStarted(world)).toEqual([0, 1, 2]);
-    expect(world.supervisorIs()).toEqual(['settled']);
+    expect(world.supervisorTags()).toEqual(['settled']);
   });
 
   test('starts no Envoy for a change that is reverted while a parent drains', async () => {
     const world = await drainingWorld();
     await world.certificate('digest-2');
     await world.certificate('digest-1');
-    expect(world.supervisorIs()).toEqual(['settled']);
-    await world.pass(60_000);
+    expect(world.supervisorTags()).toEqual(['settled']);
+    await world.passTime(60_000);
     await endProcess(world, world.process('epoch-0'));
     expect(epochsStarted(world)).toEqual([0, 1]);
   });
 
   test('keeps a change during the start of a child for the next start', async () => {
-    const world = await AgentWorld.serving();
+    const world = await AgentWorld.startServing();
     await world.certificate('digest-1');
     await world.certificate('digest-2');
     await becomesLive(world);
-    expect(world.supervisorIs()).toEqual(['waiting for parent exit']);
-    await world.pass(60_000);
+    expect(world.supervisorTags()).toEqual(['waiting for parent exit']);
+    await world.passTime(60_000);
     await endProcess(world, world.process('epoch-0'));
     expect(epochsStarted(world)).toEqual([0, 1, 2]);
   });
@@ -75,95 +83,95 @@ describe('the slot for pending changes', () => {
 
 describe('a child that was live before a probe detects it', () => {
   test('counts as having served if it is killed: its parent drains, and the next child starts immediately and unchecked', async () => {
-    const world = await AgentWorld.serving();
+    const world = await AgentWorld.startServing();
     await world.certificate('digest-1');
-    await endProcess(world, world.process('epoch-1'), { ...killed, tookOverWithinMs: 180 });
+    await endProcess(world, world.process('epoch-1'), { ...killedEnd, tookOverWithinMs: 180 });
     expect(epochsStarted(world)).toEqual([0, 1, 1]);
-    expect(world.prepared.at(-1)).toEqual({ epoch: 1, baseId: 7, validate: false });
+    expect(world.preparedEpochs.at(-1)).toEqual({ epoch: 1, baseId: 7, validate: false });
     expect(world.events('epoch.live').at(-1)).toMatchObject({ name: 'epoch-1', timeToLiveMs: 180 });
     expect(world.events('epoch.failed')).toMatchObject([{ name: 'epoch-1', during: 'serving' }]);
     expect(world.messages()).toContain('supervisor → epoch-0: epoch.supersede');
     await becomesLive(world);
-    expect(world.supervisorIs()).toEqual(['settled']);
-    await world.pass(60_000);
+    expect(world.supervisorTags()).toEqual(['settled']);
+    await world.passTime(60_000);
     await endProcess(world, world.process('epoch-0'));
     expect(epochsStarted(world)).toEqual([0, 1, 1]);
   });
 
   test('serves until its replacement serves if its parent is killed', async () => {
-    const world = await AgentWorld.serving({}, [7, 8]);
+    const world = await AgentWorld.startServing({}, [7, 8]);
     world.probeResult = 'live';
     await world.certificate('digest-1');
-    await endProcess(world, world.process('epoch-0'), killed);
+    await endProcess(world, world.process('epoch-0'), killedEnd);
     expect(world.probes).toEqual(['1@7']);
     // The child's next message to its exited parent would block it, so another Envoy starts immediately.
-    expect(world.newest()).toMatchObject({ epoch: 0, baseId: 8 });
+    expect(world.newestProcess()).toMatchObject({ epoch: 0, baseId: 8 });
     expect(world.process('epoch-1').signals).toEqual([]);
     expect(world.events('restart.ended').map(({ outcome }) => outcome)).toEqual(['live', 'live']);
     await becomesLive(world);
-    expect(world.supervisorIs()).toEqual(['settled']);
+    expect(world.supervisorTags()).toEqual(['settled']);
   });
 
   test('needs no replacement if it has shut down its parent unobserved', async () => {
-    const world = await AgentWorld.serving();
+    const world = await AgentWorld.startServing();
     Object.assign(world, { probeResult: 'live', unseenMs: 60_300 });
     await world.certificate('digest-1');
     await endProcess(world, world.process('epoch-0'));
     expect(world.probes).toEqual(['1@7']);
-    expect(world.supervisorIs()).toEqual(['settled']);
+    expect(world.supervisorTags()).toEqual(['settled']);
     expect(epochsStarted(world)).toEqual([0, 1]);
   });
 
   test.each([
     ['before its child can have requested it', 30_000, { code: 0 }],
-    ['by a crash', 60_300, crashed],
+    ['by a crash', 60_300, crashEnd],
   ])('is orphaned if its parent exits %s', async (_, unseenMs, end) => {
-    const world = await AgentWorld.serving({}, [7, 8]);
+    const world = await AgentWorld.startServing({}, [7, 8]);
     Object.assign(world, { probeResult: 'live', unseenMs });
     await world.certificate('digest-1');
     await endProcess(world, world.process('epoch-0'), end);
-    expect(world.newest().name).toBe('epoch-0b');
+    expect(world.newestProcess().name).toBe('epoch-0b');
   });
 
   test('is not replaced if it is killed at the start of a stop', async () => {
-    const world = await AgentWorld.serving();
+    const world = await AgentWorld.startServing();
     await world.certificate('digest-1');
     world.signal('SIGTERM');
     await world.settle();
-    await endProcess(world, world.process('epoch-1'), { ...killed, tookOverWithinMs: 180 });
-    await world.pass(60_000);
+    await endProcess(world, world.process('epoch-1'), { ...killedEnd, tookOverWithinMs: 180 });
+    await world.passTime(60_000);
     expect(epochsStarted(world)).toEqual([0, 1]);
   });
 
   test('does not count as live if it is killed without evidence, so that its parent serves and the next start is delayed', async () => {
-    const world = await AgentWorld.serving();
+    const world = await AgentWorld.startServing();
     await world.certificate('digest-1');
-    await endProcess(world, world.process('epoch-1'), killed);
+    await endProcess(world, world.process('epoch-1'), killedEnd);
     expect(epochsStarted(world)).toEqual([0, 1]);
-    await world.pass(200);
-    expect(world.prepared.at(-1)).toEqual({ epoch: 1, baseId: 7, validate: true });
+    await world.passTime(200);
+    expect(world.preparedEpochs.at(-1)).toEqual({ epoch: 1, baseId: 7, validate: true });
   });
 });
 
 describe('signals', () => {
   test('SIGHUP restarts Envoy even if nothing has changed', async () => {
-    const world = await AgentWorld.serving();
+    const world = await AgentWorld.startServing();
     world.signal('SIGHUP');
     await world.settle();
     expect(world.events('supervisor.restart')).toEqual([{ type: 'supervisor.restart', reason: 'SIGHUP' }]);
     expect(epochsStarted(world)).toEqual([0, 1]);
     await becomesLive(world);
-    expect(world.supervisorIs()).toEqual(['settled']);
+    expect(world.supervisorTags()).toEqual(['settled']);
   });
 
   test('each SIGHUP causes one restart with the same configuration', async () => {
-    const world = await AgentWorld.serving();
+    const world = await AgentWorld.startServing();
     for (const epoch of [1, 2]) {
       world.signal('SIGHUP');
       await world.settle();
-      expect(world.newest().epoch).toBe(epoch);
+      expect(world.newestProcess().epoch).toBe(epoch);
       await becomesLive(world);
-      await world.pass(60_000);
+      await world.passTime(60_000);
       await endProcess(world, world.process(`epoch-${epoch - 1}`));
     }
     await world.certificate('digest-0');
@@ -176,21 +184,21 @@ describe('signals', () => {
     world.signal('SIGHUP');
     await world.settle();
     expect(epochsStarted(world)).toEqual([0, 1]);
-    await world.pass(60_000);
+    await world.passTime(60_000);
     await endProcess(world, world.process('epoch-0'));
     await becomesLive(world);
-    await world.pass(60_000);
+    await world.passTime(60_000);
     await endProcess(world, world.process('epoch-1'));
     expect(epochsStarted(world)).toEqual([0, 1, 2]);
-    expect(world.supervisorIs()).toEqual(['settled']);
+    expect(world.supervisorTags()).toEqual(['settled']);
   });
 
   test('SIGUSR1 is delayed until a new Envoy is live, because it would kill an Envoy that has just started', async () => {
-    const world = await AgentWorld.serving();
+    const world = await AgentWorld.startServing();
     await world.certificate('digest-1');
     world.signal('SIGUSR1');
     world.signal('SIGUSR1');
-    expect(world.started.map((p) => p.signals)).toEqual([['SIGUSR1', 'SIGUSR1'], []]);
+    expect(world.startedProcesses.map((p) => p.signals)).toEqual([['SIGUSR1', 'SIGUSR1'], []]);
     await becomesLive(world);
     expect(world.process('epoch-1').signals).toEqual(['SIGUSR1']);
     world.signal('SIGUSR1');
@@ -200,10 +208,10 @@ describe('signals', () => {
   test('SIGUSR1 is sent to every epoch, even while the agent stops', async () => {
     const world = await drainingWorld();
     world.signal('SIGUSR1');
-    expect(world.started.map((p) => p.signals)).toEqual([['SIGUSR1'], ['SIGUSR1']]);
+    expect(world.startedProcesses.map((p) => p.signals)).toEqual([['SIGUSR1'], ['SIGUSR1']]);
     world.signal('SIGTERM');
     world.signal('SIGUSR1');
-    expect(world.started.map((p) => p.signals)).toEqual([
+    expect(world.startedProcesses.map((p) => p.signals)).toEqual([
       ['SIGUSR1', 'SIGUSR1'],
       ['SIGUSR1', 'SIGUSR1'],
     ]);
@@ -215,39 +223,39 @@ describe('SIGUSR1 and an Envoy that shuts down', () => {
 
   test('is not sent to a parent that can exit at any time, or to an Envoy that received an exit request', async () => {
     const world = await drainingWorld();
-    await world.pass(53_999);
+    await world.passTime(53_999);
     world.signal('SIGUSR1');
-    await world.pass(1);
+    await world.passTime(1);
     world.signal('SIGUSR1');
-    expect(world.started.map((p) => p.signals)).toEqual([['SIGUSR1'], ['SIGUSR1', 'SIGUSR1']]);
-    await world.pass(6_000);
+    expect(world.startedProcesses.map((p) => p.signals)).toEqual([['SIGUSR1'], ['SIGUSR1', 'SIGUSR1']]);
+    await world.passTime(6_000);
     await endProcess(world, world.process('epoch-0'));
     world.signal('SIGTERM');
-    await world.pass(5_000);
+    await world.passTime(5_000);
     world.signal('SIGUSR1');
     expect(world.process('epoch-1').signals).toEqual(['SIGUSR1', 'SIGUSR1', 'SIGTERM']);
   });
 
   test('terminates a parent on time, which counts as a requested exit', async () => {
     const world = await drainingWorld();
-    await world.pass(60_000);
+    await world.passTime(60_000);
     await endProcess(world, world.process('epoch-0'), reopenEnd);
-    expect(world.supervisorIs()).toEqual(['settled']);
+    expect(world.supervisorTags()).toEqual(['settled']);
     expect(world.events('epoch.failed')).toEqual([]);
     expect(epochsStarted(world)).toEqual([0, 1]);
   });
 
   test('terminates a parent too early, which orphans the child (fact 4)', async () => {
     const world = await drainingWorld();
-    await world.pass(30_000);
+    await world.passTime(30_000);
     await endProcess(world, world.process('epoch-0'), reopenEnd);
-    expect(world.newest().name).toBe('epoch-0b');
+    expect(world.newestProcess().name).toBe('epoch-0b');
   });
 
   test('terminates a serving Envoy, which counts as a clean exit', async () => {
-    const world = await AgentWorld.serving();
+    const world = await AgentWorld.startServing();
     await endProcess(world, world.process('epoch-0'), reopenEnd);
-    await world.pass(200);
+    await world.passTime(200);
     expect(world.events('restart.decided').at(-1)).toMatchObject({ reason: 'Envoy ended' });
   });
 });
@@ -255,20 +263,20 @@ describe('SIGUSR1 and an Envoy that shuts down', () => {
 describe('the parent', () => {
   test('is killed when it exceeds its shutdown time and grace period, not earlier', async () => {
     const world = await drainingWorld();
-    await world.pass(64_999);
+    await world.passTime(64_999);
     expect(world.process('epoch-0').signals).toEqual([]);
-    await world.pass(1);
+    await world.passTime(1);
     expect(world.process('epoch-0').signals).toEqual(['SIGKILL']);
-    await endProcess(world, world.process('epoch-0'), killed);
-    expect(world.supervisorIs()).toEqual(['settled']);
+    await endProcess(world, world.process('epoch-0'), killedEnd);
+    expect(world.supervisorTags()).toEqual(['settled']);
     expect(epochsStarted(world)).toEqual([0, 1]);
   });
 
   test('exits on time up to a tenth before its shutdown time, because a busy host detects late that its child is live', async () => {
     const world = await drainingWorld();
-    await world.pass(54_000);
+    await world.passTime(54_000);
     await endProcess(world, world.process('epoch-0'));
-    expect(world.supervisorIs()).toEqual(['settled']);
+    expect(world.supervisorTags()).toEqual(['settled']);
     expect(world.events('epoch.failed')).toEqual([]);
   });
 
@@ -276,33 +284,33 @@ describe('the parent', () => {
     ['by the time that its child was live unobserved', 20_000],
     ['at once, because its child was live unobserved for the whole time', 60_000],
   ])('exits on time even earlier %s, because the agent may have been suspended or replaced', async (_, unseenMs) => {
-    const world = await AgentWorld.serving();
+    const world = await AgentWorld.startServing();
     await world.certificate('digest-1');
     world.unseenMs = unseenMs;
     await becomesLive(world);
-    await world.pass(Math.max(0, 54_000 - unseenMs));
+    await world.passTime(Math.max(0, 54_000 - unseenMs));
     await endProcess(world, world.process('epoch-0'));
-    expect(world.supervisorIs()).toEqual(['settled']);
+    expect(world.supervisorTags()).toEqual(['settled']);
     expect(world.events('epoch.failed')).toEqual([]);
   });
 
   test('is not overdue earlier after unobserved time, because its child can have become live later', async () => {
-    const world = await AgentWorld.serving();
+    const world = await AgentWorld.startServing();
     await world.certificate('digest-1');
     world.unseenMs = 60_000;
     await becomesLive(world);
-    await world.pass(64_999);
+    await world.passTime(64_999);
     expect(world.process('epoch-0').signals).toEqual([]);
-    await world.pass(1);
+    await world.passTime(1);
     expect(world.process('epoch-0').signals).toEqual(['SIGKILL']);
   });
 
   test('orphans its child if it exits earlier (fact 4)', async () => {
     const world = await drainingWorld();
-    await world.pass(53_999);
+    await world.passTime(53_999);
     await endProcess(world, world.process('epoch-0'));
     expect(world.events('epoch.failed')).toMatchObject([{ name: 'epoch-0', during: 'draining', code: 0 }]);
-    expect(world.newest().name).toBe('epoch-0b');
+    expect(world.newestProcess().name).toBe('epoch-0b');
   });
 
   test.each([
@@ -310,23 +318,23 @@ describe('the parent', () => {
     ['when it is overdue', 65_000],
   ])('is replaced after a crash unless it is overdue (it crashes %s)', async (_, afterMs) => {
     const world = await drainingWorld();
-    await world.pass(afterMs);
-    await endProcess(world, world.process('epoch-0'), crashed);
+    await world.passTime(afterMs);
+    await endProcess(world, world.process('epoch-0'), crashEnd);
     // The child may not have shut down its parent yet. An overdue parent is killed, and its child no longer needs it.
-    expect(world.newest().name).toBe(afterMs < 65_000 ? 'epoch-0b' : 'epoch-1');
+    expect(world.newestProcess().name).toBe(afterMs < 65_000 ? 'epoch-0b' : 'epoch-1');
   });
 
   test('exits on time whenever it exits if the parent-shutdown time is below 1 s', async () => {
     const world = await drainingWorld({ parentShutdownMs: 500 });
-    await world.pass(0);
+    await world.passTime(0);
     await endProcess(world, world.process('epoch-0'));
-    expect(world.supervisorIs()).toEqual(['settled']);
+    expect(world.supervisorTags()).toEqual(['settled']);
   });
 });
 
 describe('readiness', () => {
   test('is kept during the hand-over, even though the child owns the admin port', async () => {
-    const world = await AgentWorld.serving();
+    const world = await AgentWorld.startServing();
     await world.certificate('digest-1');
     world.envoyLive = false;
     expect(await world.requestReadiness()).toEqual({ ready: true, reason: '' });
@@ -335,9 +343,9 @@ describe('readiness', () => {
   });
 
   test('is again that of the serving Envoy after its child has exited', async () => {
-    const world = await AgentWorld.serving();
+    const world = await AgentWorld.startServing();
     await world.certificate('digest-1');
-    await endProcess(world, world.newest(), { code: 1 });
+    await endProcess(world, world.newestProcess(), { code: 1 });
     expect(world.events('handover.ended')).toHaveLength(1);
     expect(await world.requestReadiness()).toEqual({ ready: true, reason: '' });
     world.envoyLive = false;

@@ -19,8 +19,8 @@ const diagrams = loadDiagrams(join(packageRoot(), 'machines/agent/sequences'));
 /** Checks after each test of the file: no chart failed, its trace conforms to the diagrams and can be replayed, and every decision has ended. */
 export function checkEveryWorld(): void {
   afterEach(() => {
-    for (const world of AgentWorld.created.splice(0)) {
-      expect(world.failed).toBeUndefined();
+    for (const world of AgentWorld.instances.splice(0)) {
+      expect(world.failure).toBeUndefined();
       expect(world.records.filter(({ kind }) => kind === 'unexpected')).toEqual([]);
       const report = checkTrace(diagrams, world.records);
       if (report.departures.length > 0) expect.fail(formatReport(report, diagrams));
@@ -36,18 +36,18 @@ function expectDecisionsToEnd(world: AgentWorld): void {
   const endedRestarts = world
     .events('restart.ended')
     .map(({ name, epoch, reason, how }) => ({ name, epoch, reason, how }));
-  const openRestarts = world.supervisorIs().includes('starting') ? 1 : 0;
+  const openRestarts = world.supervisorTags().includes('starting') ? 1 : 0;
   expect(endedRestarts).toEqual(decided.slice(0, decided.length - openRestarts));
 }
 
-export const epochsStarted = (world: AgentWorld): number[] => world.started.map(({ epoch }) => epoch);
+export const epochsStarted = (world: AgentWorld): number[] => world.startedProcesses.map(({ epoch }) => epoch);
 
-export const namesStarted = (world: AgentWorld): string[] => world.started.map(({ name }) => name);
+export const namesStarted = (world: AgentWorld): string[] => world.startedProcesses.map(({ name }) => name);
 
-export const namesAlive = (world: AgentWorld): string[] => [...world.alive].map(({ name }) => name);
+export const namesAlive = (world: AgentWorld): string[] => [...world.runningProcesses].map(({ name }) => name);
 
-export const crashed = { code: null, signal: 'SIGSEGV' };
-export const killed = { code: null, signal: 'SIGKILL' };
+export const crashEnd = { code: null, signal: 'SIGSEGV' };
+export const killedEnd = { code: null, signal: 'SIGKILL' };
 
 /** Settings that retry a failed start without a limit. */
 export const unlimitedRetries = { retry: { budget: 1_000, firstDelayMs: 200, maxDelayMs: 30_000 } };
@@ -57,7 +57,7 @@ export async function drainingWorld(
   settings: Partial<AgentSettings> = {},
   baseIds = scriptedBaseIds,
 ): Promise<AgentWorld> {
-  const world = await AgentWorld.serving(settings, baseIds);
+  const world = await AgentWorld.startServing(settings, baseIds);
   await world.certificate('digest-1');
   await becomesLive(world);
   return world;
@@ -65,7 +65,7 @@ export async function drainingWorld(
 
 /** Makes the newest Envoy live. */
 export async function becomesLive(world: AgentWorld): Promise<void> {
-  world.newest().live();
+  world.newestProcess().becomeLive();
   await world.settle();
 }
 
@@ -76,7 +76,7 @@ export async function endProcess(world: AgentWorld, process: ScriptedProcess, en
 
 /** Lets Envoy reject a child because of an earlier child's mark. */
 export async function rejectChild(world: AgentWorld): Promise<void> {
-  await endProcess(world, world.newest(), {
+  await endProcess(world, world.newestProcess(), {
     code: 1,
     lastOutput: 'previous envoy process is still initializing',
     refusedByParent: true,
@@ -88,11 +88,11 @@ export async function replacingWorld(
   settings: Partial<AgentSettings> = {},
   baseIds = scriptedBaseIds,
 ): Promise<AgentWorld> {
-  const world = await AgentWorld.serving(settings, baseIds);
+  const world = await AgentWorld.startServing(settings, baseIds);
   world.repairError = 'another version';
   await world.certificate('digest-1');
   await rejectChild(world);
-  await world.pass(200);
+  await world.passTime(200);
   return world;
 }
 
@@ -102,8 +102,8 @@ export async function orphanedWorld(
   baseIds = scriptedBaseIds,
 ): Promise<AgentWorld> {
   const world = await drainingWorld(settings, baseIds);
-  await world.pass(10_000);
-  await endProcess(world, world.process('epoch-0'), killed);
+  await world.passTime(10_000);
+  await endProcess(world, world.process('epoch-0'), killedEnd);
   return world;
 }
 

@@ -25,7 +25,7 @@ function expectToConform(world: SecretsWorld): void {
 
 /** Times between attempts, in milliseconds. */
 const pausesOf = (world: SecretsWorld, from = 0): number[] =>
-  world.tries
+  world.attempts
     .filter(({ atMs }) => atMs >= from)
     .flatMap(({ atMs }, index, all) => (index === 0 ? [] : [atMs - all[index - 1]!.atMs]));
 
@@ -39,7 +39,7 @@ function busiestSecond(times: readonly number[]): number {
 describe('files of OUTPUT_CERTS', () => {
   const createWorld = (): SecretsWorld => {
     const world = new SecretsWorld({ writesOutput: true, outputError: 'ENOSPC' });
-    world.pass(1);
+    world.passTime(1);
     return world;
   };
   const pausesOfWrites = ({ outputWrites: all }: SecretsWorld): number[] =>
@@ -47,31 +47,31 @@ describe('files of OUTPUT_CERTS', () => {
 
   test('are retried after 0.5 s if they cannot be written, and then with delays of up to 30 s', () => {
     const world = createWorld();
-    world.pass(130_000);
+    world.passTime(130_000);
     expect(pausesOfWrites(world)).toEqual([500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
     expect(new Set(world.outputWrites.map(({ certificate }) => certificate))).toEqual(new Set(['certificate-1']));
     expect(world.events('output.failed')[0]).toMatchObject({ reason: 'ENOSPC' });
     world.outputError = undefined;
-    world.pass(30_000);
+    world.passTime(30_000);
     const { length } = world.outputWrites;
-    world.pass(hourMs);
+    world.passTime(hourMs);
     expect(world.outputWrites).toHaveLength(length);
     expectToConform(world);
   });
 
   test('are written immediately with a new certificate after a failure, and a later failure starts with 0.5 s again', () => {
     const world = createWorld();
-    world.pass(20_000);
+    world.passTime(20_000);
     const writesBefore = world.outputWrites.length;
     world.outputError = undefined;
-    world.renew();
-    world.pass(1);
+    world.renewCertificate();
+    world.passTime(1);
     expect(world.outputWrites.slice(writesBefore)).toMatchObject([{ certificate: 'certificate-2' }]);
-    world.pass(60_000);
+    world.passTime(60_000);
     expect(world.outputWrites).toHaveLength(writesBefore + 1);
     world.outputError = 'EROFS';
-    world.renew();
-    world.pass(600);
+    world.renewCertificate();
+    world.passTime(600);
     expect(pausesOfWrites(world).slice(-1)).toEqual([500]);
     expectToConform(world);
   });
@@ -80,8 +80,8 @@ describe('files of OUTPUT_CERTS', () => {
 describe('a step of the wall clock', () => {
   const createWorld = (): SecretsWorld => {
     const world = new SecretsWorld();
-    world.pass(hourMs);
-    expect(world.tries).toHaveLength(1);
+    world.passTime(hourMs);
+    expect(world.attempts).toHaveLength(1);
     return world;
   };
 
@@ -91,43 +91,43 @@ describe('a step of the wall clock', () => {
   ])('renews the certificate immediately if it goes %s', (_, stepMs) => {
     const world = createWorld();
     world.stepClock(stepMs);
-    world.pass(1);
-    expect(world.tries).toHaveLength(2);
-    expect(world.served.get(identityName)).toBe('certificate-2');
-    world.pass(11 * hourMs);
-    expect(world.tries).toHaveLength(2);
+    world.passTime(1);
+    expect(world.attempts).toHaveLength(2);
+    expect(world.servedSecrets.get(identityName)).toBe('certificate-2');
+    world.passTime(11 * hourMs);
+    expect(world.attempts).toHaveLength(2);
     expectToConform(world);
   });
 
   test.each([minuteMs, -minuteMs, hourMs])('does not renew a certificate that is not due: %i ms', (stepMs) => {
     const world = createWorld();
     world.stepClock(stepMs);
-    world.pass(minuteMs);
-    expect(world.tries).toHaveLength(1);
+    world.passTime(minuteMs);
+    expect(world.attempts).toHaveLength(1);
     expectToConform(world);
   });
 
   test('withdraws an expired certificate without an authority until another certificate is signed', () => {
     const world = createWorld();
-    world.word = () => 'away';
+    world.respondTo = () => 'away';
     world.stepClock(30 * hourMs);
-    world.pass(1);
-    expect(world.served.has(identityName)).toBe(false);
-    world.word = () => 'signs';
-    world.pass(2 * minuteMs);
-    expect(world.served.get(identityName)).toBe('certificate-2');
+    world.passTime(1);
+    expect(world.servedSecrets.has(identityName)).toBe(false);
+    world.respondTo = () => 'signs';
+    world.passTime(2 * minuteMs);
+    expect(world.servedSecrets.get(identityName)).toBe('certificate-2');
     expectToConform(world);
   });
 
   test('ends the delay after a failure', () => {
     const world = createWorld();
-    world.word = () => 'away';
-    world.renew();
-    world.pass(20 * minuteMs);
-    const tries = world.tries.length;
+    world.respondTo = () => 'away';
+    world.renewCertificate();
+    world.passTime(20 * minuteMs);
+    const tries = world.attempts.length;
     world.stepClock(10 * hourMs);
-    world.pass(1);
-    expect(world.tries).toHaveLength(tries + 1);
+    world.passTime(1);
+    expect(world.attempts).toHaveLength(tries + 1);
     expectToConform(world);
   });
 });
@@ -149,16 +149,16 @@ describe('renewal', () => {
     expect(waitMs(0, 1_000)).toBe(1_000);
     const world = new SecretsWorld();
     world.lifeMs = 1;
-    world.pass(10_000);
-    expect(world.tries.length).toBeLessThanOrEqual(12);
+    world.passTime(10_000);
+    expect(world.attempts.length).toBeLessThanOrEqual(12);
   });
 
   test("is randomly scheduled around half of each certificate's lifetime, even for two years", () => {
     const times = Array.from({ length: 200 }, (_, seed) => {
       const world = new SecretsWorld({ seed, records: false });
-      world.pass(13 * hourMs);
-      expect(world.tries).toHaveLength(2);
-      return world.tries[1]!.atMs / hourMs;
+      world.passTime(13 * hourMs);
+      expect(world.attempts).toHaveLength(2);
+      return world.attempts[1]!.atMs / hourMs;
     });
     expect(Math.min(...times)).toBeGreaterThan(11.75);
     expect(Math.max(...times)).toBeLessThan(12.26);
@@ -166,61 +166,61 @@ describe('renewal', () => {
     const longWorld = new SecretsWorld({ records: false });
     longWorld.lifeMs = 2 * 365 * 24 * hourMs;
     // The first certificate has the default lifetime.
-    longWorld.renew();
-    longWorld.pass(300 * 24 * hourMs);
-    expect(longWorld.tries).toHaveLength(2);
-    longWorld.pass(80 * 24 * hourMs);
-    expect(longWorld.tries).toHaveLength(3);
+    longWorld.renewCertificate();
+    longWorld.passTime(300 * 24 * hourMs);
+    expect(longWorld.attempts).toHaveLength(2);
+    longWorld.passTime(80 * 24 * hourMs);
+    expect(longWorld.attempts).toHaveLength(3);
   });
 });
 
 describe('an authority that is unreachable for 24 hours', () => {
   function createUnreachableWorld(machines: Partial<SecretMachines> = {}): SecretsWorld {
     const world = new SecretsWorld({ machines });
-    world.pass(11 * hourMs);
-    world.word = () => 'away';
+    world.passTime(11 * hourMs);
+    world.respondTo = () => 'away';
     return world;
   }
 
   test('does not invalidate the current certificate before it expires, and is followed by limited, jittered retries', () => {
     const world = createUnreachableWorld();
-    world.pass(13 * hourMs - 1);
-    expect(world.served.get('default')).toBe('certificate-1');
+    world.passTime(13 * hourMs - 1);
+    expect(world.servedSecrets.get('default')).toBe('certificate-1');
     const whileValid = pausesOf(world, hourMs);
     expect(Math.max(...whileValid)).toBeLessThanOrEqual(600_000);
     expect(Math.min(...whileValid)).toBeGreaterThanOrEqual(500);
-    expect(world.tries.length).toBeGreaterThan(40);
-    expect(world.tries.length).toBeLessThan(300);
+    expect(world.attempts.length).toBeGreaterThan(40);
+    expect(world.attempts.length).toBeLessThan(300);
     expect(new Set(whileValid).size).toBeGreaterThan(30);
-    world.pass(11 * hourMs);
+    world.passTime(11 * hourMs);
     // A new Envoy gets no certificate, because the last one has expired.
-    expect(world.served.has('default')).toBe(false);
+    expect(world.servedSecrets.has('default')).toBe(false);
     expect(world.events('secret.expired')).toHaveLength(1);
     const pausesAfter = pausesOf(world, 24 * hourMs + 3 * minuteMs);
     expect(Math.max(...pausesAfter)).toBeLessThanOrEqual(60_000);
     expect(Math.min(...pausesAfter)).toBeGreaterThan(15_000);
-    world.word = () => 'signs';
-    world.pass(minuteMs);
-    expect(world.served.get('default')).toBe('certificate-2');
+    world.respondTo = () => 'signs';
+    world.passTime(minuteMs);
+    expect(world.servedSecrets.get('default')).toBe('certificate-2');
     expectToConform(world);
   });
 
   test('is queried soon after the certificate has expired, then with growing pauses', () => {
     const world = createUnreachableWorld();
-    world.pass(13 * hourMs + minuteMs);
+    world.passTime(13 * hourMs + minuteMs);
     const pauses = pausesOf(world, 24 * hourMs);
     expect(pauses[0]).toBeLessThanOrEqual(750);
     expect(pauses.slice(0, 5).reduce((sum, pause) => sum + pause, 0)).toBeLessThan(10_000);
     expect(pauses.at(-1)).toBeGreaterThan(5_000);
-    world.word = () => 'signs';
-    world.pass(minuteMs);
-    expect(world.served.get('default')).toBe('certificate-2');
+    world.respondTo = () => 'signs';
+    world.passTime(minuteMs);
+    expect(world.servedSecrets.get('default')).toBe('certificate-2');
     expectToConform(world);
   });
 
   test('is called too often if retries have no delay, which this simulation detects', () => {
     const world = createUnreachableWorld({ secret: secretMachine.provide({ delays: { pause: 100 } }) });
-    world.pass(hourMs + 20 * minuteMs);
+    world.passTime(hourMs + 20 * minuteMs);
     expect(Math.min(...pausesOf(world, hourMs))).toBeLessThan(500);
   });
 });
@@ -239,17 +239,17 @@ describe('hundreds of agents', () => {
     const clock = new VirtualClock();
     const worlds = createWorlds(clock, 'signs');
     passTime(clock, 11.5 * hourMs);
-    for (const world of worlds) world.word = () => 'away';
+    for (const world of worlds) world.respondTo = () => 'away';
     passTime(clock, 2.5 * hourMs);
     const backAt = clock.now();
-    for (const world of worlds) world.word = () => 'signs';
+    for (const world of worlds) world.respondTo = () => 'signs';
     passTime(clock, 10 * minuteMs);
-    const times = worlds.flatMap(({ tries }) => tries.map(({ atMs }) => atMs)).filter((time) => time > 0);
+    const times = worlds.flatMap(({ attempts }) => attempts.map(({ atMs }) => atMs)).filter((time) => time > 0);
     const since = times.filter((time) => time >= backAt);
     console.info(
       `busiest second: ${busiestSecond(times)} tries, ${busiestSecond(since)} after the return; ${times.length} in all`,
     );
-    expect(worlds.filter(({ served }) => served.get('default') !== 'certificate-2')).toEqual([]);
+    expect(worlds.filter(({ servedSecrets }) => servedSecrets.get('default') !== 'certificate-2')).toEqual([]);
     expect(since).toHaveLength(agents);
     expect(busiestSecond(times)).toBeLessThanOrEqual(back);
   });
@@ -260,25 +260,25 @@ describe('hundreds of agents', () => {
     passTime(clock, 15 * minuteMs);
     const from = clock.now();
     passTime(clock, 5 * minuteMs);
-    const times = worlds.flatMap(({ tries }) => tries.map(({ atMs }) => atMs)).filter((time) => time >= from);
+    const times = worlds.flatMap(({ attempts }) => attempts.map(({ atMs }) => atMs)).filter((time) => time >= from);
     console.info(`busiest second: ${busiestSecond(times)} tries of ${agents} agents without certificates`);
     expect(busiestSecond(times)).toBeLessThanOrEqual(without);
-    for (const world of worlds) world.word = () => 'signs';
+    for (const world of worlds) world.respondTo = () => 'signs';
     passTime(clock, minuteMs);
-    expect(worlds.filter(({ served }) => served.get('default') !== 'certificate-1')).toEqual([]);
+    expect(worlds.filter(({ servedSecrets }) => servedSecrets.get('default') !== 'certificate-1')).toEqual([]);
   });
 });
 
 describe('the credential for the authority', () => {
   test('is the token at first, then the certificate while it is valid, and never an expired one', () => {
     const world = new SecretsWorld();
-    world.word = (shownCredential) => (shownCredential === 'token' ? 'not known' : 'signs');
-    world.pass(12.5 * hourMs);
-    expect(world.tries.slice(1).map(({ shown }) => shown)).toEqual(['token', 'certificate']);
-    expect(world.served.get('default')).toBe('certificate-2');
-    world.word = () => 'not known';
-    world.pass(30 * hourMs);
-    expect(world.tries.at(-1)!.shown).toBe('token');
+    world.respondTo = (shownCredential) => (shownCredential === 'token' ? 'not known' : 'signs');
+    world.passTime(12.5 * hourMs);
+    expect(world.attempts.slice(1).map(({ shownCredential }) => shownCredential)).toEqual(['token', 'certificate']);
+    expect(world.servedSecrets.get('default')).toBe('certificate-2');
+    world.respondTo = () => 'not known';
+    world.passTime(30 * hourMs);
+    expect(world.attempts.at(-1)!.shownCredential).toBe('token');
     expectToConform(world);
   });
 
@@ -286,8 +286,8 @@ describe('the credential for the authority', () => {
     const firsts = Array.from({ length: 50 }, (_, seed) => {
       const world = new SecretsWorld({ seed });
       world.pushbackMs = 90_000;
-      world.word = () => 'busy';
-      world.pass(12.5 * hourMs);
+      world.respondTo = () => 'busy';
+      world.passTime(12.5 * hourMs);
       const pauses = pausesOf(world, hourMs);
       expect(Math.min(...pauses)).toBeGreaterThanOrEqual(90_000);
       return pauses[0];
@@ -299,17 +299,17 @@ describe('the credential for the authority', () => {
 test('a query without a response is given up and retried, and a late response has no effect', () => {
   const world = new SecretsWorld();
   world.authorityResponds = 'never';
-  world.renew();
+  world.renewCertificate();
   world.authorityResponds = 'at once';
-  world.renew();
-  expect(world.served.get('default')).toBe('certificate-3');
+  world.renewCertificate();
+  expect(world.servedSecrets.get('default')).toBe('certificate-3');
   world.respondLate();
-  expect(world.served.get('default')).toBe('certificate-3');
-  world.word = () => 'silent';
-  world.renew();
-  world.pass(minuteMs);
+  expect(world.servedSecrets.get('default')).toBe('certificate-3');
+  world.respondTo = () => 'silent';
+  world.renewCertificate();
+  world.passTime(minuteMs);
   expect(world.events('secret.unavailable').length).toBeGreaterThan(0);
-  expect(world.served.get('default')).toBe('certificate-3');
+  expect(world.servedSecrets.get('default')).toBe('certificate-3');
   expect(world.violations).toEqual([]);
 });
 
@@ -319,45 +319,45 @@ describe('a certificate with other roots', () => {
     world.subscribeRoots();
     world.takeRoots();
     world.root = 'root-2';
-    world.renew();
+    world.renewCertificate();
     return world;
   }
 
   test("waits for Envoy's acknowledgement", () => {
     const world = rotated();
-    expect(world.served).toEqual(
+    expect(world.servedSecrets).toEqual(
       new Map([
         ['ROOTCA', 'root-2+'],
         ['default', 'certificate-1'],
       ]),
     );
     world.takeRoots();
-    expect(world.served.get('default')).toBe('certificate-2');
+    expect(world.servedSecrets.get('default')).toBe('certificate-2');
     expectToConform(world);
   });
 
   test('is served after a timeout if Envoy hangs, and when an Envoy disconnects', () => {
     const hung = rotated();
-    hung.pass(10_000);
-    expect(hung.served.get('default')).toBe('certificate-2');
+    hung.passTime(10_000);
+    expect(hung.servedSecrets.get('default')).toBe('certificate-2');
     const worldWithoutEnvoy = rotated();
-    worldWithoutEnvoy.leave();
-    expect(worldWithoutEnvoy.served.get('default')).toBe('certificate-2');
+    worldWithoutEnvoy.unsubscribeRoots();
+    expect(worldWithoutEnvoy.servedSecrets.get('default')).toBe('certificate-2');
     for (const world of [hung, worldWithoutEnvoy]) expectToConform(world);
   });
 
   test('is replaced when the previous roots return', () => {
     const world = rotated();
     world.root = 'root-1';
-    world.renew();
-    expect(world.served).toEqual(
+    world.renewCertificate();
+    expect(world.servedSecrets).toEqual(
       new Map([
         ['ROOTCA', 'root-1+'],
         ['default', 'certificate-1'],
       ]),
     );
     world.takeRoots();
-    expect(world.served.get('default')).toBe('certificate-3');
+    expect(world.servedSecrets.get('default')).toBe('certificate-3');
     expectToConform(world);
   });
 
@@ -371,16 +371,16 @@ describe('a certificate with other roots', () => {
     ] as const) {
       world.bundle(bundle);
       world.takeRoots();
-      expect(world.served.get('ROOTCA')).toBe(roots);
+      expect(world.servedSecrets.get('ROOTCA')).toBe(roots);
     }
     expect(world.bundlesServed).toEqual(['both', 'next']);
-    world.renew();
+    world.renewCertificate();
     world.takeRoots();
-    expect(world.served.get('ROOTCA')).toBe('root-2+next');
-    expect(world.served.get('default')).toBe('certificate-3');
+    expect(world.servedSecrets.get('ROOTCA')).toBe('root-2+next');
+    expect(world.servedSecrets.get('default')).toBe('certificate-3');
     // Roots of another authority are added, whichever source reports them.
     world.bundle('others');
-    expect(world.served.get('ROOTCA')).toBe('root-2+others');
+    expect(world.servedSecrets.get('ROOTCA')).toBe('root-2+others');
     expectToConform(world);
   });
 
@@ -390,7 +390,7 @@ describe('a certificate with other roots', () => {
     expect(world.bundlesServed).toEqual([]);
     world.takeRoots();
     expect(world.bundlesServed).toEqual(['bundle-1']);
-    expect(world.served.get('ROOTCA')).toBe('root-2+bundle-1');
+    expect(world.servedSecrets.get('ROOTCA')).toBe('root-2+bundle-1');
     expectToConform(world);
   });
 });
@@ -401,8 +401,8 @@ describe('the report of a served certificate', () => {
     expect(world.certificatesServed).toEqual(['certificate-1']);
     world.requestCertificate();
     world.takeCertificate();
-    world.renew();
-    expect(world.served.get('default')).toBe('certificate-2');
+    world.renewCertificate();
+    expect(world.servedSecrets.get('default')).toBe('certificate-2');
     expect(world.certificatesServed).toEqual(['certificate-1']);
     world.takeCertificate('certificate-1');
     expect(world.certificatesServed).toEqual(['certificate-1']);
@@ -417,7 +417,7 @@ describe('the report of a served certificate', () => {
     world.subscribeRoots();
     world.takeRoots();
     world.root = 'root-2';
-    world.renew();
+    world.renewCertificate();
     expect(world.certificatesServed).toEqual(['certificate-1']);
     world.takeRoots();
     expect(world.certificatesServed).toEqual(['certificate-1', 'certificate-2']);
@@ -429,7 +429,7 @@ describe('the report of a served certificate', () => {
     world.requestCertificate();
     world.takeCertificate();
     world.leaveCertificate();
-    world.renew();
+    world.renewCertificate();
     expect(world.certificatesServed).toEqual(['certificate-1']);
     world.requestCertificate();
     expect(world.certificatesServed).toEqual(['certificate-1']);
@@ -447,46 +447,46 @@ describe('a tainted root', () => {
 
   test('invalidates certificates that it signed within 30 s, and keeps newer ones', () => {
     const world = new SecretsWorld();
-    world.pass(hourMs);
+    world.passTime(hourMs);
     taintRoot(world);
-    world.pass(31_000);
-    expect(world.served.get('default')).toBe('certificate-2');
+    world.passTime(31_000);
+    expect(world.servedSecrets.get('default')).toBe('certificate-2');
     world.bundle('bundle-1', ['root-1']);
     world.bundle('bundle-2', []);
-    world.pass(10 * minuteMs);
-    expect(world.tries).toHaveLength(2);
+    world.passTime(10 * minuteMs);
+    expect(world.attempts).toHaveLength(2);
     expectToConform(world);
   });
 
   test('has no effect if it signed no certificate in use', () => {
     const world = new SecretsWorld();
     world.bundle('bundle-1', ['root-0']);
-    world.pass(hourMs);
-    expect(world.tries).toHaveLength(1);
+    world.passTime(hourMs);
+    expect(world.attempts).toHaveLength(1);
   });
 
   test('causes renewals with delays while it still signs certificates', () => {
     const world = new SecretsWorld();
     world.bundle('bundle-1', ['root-1']);
-    world.pass(5 * minuteMs);
-    expect(world.tries.length).toBeGreaterThan(6);
+    world.passTime(5 * minuteMs);
+    expect(world.attempts.length).toBeGreaterThan(6);
     expect(Math.min(...pausesOf(world, 1))).toBeGreaterThanOrEqual(500);
     world.root = 'root-2';
-    world.pass(31_000);
-    const triesAfter = world.tries.length;
-    world.pass(hourMs);
-    expect(world.tries).toHaveLength(triesAfter);
+    world.passTime(31_000);
+    const triesAfter = world.attempts.length;
+    world.passTime(hourMs);
+    expect(world.attempts).toHaveLength(triesAfter);
     expectToConform(world);
   });
 
   test('affects a certificate that is received after the root was marked as tainted', () => {
     const world = new SecretsWorld({ word: 'away' });
     world.bundle('bundle-1', ['root-1']);
-    world.word = () => 'signs';
-    world.pass(minuteMs);
+    world.respondTo = () => 'signs';
+    world.passTime(minuteMs);
     world.root = 'root-2';
-    world.pass(minuteMs);
-    expect(world.tries.length).toBeGreaterThan(2);
+    world.passTime(minuteMs);
+    expect(world.attempts.length).toBeGreaterThan(2);
   });
 
   const renewals = (machines: Partial<SecretMachines> = {}): number[] => {
@@ -498,8 +498,8 @@ describe('a tainted root', () => {
     passTime(clock, hourMs);
     for (const world of worlds) taintRoot(world);
     passTime(clock, 31_000);
-    expect(worlds.filter(({ served }) => served.get('default') !== 'certificate-2')).toEqual([]);
-    return worlds.flatMap(({ tries }) => tries.map(({ atMs }) => atMs)).filter((time) => time >= hourMs);
+    expect(worlds.filter(({ servedSecrets }) => servedSecrets.get('default') !== 'certificate-2')).toEqual([]);
+    return worlds.flatMap(({ attempts }) => attempts.map(({ atMs }) => atMs)).filter((time) => time >= hourMs);
   };
 
   test('makes hundreds of agents renew, about a thirtieth of them per second', () => {
@@ -513,22 +513,22 @@ describe('a tainted root', () => {
 
 describe('secrets with any events in any order', () => {
   const actions: Record<string, (world: SecretsWorld) => void> = {
-    renew: (world) => world.renew(),
+    renew: (world) => world.renewCertificate(),
     'another root': (world) => {
       world.root = world.root === 'root-1' ? 'root-2' : 'root-1';
     },
     come: (world) => world.subscribeRoots(),
     take: (world) => world.takeRoots(),
     refuse: (world) => world.refuseRoots(),
-    leave: (world) => world.leave(),
-    'ten seconds': (world) => world.pass(10_000),
+    leave: (world) => world.unsubscribeRoots(),
+    'ten seconds': (world) => world.passTime(10_000),
     bundle: (world) => world.bundle('bundle-1'),
     taint: (world) => world.bundle('bundle-1', [world.root === 'root-1' ? 'root-2' : 'root-1']),
     'the authority leaves or returns': (world) => {
-      const isAway = world.word('token') === 'away';
-      world.word = () => (isAway ? 'signs' : 'away');
+      const isAway = world.respondTo('token') === 'away';
+      world.respondTo = () => (isAway ? 'signs' : 'away');
     },
-    'a day': (world) => world.pass(25 * hourMs),
+    'a day': (world) => world.passTime(25 * hourMs),
   };
   const names = Object.keys(actions);
 
@@ -539,15 +539,15 @@ describe('secrets with any events in any order', () => {
       if (world.violations.length > 0) return world.violations;
     }
     // Once Envoy responds and the authority is available, the last certificate and roots are served.
-    world.word = () => 'signs';
-    world.renew();
+    world.respondTo = () => 'signs';
+    world.renewCertificate();
     world.takeRoots();
-    world.pass(10_000);
+    world.passTime(10_000);
     const last = world
       .events('secret.obtained')
       .filter(({ name }) => name === 'default')
       .at(-1)!;
-    if (world.served.get('default') !== last.version) return [`${last.version} never reaches Envoy`];
+    if (world.servedSecrets.get('default') !== last.version) return [`${last.version} never reaches Envoy`];
     const { departures } = checkTrace(diagrams, world.records);
     return departures.map(({ kind, message }) => `${kind}: ${message.type}`);
   }
@@ -597,28 +597,28 @@ describe('secrets with any events in any order', () => {
   /** Whether Envoy has an expired certificate without an event about it. */
   function showsWhatHasEnded(machines: Partial<SecretMachines>): boolean {
     const world = new SecretsWorld({ machines });
-    world.word = () => 'not known';
-    world.pass(30 * hourMs);
-    return world.violations.length > 0 || world.served.has('default');
+    world.respondTo = () => 'not known';
+    world.passTime(30 * hourMs);
+    return world.violations.length > 0 || world.servedSecrets.has('default');
   }
 });
 
 describe('an agent that replaces another', () => {
   test('is ready when it has its certificate and roots, because Envoys request these immediately', () => {
     const world = new SecretsWorld({ obtainsFirst: true });
-    world.pass(10);
+    world.passTime(10);
     expect(world.events('secrets.ready')).toHaveLength(1);
-    expect([...world.served.keys()].sort()).toEqual([identityName, rootsName].sort());
+    expect([...world.servedSecrets.keys()].sort()).toEqual([identityName, rootsName].sort());
     expectToConform(world);
   });
 
   test('is not ready while the authority does not respond, unlike an agent without predecessor', () => {
     const word = 'silent' as const;
     const world = new SecretsWorld({ obtainsFirst: true, word });
-    world.pass(hourMs);
+    world.passTime(hourMs);
     expect(world.events('secrets.ready')).toEqual([]);
     const first = new SecretsWorld({ word });
-    first.pass(10);
+    first.passTime(10);
     expect(first.events('secrets.ready')).toHaveLength(1);
   });
 });

@@ -9,29 +9,29 @@ test('Envoy is started immediately, whatever state the certificate files are in'
   await world.settle();
   expect(epochsStarted(world)).toEqual([0]);
   expect(world.clock.now()).toBe(0);
-  expect(world.prepared).toMatchObject([{ epoch: 0, baseId: 7, validate: true }]);
-  expect(world.newest().configFile).toBe('envoy-rev0.json');
+  expect(world.preparedEpochs).toMatchObject([{ epoch: 0, baseId: 7, validate: true }]);
+  expect(world.newestProcess().configFile).toBe('envoy-rev0.json');
 });
 
 test('an Envoy that waits for the control plane keeps waiting if no Envoy serves, and reports the reason', async () => {
   const world = new AgentWorld();
   await world.settle();
-  world.newest().waits('no xDS stream is open');
-  await world.pass(4_999);
+  world.newestProcess().reportWait('no xDS stream is open');
+  await world.passTime(4_999);
   expect(world.events('epoch.waiting')).toEqual([]);
-  await world.pass(1);
+  await world.passTime(1);
   expect(world.events('epoch.waiting')).toEqual([
     { type: 'epoch.waiting', name: 'epoch-0', epoch: 0, reason: 'no xDS stream is open' },
   ]);
-  world.newest().waits('the control plane has not sent all');
-  await world.pass(29_999);
+  world.newestProcess().reportWait('the control plane has not sent all');
+  await world.passTime(29_999);
   expect(world.events('epoch.waiting')).toHaveLength(1);
-  await world.pass(1);
+  await world.passTime(1);
   expect(world.events('epoch.waiting').slice(1)).toMatchObject([{ reason: 'the control plane has not sent all' }]);
-  await world.pass(3_600_000);
+  await world.passTime(3_600_000);
   expect(world.events('epoch.waiting')).toHaveLength(122);
   expect(epochsStarted(world)).toEqual([0]);
-  expect(world.newest().signals).toEqual([]);
+  expect(world.newestProcess().signals).toEqual([]);
   expect(await world.requestReadiness()).toEqual({ ready: false, reason: 'no Envoy has served yet' });
 });
 
@@ -39,52 +39,52 @@ test('a live Envoy with a rejected listener is held back for 25 s, then probed a
   const world = new AgentWorld();
   await world.settle();
   world.probeResult = 'live';
-  world.newest().lacks('LIVE without tls');
+  world.newestProcess().reportMissingListener('LIVE without tls');
   await world.settle();
   expect(world.events('epoch.waiting')).toMatchObject([{ reason: 'LIVE without tls' }]);
-  await world.pass(24_999);
+  await world.passTime(24_999);
   expect(world.probes).toEqual([]);
   expect(world.events('epoch.live')).toEqual([]);
-  await world.pass(1);
+  await world.passTime(1);
   expect(world.probes).toEqual(['0@7 as it is']);
-  expect(world.supervisorIs()).toEqual(['settled']);
+  expect(world.supervisorTags()).toEqual(['settled']);
 });
 
 test('an Envoy with a missing listener is live as soon as it gets the listener, and has more time if it stops being live', async () => {
   const gets = new AgentWorld();
   await gets.settle();
-  gets.newest().lacks('LIVE without tls');
-  await gets.pass(10_000);
-  gets.newest().live();
+  gets.newestProcess().reportMissingListener('LIVE without tls');
+  await gets.passTime(10_000);
+  gets.newestProcess().becomeLive();
   await gets.settle();
-  expect(gets.supervisorIs()).toEqual(['settled']);
+  expect(gets.supervisorTags()).toEqual(['settled']);
 
   const lostWorld = new AgentWorld();
   await lostWorld.settle();
   lostWorld.probeResult = 'not live';
-  lostWorld.newest().lacks('LIVE without tls');
-  await lostWorld.pass(25_000);
+  lostWorld.newestProcess().reportMissingListener('LIVE without tls');
+  await lostWorld.passTime(25_000);
   expect(lostWorld.events('epoch.not-live')).toHaveLength(1);
-  expect(lostWorld.supervisorIs()).toEqual(['no serving epoch', 'starting']);
-  await lostWorld.pass(30_000);
+  expect(lostWorld.supervisorTags()).toEqual(['no serving epoch', 'starting']);
+  await lostWorld.passTime(30_000);
   expect(lostWorld.events('epoch.waiting')).toHaveLength(2);
-  lostWorld.newest().live();
+  lostWorld.newestProcess().becomeLive();
   await lostWorld.settle();
-  expect(lostWorld.supervisorIs()).toEqual(['settled']);
+  expect(lostWorld.supervisorTags()).toEqual(['settled']);
 });
 
 test('an epoch whose preparation does not respond is given up and retried after 40 s', async () => {
   const world = new AgentWorld();
   world.preparationHangs = true;
-  await world.pass(39_999);
+  await world.passTime(39_999);
   expect(world.events('epoch.failed')).toEqual([]);
-  await world.pass(1);
+  await world.passTime(1);
   expect(world.events('epoch.failed')).toMatchObject([
     { during: 'preparing', reason: expect.stringContaining('bootstrap not ready after 40000 ms') },
   ]);
-  expect(world.supervisorIs()).toEqual(['backing off']);
+  expect(world.supervisorTags()).toEqual(['backing off']);
   world.preparationHangs = false;
-  await world.pass(1_000);
+  await world.passTime(1_000);
   expect(epochsStarted(world)).toEqual([0]);
 });
 
@@ -92,7 +92,7 @@ test('a rejected bootstrap is retried without starting a process', async () => {
   const world = new AgentWorld();
   world.rejectBootstrap = 'envoy-rev0.json: no such field: bogus';
   await world.settle();
-  expect(world.supervisorIs()).toEqual(['backing off']);
+  expect(world.supervisorTags()).toEqual(['backing off']);
   expect(world.events('epoch.failed')).toEqual([
     {
       type: 'epoch.failed',
@@ -107,14 +107,14 @@ test('a rejected bootstrap is retried without starting a process', async () => {
     },
   ]);
   world.rejectBootstrap = undefined;
-  await world.pass(200);
+  await world.passTime(200);
   expect(epochsStarted(world)).toEqual([0]);
 });
 
 test('an Envoy is retried if the operating system cannot start it', async () => {
   const world = new AgentWorld({ retry: { budget: 1, firstDelayMs: 200, maxDelayMs: 30_000 } });
   world.spawnError = 'spawn envoy ENOENT';
-  await world.pass(200);
+  await world.passTime(200);
   expect(world.output()).toEqual({
     exitCode: 1,
     trouble: ['agent exits: Envoy cannot be kept running', ...Array(2).fill('epoch-0, starting: spawn envoy ENOENT')],
@@ -136,8 +136,8 @@ test('an agent without a free base ID exits without starting Envoy', async () =>
   world.claimError = 'no base id is free';
   await world.settle();
   expect(world.output()).toEqual({ exitCode: 1, trouble: ['no base id is free'] });
-  expect(world.supervisorIs()).toEqual(['gone']);
-  expect(world.released).toBeUndefined();
+  expect(world.supervisorTags()).toEqual(['gone']);
+  expect(world.releasedBaseIds).toBeUndefined();
 });
 
 test('a status port that is in use ends the agent before Envoy is started', async () => {
@@ -145,23 +145,23 @@ test('a status port that is in use ends the agent before Envoy is started', asyn
   world.httpError = 'port 15020 is in use';
   await world.settle();
   expect(world.output()).toEqual({ exitCode: 1, trouble: ['port 15020 is in use'] });
-  expect(world.started).toEqual([]);
-  expect(world.released).toEqual([7, 8]);
+  expect(world.startedProcesses).toEqual([]);
+  expect(world.releasedBaseIds).toEqual([7, 8]);
 });
 
 test('an agent without a status port has no status server', async () => {
-  const world = await AgentWorld.serving({ statusPort: 0 });
+  const world = await AgentWorld.startServing({ statusPort: 0 });
   expect(epochsStarted(world)).toEqual([0]);
   expect(world.events('status.listening')).toEqual([{ type: 'status.listening', port: 0 }]);
   expect(world.records.some((r) => r.kind === 'spawn' && r.actor === 'status/http')).toBe(false);
 });
 
 test('base IDs that cannot be released do not make a requested stop fail', async () => {
-  const world = await AgentWorld.serving();
+  const world = await AgentWorld.startServing();
   world.releaseError = 'EPERM';
   world.signal('SIGTERM');
   await world.settle();
-  await endProcess(world, world.newest());
+  await endProcess(world, world.newestProcess());
   expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
-  expect(world.released).toEqual([7, 8]);
+  expect(world.releasedBaseIds).toEqual([7, 8]);
 });

@@ -14,7 +14,7 @@ const module = { id: 3, stream: 2, extension: 'shop.answers', url: 'http://modul
 const { attemptMs, quickAttempts } = defaultFetchLimits;
 
 /** The machine with a parent that records its reports; `outcomes` are the results of the attempts, `never` for none. */
-async function fetching(
+async function startFetching(
   outcomes: readonly (FetchOutcome | 'never' | Error)[],
   limits: Pick<WasmModuleInput, 'limits'> = {},
 ) {
@@ -52,12 +52,12 @@ async function fetching(
 }
 
 test('a fetched module is reported with its file', async () => {
-  const { reports } = await fetching([{ file: '/modules/a.wasm' }]);
+  const { reports } = await startFetching([{ file: '/modules/a.wasm' }]);
   expect(reports()).toEqual([{ type: 'module.fetched', id: 3, stream: 2, file: '/modules/a.wasm' }]);
 });
 
 test('failures are reported once, after the third attempt, and attempts continue until one succeeds', async () => {
-  const { reports, attempts, pass } = await fetching([
+  const { reports, attempts, pass } = await startFetching([
     ...[{ reason: 'ECONNREFUSED' }, new Error('EIO'), { reason: 'status must be 200, got 404' }],
     ...[{ reason: 'later' }, { file: '/modules/a.wasm' }],
   ]);
@@ -73,7 +73,7 @@ test('failures are reported once, after the third attempt, and attempts continue
 });
 
 test('an attempt without a result ends at its timeout', async () => {
-  const { attempts, pass } = await fetching(['never', { file: '/modules/a.wasm' }]);
+  const { attempts, pass } = await startFetching(['never', { file: '/modules/a.wasm' }]);
   await pass(attemptMs - 1);
   expect(attempts()).toBe(1);
   await pass(1);
@@ -86,14 +86,14 @@ test('delays double up to 1 min', () => {
 });
 
 test('a stopped fetch makes no further attempt', async () => {
-  const { attempts, pass, stop } = await fetching([{ reason: 'no' }, { reason: 'no' }]);
+  const { attempts, pass, stop } = await startFetching([{ reason: 'no' }, { reason: 'no' }]);
   stop();
   await pass(600_000);
   expect(attempts()).toBe(1);
 });
 
 test('the attempt timeout and the number of attempts before a report are taken from the settings', async () => {
-  const { reports, attempts, pass } = await fetching(['never', { reason: 'no' }], {
+  const { reports, attempts, pass } = await startFetching(['never', { reason: 'no' }], {
     limits: { attemptMs: 2_000, quickAttempts: 1 },
   });
   await pass(1_999);

@@ -12,7 +12,7 @@ const routes = resourceOf('VirtualService');
 const policies = resourceOf('AuthorizationPolicy');
 
 function createSource(prepare: (world: KubernetesWorld) => void = () => {}) {
-  const world = new KubernetesWorld({ resources: [slices, routes, policies], silently: true });
+  const world = new KubernetesWorld({ resources: [slices, routes, policies], recordsNothing: true });
   const kinds = ['EndpointSlice', 'VirtualService', 'AuthorizationPolicy'] as const;
   // With a limit, some objects would remain for the next read on a busy machine.
   const maxReadMs = Number.POSITIVE_INFINITY;
@@ -34,7 +34,7 @@ const nestedLists = (levels: number): unknown => JSON.parse(`${'['.repeat(levels
 /** Advances virtual time while a read waits. */
 async function firstReading({ world, source }: ReturnType<typeof createSource>) {
   const pendingRead = source.read();
-  await world.pass(5_000);
+  await world.passTime(5_000);
   return pendingRead;
 }
 
@@ -66,7 +66,7 @@ it('only the changed object is decoded, and unchanged objects are reused', async
   const [key, untouched] = [...source.snapshot.byKey].find(([name]) => name.endsWith('/slice-7'))!;
   moved.splice(0);
   world.server.put(slices, 'slice-900', entryWith('10.0.0.2'));
-  await world.pass(10);
+  await world.passTime(10);
   const reads = countReads(world.effects.storeOf(slices));
   const readResult = await source.read();
   expect(moved).toEqual(['EndpointSlice']);
@@ -76,7 +76,7 @@ it('only the changed object is decoded, and unchanged objects are reused', async
   expect(source.snapshot.byKey.get(key)).toBe(untouched);
   // An unchanged object is written again; readers are not notified.
   world.server.put(slices, 'slice-900', entryWith('10.0.0.2'));
-  await world.pass(10);
+  await world.passTime(10);
   expect(await source.read()).toMatchObject({ touchedKeys: new Set() });
 });
 
@@ -89,11 +89,11 @@ it('the first read completes only when all kinds are received, even from a slow 
   const pendingRead = one.source.read().then(() => {
     isRead = true;
   });
-  await one.world.pass(120_000);
+  await one.world.passTime(120_000);
   expect([isRead, one.source.snapshot.byKey.size]).toEqual([false, 0]);
   expect(one.world.effects.unsyncedKinds.map(({ name }) => name)).toContain('networking.istio.io/v1/virtualservices');
   one.world.server.start();
-  await one.world.pass(10_000);
+  await one.world.passTime(10_000);
   await pendingRead;
   expect(one.source.snapshot.byKey.size).toBe(1);
   expect(one.world.effects.unsyncedKinds).toEqual([]);
@@ -120,7 +120,7 @@ it.each<[string, Record<string, unknown>]>([
   expect(policy?.standsFor !== undefined || JSON.stringify(policy?.spec).includes('"rules":[]')).toBe(true);
   expect([...source.snapshot.byKey.values()].some(({ name }) => name === 'good')).toBe(true);
   one.world.server.delete(policies, 'strange');
-  await one.world.pass(10);
+  await one.world.passTime(10);
   await source.read();
   expect([source.problemCount, source.snapshot.byKey.size]).toEqual([0, 1]);
 });
@@ -133,7 +133,7 @@ it('an object that is deleted and recreated counts as new, even with the same co
   const [previous] = source.snapshot.byKey.values();
   world.server.delete(routes, 'web');
   world.server.put(routes, 'web', content);
-  await world.pass(10);
+  await world.passTime(10);
   await source.read();
   const [now] = source.snapshot.byKey.values();
   expect(now?.resourceVersion).toBe(previous?.resourceVersion);
@@ -159,7 +159,7 @@ it('an object whose decoder fails keeps its last valid version, denies access if
   world.server.put(routes, 'web', { spec: { ...route.spec, breaks: true } });
   world.server.put(policies, 'strict', { spec: { breaks: true } });
   world.server.put(routes, 'other', route);
-  await world.pass(10);
+  await world.passTime(10);
   const message = 'cannot be decoded: too much';
   expect(await source.read()).toMatchObject({ outcome: 'read', problems: [{ message }, { message }] });
   const storedConfigs = [...source.snapshot.byKey.values()];
@@ -178,7 +178,7 @@ it('an invalid object keeps its last valid version, is counted once, and is repo
   const [goodConfig] = source.snapshot.byKey.values();
   for (const badTimeout of ['soon', 'later']) {
     world.server.put(routes, 'web', route(badTimeout));
-    await world.pass(10);
+    await world.passTime(10);
     expect(await source.read()).toMatchObject({
       problems: [{ place: { source: 'k8s://' }, field: 'spec.http[0].timeout' }],
     });
@@ -186,7 +186,7 @@ it('an invalid object keeps its last valid version, is counted once, and is repo
     expect([...source.snapshot.byKey.values()]).toEqual([goodConfig]);
   }
   world.server.put(routes, 'web', route('4s'));
-  await world.pass(10);
+  await world.passTime(10);
   expect(await source.read()).toMatchObject({
     recovered: [expect.stringMatching(/^k8s:\/\/: VirtualService .*\/web$/)],
   });
@@ -203,7 +203,7 @@ it('a rejected object is reported with its generation and errors, and again when
   await firstReading(one);
   const goodSpec = { hosts: ['a.test'], http: [{ route: [{ destination: { host: 'a.test' } }] }] };
   const read = async (): Promise<void> => {
-    await world.pass(1_000);
+    await world.passTime(1_000);
     await source.read();
   };
   world.server.put(routes, 'web', { spec: goodSpec });
