@@ -1,6 +1,6 @@
 /** Each command in "On-call questions" of docs/operations.md runs and has the described output. */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
@@ -60,16 +60,17 @@ async function run(line: string): Promise<string> {
     printedText += text;
   };
   const at = { host: '127.0.0.1', defaultPort: port, allowedPorts: [], target: 'a test', example: '', failed: 1 };
-  const remote = ['--from', `http://127.0.0.1:${port}`];
+  const remote = ['--from', `127.0.0.1:${port}`];
+  const onPort = args.map((arg) => arg.replace('127.0.0.1:15014', `127.0.0.1:${port}`));
   const commands: Readonly<Record<string, readonly [Command, readonly string[]]>> = {
     changes: [changesCommand(print), remote],
     certificates: [certificatesCommand(print), remote],
-    explain: [explainCommand(print), remote],
+    explain: [explainCommand(print), []],
     request: [requestCommand(at, print), []],
   };
   const [command, extraArgs] = commands[name!] ?? [];
   if (command === undefined) throw new Error(`${line}: unknown command`);
-  await command.parseAsync([...args, ...extraArgs!], { from: 'user' });
+  await command.parseAsync([...onPort, ...extraArgs!], { from: 'user' });
   return printedText;
 }
 
@@ -144,7 +145,7 @@ it('a restored authority directory contains the same root', async () => {
   await stopControlPlanes();
   const shell = (line: string): unknown => execFileSync('sh', ['-c', line], { cwd: root, stdio: 'pipe' });
   shell(pack!);
-  rmSync(join(root, 'ca'), { recursive: true });
+  expect(statSync(join(root, 'ca.tar.gz')).mode & 0o077).toBe(0);
   shell(unpack!);
   plane = await startControlPlane(join(root, 'ca'));
   expect(readFileSync(join(root, 'ca/root-cert.pem'), 'utf8')).toBe(certificate);
