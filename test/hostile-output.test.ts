@@ -57,7 +57,7 @@ async function fetchPage(server: Server, path = '/'): Promise<string> {
 async function responseBody(body: string | object): Promise<string> {
   const servers = new HttpServers(() => ({ status: 200, body }));
   const [openedAddress] = await servers.open([{ host: '127.0.0.1', port: 0 }]);
-  onTestFinished(() => servers.cut());
+  onTestFinished(() => servers.closeConnections());
   return await (await fetch(`http://127.0.0.1:${openedAddress!.port}/debug/x?pretty`)).text();
 }
 

@@ -119,15 +119,15 @@ export function makeControlPlane(program: DiscoveryProgram) {
     connections: () => xds.connections(),
     disconnect: ({ id }) => xds.disconnect(id),
     secretOfCluster: (id) => remotes.secretOf(id),
-    unreachableCluster: (id) => (id === options.clusterId ? cluster?.unreachableReason : remotes.unreachable(id)),
+    unreachableCluster: (id) => (id === options.clusterId ? cluster?.unreachableReason : remotes.unreachableReason(id)),
     authority: signing && {
       describe: () => signing.describe(),
-      missing: () => signing.ledger.missingWorkloads,
+      missingWorkloads: () => signing.ledger.missingWorkloads,
       ...ca.ordered,
     },
     grpc: (socket) => xds.serveSocket(socket),
     unreadable: () => configs.unreadable,
-    awaited: () =>
+    awaitedText: () =>
       [cluster?.awaitedText ?? '', remotes.unsyncedText, ofCluster.shared?.unavailableReason ?? '']
         .filter((text) => text !== '')
         .join(', '),
@@ -219,7 +219,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
           credentials: () => portCertificate!.credentials,
           references: push.references,
           // Loads message types after startup, because loading would delay it.
-          opened: () => void configServer.load(),
+          onOpened: () => void configServer.load(),
           ...(signing && { unary: signing.service }),
         }),
       },

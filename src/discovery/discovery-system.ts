@@ -38,7 +38,7 @@ export async function runDiscovery(program: DiscoveryProgram): Promise<Discovery
     const uncaughtError = handleUncaughtErrors(log, plane, () => actor.getSnapshot().hasTag('serving'));
     stops.push(uncaughtError.stop);
     // A failed start has no streams to close.
-    const output = await Promise.race([whenDone(actor), uncaughtError.atStart]).finally(() => actor.stop());
+    const output = await Promise.race([whenDone(actor), uncaughtError.startFailure]).finally(() => actor.stop());
     if (output === undefined) throw new Error('the control plane exited without a result');
     return output;
   } finally {
@@ -53,7 +53,7 @@ function handleUncaughtErrors(
   log: Logger,
   { metrics }: ControlPlaneParts,
   isServing: () => boolean,
-): { readonly atStart: Promise<never>; readonly stop: () => void } {
+): { readonly startFailure: Promise<never>; readonly stop: () => void } {
   const { promise, reject } = Promise.withResolvers<never>();
   const report = faultLog(log, 'fault.uncaught');
   const stop = catchUncaught((error, origin) => {
@@ -63,7 +63,7 @@ function handleUncaughtErrors(
     owner?.fail(error);
     if (owner === undefined && !isServing()) reject(error);
   });
-  return { atStart: promise, stop };
+  return { startFailure: promise, stop };
 }
 
 function settingsOf(

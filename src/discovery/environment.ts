@@ -8,11 +8,11 @@ const maxDurationMs = 876_000 * 3_600_000;
 interface ParsedVariable<T> {
   /** `undefined` if the text is invalid. */
   readonly value: T | undefined;
-  readonly byDefault: T;
+  readonly defaultValue: T;
   /** Expected format, such as `an integer >= 1`. */
-  readonly form: string;
+  readonly format: string;
   /** The default with its unit. */
-  readonly shown?: string;
+  readonly shownDefault?: string;
 }
 
 export class Environment {
@@ -50,7 +50,7 @@ export class Environment {
     const parsedMs = durationMsOf(this.#env[name] ?? '');
     const value = parsedMs !== undefined && parsedMs >= 0 ? parsedMs : undefined;
     const form = 'a duration such as 300ms, 30s or 1h30m';
-    const ms = this.#orDefault(name, { value, byDefault: defaultValue, form, shown: `${defaultValue}ms` });
+    const ms = this.#orDefault(name, { value, defaultValue, format: form, shownDefault: `${defaultValue}ms` });
     if (ms <= maxMs) return ms;
     this.#warn({ event: 'option.capped', setting: name, value: this.#env[name], max: `${maxMs / 3_600_000}h` });
     return maxMs;
@@ -62,8 +62,8 @@ export class Environment {
     const isAllowed = Number.isSafeInteger(value) && value >= min;
     return this.#orDefault(name, {
       value: isAllowed ? value : undefined,
-      byDefault: defaultValue,
-      form: `an integer >= ${min}`,
+      defaultValue,
+      format: `an integer >= ${min}`,
     });
   }
 
@@ -73,8 +73,8 @@ export class Environment {
     const isAllowed = value >= 0 && value <= 100;
     return this.#orDefault(name, {
       value: isAllowed ? value : undefined,
-      byDefault: defaultValue,
-      form: 'a number from 0 to 100',
+      defaultValue,
+      format: 'a number from 0 to 100',
     });
   }
 
@@ -82,18 +82,21 @@ export class Environment {
   boolean(name: string, defaultValue: boolean): boolean {
     return this.#orDefault(name, {
       value: booleanOf(this.#env[name] ?? ''),
-      byDefault: defaultValue,
-      form: 'true or false',
+      defaultValue,
+      format: 'true or false',
     });
   }
 
-  #orDefault<T>(name: string, { value, byDefault, form, shown = String(byDefault) }: ParsedVariable<T>): T {
-    if (!this.isSet(name)) return byDefault;
+  #orDefault<T>(
+    name: string,
+    { value, defaultValue, format, shownDefault = String(defaultValue) }: ParsedVariable<T>,
+  ): T {
+    if (!this.isSet(name)) return defaultValue;
     if (value === undefined) {
-      const reason = `must be ${form}`;
-      this.#warn({ event: 'option.defaulted', setting: name, value: this.#env[name], default: shown, reason });
+      const reason = `must be ${format}`;
+      this.#warn({ event: 'option.defaulted', setting: name, value: this.#env[name], default: shownDefault, reason });
     }
-    return value ?? byDefault;
+    return value ?? defaultValue;
   }
 }
 

@@ -42,7 +42,7 @@ export function makeStages(sources: StageParts): StartStages {
     },
     authenticators: async () => {
       const remoteServer = (id: string) => remotes.serverOf(id);
-      const access = { logger: log, mesh, revoked: ca.signing?.revokedFile, server: cluster?.server, remoteServer };
+      const access = { logger: log, mesh, revocations: ca.signing?.revokedFile, server: cluster?.server, remoteServer };
       authenticators.push(...(await makeAuthenticators(options, access)));
     },
   };

@@ -21,7 +21,7 @@ export class AdsStreams {
   }
 
   /** Applies a change and waits until every stream has received a response of the type. */
-  async pushed(type: TypeName, change: () => void): Promise<void> {
+  async pushChange(type: TypeName, change: () => void): Promise<void> {
     for (const { responses } of this.#streams) responses.length = 0;
     change();
     await this.#waitForAll(`a ${type} response on every stream`, ({ responses }) =>

@@ -122,7 +122,7 @@ function addressOf({ hostIdentifier }: { hostIdentifier: { case?: string | undef
 async function measure(programs: Programs, settings: Settings): Promise<Figure[]> {
   const { services, pods, sidecars, changes, rolled } = settings;
   const began = performance.now();
-  const filled = await FilledCluster.make(programs, settings);
+  const filled = await FilledCluster.create(programs, settings);
   print(`written in ${((performance.now() - began) / 1_000).toFixed(1)} s`);
   const pilot = await startClusterPilot(programs, filled);
   print(`ready after ${pilot.readyMs.toFixed(0)} ms, ${pilot.readyCpuMs.toFixed(0)} ms of CPU`);
@@ -208,7 +208,7 @@ function hasSameAddresses(
 
 /** Measures how start time and memory grow with the size of the cluster. */
 async function measureGrowth(programs: Programs, { services, pods }: ClusterSize): Promise<Figure[]> {
-  const filled = await FilledCluster.make(programs, { services: services * 5, pods: pods * 5 });
+  const filled = await FilledCluster.create(programs, { services: services * 5, pods: pods * 5 });
   const pilot = await startClusterPilot(programs, filled);
   const { peakMib } = memoryOf(pilot.pid);
   await pilot.stop();
@@ -243,7 +243,7 @@ async function main(): Promise<number> {
 async function compareSliceEvents(settings: Settings, slices: NonNullable<Settings['slices']>): Promise<number> {
   const { sidecars, changes } = settings;
   const problems = await runWithPrograms(async (programs) => {
-    const filled = await FilledCluster.make(programs, settings);
+    const filled = await FilledCluster.create(programs, settings);
     const samples = await measureSliceEvents(programs, filled, { sidecars, changes, ...slices });
     for (const line of formatSliceEvents(samples)) print(line);
     print(JSON.stringify({ ...settings, samples }));

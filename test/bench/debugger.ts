@@ -128,7 +128,7 @@ async function measurePush(mesh: Mesh, discovery: DiscoveryProgram, settings: Se
   for (let push = 1; push <= pushes; push++) {
     const previousRecord = await lastRecord(discovery.httpPort);
     const cpuBefore = cpuTimeMs(pid);
-    await streams.pushed('EDS', () => writeService(mesh, 1, push));
+    await streams.pushChange('EDS', () => writeService(mesh, 1, push));
     await sleep(settleMs);
     const cpuMs = cpuTimeMs(pid) - cpuBefore;
     const lines = (await readStream(discovery.httpPort, { follow: false }).lines).filter(

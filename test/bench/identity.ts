@@ -95,7 +95,7 @@ async function agentsOf(authority: Authority, count: number): Promise<FakeAgent[
 interface Load {
   readonly signed: number;
   readonly deferred: number;
-  readonly failed: readonly string[];
+  readonly failures: readonly string[];
   readonly ms: number;
 }
 
@@ -109,7 +109,7 @@ function requestAtFullSpeed(agents: readonly FakeAgent[]): () => Promise<Load> {
       const result = await agent.requestCertificate();
       if (isOver) return;
       if (result.is === 'signed') signed++;
-      else if (result.is === 'failed') failures.push(result.why);
+      else if (result.is === 'failed') failures.push(result.reason);
       else {
         deferred++;
         await sleep(result.afterMs);
@@ -121,7 +121,7 @@ function requestAtFullSpeed(agents: readonly FakeAgent[]): () => Promise<Load> {
     isOver = true;
     const ms = performance.now() - startedAt;
     await Promise.all(all);
-    return { signed, deferred, failed: failures, ms };
+    return { signed, deferred, failures, ms };
   };
 }
 
@@ -132,7 +132,7 @@ async function requestUntilSigned(agent: FakeAgent): Promise<{ ms: number; tries
     const result: CertificateResult = await agent.requestCertificate();
     const ms = performance.now() - startedAt;
     if (result.is === 'signed') return { ms, tries };
-    if (result.is === 'failed') return { ms, tries, refusalReason: result.why };
+    if (result.is === 'failed') return { ms, tries, refusalReason: result.reason };
     await sleep(result.afterMs);
   }
 }
@@ -175,13 +175,13 @@ async function main(): Promise<number> {
     // Starts threads and compiles code before the measurement.
     const warm = requestAtFullSpeed(requestingAgents);
     await sleep(1_000);
-    failures.push(...(await warm()).failed);
+    failures.push(...(await warm()).failures);
 
     const cpuBefore = cpuTimeMs(pid);
     const stop = requestAtFullSpeed(requestingAgents);
     await sleep(seconds * 1_000);
     const load = await stop();
-    failures.push(...load.failed);
+    failures.push(...load.failures);
     figures.certificatesPerSecond = (1_000 * load.signed) / load.ms;
     figures.serverCpuMsPerCertificate = (cpuTimeMs(pid) - cpuBefore) / load.signed;
     print(`signed ${load.signed} in ${(load.ms / 1_000).toFixed(1)} s, deferred: ${load.deferred}`);
@@ -194,7 +194,7 @@ async function main(): Promise<number> {
     const stopRequests = requestAtFullSpeed(requestingAgents);
     const loadedPushes = await pushes(authority, fleet, changes);
     const signingLoad = await stopRequests();
-    failures.push(...signingLoad.failed);
+    failures.push(...signingLoad.failures);
     figures.pushMs = medianOf(unloadedPushes);
     figures.pushP99Ms = quantileOf(unloadedPushes, 0.99);
     figures.pushBesideSigningMs = medianOf(loadedPushes);

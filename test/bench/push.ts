@@ -164,7 +164,9 @@ async function measureAll(programs: Programs, subjects: AllMeasuredServers, sett
     ...(isSelected('scopes') ? await measureScopes(programs, subjects, settings.scopes, settings.rounds) : []),
     ...(isSelected('connections') ? await measureConnections(programs, subjects, settings) : []),
     ...(isSelected('loop') ? await measureLoopDelays(programs, subjects) : []),
-    ...(isSelected('cores') ? await compareCores(programs, await subjects.of(settings.services), settings) : []),
+    ...(isSelected('cores')
+      ? await compareCores(programs, await subjects.serversFor(settings.services), settings)
+      : []),
   ];
 }
 
@@ -209,10 +211,10 @@ async function main(): Promise<number> {
   const failures: string[] = [];
   const problems = await runWithPrograms(async (programs) => {
     const subjects = new AllMeasuredServers(programs, { flavor, pilot, withGo: settings.withGo });
-    if (flame !== undefined) await drawPushes(programs, await subjects.of(services), sidecars, flame);
+    if (flame !== undefined) await drawPushes(programs, await subjects.serversFor(services), sidecars, flame);
     else if (xdsload !== undefined) {
       failures.push(
-        ...(await compareWithXdsload(programs, await subjects.of(services), { xdsload, sidecars, rounds })),
+        ...(await compareWithXdsload(programs, await subjects.serversFor(services), { xdsload, sidecars, rounds })),
       );
     } else figures.push(...(await measureAll(programs, subjects, settings)));
   });

@@ -87,7 +87,7 @@ function generateInSlices(node: MeshNode, type: string, names: readonly string[]
     return result;
   };
   const preparation = measureStep(() => node.prepare(type, names));
-  while (preparation !== undefined && measureStep(() => preparation.piece()));
+  while (preparation !== undefined && measureStep(() => preparation.runStep()));
   measureStep(() => (preparation === undefined ? node.get(type, names) : preparation.result()));
   return maxMs;
 }

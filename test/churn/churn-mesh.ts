@@ -125,14 +125,14 @@ export class Changes {
 
   /** Only removed services return, and at most a tenth of the services is removed. */
   #isPossible(namespace: string, kind: ChangeKind): boolean {
-    const removedServices = this.model.removed(namespace);
+    const removedServices = this.model.removedServices(namespace);
     if (kind === 'return') return removedServices.size > 0;
     if (kind === 'leave') return removedServices.size < this.#servicesEach / 10;
     return kind !== 'sidecar' || namespacesWithSidecarChanges.includes(namespace);
   }
 
   #serviceFor(namespace: string, kind: ChangeKind): number {
-    const removedServices = this.model.removed(namespace);
+    const removedServices = this.model.removedServices(namespace);
     if (kind === 'return') return [...removedServices][this.#drawBelow(removedServices.size)]!;
     if (kind === 'gateway route') return 4 * this.#drawBelow(Math.ceil(this.#servicesEach / 4));
     return this.#drawPresentService(removedServices);

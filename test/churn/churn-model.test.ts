@@ -46,9 +46,9 @@ describe('the scope of a change', () => {
 
 test('a change of a Sidecar object imports another neighbour', () => {
   const model = new ChurnModel(1);
-  expect(model.hostsSeen('ns-0')).toEqual(['svc-0.ns-0.svc.cluster.local', 'svc-0.ns-1.svc.cluster.local']);
+  expect(model.visibleHosts('ns-0')).toEqual(['svc-0.ns-0.svc.cluster.local', 'svc-0.ns-1.svc.cluster.local']);
   expect([...model.apply('sidecar', { namespace: 'ns-0', service: 0 }).namespaces]).toEqual(['ns-0']);
-  expect(model.hostsSeen('ns-0')).toEqual(['svc-0.ns-0.svc.cluster.local', 'svc-0.ns-2.svc.cluster.local']);
+  expect(model.visibleHosts('ns-0')).toEqual(['svc-0.ns-0.svc.cluster.local', 'svc-0.ns-2.svc.cluster.local']);
   model.apply('leave', { namespace: 'ns-2', service: 0 });
-  expect(model.hostsSeen('ns-0')).toEqual(['svc-0.ns-0.svc.cluster.local']);
+  expect(model.visibleHosts('ns-0')).toEqual(['svc-0.ns-0.svc.cluster.local']);
 });

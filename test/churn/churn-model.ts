@@ -83,7 +83,7 @@ export type ChangeKind = (typeof changeKinds)[number];
 export interface ChangeEffect {
   readonly kind: Kind;
   readonly name: string;
-  readonly how: 'arrival' | 'removal' | 'content';
+  readonly effectKind: 'arrival' | 'removal' | 'content';
 }
 
 /** The proxies that a change affects, and the effect. */
@@ -117,7 +117,7 @@ export class ChurnModel {
     this.#servicesEach = servicesEach;
   }
 
-  removed(namespace: string): ReadonlySet<number> {
+  removedServices(namespace: string): ReadonlySet<number> {
     return this.#removedServices.get(namespace)!;
   }
 
@@ -139,10 +139,10 @@ export class ChurnModel {
   }
 
   /** Hosts of all services that proxies of a namespace see. */
-  hostsSeen(listener: string): string[] {
+  visibleHosts(listener: string): string[] {
     return namespaces.flatMap((namespace) =>
       Array.from({ length: this.#servicesEach }, (_, service) => ({ namespace, service }))
-        .filter((id) => !this.removed(namespace).has(id.service) && this.sees(listener, id))
+        .filter((id) => !this.removedServices(namespace).has(id.service) && this.sees(listener, id))
         .map(hostOf),
     );
   }
@@ -154,16 +154,24 @@ export class ChurnModel {
 
   #affectedBy(kind: ChangeKind, id: ServiceId): Omit<Affected, 'isSteady'> {
     const host = hostOf(id);
-    const cluster = (how: ChangeEffect['how']): ChangeEffect => ({ kind: 'CDS', name: clusterOf(host), how });
+    const cluster = (how: ChangeEffect['effectKind']): ChangeEffect => ({
+      kind: 'CDS',
+      name: clusterOf(host),
+      effectKind: how,
+    });
     const seeing = this.#listeners((listener) => this.sees(listener, id));
     switch (kind) {
       case 'endpoints':
-        return affected(host, seeing, ['EDS'], { kind: 'EDS', name: clusterOf(host), how: 'content' });
+        return affected(host, seeing, ['EDS'], { kind: 'EDS', name: clusterOf(host), effectKind: 'content' });
       case 'route': {
         const affectedNamespaces = seeing.filter(
           (listener) => listener !== edgeNamespace && (!isRoutePrivate(id.service) || listener === id.namespace),
         );
-        return affected(host, affectedNamespaces, ['RDS'], { kind: 'RDS', name: routeNames.sidecar, how: 'content' });
+        return affected(host, affectedNamespaces, ['RDS'], {
+          kind: 'RDS',
+          name: routeNames.sidecar,
+          effectKind: 'content',
+        });
       }
       case 'rule': {
         const affectedNamespaces = seeing.filter((listener) => !isRulePrivate(id.service) || listener === id.namespace);
@@ -190,7 +198,11 @@ export class ChurnModel {
         );
       }
       case 'gateway route':
-        return affected(host, [edgeNamespace], ['RDS'], { kind: 'RDS', name: routeNames.gateway, how: 'content' });
+        return affected(host, [edgeNamespace], ['RDS'], {
+          kind: 'RDS',
+          name: routeNames.gateway,
+          effectKind: 'content',
+        });
       case 'sidecar':
         this.#sidecarRevisions.set(id.namespace, this.sidecarRevision(id.namespace) + 1);
         return affected(undefined, [id.namespace], ['CDS', 'EDS', 'RDS'], undefined);

@@ -29,7 +29,7 @@ export interface ChurnCounts {
   readonly responses: number;
   readonly redundant: number;
   readonly rejected: number;
-  readonly left: number;
+  readonly departedCount: number;
   readonly stalled: number;
   /** Clusters that were sent again with a fetch timeout. */
   readonly givenUp: number;
@@ -40,7 +40,7 @@ export interface ChurnCounts {
   readonly late: readonly string[];
   /** Missing effects of changes, and the number of checked effects. */
   readonly missed: readonly string[];
-  readonly judged: number;
+  readonly checkedCount: number;
   /** Clusters that were removed while a route named them, and routes that preceded their clusters. */
   readonly unordered: readonly string[];
 }
@@ -72,7 +72,7 @@ export class ChurnProxies {
     responses: 0,
     redundant: 0,
     rejected: 0,
-    left: 0,
+    departedCount: 0,
     stalled: 0,
     givenUp: 0,
     lost: [] as string[],
@@ -80,7 +80,7 @@ export class ChurnProxies {
     late: [] as string[],
     missed: [] as string[],
     unordered: [] as string[],
-    judged: 0,
+    checkedCount: 0,
   };
 
   /**
@@ -126,7 +126,7 @@ export class ChurnProxies {
   checkEffects(ofAll = false): void {
     for (const effect of this.#oracle.takeDue(this.#now(), ofAll)) {
       for (const proxy of this.#affectedBy(effect)) {
-        this.#counts.judged++;
+        this.#counts.checkedCount++;
         if (hasArrived(proxy, effect)) continue;
         this.#counts.missed.push(`${proxy.name} was not sent ${effect.kind} ${effect.name} within ${seconds(lateMs)}`);
       }
@@ -141,12 +141,12 @@ export class ChurnProxies {
 
   /** Proxies without a later disturbance that must be sent the effect. */
   #affectedBy(effect: DueEffect): ChurnProxy[] {
-    const { sinceMs, name, how, namespaces: affected } = effect;
+    const { sinceMs, name, effectKind, namespaces: affected } = effect;
     return this.all.filter((proxy) => {
       if (!affected.has(proxy.namespace) || proxy.quietSinceMs > sinceMs) return false;
-      if (how === 'removal' && mayKeep(proxy, name)) return false;
+      if (effectKind === 'removal' && mayKeep(proxy, name)) return false;
       // A cluster that was kept is not sent again when its service returns.
-      return !(how === 'arrival' && proxy.sidecar.resources('CDS').has(name) && !hasArrived(proxy, effect));
+      return !(effectKind === 'arrival' && proxy.sidecar.resources('CDS').has(name) && !hasArrived(proxy, effect));
     });
   }
 
@@ -166,7 +166,7 @@ export class ChurnProxies {
   }
 
   leave(proxy: ChurnProxy, ms: number): void {
-    this.#counts.left++;
+    this.#counts.departedCount++;
     proxy.disturbance = 'away';
     proxy.quietSinceMs = Number.POSITIVE_INFINITY;
     proxy.unrouted.clear();
@@ -323,7 +323,7 @@ export class ChurnProxies {
     // A gateway has clusters that no route names.
     if (kind === 'CDS' && proxy.namespace !== edgeNamespace && now >= proxy.quietSinceMs)
       this.#noteUnrouted(proxy, news);
-    if (kind === 'RDS') for (const clusters of proxy.named.values()) proxy.unrouted.routed(clusters);
+    if (kind === 'RDS') for (const clusters of proxy.named.values()) proxy.unrouted.removeRouted(clusters);
     if (rejected) proxy.unrouted.clear();
     proxy.lastResponseMs = now;
     this.#counts.responses++;
@@ -388,8 +388,8 @@ export class ChurnProxies {
     const has = proxy.sidecar.resources('CDS');
     for (const name of news) {
       if (!name.startsWith('outbound|')) continue;
-      if (!has.has(name)) proxy.unrouted.removed(name);
-      else if (!isNamed(proxy, name)) proxy.unrouted.added(name, this.#now());
+      if (!has.has(name)) proxy.unrouted.recordRemoved(name);
+      else if (!isNamed(proxy, name)) proxy.unrouted.recordAdded(name, this.#now());
     }
   }
 

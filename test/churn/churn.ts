@@ -329,7 +329,7 @@ class ChurnRun {
   problems(missed: readonly string[]): string[] {
     const { restartEveryMs } = this.#settings;
     const lives = this.#server.samples;
-    const { lost, unexplained, late, missed: notSent, unordered, judged, responses } = this.#proxies.counts;
+    const { lost, unexplained, late, missed: notSent, unordered, checkedCount, responses } = this.#proxies.counts;
     print(`${this.#figures()}; ${((this.#cpuMs / this.#lastedMs) * 100).toFixed(0)} % of a core`);
     const firstLines = (label: string, lines: readonly string[]): string[] =>
       lines.length === 0
@@ -345,7 +345,9 @@ class ChurnRun {
       ...(restartEveryMs === undefined
         ? growthProblems(lives[0]!, this.#lastedMs)
         : growthOverLives(lives, restartEveryMs)),
-      ...(this.#changeCount > 0 && judged > 0 && responses > this.#proxies.all.length * 4 ? [] : ['nothing happened']),
+      ...(this.#changeCount > 0 && checkedCount > 0 && responses > this.#proxies.all.length * 4
+        ? []
+        : ['nothing happened']),
     ];
   }
 
@@ -355,7 +357,7 @@ class ChurnRun {
 
   #apply(change: ChurnChange): void {
     this.#mesh.apply(change);
-    this.#oracle.changed(change.affected, this.#now());
+    this.#oracle.recordChange(change.affected, this.#now());
     this.#changeCount++;
   }
 
@@ -387,10 +389,10 @@ class ChurnRun {
   }
 
   #figures(): string {
-    const { responses, redundant, rejected, left, stalled, givenUp, judged } = this.#proxies.counts;
+    const { responses, redundant, rejected, departedCount, stalled, givenUp, checkedCount } = this.#proxies.counts;
     const { rssMib = 0, heapMib = 0, descriptors = 0 } = this.#server.samples.at(-1)?.at(-1) ?? {};
     return (
-      `${this.#changeCount} changes, ${responses} responses (${redundant} with nothing new; ${judged} looked for by themselves), ${left} proxies left, ${stalled} stalled, ` +
+      `${this.#changeCount} changes, ${responses} responses (${redundant} with nothing new; ${checkedCount} looked for by themselves), ${departedCount} proxies left, ${stalled} stalled, ` +
       `${rejected} responses rejected, ${givenUp} clusters given up; ${rssMib.toFixed(0)} MiB resident, ${heapMib.toFixed(1)} MiB alive, ${descriptors} descriptors; ${this.#errors.length} errors`
     );
   }
@@ -401,7 +403,7 @@ async function wrongClusters(proxies: ChurnProxies, model: ChurnModel, server: S
   const givenUp = await givenUpClusters(server);
   return proxies.all.flatMap((proxy) => {
     const { name, sidecar, namespace } = proxy;
-    const hosts = model.hostsSeen(namespace);
+    const hosts = model.visibleHosts(namespace);
     const known = givenUp.get(proxyName(proxy));
     // A cluster that is no longer configured is kept unchanged.
     const isExpected = (cluster: string): boolean =>

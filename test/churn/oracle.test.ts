@@ -9,7 +9,7 @@ function createOracle() {
   const model = new ChurnModel(20);
   const oracle = new Oracle();
   const change = (kind: Parameters<ChurnModel['apply']>[0], atMs: number) =>
-    oracle.changed(model.apply(kind, id), atMs);
+    oracle.recordChange(model.apply(kind, id), atMs);
   return { oracle, change };
 }
 
@@ -28,7 +28,7 @@ describe('the explanation of a response', () => {
   test('a cluster that is removed within the lag of removals is not late', () => {
     const model = new ChurnModel(20);
     const oracle = new Oracle(1_000);
-    oracle.changed(model.apply('leave', id), 0);
+    oracle.recordChange(model.apply('leave', id), 0);
     const at = (kind: 'CDS' | 'RDS', ms: number) => oracle.explain('ns-0', kind, [cluster], lateMs + ms).late;
     expect([at('CDS', 1_000), at('CDS', 1_001)]).toEqual([[], [cluster]]);
   });
@@ -38,7 +38,7 @@ describe('the explanation of a response', () => {
     change('route', 0);
     expect(oracle.explain('ns-0', 'RDS', ['8080'], 100).unexplained).toEqual([]);
     expect(oracle.explain('ns-2', 'RDS', ['8080'], 100).unexplained).toEqual(['8080']);
-    oracle.changed(new ChurnModel(1).apply('sidecar', { namespace: 'ns-6', service: 0 }), 0);
+    oracle.recordChange(new ChurnModel(1).apply('sidecar', { namespace: 'ns-6', service: 0 }), 0);
     expect(oracle.explain('ns-6', 'CDS', [cluster], 100).unexplained).toEqual([]);
   });
 });
@@ -69,19 +69,21 @@ describe('the effect of a change', () => {
   test('the effect of a removal is due later, and not at all if the service returns before', () => {
     const model = new ChurnModel(20);
     const oracle = new Oracle(20_000);
-    oracle.changed(model.apply('leave', id), 0);
+    oracle.recordChange(model.apply('leave', id), 0);
     expect(oracle.takeDue(lateMs + 19_999, false)).toEqual([]);
-    expect(oracle.takeDue(lateMs + 20_000, false)).toMatchObject([{ kind: 'CDS', name: cluster, how: 'removal' }]);
-    oracle.changed(model.apply('return', id), 200_000);
-    oracle.changed(model.apply('leave', id), 300_000);
-    oracle.changed(model.apply('return', id), 300_000 + lateMs + 15_000);
-    expect(oracle.takeDue(400_000, true)).toMatchObject([{ sinceMs: 200_000, how: 'arrival' }]);
+    expect(oracle.takeDue(lateMs + 20_000, false)).toMatchObject([
+      { kind: 'CDS', name: cluster, effectKind: 'removal' },
+    ]);
+    oracle.recordChange(model.apply('return', id), 200_000);
+    oracle.recordChange(model.apply('leave', id), 300_000);
+    oracle.recordChange(model.apply('return', id), 300_000 + lateMs + 15_000);
+    expect(oracle.takeDue(400_000, true)).toMatchObject([{ sinceMs: 200_000, effectKind: 'arrival' }]);
   });
 
   test('no effect is due in a namespace whose Sidecar object changed at about the same time', () => {
     const { oracle, change } = createOracle();
     change('endpoints', 0);
-    oracle.changed(new ChurnModel(1).apply('sidecar', { namespace: 'ns-0', service: 0 }), 100);
+    oracle.recordChange(new ChurnModel(1).apply('sidecar', { namespace: 'ns-0', service: 0 }), 100);
     const [dueEffect] = oracle.takeDue(100, true);
     expect([dueEffect!.namespaces.has('ns-0'), dueEffect!.namespaces.has('ns-1')]).toEqual([false, true]);
   });

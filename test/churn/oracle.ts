@@ -51,7 +51,7 @@ export class Oracle {
   }
 
   /** Records a change. */
-  changed(affected: Affected, atMs: number): void {
+  recordChange(affected: Affected, atMs: number): void {
     const key = affected.host ?? ofMany;
     const known = (this.#changes.get(key) ?? []).filter((other) => atMs - other.atMs < 4 * this.#lateRemovalMs);
     this.#changes.set(key, [...known, { atMs, affected }]);
@@ -106,7 +106,7 @@ export class Oracle {
 
   #lateAfterMs({ affected }: RecordedChange): number {
     // Clusters that a Sidecar object no longer imports are removed, too.
-    const isRemoval = affected.effect?.how === 'removal' || affected.effect === undefined;
+    const isRemoval = affected.effect?.effectKind === 'removal' || affected.effect === undefined;
     return isRemoval ? this.#lateRemovalMs : lateMs;
   }
 

@@ -9,16 +9,16 @@ export class UnroutedClusters {
     return this.#sinceMs.size;
   }
 
-  added(cluster: string, atMs: number): void {
+  recordAdded(cluster: string, atMs: number): void {
     if (!this.#sinceMs.has(cluster)) this.#sinceMs.set(cluster, atMs);
   }
 
-  removed(cluster: string): void {
+  recordRemoved(cluster: string): void {
     this.#sinceMs.delete(cluster);
   }
 
   /** Removes clusters that routes name now. */
-  routed(clusters: ReadonlySet<string>): void {
+  removeRouted(clusters: ReadonlySet<string>): void {
     for (const cluster of this.#sinceMs.keys()) if (clusters.has(cluster)) this.#sinceMs.delete(cluster);
   }
 

@@ -4,7 +4,7 @@ import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server
 import { replicaResources } from '../bench/scaling/scaling-model.ts';
 import { givenHelm } from './given-helm.ts';
 
-const { rendered } = givenHelm();
+const { render } = givenHelm();
 
 interface Deployment extends KubernetesObject {
   readonly spec: { readonly template: { readonly spec: { readonly containers: readonly Container[] } } };
@@ -16,7 +16,7 @@ interface Container {
 }
 
 async function containerWith(...values: string[]): Promise<Container> {
-  const objects = await rendered('istio-system', '--set', 'image.repository=registry.test/discovery', ...values);
+  const objects = await render('istio-system', '--set', 'image.repository=registry.test/discovery', ...values);
   const deployment = objects.find(({ kind }) => kind === 'Deployment') as Deployment;
   return deployment.spec.template.spec.containers[0]!;
 }

@@ -20,7 +20,7 @@ const cluster = givenCluster();
 const neverAborted = new AbortController().signal;
 const secrets: ApiResource = { group: '', version: 'v1', kind: 'Secret', plural: 'secrets', namespaced: true };
 const folder = mkdtempSync(join(tmpdir(), 'cp-chart-'));
-const { run, rendered: renderedIn } = givenHelm();
+const { run, render: renderedIn } = givenHelm();
 
 afterEach(stopControlPlanes);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

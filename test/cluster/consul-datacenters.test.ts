@@ -67,7 +67,7 @@ spec:
 
 it("a ServiceEntry with the host of a Consul service is reported, in the service's namespace and in another one", async () => {
   const server = await ConsulServer.start();
-  await server.register({ service: 'web', address: '10.0.0.2', more: { Meta: { protocol: 'http' } } });
+  await server.register({ service: 'web', address: '10.0.0.2', registrationFields: { Meta: { protocol: 'http' } } });
   const files = { 'default.yaml': entry('default', '10.0.0.8'), 'shop.yaml': entry('shop', '10.0.0.9') };
   const plane = new ConsulPlane(server, {}, {}, files);
   await plane.plane.ready();

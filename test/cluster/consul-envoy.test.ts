@@ -36,7 +36,7 @@ it('Envoy applies weights and health from Consul, and fails no request during an
   const register = (version: string, address: string, status: 'passing' | 'critical' = 'passing') =>
     server.register({
       ...{ service: 'web', id: `web-${version}`, address, port, status },
-      more: { Tags: [`version|${version}`], Meta: { protocol: 'http' } },
+      registrationFields: { Tags: [`version|${version}`], Meta: { protocol: 'http' } },
     });
   await register('v1', '127.0.0.2');
   await register('v2', '127.0.0.3');

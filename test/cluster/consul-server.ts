@@ -31,7 +31,7 @@ export interface GivenInstance {
   readonly address?: string;
   readonly port?: number;
   readonly status?: 'passing' | 'warning' | 'critical';
-  readonly more?: Readonly<Record<string, unknown>>;
+  readonly registrationFields?: Readonly<Record<string, unknown>>;
 }
 
 const runningServers = new Set<ConsulServer>();
@@ -161,7 +161,7 @@ export class ConsulServer {
     } = instance;
     await this.request('PUT', 'catalog/register', {
       ...{ Node: node, Address: nodeAddress },
-      Service: { ID: id, Service: service, Address: address, Port: port, ...instance.more },
+      Service: { ID: id, Service: service, Address: address, Port: port, ...instance.registrationFields },
       Check: {
         ...{ Node: node, CheckID: `service:${id}`, Name: 'test', ServiceID: id },
         Status: instance.status ?? 'passing',

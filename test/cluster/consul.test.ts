@@ -30,7 +30,7 @@ describe('a Consul catalog', () => {
     for (let other = 0; other < 6; other++) await server.register({ node: 'n1', service: `other-${other}` });
     await server.register({
       service: 'web',
-      more: { Meta: { protocol: 'http' }, Weights: { Passing: 10, Warning: 2 } },
+      registrationFields: { Meta: { protocol: 'http' }, Weights: { Passing: 10, Warning: 2 } },
     });
     const plane = new ConsulPlane(server);
     await plane.plane.ready();
@@ -41,8 +41,12 @@ describe('a Consul catalog', () => {
     expect(await healthOf(plane, 'web')).toBe('127.0.0.1 10 healthy');
     const becomes = async (change: Partial<GivenInstance>, expected: string): Promise<void> => {
       plane.takePushed();
-      const extraFields = { Meta: { protocol: 'http' }, Weights: { Passing: 10, Warning: 2 }, ...change.more };
-      await server.register({ service: 'web', ...change, more: extraFields });
+      const extraFields = {
+        Meta: { protocol: 'http' },
+        Weights: { Passing: 10, Warning: 2 },
+        ...change.registrationFields,
+      };
+      await server.register({ service: 'web', ...change, registrationFields: extraFields });
       await eventually(expected, async () => (await healthOf(plane, 'web')) === expected);
     };
     await becomes({ status: 'warning' }, '127.0.0.1 2 healthy');

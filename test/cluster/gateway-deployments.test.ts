@@ -14,7 +14,7 @@ import { defineKinds, of, writeKubeconfig } from './mesh-objects.ts';
 
 // Uses a separate server, because this control plane writes the status of all Gateways and routes.
 const { cluster } = givenOwnServer();
-const { rendered } = givenHelm();
+const { render } = givenHelm();
 const neverAborted = new AbortController().signal;
 const folder = mkdtempSync(join(tmpdir(), 'cp-gateways-'));
 afterEach(stopControlPlanes);
@@ -42,7 +42,7 @@ const deployments: ApiResource = {
 
 it("a deployed Gateway is updated with its listeners using only the chart's permissions, reports rejections, and adopts no foreign objects", async () => {
   await defineKinds(cluster, ['GatewayClass', 'KubernetesGateway']);
-  const objects = await rendered(cluster.namespace, '--set', 'image.repository=registry.test/mesh/chartpilot');
+  const objects = await render(cluster.namespace, '--set', 'image.repository=registry.test/mesh/chartpilot');
   for (const object of objects) {
     const resource = chartKinds[object.kind ?? ''];
     if (resource !== undefined) await cluster.apply(resource, object as ObjectToWrite);

@@ -17,7 +17,7 @@ export interface Helm {
    */
   run(...args: string[]): Promise<string>;
   /** Objects of the chart for the release `mesh`. */
-  rendered(namespace: string, ...values: string[]): Promise<KubernetesObject[]>;
+  render(namespace: string, ...values: string[]): Promise<KubernetesObject[]>;
 }
 
 /** Provides Helm. Call it at the top level of a file. Helm is built before the first test unless cached. */
@@ -34,7 +34,7 @@ export function givenHelm(): Helm {
   };
   const rendered = async (namespace: string, ...values: string[]): Promise<KubernetesObject[]> =>
     objectsIn(await run('template', 'mesh', 'deploy/chart', '--namespace', namespace, ...values));
-  return { run, rendered };
+  return { run, render: rendered };
 }
 
 export function objectsIn(yaml: string): KubernetesObject[] {

@@ -19,7 +19,7 @@ import { givenHelm } from './given-helm.ts';
 import { of, writeKubeconfig } from './mesh-objects.ts';
 
 const cluster = givenCluster();
-const { run, rendered } = givenHelm();
+const { run, render } = givenHelm();
 const neverAborted = new AbortController().signal;
 const folder = mkdtempSync(join(tmpdir(), 'cp-injection-chart-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -62,7 +62,7 @@ describe('webhooks of the chart', () => {
     'select the same pods as the injector for the revision "%s" with enableNamespacesByDefault %s',
     async (revision, isEnabledByDefault) => {
       const values = `revision=${revision},sidecarInjectorWebhook.enableNamespacesByDefault=${isEnabledByDefault}`;
-      const objects = objectsOfKind(await rendered('istio-system', ...image, '--set', values), mutating);
+      const objects = objectsOfKind(await render('istio-system', ...image, '--set', values), mutating);
       expect(objects.map(({ metadata: { name, labels } }) => [name, labels?.['istio.io/rev']])).toEqual([
         [revision === 'canary' ? 'istio-sidecar-injector-canary' : 'istio-sidecar-injector', revision || 'default'],
       ]);
@@ -72,7 +72,7 @@ describe('webhooks of the chart', () => {
 
   it('select pods with the tag for each revision tag, call its revision, and have unique names per namespace', async () => {
     const values = 'revision=canary,revisionTags={prod,default},sidecarInjectorWebhook.reinvocationPolicy=IfNeeded';
-    const objects = objectsOfKind(await rendered('mesh', ...image, '--set', values), mutating);
+    const objects = objectsOfKind(await render('mesh', ...image, '--set', values), mutating);
     const service = { name: 'istiod-canary', namespace: 'mesh', path: '/inject', port: 443 };
     const summaries = objects.map((object) => {
       const { name, labels } = object.metadata;
@@ -94,7 +94,7 @@ describe('webhooks of the chart', () => {
   it.each(['revisionTags={default}', 'revision=canary,revisionTags={canary}'])(
     'are not rendered with %s, because pods would be injected twice',
     async (values) => {
-      await expect(rendered('istio-system', ...image, '--set', values)).rejects.toThrow('is the revision itself');
+      await expect(render('istio-system', ...image, '--set', values)).rejects.toThrow('is the revision itself');
     },
   );
 
@@ -105,7 +105,7 @@ describe('webhooks of the chart', () => {
       ['Fail', undefined],
     ] as const) {
       const objects = objectsOfKind(
-        await rendered('istio-system', ...image, '--set', `validation.failurePolicy=${policy}`),
+        await render('istio-system', ...image, '--set', `validation.failurePolicy=${policy}`),
         validating,
       );
       expect(objects.map(({ metadata }) => metadata.annotations)).toEqual([annotations, annotations]);
@@ -117,7 +117,7 @@ describe('webhooks of the chart', () => {
     ['if they are disabled', 'sidecarInjectorWebhook.enabled=false,validation.enabled=false'],
     ['if no authority signs their certificate', 'authority.selfSigned=false'],
   ])('are absent %s', async (_, values) => {
-    const objects = await rendered('istio-system', ...image, '--set', values);
+    const objects = await render('istio-system', ...image, '--set', values);
     expect(objects.filter(({ kind }) => kind?.endsWith('WebhookConfiguration'))).toEqual([]);
     expect(objects.filter(({ metadata: { name } }) => name.startsWith('istio-sidecar-injector'))).toEqual([]);
   });
@@ -132,7 +132,7 @@ describe('the ConfigMaps of the chart', () => {
       ...['revision=canary,image.tag=1.5,image.pullSecrets={pull},clusterID=west,domain=west.local'],
       'global.proxy.logLevel=debug,cni.enabled=true,sidecarInjectorWebhook.templates.extra.spec.hostname=h',
     ];
-    const objects = await rendered('mesh', ...image, '--set', settings.join(','));
+    const objects = await render('mesh', ...image, '--set', settings.join(','));
     const injector = dataOf(objects, 'istio-sidecar-injector-canary');
     const config = decodeInjectionConfig(injector.config!);
     const values = decodeInjectionValues(injector.values!);
@@ -174,14 +174,14 @@ describe('the ConfigMaps of the chart', () => {
     ['image.repository=a.test/discovery,agentImage.tag=2.0.0', 'a.test/agent:2.0.0'],
     ['image.repository=a.test/discovery,global.hub=c.test,global.tag=3.0.0,global.proxy.image=p', 'c.test/p:3.0.0'],
   ])('specify with %s the image %s for sidecars', async (values, expected) => {
-    const data = dataOf(await rendered('mesh', '--set', values), 'istio-sidecar-injector');
+    const data = dataOf(await render('mesh', '--set', values), 'istio-sidecar-injector');
     const { global } = JSON.parse(data.values!) as { global: Record<string, string> & { proxy: { image: string } } };
     expect(`${global.hub}/${global.proxy.image}:${global.tag}`).toBe(expected);
   });
 
   it("keep the user's mesh settings, even another address of the control plane", async () => {
     const meshOf = async (values: string) => {
-      const read = readMeshConfig('mesh', dataOf(await rendered('mesh', ...image, '--set', values), 'istio').mesh!);
+      const read = readMeshConfig('mesh', dataOf(await render('mesh', ...image, '--set', values), 'istio').mesh!);
       return E.isRight(read) ? read.right.mesh : undefined;
     };
     expect((await meshOf('authority.selfSigned=false'))?.defaultConfig.discoveryAddress).toBe('istiod.mesh.svc:15010');

@@ -42,7 +42,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** How a signer handles one request. */
 interface SignerBehavior {
-  readonly by?: AuthorityMaterial;
+  readonly signingAuthority?: AuthorityMaterial;
   readonly key?: KeyObject;
   readonly names?: Names;
   readonly lifetimeMs?: number;
@@ -94,10 +94,15 @@ async function act(request: KubernetesObject, behavior: SignerBehavior): Promise
     return;
   }
   const pem = Buffer.from((request.spec as { request: string }).request, 'base64').toString();
-  const { by = root, key = verifyRequest(pem), names = requestedNamesIn(pem), lifetimeMs = hourMs } = behavior;
+  const {
+    signingAuthority = root,
+    key = verifyRequest(pem),
+    names = requestedNamesIn(pem),
+    lifetimeMs = hourMs,
+  } = behavior;
   const now = Math.floor(Date.now() / 1_000) * 1_000;
   const lifetime = { notBefore: new Date(now - 60_000), notAfter: new Date(now + lifetimeMs) };
-  const certificate = pemOf('CERTIFICATE', issueLeaf(by.issuer, key, names, lifetime));
+  const certificate = pemOf('CERTIFICATE', issueLeaf(signingAuthority.issuer, key, names, lifetime));
   await put({ conditions, certificate: Buffer.from(certificate).toString('base64') }, 'status');
 }
 
@@ -205,7 +210,7 @@ it.each<[string, SignerBehavior | 'nothing', RegExp]>([
 });
 
 it('a certificate is not issued if its root is not the mesh’s', async () => {
-  const { name } = signer({ by: foreignAuthority });
+  const { name } = signer({ signingAuthority: foreignAuthority });
   expect(JSON.stringify(await requestFrom(client(name)))).toMatch(/refused.*has no valid chain to a root of the mesh/);
 });
 

@@ -18,7 +18,7 @@ export interface RecordedWrite {
   readonly path: string;
   readonly body: string;
   /** Time at which the request was received completely. */
-  readonly at: number;
+  readonly receivedAt: number;
   /** Time of forwarding, if the request was forwarded. */
   forwardedAt?: number;
   status?: number;
@@ -27,7 +27,7 @@ export interface RecordedWrite {
 /** Promises that a write or its response waits for. */
 export interface WriteHold {
   readonly untilForwarded?: Promise<void>;
-  readonly after?: Promise<void>;
+  readonly untilResponded?: Promise<void>;
 }
 
 const readingMethods = ['GET', 'HEAD', 'OPTIONS'];
@@ -67,7 +67,7 @@ export class RecordingProxy {
   }
 
   /** Returns writes except those of Leases. */
-  ofDuties(): RecordedWrite[] {
+  dutyWrites(): RecordedWrite[] {
     return this.writes.filter(({ path }) => !path.includes('/leases'));
   }
 
@@ -79,7 +79,7 @@ export class RecordingProxy {
     for await (const chunk of stream) chunks.push(chunk as Buffer);
     const body = Buffer.concat(chunks);
     const write: RecordedWrite = {
-      ...{ method, path: String(headers[':path']), body: body.toString('utf8'), at: performance.now() },
+      ...{ method, path: String(headers[':path']), body: body.toString('utf8'), receivedAt: performance.now() },
     };
     this.writes.push(write);
     const hold = this.hold(write);
@@ -93,7 +93,7 @@ export class RecordingProxy {
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
     body: Buffer | undefined,
-    { after }: WriteHold,
+    { untilResponded }: WriteHold,
     write: RecordedWrite | undefined,
   ): void {
     const requestHeaders = Object.fromEntries(
@@ -107,7 +107,7 @@ export class RecordingProxy {
     targetStream.on('response', async (response) => {
       const { ':status': status, ...responseHeaders } = response;
       if (write !== undefined) write.status = status!;
-      await after;
+      await untilResponded;
       if (stream.destroyed || stream.closed) return targetStream.resume();
       stream.respond({ ':status': status, ...responseHeaders } as never);
       return targetStream.pipe(stream);

@@ -50,7 +50,7 @@ async function following(env: NodeJS.ProcessEnv = {}): Promise<ControlPlane> {
 
 /** Endpoints of a service in Envoy, current and past. */
 class Endpoints {
-  readonly all: string[][] = [];
+  readonly history: string[][] = [];
   readonly #stream: SotwStream;
 
   constructor(plane: ControlPlane, metadata: Record<string, string> = {}) {
@@ -62,7 +62,7 @@ class Endpoints {
     const resourceNames = [clusterOfWeb];
     this.#stream = plane.client('ads.listening').sotw();
     this.#stream.onResponse = ({ resources, nonce, versionInfo }) => {
-      this.all.push(resources.flatMap(({ value }) => addressesOf(value)).sort());
+      this.history.push(resources.flatMap(({ value }) => addressesOf(value)).sort());
       this.#stream.send({ typeUrl, resourceNames, responseNonce: nonce, versionInfo });
     };
     this.#stream.send({ node, typeUrl, resourceNames });
@@ -70,7 +70,7 @@ class Endpoints {
 
   async are(...addresses: string[]): Promise<void> {
     const expected = addresses.toSorted().join();
-    await eventually(`endpoints are ${expected}`, () => this.all.at(-1)?.join() === expected);
+    await eventually(`endpoints are ${expected}`, () => this.history.at(-1)?.join() === expected);
   }
 
   end(): void {
@@ -149,7 +149,7 @@ it('a rotated Secret of a remote cluster removes nothing, because the old kubeco
   await endpoints.are('10.1.0.1', '10.2.0.1');
   // Every state that Envoy received contained both clusters.
   expect(
-    endpoints.all.every((addressList) => addressList.includes('10.1.0.1') && addressList.includes('10.2.0.1')),
+    endpoints.history.every((addressList) => addressList.includes('10.1.0.1') && addressList.includes('10.2.0.1')),
   ).toBe(true);
   endpoints.end();
   await cluster.delete(of.secrets, 'remotes');

@@ -7,15 +7,15 @@ export class ServiceAddress {
   readonly #sockets = new Set<Socket>();
   readonly #ports: readonly number[];
   /** Number of connections that each replica has accepted. */
-  readonly taken: number[];
+  readonly acceptedCounts: number[];
 
   private constructor(ports: readonly number[]) {
     this.#ports = ports;
-    this.taken = ports.map(() => 0);
+    this.acceptedCounts = ports.map(() => 0);
   }
 
   /** @param ports of replicas on loopback */
-  static async of(...ports: number[]): Promise<ServiceAddress> {
+  static async forPorts(...ports: number[]): Promise<ServiceAddress> {
     const address = new ServiceAddress(ports);
     address.#server.listen(0, '127.0.0.1');
     await once(address.#server, 'listening');
@@ -42,7 +42,7 @@ export class ServiceAddress {
     targetSocket.once('error', tryNext);
     targetSocket.once('connect', () => {
       targetSocket.off('error', tryNext);
-      this.taken[index]!++;
+      this.acceptedCounts[index]!++;
       for (const [one, other] of [
         [clientSocket, targetSocket],
         [targetSocket, clientSocket],

@@ -9,7 +9,7 @@ import { DeploymentFailures } from '../../src/discovery/controllers/gateways/dep
 import { DerivedStatusDuty, type StatusDerivation } from '../../src/discovery/controllers/status/derived-status.ts';
 import { GatewayApiDerivation } from '../../src/discovery/controllers/status/gateway-api-derivation.ts';
 import { IngressDerivation } from '../../src/discovery/controllers/status/ingress-derivation.ts';
-import { processMoment } from '../../src/discovery/election/leader-term.ts';
+import { readProcessClocks } from '../../src/discovery/election/leader-term.ts';
 import { WriteGate } from '../../src/discovery/election/write-gate.ts';
 import { type ApiResource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
 import { InformerEffects } from '../../src/discovery/kubernetes/api-server.effects.ts';
@@ -122,8 +122,8 @@ async function leading(
       },
     ),
   });
-  const gate = new WriteGate({ server, now: processMoment, writeMs: 4_000 });
-  gate.extend(processMoment(), 600_000);
+  const gate = new WriteGate({ server, now: readProcessClocks, writeMs: 4_000 });
+  gate.extend(readProcessClocks(), 600_000);
   const failures: string[] = [];
   let pendingRun = Promise.resolve();
   const stop = duty.watch(() => {

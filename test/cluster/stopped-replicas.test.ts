@@ -83,15 +83,15 @@ async function runRound(moment: Moment, count: number, beginning = 1): Promise<n
   const other = names.find((name) => name !== first)!;
   const [proxy, { pid }] = [proxies.get(first)!, programs.get(first)!.program];
   const release = Promise.withResolvers<void>();
-  const from = proxy.ofDuties().length;
+  const from = proxy.dutyWrites().length;
   proxy.hold = ({ path }) => {
     if (path.includes('/leases')) return {};
     if (moment === 'in writes') return { untilForwarded: release.promise };
-    return moment === 'after writes' ? { after: release.promise } : {};
+    return moment === 'after writes' ? { untilResponded: release.promise } : {};
   };
   const leads = async (): Promise<boolean> => (await leader()) === first;
   const writes = (): Promise<unknown> =>
-    eventually('it writes, or leads no more', async () => proxy.ofDuties().length > from || !(await leads()), {
+    eventually('it writes, or leads no more', async () => proxy.dutyWrites().length > from || !(await leads()), {
       everyMs: 1,
     });
   // Alternates between changed and created objects.
@@ -124,17 +124,17 @@ async function runRound(moment: Moment, count: number, beginning = 1): Promise<n
     expect(tookMs).toBeGreaterThan(leaseMs - clockSkewMs);
     await eventually('the other one has written all', allThere);
     const previousRoots = await roots();
-    const heldWrites = proxy.ofDuties().filter(({ forwardedAt }) => forwardedAt === undefined);
+    const heldWrites = proxy.dutyWrites().filter(({ forwardedAt }) => forwardedAt === undefined);
     // Writes in transit arrive late, and their responses when the replica resumes.
     release.resolve();
     await eventually('all came', () => heldWrites.every(({ status }) => status !== undefined));
-    const writesBefore = proxy.ofDuties().length;
+    const writesBefore = proxy.dutyWrites().length;
     process.kill(pid, 'SIGCONT');
     await programs.get(first)!.program.line(loggedLine('leader.lost'), { fromLine: line });
-    const renewals = (): number => proxies.get(other)!.writes.length - proxies.get(other)!.ofDuties().length;
+    const renewals = (): number => proxies.get(other)!.writes.length - proxies.get(other)!.dutyWrites().length;
     const renewalsBefore = renewals();
     await eventually('time has passed', () => renewals() >= renewalsBefore + 2);
-    expect(proxy.ofDuties().slice(writesBefore), 'writes that began after it woke').toEqual([]);
+    expect(proxy.dutyWrites().slice(writesBefore), 'writes that began after it woke').toEqual([]);
     // If the other replica has not written an object, a late write takes effect, and loses nothing newer.
     const isLate = ({ path, body, status }: (typeof heldWrites)[number]): boolean =>
       status !== 409 && (path.includes('/configmaps') || !body.includes('"resourceVersion"'));

@@ -59,7 +59,7 @@ beforeAll(async () => {
   }
   const [one, second] = await Promise.all([replicas.start('one'), replicas.start('two')]);
   first = one;
-  address = await ServiceAddress.of(first.plainPort, second.plainPort);
+  address = await ServiceAddress.forPorts(first.plainPort, second.plainPort);
   for (const [index, name] of proxies.entries()) agents.push(await startAgent(name, ports[index]!));
 });
 
@@ -133,8 +133,8 @@ async function responses({ statusPort }: Agent): Promise<number> {
 const emptyResponsesBytes = 2_000;
 
 it('killing the replica with all streams fails no request, and the other replica serves the Envoys without resending resources', async () => {
-  expect(address.taken[0]).toBeGreaterThan(0);
-  expect(address.taken[1]).toBe(0);
+  expect(address.acceptedCounts[0]).toBeGreaterThan(0);
+  expect(address.acceptedCounts[1]).toBe(0);
   const initial = await Promise.all(agents.map(quietBytes));
   const responsesBefore = await Promise.all(agents.map(responses));
   let isOver = false;

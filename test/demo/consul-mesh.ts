@@ -102,7 +102,7 @@ export class ConsulMesh {
     for (const [id, { name, version, address, port }] of Object.entries(this.machines)) {
       await this.consul.register({
         ...{ node: id, nodeAddress: address, service: name, id, port },
-        more: { Tags: [`version|${version}`, `app|${name}`], Meta: { protocol: 'http' } },
+        registrationFields: { Tags: [`version|${version}`, `app|${name}`], Meta: { protocol: 'http' } },
       });
     }
     await this.#startApplications();

@@ -251,8 +251,8 @@ export function sameServed(previous: readonly ServedResources[], current: readon
 }
 
 /** A resource as JSON. Its encoded form may consist of patches or blocks. */
-function decoded({ deltaFrame, rest }: EncodedResource): unknown {
-  const { resources } = fromBinary(DeltaDiscoveryResponseSchema, Buffer.concat([deltaFrame, ...rest]));
+function decoded({ deltaFrame, tailChunks }: EncodedResource): unknown {
+  const { resources } = fromBinary(DeltaDiscoveryResponseSchema, Buffer.concat([deltaFrame, ...tailChunks]));
   const { typeUrl, value } = resources[0]!.resource!;
   const registry = typeRegistry();
   const schema =

@@ -56,7 +56,7 @@ async function servedPort(took: (ms: number) => void): Promise<number> {
       },
       validate: () => ({}),
     },
-    failed: (error) => {
+    onFailed: (error) => {
       throw error;
     },
     fault: (error) => {

@@ -516,7 +516,7 @@ describe('the end of a stream', () => {
 
   test('waits after a half-close for resources that wait for the ACK of a cluster', () => {
     const world = meshWorld({ hasMakeBeforeBreak: true });
-    world.source.usability.set('new', { after: 'warming', assignment: 'new', secrets: new Set() });
+    world.source.usability.set('new', { usableAfter: 'warming', assignment: 'new', secrets: new Set() });
     world.source.setNaming(listenerType, 'l', 'a');
     for (const typeUrl of [clusterType, listenerType]) {
       world.sendSotw({ typeUrl });

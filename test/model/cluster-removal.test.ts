@@ -12,7 +12,7 @@ afterEach(() => {
 function withClusters(delta: boolean, names: readonly string[]): RolloutClient {
   const client = acknowledgedClient(delta);
   for (const name of names) {
-    client.source.usability.set(name, { after: 'at once', assignment: name, secrets: new Set() });
+    client.source.usability.set(name, { usableAfter: 'at once', assignment: name, secrets: new Set() });
     client.source.set(clusterType, name);
   }
   client.world.push(clusterType);
@@ -34,7 +34,7 @@ describe.each([
     removeClusters(client, ['b']);
     client.world.clock.advance(5_000);
     expect(client.take()).toEqual([]);
-    client.source.usability.set('c', { after: 'at once', assignment: 'c', secrets: new Set() });
+    client.source.usability.set('c', { usableAfter: 'at once', assignment: 'c', secrets: new Set() });
     client.source.set(clusterType, 'c');
     client.world.push(clusterType);
     expect(client.take()).toEqual([delta ? 'Cluster c -b' : 'Cluster a c']);
@@ -46,7 +46,7 @@ describe.each([
     const client = withClusters(delta, ['b']);
     removeClusters(client, ['b']);
     client.world.clock.advance(4_000);
-    client.source.usability.set('c', { after: 'at once', assignment: 'c', secrets: new Set() });
+    client.source.usability.set('c', { usableAfter: 'at once', assignment: 'c', secrets: new Set() });
     client.source.set(clusterType, 'c');
     client.world.push(clusterType);
     expect(client.take()).toEqual([delta ? 'Cluster c' : 'Cluster a b c']);
@@ -63,7 +63,7 @@ describe.each([
 
   test('clusters of a replaced listener are kept for the drain time of the node', () => {
     const client = acknowledgedClient(delta, { metadata: { PROXY_CONFIG: { drainDuration: '100s' } } });
-    client.source.usability.set('b', { after: 'at once', assignment: 'b', secrets: new Set() });
+    client.source.usability.set('b', { usableAfter: 'at once', assignment: 'b', secrets: new Set() });
     client.source.set(clusterType, 'b');
     client.source.setNaming(listenerType, 'l', 'b');
     client.world.push(clusterType);
@@ -83,7 +83,7 @@ describe.each([
 
   test('the drain time starts when the client acknowledges the new listener', () => {
     const client = acknowledgedClient(delta);
-    client.source.usability.set('b', { after: 'at once', assignment: 'b', secrets: new Set() });
+    client.source.usability.set('b', { usableAfter: 'at once', assignment: 'b', secrets: new Set() });
     client.source.set(clusterType, 'b');
     client.source.setNaming(listenerType, 'l', 'b');
     client.world.push(clusterType);

@@ -19,7 +19,7 @@ function resolveNames(client: RolloutClient): void {
   const { source } = client;
   source.set(clusterType, 'a');
   source.usability.set(source.contentsOf(clusterType).get('a')!, {
-    after: 'warming',
+    usableAfter: 'warming',
     assignment: 'a',
     secrets: new Set(),
   });
@@ -56,7 +56,7 @@ describe.each([
   test('a cluster version with endpoints is replaced if it is outdated when the client requests these', () => {
     const client = acknowledgedClient(delta);
     const { source, world } = client;
-    const resolved = { after: 'warming', assignment: 'b', secrets: new Set<string>() } as const;
+    const resolved = { usableAfter: 'warming', assignment: 'b', secrets: new Set<string>() } as const;
     const setResolved = (): void => {
       source.set(clusterType, 'b');
       source.usability.set(source.contentsOf(clusterType).get('b')!, resolved);

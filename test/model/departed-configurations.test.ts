@@ -123,7 +123,7 @@ describe.each([
 
   test('removed configurations are not sent without hosts if they were held back when their listener was replaced', () => {
     const client = withListener();
-    client.source.usability.set('b', { after: 'warming', assignment: 'b', secrets: new Set() });
+    client.source.usability.set('b', { usableAfter: 'warming', assignment: 'b', secrets: new Set() });
     renameRoutes(client);
     const clusters = client.world.read()!;
     const { nonceSent } = client.world.watch(routeType)!;

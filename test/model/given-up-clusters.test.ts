@@ -21,7 +21,7 @@ function fetchSecret({ source, world }: RolloutClient, name: string, secret: str
   source.set(clusterType, name);
   const content = source.contentsOf(clusterType).get(name)!;
   for (const form of [content, content + limitedMark]) {
-    source.usability.set(form, { after: 'assignment', assignment: name, secrets: new Set([secret]) });
+    source.usability.set(form, { usableAfter: 'assignment', assignment: name, secrets: new Set([secret]) });
   }
   world.push(clusterType);
 }
@@ -41,7 +41,7 @@ describe.each([
 
   test('a new cluster is also given up if no route names it', () => {
     const client = acknowledgedClient(delta);
-    client.source.usability.set('b', { after: 'warming', assignment: 'b', secrets: new Set() });
+    client.source.usability.set('b', { usableAfter: 'warming', assignment: 'b', secrets: new Set() });
     client.source.set(clusterType, 'b');
     client.world.push(clusterType);
     client.read();
@@ -76,7 +76,7 @@ describe.each([
     ['that another cluster has fetched', 'b'],
   ])('an in-place update that fetches a secret %s is not given up for a slow client', (_name, secretHolder) => {
     const client = acknowledgedClient(delta);
-    client.source.usability.set('b', { after: 'at once', assignment: 'b', secrets: new Set() });
+    client.source.usability.set('b', { usableAfter: 'at once', assignment: 'b', secrets: new Set() });
     fetchSecret(client, 'b', 'none');
     client.take();
     fetchSecret(client, secretHolder, 'shared');
@@ -149,7 +149,7 @@ describe.each([
       const client = acknowledgedClient(delta);
       // Requests are not read either, so the acknowledgement may be on its way.
       for (let index = 0; index < 3; index++) client.source.set(clusterType, `large-${index}`, 64 * 1_024);
-      client.source.usability.set('b', { after: 'warming', assignment: 'b', secrets: new Set() });
+      client.source.usability.set('b', { usableAfter: 'warming', assignment: 'b', secrets: new Set() });
       moveRoute(client);
       expect(client.world.state()).toBe('streaming.delivery.congested');
       return client;
@@ -168,7 +168,7 @@ describe.each([
 
   test('a wait that starts late has the full limit, even if its cluster has been warming for long', () => {
     const client = acknowledgedClient(delta);
-    client.source.usability.set('b', { after: 'warming', assignment: 'b', secrets: new Set() });
+    client.source.usability.set('b', { usableAfter: 'warming', assignment: 'b', secrets: new Set() });
     client.source.set(clusterType, 'b');
     client.source.set(endpointType, 'b');
     client.world.push(clusterType);
@@ -188,7 +188,7 @@ describe.each([
     const content = source.contentsOf(clusterType).get('a')!;
     source.set(clusterType, 'a');
     const next = source.contentsOf(clusterType).get('a')!;
-    source.usability.set(next, { after: 'assignment', assignment: 'a', secrets: new Set(['late']) });
+    source.usability.set(next, { usableAfter: 'assignment', assignment: 'a', secrets: new Set(['late']) });
     if (delta) secondWorld.sendDelta({ typeUrl: clusterType, initialResourceVersions: { a: content.split('=')[1]! } });
     else secondWorld.sendSotw({ typeUrl: clusterType, versionInfo: 'v' });
     expect(secondWorld.readAll().map(shortTexts)).toEqual(['Cluster a']);

@@ -22,7 +22,11 @@ describe.each([
       const client = acknowledgedClient(delta);
       const { source, world } = client;
       for (const name of ['b', 'c']) {
-        source.usability.set(name, { after, assignment: name, secrets: new Set(secret === 'none' ? [] : [secret]) });
+        source.usability.set(name, {
+          usableAfter: after,
+          assignment: name,
+          secrets: new Set(secret === 'none' ? [] : [secret]),
+        });
       }
       moveRoute(client);
       const clusters = world.read()!;

@@ -16,7 +16,7 @@ describe.each([
   function withHeldRoute(): RolloutClient {
     const client = acknowledgedClient(delta);
     const { source, world } = client;
-    source.usability.set('b', { after: 'warming', assignment: 'b', secrets: new Set() });
+    source.usability.set('b', { usableAfter: 'warming', assignment: 'b', secrets: new Set() });
     source.set(clusterType, 'b');
     source.setNaming(routeType, 'r', 'b');
     source.setNaming(routeType, 'q', 'a');

@@ -174,7 +174,7 @@ class HostileRun {
   // ---- the configuration
 
   #addCluster(name: string, after: 'assignment' | 'warming'): void {
-    this.#source.usability.set(name, { after, assignment: name, secrets: new Set() });
+    this.#source.usability.set(name, { usableAfter: after, assignment: name, secrets: new Set() });
     this.#source.set(clusterType, name);
     this.#source.set(endpointType, name);
   }

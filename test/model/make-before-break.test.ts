@@ -44,7 +44,7 @@ describe.each([
 
   test('a route to a cluster that warms up in another way is sent only when clusters are acknowledged', () => {
     const client = acknowledgedClient(delta);
-    client.source.usability.set('b', { after: 'warming', assignment: 'b', secrets: new Set() });
+    client.source.usability.set('b', { usableAfter: 'warming', assignment: 'b', secrets: new Set() });
     moveRoute(client);
     const sentResponse = client.world.read()!;
     client.requestEndpoints('b');
@@ -55,7 +55,7 @@ describe.each([
 
   test('a route to an immediately usable cluster is sent directly after the cluster', () => {
     const client = acknowledgedClient(delta);
-    client.source.usability.set('b', { after: 'at once', assignment: 'b', secrets: new Set() });
+    client.source.usability.set('b', { usableAfter: 'at once', assignment: 'b', secrets: new Set() });
     moveRoute(client);
     expect(client.read()).toEqual([withA('b'), 'RouteConfiguration r']);
   });
@@ -63,7 +63,7 @@ describe.each([
   test('a cluster whose secret no other cluster has fetched is usable only when clusters are acknowledged', () => {
     const secrets = new Set(['default']);
     const client = acknowledgedClient(delta);
-    client.source.usability.set('b', { after: 'assignment', assignment: 'b', secrets });
+    client.source.usability.set('b', { usableAfter: 'assignment', assignment: 'b', secrets });
     moveRoute(client);
     const sentResponse = client.world.read()!;
     client.requestEndpoints('b');
@@ -71,7 +71,8 @@ describe.each([
     client.ack(sentResponse);
     expect(client.read()).toEqual(['RouteConfiguration r']);
     const other = acknowledgedClient(delta);
-    for (const name of ['a', 'b']) other.source.usability.set(name, { after: 'assignment', assignment: name, secrets });
+    for (const name of ['a', 'b'])
+      other.source.usability.set(name, { usableAfter: 'assignment', assignment: name, secrets });
     moveRoute(other);
     other.world.read();
     other.requestEndpoints('b');
@@ -131,7 +132,7 @@ describe.each([
   test('a rejection ends the wait for clusters that it does not name, while the others wait until the limit', () => {
     const client = acknowledgedClient(delta);
     for (const name of ['b', 'c']) {
-      client.source.usability.set(name, { after: 'warming', assignment: name, secrets: new Set() });
+      client.source.usability.set(name, { usableAfter: 'warming', assignment: name, secrets: new Set() });
       client.source.set(clusterType, name);
     }
     client.source.setNaming(routeType, 'r', 'b');
@@ -202,7 +203,7 @@ describe.each([
   test("a replaced listener's cluster is removed after the connections have drained", () => {
     const client = acknowledgedClient(delta);
     client.source.set(clusterType, 'b');
-    client.source.usability.set('b', { after: 'at once', assignment: 'b', secrets: new Set() });
+    client.source.usability.set('b', { usableAfter: 'at once', assignment: 'b', secrets: new Set() });
     client.source.setNaming(listenerType, 'l', 'b');
     client.world.push(clusterType);
     client.take();
@@ -239,7 +240,7 @@ describe.each([
 
   test('endpoints that a new cluster shares with another are sent without a request, followed by its routes', () => {
     const client = acknowledgedClient(delta);
-    client.source.usability.set('b', { after: 'assignment', assignment: 'a', secrets: new Set() });
+    client.source.usability.set('b', { usableAfter: 'assignment', assignment: 'a', secrets: new Set() });
     client.source.set(clusterType, 'b');
     client.source.setNaming(routeType, 'r', 'b');
     client.world.push(clusterType, routeType);

@@ -56,7 +56,7 @@ describe.each([
   function withListener(): RolloutClient {
     const client = acknowledgedClient(delta, { departedClusters: departedClusters });
     const { source, world } = client;
-    source.usability.set('b', { after: 'at once', assignment: 'b', secrets: new Set() });
+    source.usability.set('b', { usableAfter: 'at once', assignment: 'b', secrets: new Set() });
     source.set(clusterType, 'b');
     source.setNaming(listenerType, 'l', 'b');
     world.push(clusterType);

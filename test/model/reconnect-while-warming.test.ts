@@ -23,7 +23,7 @@ const limitMs = 5_000;
 
 /** A cluster that fetches secrets. */
 function setFetching(source: ScriptedSource, name: string, ...secrets: string[]): void {
-  source.usability.set(name, { after: 'assignment', assignment: name, secrets: new Set(secrets) });
+  source.usability.set(name, { usableAfter: 'assignment', assignment: name, secrets: new Set(secrets) });
   source.set(clusterType, name);
 }
 

@@ -83,7 +83,7 @@ describe.each([
 
   test('a cluster that is not usable within the limit is shown as given up, with its timeout', () => {
     const client = acknowledgedClient(delta);
-    client.source.usability.set('b', { after: 'warming', assignment: 'b', secrets: new Set() });
+    client.source.usability.set('b', { usableAfter: 'warming', assignment: 'b', secrets: new Set() });
     client.source.set(clusterType, 'b');
     client.source.setNaming(routeType, 'r', 'b');
     client.world.push(clusterType, routeType);

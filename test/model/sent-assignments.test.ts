@@ -15,7 +15,7 @@ test('a route waits until endpoints that the client has from another cluster are
   world.push(endpointType);
   const unacknowledged = world.read()!;
   // Envoy has the endpoints of b and does not request them, but waits until they are sent.
-  source.usability.set('b', { after: 'assignment', assignment: 'a', secrets: new Set() });
+  source.usability.set('b', { usableAfter: 'assignment', assignment: 'a', secrets: new Set() });
   for (const name of ['b', 'other']) source.set(clusterType, name);
   source.set(endpointType, 'other');
   source.setNaming(routeType, 'r', 'b');

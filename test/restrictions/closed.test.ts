@@ -33,7 +33,7 @@ async function read(files: Readonly<Record<string, string | undefined>>): Promis
   }
   await directory.read([root]);
   state.computeServices();
-  return state.publishContext({ forced: true, changed: [] });
+  return state.publishContext({ forced: true, changedKeys: [] });
 }
 
 const workloads = {
@@ -659,7 +659,7 @@ describe('a closed workload', () => {
     }
     await directory.read([first, second]);
     state.computeServices();
-    expect(closedWorkloads(state.publishContext({ forced: true, changed: [] }))).toEqual(expected);
+    expect(closedWorkloads(state.publishContext({ forced: true, changedKeys: [] }))).toEqual(expected);
     // An object that was valid in the first source stays.
     writeFileSync(join(first, 'a.yaml'), validPolicy);
     await directory.read([first, second]);

@@ -182,7 +182,7 @@ export class AdsWorld {
     const call = this.call as unknown as AdsCall;
     this.#stream = new AdsStream(
       1,
-      { call, intake: new RequestIntake(call, immediateTurns), kind: { path: '/test', delta: isDelta, onlyType } },
+      { call, intake: new RequestIntake(call, immediateTurns), kind: { path: '/test', isDelta, onlyType } },
       {
         source: this.source,
         observer: {
@@ -197,7 +197,7 @@ export class AdsWorld {
         logger: options.logger ?? silentLogger,
         shares: new StreamShares(1_000, () => {}),
         bodies: new SharedBodies(),
-        lists: options.lists ?? new RequestNameLists(),
+        nameLists: options.lists ?? new RequestNameLists(),
         turns: immediateTurns,
         closingTurns: immediateTurns,
         rules: { resendsEndpoints, acceptsLateNames, ...nameLimits(options.limits ?? {}) },
@@ -206,7 +206,7 @@ export class AdsWorld {
           makeBeforeBreak: {
             references: this.source.references,
             removal: { delayMs: defaultRemovalDelayMs, drainMs: 45_000 },
-            departed: options.departedClusters ?? new DepartedClusters(45_000),
+            departedClusters: options.departedClusters ?? new DepartedClusters(45_000),
             limitMs: defaultMakeBeforeBreakMs,
             rules: { ...rolloutRules, ...options.rolloutRules },
           },
@@ -257,12 +257,12 @@ export class AdsWorld {
 
   /** Number of clusters that were evicted early. */
   get evictedCount(): number {
-    return this.#stream.responder.gate?.evicted ?? 0;
+    return this.#stream.responder.gate?.evictedCount ?? 0;
   }
 
   /** The delayed resources of a type, with the reason. */
   waitsOf(typeUrl: string): readonly RolloutWait[] {
-    return this.#stream.responder.gate?.waits(typeUrl) ?? [];
+    return this.#stream.responder.gate?.waitsOf(typeUrl) ?? [];
   }
 
   get rollout(): Rollout {

@@ -134,7 +134,7 @@ export class RolloutWorld implements World {
     }
     for (const [name, { pendingStep, isUsable }] of this.#envoy.clusters) {
       // A cluster that never resolves is not a violation after an update or a reconnect: a resolver gives up eventually.
-      const isEnding = (isUsable || this.#wasReset) && this.#source.usability.get(name)?.after === 'warming';
+      const isEnding = (isUsable || this.#wasReset) && this.#source.usability.get(name)?.usableAfter === 'warming';
       const isStuck = pendingStep === 'resolution' && !this.#stuckClusters.has(name) && !isEnding;
       if (faultKinds.includes('stuck') && isStuck) possible.push({ name: `stuck:${name}`, free: false });
     }
@@ -162,7 +162,7 @@ export class RolloutWorld implements World {
     for (const name of this.#adsWorld.abandonedClusters) this.#abandonedClusters.add(name);
     // A resolver gives up eventually, so an update of a DNS cluster ends.
     for (const name of this.#stuckClusters) {
-      const isUsableAfterWarming = this.#source.usability.get(name)?.after === 'warming';
+      const isUsableAfterWarming = this.#source.usability.get(name)?.usableAfter === 'warming';
       if (isUsableAfterWarming && this.#envoy.clusters.get(name)?.isUsable === true) this.#stuckClusters.delete(name);
     }
     this.#noteAwaited();
@@ -246,7 +246,7 @@ export class RolloutWorld implements World {
     }
     const name = `c${++this.#createdClusters}`;
     const after = kind === 'dns' ? 'warming' : 'assignment';
-    this.#source.usability.set(name, { after, assignment: name, secrets: new Set() });
+    this.#source.usability.set(name, { usableAfter: after, assignment: name, secrets: new Set() });
     this.#source.set(clusterType, name);
     if (kind !== 'dns') this.#source.set(endpointType, name);
     this.#setRoute(name);
@@ -279,7 +279,7 @@ export class RolloutWorld implements World {
 
   #fetchSecret(name: string): void {
     const content = `${name}=${this.#source.version}`;
-    this.#source.usability.set(content, { after: 'assignment', assignment: name, secrets: new Set([content]) });
+    this.#source.usability.set(content, { usableAfter: 'assignment', assignment: name, secrets: new Set([content]) });
   }
 
   #connect(): AdsWorld {
@@ -312,7 +312,7 @@ export class RolloutWorld implements World {
     this.#adsWorld.call.emit('cancelled');
     // A resolution ends when the resolver responds or gives up; a secret may never arrive.
     for (const name of this.#stuckClusters)
-      if (this.#source.usability.get(name)?.after === 'warming') this.#stuckClusters.delete(name);
+      if (this.#source.usability.get(name)?.usableAfter === 'warming') this.#stuckClusters.delete(name);
     this.#envoy.disconnect();
     this.#adsWorld = this.#connect();
     this.#envoy.subscribe(true);

@@ -15,7 +15,7 @@ import { memoizeByObject, memoizeByPair } from '../../src/model/collections/memo
 
 /** When clients can use clusters (default: with their endpoints). */
 const usableWithAssignment = (name: string): ClusterReadiness => ({
-  after: 'assignment',
+  usableAfter: 'assignment',
   assignment: name,
   secrets: new Set(),
 });
@@ -46,7 +46,7 @@ export class ScriptedSource implements ResourceSource {
     namesAmong: (resource, clusters) =>
       [...clusters].filter((name) => this.#clusters.get(resource)?.includes(name) === true),
     usabilityOf: (cluster) => this.#usabilityOf(cluster),
-    fetchesEndpoints: (cluster) => this.#usabilityOf(cluster).after === 'assignment',
+    fetchesEndpoints: (cluster) => this.#usabilityOf(cluster).usableAfter === 'assignment',
     isEmptyAssignment: ({ name, version }) => this.emptyAssignments.has(`${name}=${version}`),
     secretsOf: ({ name, version }) =>
       (this.usability.get(`${name}=${version}`) ?? this.usability.get(name))?.secrets ?? new Set(),

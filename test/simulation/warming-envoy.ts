@@ -127,7 +127,7 @@ export class WarmingEnvoy {
   }
 
   #awaitsAssignment(name: string): boolean {
-    return this.#source.usability.get(name)?.after !== 'warming';
+    return this.#source.usability.get(name)?.usableAfter !== 'warming';
   }
 
   #send(typeUrl: string, send: EnvoyRequest['send']): void {

@@ -59,7 +59,10 @@ export function makeCa({ settings, securePort, names, mesh, bundleAuthorities, l
     known: {
       certificateSources: (max: number) => ({
         authority: signing?.authority.active,
-        trusted: [...(signing?.trustedRoots?.meshBundle.roots ?? []), ...(signing?.trustedRoots?.rootsOfAliases ?? [])],
+        trustedRoots: [
+          ...(signing?.trustedRoots?.meshBundle.roots ?? []),
+          ...(signing?.trustedRoots?.rootsOfAliases ?? []),
+        ],
         server: portCertificate?.current,
         workloads: signing?.ledger.upcomingExpiries(max) ?? { count: 0, first: [] },
       }),

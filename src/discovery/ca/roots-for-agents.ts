@@ -109,7 +109,7 @@ export class RootsForAgents {
         if (typeUrl === proxyConfigType && workload !== undefined) this.#recordReport(workload, stream, version);
       },
       rejected: (typeUrl) => nodeResources.rejected?.(typeUrl),
-      watched: (watches) => nodeResources.watched?.(watches),
+      provideWatches: (watches) => nodeResources.provideWatches?.(watches),
       nodeUpdated: (typeUrl, metadata) => {
         nodeResources.nodeUpdated?.(typeUrl, metadata);
         const reportedSerialNumber = metadata[serialNumberKey];

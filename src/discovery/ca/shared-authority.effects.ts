@@ -23,8 +23,8 @@ import {
   caSecretType,
   dataOf,
   type ReadAuthority,
-  readPlugged,
-  readShared,
+  readPluggedInAuthority,
+  readSharedAuthority,
   rotationAnnotation,
 } from './shared-root/authority-secret.ts';
 
@@ -177,7 +177,7 @@ export class SharedAuthority implements SigningAuthority {
       return { type: 'shared-authority.absent' };
     }
     try {
-      const read = (plugged === undefined ? readShared : readPlugged)(object, now(), leaves.maxMs);
+      const read = (plugged === undefined ? readSharedAuthority : readPluggedInAuthority)(object, now(), leaves.maxMs);
       const readingNumber = ++this.#readingCount;
       const isCompatible = this.#isCompatible(read);
       this.#lastAdopted = { read, readingId: readingNumber };

@@ -43,12 +43,12 @@ class HistoryFixture {
   push(applied = this.#appliedSnapshot, changedKeys: readonly string[] = []): string {
     const version = `2026-11-29T14:05:00.000Z/${++this.#count}`;
     const context = { version, mesh: settings } as Publication['context'];
-    const head = { previous: this.#previousContext, forced: false, changed: new Set(changedKeys) };
+    const head = { previous: this.#previousContext, forced: false, changedKeys: new Set(changedKeys) };
     this.history.recordPublication({
       context,
       ...head,
       configs: applied,
-      applied,
+      appliedConfigs: applied,
       objects: [...applied.differingKeys(this.#appliedSnapshot)],
     });
     this.#previousContext = context;

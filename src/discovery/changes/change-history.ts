@@ -10,7 +10,14 @@ import type { MeshNode, ResponseListener } from '../push/mesh-resources.ts';
 import type { ObjectEvent } from '../registry/service-objects.ts';
 import { shortType } from '../xds/short-type.ts';
 import { shortenText } from '../xds/stream/client-text.ts';
-import { BoundedList, itemBytes, maxNames, newRecord, type PushRecord, type RecordedChange } from './push-record.ts';
+import {
+  BoundedList,
+  createPushRecord,
+  itemBytes,
+  maxNames,
+  type PushRecord,
+  type RecordedChange,
+} from './push-record.ts';
 import { RecordRing, type RingLimits } from './record-ring.ts';
 
 export interface HistoryLimits {
@@ -92,8 +99,8 @@ export class ChangeHistory implements ResponseListener {
     for (const event of events) this.#events.add(event);
   }
 
-  recordPublication({ context, previous, forced, changed, applied, objects }: Publication): void {
-    const record = newRecord({
+  recordPublication({ context, previous, forced, changedKeys, appliedConfigs, objects }: Publication): void {
+    const record = createPushRecord({
       version: context.version,
       publishedAt: this.#now(),
       isFirst: previous === undefined,
@@ -101,15 +108,15 @@ export class ChangeHistory implements ResponseListener {
       ...(this.#firstChangeAt !== undefined && { firstChangeAt: this.#firstChangeAt }),
     });
     this.#firstChangeAt = undefined;
-    if (previous === undefined) record.objects.count = applied.byKey.size;
+    if (previous === undefined) record.objects.count = appliedConfigs.byKey.size;
     else {
       if (previous.mesh !== context.mesh) {
         addItem(record, record.objects, { kind: 'MeshConfig', namespace: '', name: 'mesh', change: 'changed' });
       }
-      this.#addObjects(record, objects, applied);
-      this.#addNames(record, changed);
+      this.#addObjects(record, objects, appliedConfigs);
+      this.#addNames(record, changedKeys);
     }
-    this.#lastObjects = applied;
+    this.#lastObjects = appliedConfigs;
     this.#events = new BoundedList(maxNames.objects);
     record.isOfEndpoints = hasOnlyEndpoints(record);
     this.#ringOf(record).add(record);

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import { momentOf } from './moment.ts';
+import { parseTime } from './moment.ts';
 
 const now = Date.parse('2026-11-29T14:20:30Z');
 const at = (text: string): string | undefined => {
-  const timestampMs = momentOf(text, now);
+  const timestampMs = parseTime(text, now);
   return timestampMs === undefined ? undefined : new Date(timestampMs).toISOString();
 };
 

@@ -1,16 +1,16 @@
 /** Accepted forms, for help and error messages. */
-export const momentForms = '14:05 (UTC), 15m, 2h or 2026-11-29T14:05:00Z';
+export const timeFormats = '14:05 (UTC), 15m, 2h or 2026-11-29T14:05:00Z';
 
 const clockTime = /^([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?$/;
 const age = /^(\d{1,6})([smhd])$/;
 const unitMs = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
 /**
- * @param text one of {@link momentForms}; a time of day is the most recent one
+ * @param text one of {@link timeFormats}; a time of day is the most recent one
  * @param now Unix time in milliseconds
  * @returns Unix time in milliseconds; `undefined` if the text is invalid
  */
-export function momentOf(text: string, now: number): number | undefined {
+export function parseTime(text: string, now: number): number | undefined {
   const [, hours, minutes, seconds = '0'] = clockTime.exec(text) ?? [];
   if (hours !== undefined) {
     const timeMs = new Date(now).setUTCHours(Number(hours), Number(minutes), Number(seconds), 0);

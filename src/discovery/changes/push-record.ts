@@ -86,7 +86,7 @@ export interface PushRecord {
 const recordBytes = 600;
 const nameBytes = 96;
 
-export function newRecord(
+export function createPushRecord(
   head: Pick<PushRecord, 'version' | 'publishedAt' | 'isFirst' | 'full' | 'firstChangeAt'>,
 ): PushRecord {
   return {

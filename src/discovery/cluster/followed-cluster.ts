@@ -31,7 +31,7 @@ import { RefusedObjectLog } from '../kubernetes/store/refused-object-log.ts';
 import { defaultSelection } from '../kubernetes/store/usual-selection.ts';
 import { Http2ApiServer } from '../kubernetes/transport/http2-api-server.ts';
 import type { Publication } from '../push/contexts/mesh-state.ts';
-import { type ReadGroup, readGroup } from '../registration/group-entry.ts';
+import { type GroupResult, readGroup } from '../registration/group-entry.ts';
 import { WorkloadRegistrations } from '../registration/workload-registrations.ts';
 import type { RemoteSecrets } from '../remote/remote-clusters.effects.ts';
 import { SecretAccess } from '../secrets/secret-access.ts';
@@ -166,9 +166,9 @@ export class FollowedCluster {
     });
     for (const { name, place } of injectorMap) {
       this.injectorSettings = {
-        place,
-        data: () => this.informers.storeOf(name).get(place)?.data,
-        known: this.informers.waitForFirstSet(name),
+        location: place,
+        readData: () => this.informers.storeOf(name).get(place)?.data,
+        firstList: this.informers.waitForFirstSet(name),
         onChanged: (onChanged) => this.informers.addReader(name, () => onChanged()),
       };
     }
@@ -224,9 +224,9 @@ export class FollowedCluster {
   }
 
   /** Reads Secrets in other namespaces that ReferenceGrants allow Gateways to use, because the status of those Gateways depends on them. */
-  readGranted({ configs: { set }, context, forced, changed }: Publication): void {
+  readGranted({ configs: { set }, context, forced, changedKeys }: Publication): void {
     const isAffected = (key: string): boolean => /^(?:KubernetesGateway|ReferenceGrant)\//.test(key);
-    if (!forced && ![...changed].some(isAffected)) return;
+    if (!forced && ![...changedKeys].some(isAffected)) return;
     this.referencedObjects.refer('granted Secrets', grantedCredentials(set.KubernetesGateway, context.referenceGrants));
   }
 
@@ -271,7 +271,7 @@ export class FollowedCluster {
     ];
   }
 
-  #groupOf(revision: string, namespace: string, name: string): ReadGroup | undefined {
+  #groupOf(revision: string, namespace: string, name: string): GroupResult | undefined {
     const object = this.informers.storeOf(resourceOf('WorkloadGroup')).get(`${namespace}/${name}`);
     return object === undefined || !hasRevision(object, revision) ? undefined : readGroup(object);
   }

@@ -13,7 +13,7 @@ import type { ObjectDistribution } from '../distribution/distribution.ts';
 import type { ObjectWarning } from '../distribution/object-warnings.ts';
 import { kindsWithWarningEvents, statusKinds } from '../distribution/status-objects.ts';
 import { Elections } from '../election/elections.effects.ts';
-import { processMoment } from '../election/leader-term.ts';
+import { readProcessClocks } from '../election/leader-term.ts';
 import { leaseTimesOf } from '../election/lease-times.ts';
 import { presenceLeaseOf } from '../election/replica-presence.ts';
 import { resourceOf } from '../kubernetes/api-resource.ts';
@@ -152,7 +152,7 @@ export class ClusterWrites {
         },
       }),
       times: leaseTimesOf(leaseMs),
-      now: processMoment,
+      now: readProcessClocks,
       draw: Math.random,
     });
   }

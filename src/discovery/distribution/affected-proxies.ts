@@ -16,7 +16,7 @@ function pushedKeysOf(config: Config): readonly ConfigKey[] {
   return hosts.map((hostname) => serviceKey({ hostname, namespace: config.namespace }));
 }
 
-export function isNamed(config: Config, changedKeys: ReadonlySet<string>): boolean {
+export function isNamedByKeys(config: Config, changedKeys: ReadonlySet<string>): boolean {
   return [configKeyOf(config), ...pushedKeysOf(config)].some((configKey) => changedKeys.has(configKeyText(configKey)));
 }
 

@@ -14,8 +14,8 @@ const maxSteps = 256;
 export class ChangedObjects {
   #steps: ContextStep[] = [];
 
-  add({ context, forced, changed }: Pick<ContextPublication, 'context' | 'forced' | 'changed'>): void {
-    this.#steps.push({ number: numberOfVersion(context.version), changedKeys: changed, forced });
+  add({ context, forced, changedKeys }: Pick<ContextPublication, 'context' | 'forced' | 'changedKeys'>): void {
+    this.#steps.push({ number: numberOfVersion(context.version), changedKeys, forced });
     if (this.#steps.length > maxSteps) this.#steps = this.#steps.slice(maxSteps / 2);
   }
 

@@ -58,7 +58,7 @@ class Client {
 
   constructor(node: MeshNode) {
     this.node = node;
-    node.watched(() => this.watches);
+    node.provideWatches(() => this.watches);
     for (const typeUrl of types) this.#recordSent(typeUrl);
   }
 
@@ -160,7 +160,7 @@ class World {
 
   constructor() {
     this.state.onPublished((publishedState) => {
-      this.resources.published(publishedState);
+      this.resources.recordPublication(publishedState);
       this.distribution.onPublished(publishedState);
     });
     this.distribution.onDue((keys, urgent) => {
@@ -186,7 +186,7 @@ class World {
     const changedKeys = changes.filter((key) => !key.startsWith('ServiceEntry/'));
     const allChangedKeys = [...changedKeys, ...changedServices, ...changedEndpoints];
     if (allChangedKeys.length === 0 && !isForced) return;
-    this.state.publishContext({ forced: isForced, changed: allChangedKeys });
+    this.state.publishContext({ forced: isForced, changedKeys: allChangedKeys });
     for (const client of this.clients) client.receivePush(new Set(allChangedKeys), isForced);
   }
 

@@ -10,7 +10,7 @@ import type { ConfigSet } from '../../model/config/config-set.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { Turns } from '../../runtime/turns.ts';
 import type { Publication } from '../push/contexts/mesh-state.ts';
-import { affectedTypes, isNamed } from './affected-proxies.ts';
+import { affectedTypes, isNamedByKeys } from './affected-proxies.ts';
 import { ChangedObjects } from './changed-objects.ts';
 import type { ObjectDistributionOptions } from './distribution-options.ts';
 import { type DueListener, DueObjects } from './due-objects.ts';
@@ -91,14 +91,14 @@ export class ObjectDistribution {
   }
 
   onPublished(published: Publication): void {
-    const { context, forced, changed, configs } = published;
+    const { context, forced, changedKeys, configs } = published;
     const isFirst = this.#latest === undefined;
     this.#latest = context;
     const number = numberOfVersion(context.version);
     const objects = new Set<string>();
     for (const key of this.#unpublishedSince.keys()) {
       const config = configs.byKey.get(key);
-      const isIncluded = forced || config === undefined || isNamed(config, changed);
+      const isIncluded = forced || config === undefined || isNamedByKeys(config, changedKeys);
       if (!isIncluded) continue;
       objects.add(key);
       this.#dueObjects.resetLimit(key);
@@ -109,7 +109,7 @@ export class ObjectDistribution {
       if (!isFirst)
         this.#followObject(key, now !== undefined && !this.#unpublishedSince.has(key) ? now : config, number);
     }
-    this.#steps.add({ context, forced, changed: new Set([...changed, ...objects]) });
+    this.#steps.add({ context, forced, changedKeys: new Set([...changedKeys, ...objects]) });
     if (objects.size > 0 || this.#mustCompareAll) this.#notifyWatchers();
   }
 

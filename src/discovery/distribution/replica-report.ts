@@ -140,7 +140,7 @@ export interface OtherCounts {
   readonly uncountedReplicas: readonly string[];
 }
 
-export interface Total {
+export interface TotalCount {
   readonly upToDate: number;
   readonly concerned: number;
   readonly unreported?: readonly string[];
@@ -175,7 +175,7 @@ export function totalOf(
   ownCount: ReportedCount,
   replicas: OtherReplicaCounts | undefined,
   since: number,
-): Total | undefined {
+): TotalCount | undefined {
   const { upToDate: ownUpToDate, concerned: ownConcerned } = ownCount;
   if (replicas === undefined) return { upToDate: ownUpToDate, concerned: ownConcerned };
   if (!replicas.isWriter) return { upToDate: ownUpToDate, concerned: ownConcerned, isOwnOnly: true };

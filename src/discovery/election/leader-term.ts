@@ -14,6 +14,6 @@ export function elapsedMs(since: ClockReading, now: ClockReading): number {
   return Math.max(now.monotonicMs - since.monotonicMs, now.wallMs - since.wallMs);
 }
 
-export function processMoment(): ClockReading {
+export function readProcessClocks(): ClockReading {
   return { monotonicMs: performance.now(), wallMs: Date.now() };
 }

@@ -57,7 +57,7 @@ export async function readOfflineMesh(files: MeshFiles): Promise<OfflineMesh> {
     features,
   });
   state.computeServices();
-  const context = state.publishContext({ forced: true, changed: [] });
+  const context = state.publishContext({ forced: true, changedKeys: [] });
   const { byKey, placeholders } = directory.snapshot;
   warnings.push(...placeholders.map((config) => standInText(config, context.mesh.rootNamespace)));
   return { context, warnings, configOf: (key) => byKey.get(configKeyText(key as Config)) };

@@ -18,7 +18,7 @@ import type {
   SliceFacts,
   WebhookConfigurationFacts,
 } from './cluster-facts.ts';
-import { type ClusterFinding, error, ok, unknownFinding, warning } from './findings.ts';
+import { type ClusterFinding, error, okFinding, unknownFinding, warning } from './findings.ts';
 import { memberLabels } from './injection-conflicts.ts';
 
 const proxyName = 'istio-proxy';
@@ -103,7 +103,7 @@ function deploymentFindings(
       error(check, `${name} has no replicas`, `Run: kubectl -n ${namespace} scale deployment/${name} --replicas 2`),
     ];
   if (ready === 0) return [error(check, text, next)];
-  return [ready < replicas ? warning(check, text, next) : ok(check, text)];
+  return [ready < replicas ? warning(check, text, next) : okFinding(check, text)];
 }
 
 function serviceFindings(
@@ -115,7 +115,7 @@ function serviceFindings(
   const endpoints = slices.right.flatMap(({ endpoints }) => endpoints ?? []);
   const ready = endpoints.filter(({ conditions }) => conditions?.ready !== false).length;
   const name = `${planeName(revision)}.${namespace}`;
-  if (ready > 0) return [ok(check, `${name} has ${ready} ready endpoints`)];
+  if (ready > 0) return [okFinding(check, `${name} has ${ready} ready endpoints`)];
   return [
     error(
       check,
@@ -175,7 +175,7 @@ function bundleFinding(
   const roots = readableCertificates(root ?? '');
   if (root !== undefined && !roots.some(({ fingerprint256 }) => fingerprints.has(fingerprint256)))
     return error(check, `${name}: caBundle does not contain the root of the mesh (ConfigMap istio-ca-root-cert)`, next);
-  return ok(check, `${name}: all entries (${webhooks.length}) trust the root of the mesh`);
+  return okFinding(check, `${name}: all entries (${webhooks.length}) trust the root of the mesh`);
 }
 
 /** Returns no certificates for invalid PEM, which the API server cannot read either. */
@@ -198,7 +198,7 @@ function namespaceFindings(
   const run = `kubectl label namespace NAME ${label!.join('=')}`;
   const findings = [
     members.length > 0
-      ? ok(check, `in the mesh: ${members.join(', ')}`)
+      ? okFinding(check, `in the mesh: ${members.join(', ')}`)
       : warning(check, 'no namespace is in the mesh', `Run: ${run}`),
   ];
   const installedRevisions = E.isRight(mutatingWebhooks) ? revisionsOf(mutatingWebhooks.right) : undefined;
@@ -250,7 +250,8 @@ function podFindings(namespace: string, pods: ReadResult<readonly PodFacts[]>): 
     return spec.hostNetwork !== true && labels[injectLabel] !== 'false' && annotations[injectLabel] !== 'false';
   });
   const uninjectedPods = candidates.filter((pod) => proxyOf(pod) === undefined).map(({ metadata }) => metadata.name);
-  if (uninjectedPods.length === 0) return [ok(check, `${namespace}: all ${candidates.length} pods have a sidecar`)];
+  if (uninjectedPods.length === 0)
+    return [okFinding(check, `${namespace}: all ${candidates.length} pods have a sidecar`)];
   const names = `${uninjectedPods.slice(0, 5).join(', ')}${uninjectedPods.length > 5 ? ', …' : ''}`;
   return [
     warning(
@@ -290,7 +291,7 @@ function versionFindings(
     return [warning(check, message, `Run: kubectl -n ${member} rollout restart deployment`)];
   });
   if (findings.length > 0 || current.size === 0) return findings;
-  return [ok(check, `all sidecars run ${[...current].sort().join(' or ')}`)];
+  return [okFinding(check, `all sidecars run ${[...current].sort().join(' or ')}`)];
 }
 
 /** Default image of sidecars. `undefined` if the settings cannot be read, which the injector reports. */

@@ -4,7 +4,7 @@ import * as E from 'fp-ts/lib/Either.js';
 import { type KindName, kinds } from '../../model/kinds/index.ts';
 import { revisionLabel } from '../../model/kinds/metadata-keys.ts';
 import type { ClusterFacts, ClusterNodeFacts, ReadResult, RequiredPermission } from './cluster-facts.ts';
-import { type ClusterFinding, error, ok, unknownFinding, warning } from './findings.ts';
+import { type ClusterFinding, error, okFinding, unknownFinding, warning } from './findings.ts';
 import { injectionConflicts } from './injection-conflicts.ts';
 
 export interface Installation {
@@ -86,13 +86,13 @@ export function versionFinding(version: ReadResult<string>): ClusterFinding {
     const message = `${text}: before 1.${nativeSidecarVersion} a sidecar is an ordinary container, so Jobs do not end and init containers bypass it`;
     return warning(check, message, `Upgrade the cluster to 1.${nativeSidecarVersion}, or leave Jobs out of the mesh.`);
   }
-  return ok(check, text);
+  return okFinding(check, text);
 }
 
 function permissionFindings(missingPermissions: ReadResult<readonly RequiredPermission[]>): ClusterFinding[] {
   const check = 'permissions';
   if (E.isLeft(missingPermissions)) return [unknownFinding(check, missingPermissions.left)];
-  if (missingPermissions.right.length === 0) return [ok(check, 'this user may create all objects of the chart')];
+  if (missingPermissions.right.length === 0) return [okFinding(check, 'this user may create all objects of the chart')];
   return missingPermissions.right.map(({ verb, group, resource, namespace }) => {
     const missingText = `${verb} ${resource}${group === '' ? '' : `.${group}`}`;
     const namespaceText = namespace === undefined ? '' : ` in namespace ${namespace}`;
@@ -115,13 +115,13 @@ function definitionFindings({ groups, definitions }: ClusterFacts): ClusterFindi
     .map(({ plural, group, versions }) => ({ name: `${plural}.${group}`, group, versions }));
   const presentKinds = names.filter(({ name }) => installedDefinitions.has(name));
   if (presentKinds.length === 0)
-    return [ok(check, `none of Istio's kinds is defined; helm install defines all ${names.length}`)];
+    return [okFinding(check, `none of Istio's kinds is defined; helm install defines all ${names.length}`)];
   const missingKinds = names.filter(({ name }) => !installedDefinitions.has(name));
   const owners = [...new Set(presentKinds.map(({ name }) => ownerOf(installedDefinitions.get(name)!.metadata)))].sort();
   const unserved = presentKinds.filter(({ group, versions }) => !groups.right.get(group)?.includes(versions[0]!));
   const apply = 'pilot-discovery crds | kubectl apply --server-side --force-conflicts -f -';
   return [
-    ok(check, `${presentKinds.length} of ${names.length} of Istio's kinds are defined, by ${owners.join(', ')}`),
+    okFinding(check, `${presentKinds.length} of ${names.length} of Istio's kinds are defined, by ${owners.join(', ')}`),
     ...(missingKinds.length > 0
       ? [
           warning(
@@ -166,7 +166,7 @@ function gatewayApiFinding({ groups, definitions }: ClusterFacts): ClusterFindin
     : undefined;
   const annotations = definition?.metadata.annotations ?? {};
   const { [`${gatewayGroup}/bundle-version`]: version, [`${gatewayGroup}/channel`]: channel } = annotations;
-  return ok(
+  return okFinding(
     check,
     `installed${version === undefined ? '' : `, ${version}`}${channel === undefined ? '' : `, channel ${channel}`}`,
   );
@@ -195,7 +195,7 @@ function nodeFindings(nodes: ReadResult<readonly ClusterNodeFacts[]>): ClusterFi
     ...(suitable.length === 0
       ? [error(check, 'no node runs Linux on amd64 or arm64', 'Add such a node.')]
       : [
-          ok(
+          okFinding(
             check,
             `${suitable.length} of ${nodes.right.length} run Linux on amd64 or arm64, kernel ${kernels.slice(0, 5).join(', ')}`,
           ),

@@ -1,7 +1,7 @@
 /** Pods for dry runs. All admission plugins, policies and webhooks of the cluster process them. */
 import * as E from 'fp-ts/lib/Either.js';
 import type { PodFacts, ReadResult } from './cluster-facts.ts';
-import { type ClusterFinding, error, ok, unknownFinding } from './findings.ts';
+import { type ClusterFinding, error, okFinding, unknownFinding } from './findings.ts';
 
 const check = 'admission';
 const image = 'registry.k8s.io/pause:3.10';
@@ -29,7 +29,7 @@ export function ordinaryPod(): object {
 
 export function redirectionFinding(namespace: string, admittedPod: ReadResult<unknown>): ClusterFinding {
   if (E.isRight(admittedPod))
-    return ok(check, `namespace ${namespace} accepts pods whose init container redirects their traffic`);
+    return okFinding(check, `namespace ${namespace} accepts pods whose init container redirects their traffic`);
   if (isForbiddenToUser(admittedPod.left)) return unknownFinding(check, admittedPod.left);
   return error(
     check,
@@ -48,7 +48,7 @@ export function injectionFinding(namespace: string, admittedPod: ReadResult<PodF
   }
   const { containers, initContainers = [] } = admittedPod.right.spec;
   if ([...containers, ...initContainers].some(({ name }) => name === 'istio-proxy'))
-    return ok(name, `pods of namespace ${namespace} are created with a sidecar`);
+    return okFinding(name, `pods of namespace ${namespace} are created with a sidecar`);
   return error(
     name,
     `pods of namespace ${namespace} are created without a sidecar`,

@@ -21,7 +21,7 @@ export interface ClusterReport {
   readonly findings: readonly ClusterFinding[];
 }
 
-export const ok = (check: string, message: string): ClusterFinding => ({ check, level: 'ok', message });
+export const okFinding = (check: string, message: string): ClusterFinding => ({ check, level: 'ok', message });
 export const warning = (check: string, message: string, next: string): ClusterFinding => ({
   ...{ check, level: 'warning', message, next },
 });

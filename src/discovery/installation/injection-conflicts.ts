@@ -4,7 +4,7 @@ import * as E from 'fp-ts/lib/Either.js';
 import { callingEntries, webhookEntriesOf } from '../../injection/decision/webhook-entries.ts';
 import { revisionLabel } from '../../model/kinds/metadata-keys.ts';
 import type { ClusterFacts, WebhookConfigurationFacts, WebhookFacts } from './cluster-facts.ts';
-import { type ClusterFinding, error, ok, unknownFinding, warning } from './findings.ts';
+import { type ClusterFinding, error, okFinding, unknownFinding, warning } from './findings.ts';
 
 const check = 'webhooks';
 type Labels = Readonly<Record<string, string>>;
@@ -65,7 +65,7 @@ export function injectionConflicts(
       isIstioInjector ? error(check, `${message}; they would have two sidecars`, next) : warning(check, message, next),
     ];
   });
-  return findings.length > 0 ? findings : [ok(check, `no other mesh selects the pods of this revision`)];
+  return findings.length > 0 ? findings : [okFinding(check, `no other mesh selects the pods of this revision`)];
 }
 
 const completed = ({ name, namespaceSelector = {}, objectSelector = {} }: WebhookFacts) => ({

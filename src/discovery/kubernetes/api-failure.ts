@@ -63,7 +63,7 @@ export function invalidResponse(message: string): ApiError {
 }
 
 /** A received Kubernetes Status (meta/v1). Any field may have any type. */
-export interface Status {
+export interface StatusBody {
   readonly code?: unknown;
   readonly reason?: unknown;
   readonly message?: unknown;
@@ -81,7 +81,11 @@ const maxMessageCharacters = 1_000;
  * @param httpCode used if the Status has no code
  * @param retryAfter header text in seconds, ignored if it is not a number
  */
-export function failureOfStatus(status: Status, httpCode = 500, retryAfter?: string): ApiFailure & { kind: 'status' } {
+export function failureOfStatus(
+  status: StatusBody,
+  httpCode = 500,
+  retryAfter?: string,
+): ApiFailure & { kind: 'status' } {
   const details = asRecord(status.details);
   const seconds = retryAfter !== undefined && /^\d+$/.test(retryAfter) ? Number(retryAfter) : details.retryAfterSeconds;
   const causes = Array.isArray(details.causes) ? details.causes.slice(0, 20) : [];

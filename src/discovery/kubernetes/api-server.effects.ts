@@ -15,7 +15,7 @@ import type {
 import { messageOf } from '../../runtime/errors.ts';
 import { ApiError, statusOf } from './api-failure.ts';
 import { type ApiResource, apiVersionOf, customResourceDefinitions } from './api-resource.ts';
-import type { ApiServer, KubernetesObject, Selection } from './api-server.ts';
+import type { ApiServer, KubernetesObject, ObjectSelection } from './api-server.ts';
 import { type InformerRequests, informerWithEffects } from './informer.effects.ts';
 import { SharesOfKinds } from './store/namespace-shares.ts';
 import { type ObjectChange, type ObjectKey, ObjectStore } from './store/object-store.ts';
@@ -24,7 +24,7 @@ import { WatchReading } from './store/watch-reading.ts';
 
 export interface FollowedKind {
   readonly resource: ApiResource;
-  readonly selection?: Selection;
+  readonly selection?: ObjectSelection;
   /** Default: the name of the resource. If a resource has two informers, for example for two object names, each needs a name. */
   readonly name?: ResourceName;
   /** Equivalent versions, requested if the server does not serve the preferred one. */
@@ -88,7 +88,7 @@ type ReportFailure = (report: { type: 'request.failed'; failure: RequestFailure;
 interface FollowedStore {
   readonly name: ResourceName;
   resources: readonly ApiResource[];
-  readonly selection: Selection;
+  readonly selection: ObjectSelection;
   readonly store: ObjectStore;
   readonly readers: StoreReader[];
   readonly firstSet: PromiseWithResolvers<void>;

@@ -2,7 +2,7 @@
  * Port to an API server, for informers, electors and status writers. All operations reject only with an `ApiError`, end soon after their signal is
  * aborted, and have a timeout. Only requests that the server reports as not processed (HTTP/2 REFUSED_STREAM) are retried.
  */
-import type { Status } from './api-failure.ts';
+import type { StatusBody } from './api-failure.ts';
 import type { ApiResource } from './api-resource.ts';
 
 /** An object of any kind without managed fields. Pods, Nodes and Secrets contain only the fields that are used. */
@@ -26,7 +26,7 @@ export interface ObjectMeta {
   readonly [field: string]: unknown;
 }
 
-export interface Selection {
+export interface ObjectSelection {
   /** Absent for all namespaces. */
   readonly namespace?: string;
   readonly fieldSelector?: string;
@@ -38,7 +38,7 @@ export interface Selection {
   readonly digestsData?: boolean;
 }
 
-export interface ListOptions extends Selection {
+export interface ListOptions extends ObjectSelection {
   /** `0` allows any version in the server's cache, another value is the minimum version. If absent, the newest version. */
   readonly resourceVersion?: string;
   /** Objects per page. A server can send more: for version `0`, it sends all. */
@@ -54,7 +54,7 @@ export interface ObjectPage {
   readonly continue?: string;
 }
 
-export interface WatchOptions extends Selection {
+export interface WatchOptions extends ObjectSelection {
   /** Version after which events are sent. With `sendInitialEvents`, the minimum version of the initial list, or the newest if absent. */
   readonly resourceVersion?: string;
   /** Whether the server first sends the list as ADDED events, followed by a bookmark (`endsInitialEvents`). Not all servers support this. */
@@ -67,7 +67,7 @@ export interface WatchOptions extends Selection {
 export type WatchEvent =
   | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK'; readonly object: KubernetesObject }
   /** The last event. Its reason is `failureOfStatus(object)`. */
-  | { readonly type: 'ERROR'; readonly object: Status };
+  | { readonly type: 'ERROR'; readonly object: StatusBody };
 
 /** Result of a watch that the server ended without an error. */
 export interface WatchEnd {

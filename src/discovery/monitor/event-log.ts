@@ -79,7 +79,7 @@ interface Repeated {
   readonly scope: string;
   readonly persistsMs?: number;
   /** @returns `undefined` if the event is no failure */
-  readonly entry: (event: TracedEvent) => { readonly key: string; readonly entry: RepeatedEntry } | undefined;
+  readonly toEntry: (event: TracedEvent) => { readonly key: string; readonly entry: RepeatedEntry } | undefined;
 }
 
 type RepeatedEntry = LogEntry<
@@ -97,7 +97,7 @@ type RepeatedEntry = LogEntry<
 const repeated: Readonly<Record<string, Repeated>> = {
   'gateway-name.failed': {
     scope: 'gateway-names',
-    entry: ({ hostname, addresses, reason }) => {
+    toEntry: ({ hostname, addresses, reason }) => {
       const knownAddresses = namesOf(addresses);
       const entry: RepeatedEntry =
         knownAddresses === ''
@@ -108,16 +108,16 @@ const repeated: Readonly<Record<string, Repeated>> = {
   },
   'names.failed': {
     scope: 'discovery',
-    entry: ({ reason }) => ({ key: 'DNS server', entry: { event: 'names.failed', reason } }),
+    toEntry: ({ reason }) => ({ key: 'DNS server', entry: { event: 'names.failed', reason } }),
   },
   'webhooks.failed': {
     scope: 'discovery',
-    entry: ({ reason }) => ({ key: 'webhooks', entry: { event: 'webhooks.failed', reason } }),
+    toEntry: ({ reason }) => ({ key: 'webhooks', entry: { event: 'webhooks.failed', reason } }),
   },
   // Short failures are not logged, because the API server serves a new kind shortly after its definition.
   'kind.failed': {
     ...{ scope: 'cluster', persistsMs: outageWarningDelayMs },
-    entry: ({ resource, reason }) => ({
+    toEntry: ({ resource, reason }) => ({
       key: String(resource),
       entry: { event: 'kind.failed', resource, reason },
     }),
@@ -125,7 +125,7 @@ const repeated: Readonly<Record<string, Repeated>> = {
   // Short failures are not logged, because a restarted server responds again within seconds.
   'catalog.failed': {
     ...{ scope: 'consul', persistsMs: outageWarningDelayMs },
-    entry: ({ datacenter, reason }) => ({
+    toEntry: ({ datacenter, reason }) => ({
       key: `datacenter ${datacenter}`,
       entry: { event: 'catalog.failed', datacenter: datacenterOf(datacenter), reason },
     }),
@@ -133,15 +133,15 @@ const repeated: Readonly<Record<string, Repeated>> = {
   // All failures share a key, because an unreachable API server affects many workloads.
   'registration.failed': {
     ...{ scope: 'cluster', persistsMs: outageWarningDelayMs },
-    entry: ({ entry, reason }) => ({ key: 'registration', entry: { event: 'registration.failed', entry, reason } }),
+    toEntry: ({ entry, reason }) => ({ key: 'registration', entry: { event: 'registration.failed', entry, reason } }),
   },
   'leader.failed': {
     ...{ scope: 'elections', persistsMs: outageWarningDelayMs },
-    entry: ({ lease, reason }) => ({ key: `lease ${lease}`, entry: { event: 'leader.failed', lease, reason } }),
+    toEntry: ({ lease, reason }) => ({ key: `lease ${lease}`, entry: { event: 'leader.failed', lease, reason } }),
   },
   'duty.written': {
     ...{ scope: 'elections', persistsMs: outageWarningDelayMs },
-    entry: ({ lease, failed, reason }) =>
+    toEntry: ({ lease, failed, reason }) =>
       Number(failed) === 0 || reason === ''
         ? undefined
         : { key: `writes of ${lease}`, entry: { event: 'duty.written', lease, objects: failed, reason } },
@@ -162,7 +162,7 @@ export function logEvents(recorder: Recorder, log: Logger, now: () => number = (
     if (record.kind !== 'event') return;
     const { event, from, to } = record;
     const rateLimited = repeated[event.type];
-    const limitedEntry = rateLimited?.entry(event);
+    const limitedEntry = rateLimited?.toEntry(event);
     if (rateLimited !== undefined && limitedEntry !== undefined) {
       const { event: id, ...fields } = limitedEntry.entry;
       scopes.get(rateLimited.scope)!.warn(limitedEntry.key, id, fields);

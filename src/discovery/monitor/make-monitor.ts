@@ -9,7 +9,7 @@ import type { XdsSources } from '../config/xds/xds-sources.ts';
 import type { ConsulRegistries } from '../consul/consul-registries.ts';
 import type { DiscoveryOptions } from '../options/discovery-options.ts';
 import type { Authenticator } from '../xds/access/authenticator.ts';
-import { omitTools } from '../xds/tool-clients.ts';
+import { omitToolClients } from '../xds/tool-clients.ts';
 import type { DebugAccess, DebugSources } from './debug/debug-endpoints.ts';
 import type { AuthorityPageSource } from './debug/debug-page.ts';
 import { callerNamespace } from './debug/known-caller.ts';
@@ -43,7 +43,7 @@ export interface MonitorParts
   readonly describeInjection?: () => object;
   readonly unreadable: () => ReadonlyMap<string, string>;
   /** Unmet condition of startup; empty without one. */
-  readonly awaited: () => string;
+  readonly awaitedText: () => string;
   readonly log: Logger;
 }
 
@@ -72,7 +72,7 @@ export function makeMonitor(monitorParts: MonitorParts) {
   } = monitorParts;
   const sources: DebugSources = {
     ...{ state, resources, cache, history, certificateSources, disconnect, configSources },
-    connections: () => omitTools(connections()),
+    connections: () => omitToolClients(connections()),
     ...(secretOfCluster && { secretOfCluster }),
     ...(unreachableCluster && { unreachableCluster }),
     ...(describeInjection && { describeInjection }),
@@ -114,13 +114,13 @@ export function makeMonitor(monitorParts: MonitorParts) {
         ...(options.grpcAddress === undefined && { grpc: monitorParts.grpc }),
         ...(options.servesDebug && { debug: { ...sources, access: debugAccess } }),
         logLevels: { log, localMayChange: options.localLogLevels },
-        opened: (onOpened) => {
+        onOpened: (onOpened) => {
           orders = onOpened;
         },
         access,
         profile: options.profile,
         heapSnapshots: options.heapSnapshots,
-        startCondition: () => progress.textWith(monitorParts.awaited(), consul?.conditions),
+        startCondition: () => progress.textWith(monitorParts.awaitedText(), consul?.conditions),
         unreadable: monitorParts.unreadable,
         conditions: () => [...configSources.conditions, ...(consul?.conditions ?? [])],
         ...(trace !== undefined && { trace }),

@@ -21,7 +21,7 @@ const anyType = 255;
  *
  * @param namespace `undefined` if the client is unauthenticated
  */
-export async function respondTo(
+export async function respondToQuery(
   message: Buffer,
   names: Pick<MeshNames, 'visibleTo' | 'isOfZone'>,
   namespace: string | undefined,

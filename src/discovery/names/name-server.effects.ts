@@ -6,8 +6,8 @@ import { NameServer, type NameServerOptions } from './name-server.ts';
 /** @param options called when the port is opened, because the certificate is known by then */
 export function nameServerWithEffects(
   address: ListenAddress,
-  options: () => Omit<NameServerOptions, 'address' | 'failed'>,
+  options: () => Omit<NameServerOptions, 'address' | 'onFailed'>,
 ) {
-  const port = optionalPort(address, (onFailed) => new NameServer({ ...options(), address, failed: onFailed }));
+  const port = optionalPort(address, (onFailed) => new NameServer({ ...options(), address, onFailed }));
   return nameServerMachine.provide({ actors: { port } });
 }

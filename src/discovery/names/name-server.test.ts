@@ -76,7 +76,7 @@ async function start(limits: Partial<NameServerLimits> = {}): Promise<Started> {
     }),
     names: new MeshNames({ context: () => mesh.context, domain: 'cluster.local', clusterId: 'Kubernetes' }),
     counts,
-    failed: (error) => expect.fail(error.message),
+    onFailed: (error) => expect.fail(error.message),
     limits,
   });
   const port = Number((await server.open()).split(':').at(-1));
@@ -170,7 +170,7 @@ test('a client whose certificate is revoked or has another root receives no resp
   expect(addresses(await resolve('cart.shop.test', client))).toEqual(['10.0.0.1']);
   revoked.add(client.serialNumber);
   await expect(resolve('cart.shop.test', client)).rejects.toThrow();
-  expect(counts.closed.get('certificate')).toBe(3);
+  expect(counts.closuresByReason.get('certificate')).toBe(3);
 });
 
 test('a rotated certificate applies to new connections, and open connections continue unless the roots change', async () => {
@@ -199,8 +199,8 @@ test('a client with an unfinished handshake or one byte at a time is disconnecte
   onTestFinished(() => clearInterval(bytes));
   expect(addresses(await resolve('cart.shop.test'))).toEqual(['10.0.0.1']);
   await eventually('both are closed', () => silentSocket.destroyed && slowSocket.destroyed);
-  expect(counts.closed.get('idle')).toBe(1);
-  expect(counts.closed.get('TLS')).toBe(1);
+  expect(counts.closuresByReason.get('idle')).toBe(1);
+  expect(counts.closuresByReason.get('TLS')).toBe(1);
 });
 
 test('a connection is closed if a query is too long or its address exceeds the connection limit', async () => {
@@ -213,6 +213,6 @@ test('a connection is closed if a query is too long or its address exceeds the c
   for (const one of openSockets) one.resume();
   await eventually('the longest idle one is closed', () => openSockets[0]!.destroyed);
   expect(openSockets.slice(1).map(({ destroyed }) => destroyed)).toEqual([false, false]);
-  expect(counts.closed.get('query too long')).toBe(1);
+  expect(counts.closuresByReason.get('query too long')).toBe(1);
   await eventually('two are counted', () => counts.connections === 2);
 });

@@ -7,7 +7,7 @@ import { serveDnsStream } from '../../runtime/dns/dns-stream.ts';
 import { ConnectionBounds } from '../../runtime/fences/connection-bounds.ts';
 import { formatAddress, type ListenAddress } from '../listen-address.ts';
 import type { MeshNames } from './mesh-names.ts';
-import { type NameResult, respondTo } from './name-responses.ts';
+import { type NameResult, respondToQuery } from './name-responses.ts';
 
 export interface NameServerOptions {
   readonly address: ListenAddress;
@@ -17,7 +17,7 @@ export interface NameServerOptions {
   readonly namespaceOf: (socket: TLSSocket) => string | undefined;
   readonly names: Pick<MeshNames, 'visibleTo' | 'isOfZone'>;
   readonly counts: NameServerCounts;
-  readonly failed: (error: Error) => void;
+  readonly onFailed: (error: Error) => void;
   readonly limits?: Partial<NameServerLimits>;
 }
 
@@ -32,7 +32,7 @@ type ClosedBecause = DnsStreamEnd | 'too many connections' | 'TLS' | 'certificat
 
 export class NameServerCounts {
   readonly queries = new Map<NameResult, number>();
-  readonly closed = new Map<ClosedBecause, number>();
+  readonly closuresByReason = new Map<ClosedBecause, number>();
   connections = 0;
 
   query(result: NameResult): void {
@@ -40,7 +40,7 @@ export class NameServerCounts {
   }
 
   close(reason: ClosedBecause): void {
-    this.closed.set(reason, (this.closed.get(reason) ?? 0) + 1);
+    this.closuresByReason.set(reason, (this.closuresByReason.get(reason) ?? 0) + 1);
   }
 }
 
@@ -76,7 +76,7 @@ export class NameServer {
 
   /** @returns address and port. Rejects if the port cannot be opened. */
   async open(): Promise<string> {
-    const { address, followTls, failed } = this.#options;
+    const { address, followTls, onFailed } = this.#options;
     this.#stopFollowing = followTls((tls) => this.#applyTls(tls));
     const server = this.#server!;
     try {
@@ -86,7 +86,7 @@ export class NameServer {
       this.close();
       throw error;
     }
-    server.on('error', failed);
+    server.on('error', onFailed);
     return formatAddress({ host: address.host, port: (server.address() as AddressInfo).port });
   }
 
@@ -148,7 +148,7 @@ export class NameServer {
           socket.destroy();
           return;
         }
-        void respondTo(message, names, namespace).then(({ result, response }) => {
+        void respondToQuery(message, names, namespace).then(({ result, response }) => {
           counts.query(result);
           respond(response);
         });

@@ -60,7 +60,7 @@ export function addressesOf(flags: DiscoveryFlags): {
 }
 
 /** Parses a flag with an optional value: `--profile`, `--profile=false`. */
-export function switchOf(flag: string, value: string | boolean | undefined, defaultValue: boolean): boolean {
+export function parseSwitch(flag: string, value: string | boolean | undefined, defaultValue: boolean): boolean {
   if (value === undefined || value === '') return defaultValue;
   const isOn = typeof value === 'boolean' ? value : booleanOf(value);
   if (isOn === undefined) throw new ChartpilotError('FLAG_INVALID', `${flag}: must be true or false, got ${value}`);

@@ -39,7 +39,7 @@ import {
   maxConnectionAge,
   mustBeNamespace,
   parseAliases,
-  switchOf,
+  parseSwitch,
 } from './discovery-flags.ts';
 import { featuresOf } from './feature-options.ts';
 
@@ -206,7 +206,7 @@ export function resolveDiscoveryOptions(
   const hasAuthority = mayHaveAuthority && isAuthorityConfigured(authority);
   const securePort = securePortOf(flags, {
     ...{ hasAuthority, mayHaveAuthority, warn },
-    note: (note) => void optionNotes.push(note),
+    writeEntry: (note) => void optionNotes.push(note),
   });
   const registries = registryNames(flags.registries ?? 'Kubernetes', warn);
   const hasCluster =
@@ -380,8 +380,8 @@ function cacheOptionsOf(environment: Environment) {
 function debugOptionsOf(flags: DiscoveryFlags, environment: Environment) {
   return {
     servesDebug: environment.boolean('ENABLE_DEBUG_ON_HTTP', true),
-    profile: switchOf('--profile', flags.profile, true),
-    heapSnapshots: switchOf('--heapSnapshots', flags.heapSnapshots, false),
+    profile: parseSwitch('--profile', flags.profile, true),
+    heapSnapshots: parseSwitch('--heapSnapshots', flags.heapSnapshots, false),
     unsafeAdminEndpoints: environment.boolean('UNSAFE_ENABLE_ADMIN_ENDPOINTS', false),
     debugNamespaceAuth: environment.boolean('ENABLE_DEBUG_ENDPOINT_AUTH', true),
     debugLocalNeedsToken: environment.boolean('DEBUG_ENDPOINT_AUTH_LOCALHOST', false),

@@ -22,8 +22,8 @@ export function mayAffectType(kind: string, typeUrl: string, nodeType: NodeType)
 }
 
 /** Keys of the hosts of changed DestinationRules, because the keys of rules do not contain hosts. */
-export function hostsOfRules({ context, previous, changed }: ContextPublication): readonly string[] {
-  const hosts = [...changed].map(parseConfigKey).flatMap((key) => {
+export function hostsOfRules({ context, previous, changedKeys }: ContextPublication): readonly string[] {
+  const hosts = [...changedKeys].map(parseConfigKey).flatMap((key) => {
     if (key.kind !== 'DestinationRule') return [];
     return [context, previous].flatMap((pushContext) => {
       const host = pushContext?.hostOfRule(key);

@@ -87,7 +87,7 @@ function prepareInPieces(node: MeshNode, typeUrl: string, names: readonly string
     steps.push({ ms: cpuMs() - began, encoded: world.encodings - encodings });
     return result;
   };
-  while (preparation !== undefined && measureStep(() => preparation.piece()));
+  while (preparation !== undefined && measureStep(() => preparation.runStep()));
   const set = measureStep(() => preparation?.result() ?? node.get(typeUrl, names));
   return {
     list: [...set!.resources].map(([name, { version }]) => [name, version]),
@@ -174,10 +174,10 @@ describe('EncodedCache in a new push context', () => {
     world = new GivenWorld(objects);
     const nodes = Array.from({ length: 10 }, (_, index) => nodeAt(`10.9.0.${index}`, `ns-${index}`));
     let preparations = nodes.map((node) => node.prepare(routeType, ['80'])!);
-    expect(preparations.map((preparation) => preparation.piece())).not.toContain(false);
+    expect(preparations.map((preparation) => preparation.runStep())).not.toContain(false);
     // The node whose request started the build disconnects.
     preparations = preparations.slice(1);
-    while (preparations.length > 0) preparations = preparations.filter((preparation) => preparation.piece());
+    while (preparations.length > 0) preparations = preparations.filter((preparation) => preparation.runStep());
     expect(lookupCount()).toBeLessThan(singleLookups + nodes.length * (services / 4));
     const lists = nodes.map((node) => prepareInPieces(node, routeType, ['80']).list);
     for (const index of [0, 9]) {
@@ -191,10 +191,10 @@ describe('EncodedCache in a new push context', () => {
   it('lets a proxy that connects during a build continue that build', () => {
     const [one, other] = [nodeAt('10.9.0.1', 'ns-1'), nodeAt('10.9.0.2', 'ns-2')];
     const first = one.prepare(clusterType, '*')!;
-    first.piece();
+    first.runStep();
     const secondPreparation = other.prepare(clusterType, '*')!;
-    while (secondPreparation.piece());
-    expect(first.piece()).toBe(false);
+    while (secondPreparation.runStep());
+    expect(first.runStep()).toBe(false);
     const countBefore = world.encodings;
     expect([first, secondPreparation].map((preparation) => preparation.result()!.resources.size)).toEqual([
       services + 3,
@@ -221,7 +221,7 @@ describe('EncodedCache during a push', () => {
     const countBefore = lookups();
     prepareInPieces(node, routeType, ['80']);
     expect(lookups() - countBefore).toBeLessThan(10);
-    const { version } = world.state.publishContext({ forced: true, changed: [] });
+    const { version } = world.state.publishContext({ forced: true, changedKeys: [] });
     node.typesToPush({ version, forced: true, configs: new Set() }, [clusterType]);
     expect(node.prepare(clusterType, '*')).toBeDefined();
     expect(node.prepare(endpointType, [`outbound|80||${hostOf(1)}`])).toBeUndefined();

@@ -35,18 +35,18 @@ const policy = (kind: string, spec: object): Config => givenObject(kind, 'a', 'a
 /** A proxy that receives only pushed types. */
 class PushedProxy {
   readonly #node: MeshNode;
-  readonly has: Record<string, readonly string[]>;
+  readonly sentVersions: Record<string, readonly string[]>;
 
   constructor(world: GivenWorld) {
     this.#node = world.connect('10.9.0.1');
-    this.has = Object.fromEntries(types.map((type) => [type, versionsOf(this.#node, type)]));
+    this.sentVersions = Object.fromEntries(types.map((type) => [type, versionsOf(this.#node, type)]));
   }
 
-  take(change: ReturnType<GivenWorld['publish']>): void {
+  receive(change: ReturnType<GivenWorld['publish']>): void {
     const pushedTypes = this.#node.typesToPush(change, types);
     // Envoy requests endpoints again with changed clusters.
     const takenTypes = pushedTypes.includes(clusterType) ? [...pushedTypes, endpointType] : pushedTypes;
-    for (const type of takenTypes) this.has[type] = versionsOf(this.#node, type);
+    for (const type of takenTypes) this.sentVersions[type] = versionsOf(this.#node, type);
   }
 }
 
@@ -60,69 +60,71 @@ const keyOf = (object: Config): string => configKeyText(object);
 interface Case {
   readonly change: string;
   /** Object that changes first. It has the same kind, so that the context indexes that kind again. */
-  readonly first: Config;
+  readonly firstChange: Config;
   readonly old: Config;
   /** The changed object; absent for a removal. */
   readonly next?: Config;
   /** Key in the push order. Defaults to the object's key. */
-  readonly named?: string;
+  readonly orderKey?: string;
 }
 
 const cases: readonly Case[] = [
-  { change: 'a removed service', first: entry('y'), old: entry('z'), named: 'ServiceEntry/a/z.test' },
+  { change: 'a removed service', firstChange: entry('y'), old: entry('z'), orderKey: 'ServiceEntry/a/z.test' },
   {
     change: 'an endpoint',
-    first: entry('y', '10.9.0.6'),
+    firstChange: entry('y', '10.9.0.6'),
     old: entry('z'),
     next: entry('z', '10.9.0.7'),
-    named: 'Endpoints/a/z.test',
+    orderKey: 'Endpoints/a/z.test',
   },
-  { change: 'a removed VirtualService', first: virtualService('y', 'y'), old: virtualService('x', 'y') },
+  { change: 'a removed VirtualService', firstChange: virtualService('y', 'y'), old: virtualService('x', 'y') },
   {
     change: 'an edited VirtualService',
-    first: virtualService('y', 'y'),
+    firstChange: virtualService('y', 'y'),
     old: virtualService('x', 'y'),
     next: virtualService('x', 'x'),
   },
   {
     change: 'a removed DestinationRule',
-    first: destinationRule('y', [{ name: 'v1', labels: {} }]),
+    firstChange: destinationRule('y', [{ name: 'v1', labels: {} }]),
     old: destinationRule('x', [{ name: 'v1', labels: {} }]),
   },
   {
     change: 'a removed Sidecar',
-    first: { ...sidecar(['./y.test']), namespace: 'b' },
+    firstChange: { ...sidecar(['./y.test']), namespace: 'b' },
     old: sidecar(['./x.test']),
   },
   {
     change: 'an edited PeerAuthentication',
-    first: { ...peerAuthentication('STRICT'), namespace: 'b' },
+    firstChange: { ...peerAuthentication('STRICT'), namespace: 'b' },
     old: peerAuthentication('STRICT'),
     next: peerAuthentication('DISABLE'),
   },
   {
     change: 'a removed AuthorizationPolicy',
-    first: { ...policy('AuthorizationPolicy', { action: 'DENY', rules: [] }), namespace: 'b' },
+    firstChange: { ...policy('AuthorizationPolicy', { action: 'DENY', rules: [] }), namespace: 'b' },
     old: policy('AuthorizationPolicy', { action: 'DENY', rules: [] }),
   },
 ];
 
 describe('an object that changes before an earlier change is published', () => {
-  for (const { change, first, old, next, named = keyOf(old) } of cases) {
+  for (const { change, firstChange, old, next, orderKey = keyOf(old) } of cases) {
     it(`is named by the earlier change's context and reaches the proxies: ${change}`, () => {
-      const otherEntries = [entry('x'), entry('y')].filter((object) => keyOf(object) !== keyOf(first));
+      const otherEntries = [entry('x'), entry('y')].filter((object) => keyOf(object) !== keyOf(firstChange));
       const world = new GivenWorld([...otherEntries, old]);
       const proxy = new PushedProxy(world);
       const publications: Publication[] = [];
       world.state.onPublished((publication) => publications.push(publication));
-      const earlierChange = world.compute({ [keyOf(first)]: first });
+      const earlierChange = world.compute({ [keyOf(firstChange)]: firstChange });
       const laterChange = world.compute({ [keyOf(old)]: next });
-      proxy.take(world.publish(earlierChange));
-      proxy.take(world.publish(laterChange));
-      expect([...publications[0]!.changed]).toContain(named);
-      const now = [...otherEntries, first, ...(next ? [next] : [])];
-      expect(proxy.has).toEqual(new PushedProxy(new GivenWorld(now)).has);
-      expect(proxy.has).not.toEqual(new PushedProxy(new GivenWorld([...otherEntries, first, old])).has);
+      proxy.receive(world.publish(earlierChange));
+      proxy.receive(world.publish(laterChange));
+      expect([...publications[0]!.changedKeys]).toContain(orderKey);
+      const now = [...otherEntries, firstChange, ...(next ? [next] : [])];
+      expect(proxy.sentVersions).toEqual(new PushedProxy(new GivenWorld(now)).sentVersions);
+      expect(proxy.sentVersions).not.toEqual(
+        new PushedProxy(new GivenWorld([...otherEntries, firstChange, old])).sentVersions,
+      );
     });
   }
 
@@ -132,14 +134,14 @@ describe('an object that changes before an earlier change is published', () => {
     });
     const world = new GivenWorld([entry('x'), authentication]);
     const proxy = new PushedProxy(world);
-    const listeners = proxy.has[listenerType];
+    const listeners = proxy.sentVersions[listenerType];
     const unrelated = world.compute({ [keyOf(entry('y'))]: entry('y') });
     const change = world.compute({ [keyOf(authentication)]: undefined });
-    proxy.take(world.publish(unrelated));
+    proxy.receive(world.publish(unrelated));
     expect(versionsOf(world.connect('10.9.0.1'), listenerType)).toEqual(listeners);
-    proxy.take(world.publish(change));
-    expect(proxy.has).toEqual(new PushedProxy(new GivenWorld([entry('x'), entry('y')])).has);
-    expect(proxy.has[listenerType]).not.toEqual(listeners);
+    proxy.receive(world.publish(change));
+    expect(proxy.sentVersions).toEqual(new PushedProxy(new GivenWorld([entry('x'), entry('y')])).sentVersions);
+    expect(proxy.sentVersions[listenerType]).not.toEqual(listeners);
   });
 
   it('is named only by the first context that contains it', () => {
@@ -150,7 +152,7 @@ describe('an object that changes before an earlier change is published', () => {
     world.compute({ 'VirtualService/a/x': undefined, [keyOf(entry('z'))]: entry('z') });
     world.publish(unrelated);
     world.publish({ forced: false, changed: [] });
-    const [first, secondChange] = publications.map(({ changed }) => [...changed]);
+    const [first, secondChange] = publications.map(({ changedKeys }) => [...changedKeys]);
     expect(first).toEqual(
       expect.arrayContaining(['ServiceEntry/a/y.test', 'ServiceEntry/a/z.test', 'VirtualService/a/x']),
     );

@@ -574,7 +574,7 @@ const serviceOfMany = fc.oneof({ weight: 12, arbitrary: serviceEntry }, { weight
 
 /** A change of an existing object, by its index in the list of all added objects. The spec is unchanged. */
 interface MetadataChange {
-  readonly place: number;
+  readonly objectIndex: number;
   readonly metadata: Partial<Pick<Config, 'creationTimestamp' | 'labels' | 'annotations' | 'generation' | 'uid'>>;
 }
 
@@ -586,7 +586,7 @@ interface Step {
 }
 
 const metadataChange: fc.Arbitrary<MetadataChange> = fc.record({
-  place: fc.nat(20),
+  objectIndex: fc.nat(20),
   metadata: fc.oneof(
     { weight: 3, arbitrary: fc.record({ creationTimestamp: fc.constantFrom(0, 3, 5, 9) }) },
     fc.record({ labels: fc.constantFrom({}, { app: 'web' }, { version: 'v1' }, { 'topology.istio.io/network': 'n' }) }),
@@ -682,7 +682,7 @@ type State = Readonly<Record<string, readonly (readonly [string, string])[]>>;
 /** Prepares long lists in pieces, like a stream. */
 function resourcesOf(node: MeshNode, type: string, names: readonly string[] | '*') {
   const preparation = type === secretType ? undefined : node.prepare(type, names);
-  while (preparation?.piece());
+  while (preparation?.runStep());
   return (preparation?.result() ?? node.get(type, names))!.resources;
 }
 
@@ -727,7 +727,7 @@ function connectAll(world: GivenWorld, all: readonly Client[] = clients): MeshNo
 
 interface KeepingUp {
   readonly registries?: readonly string[] | undefined;
-  readonly all?: readonly Client[];
+  readonly allClients?: readonly Client[];
   readonly types?: readonly string[];
   readonly maxChangesAtOnce?: number | undefined;
 }
@@ -739,7 +739,7 @@ interface KeepingUp {
 function expectToKeepUp(
   start: readonly Config[],
   steps: readonly Step[],
-  { registries, all = clients, types = watched, maxChangesAtOnce }: KeepingUp = {},
+  { registries, allClients = clients, types = watched, maxChangesAtOnce }: KeepingUp = {},
 ): void {
   const worldOf = (objects: Iterable<Config>) =>
     new GivenWorld([...objects], undefined, registries, {}, '', maxChangesAtOnce);
@@ -747,10 +747,10 @@ function expectToKeepUp(
   const unsharedWorldOf = (objects: Iterable<Config>) => new GivenWorld([...objects], 0, registries);
   const present = new Map(start.map((object) => [configKeyText(object), object]));
   const world = worldOf(present.values());
-  const nodes = connectAll(world, all);
+  const nodes = connectAll(world, allClients);
   let lastStates = nodes.map((node) => stateOfTypes(node, types));
   // Streams without subscriptions. The `late` ones are not even notified of changes.
-  const [idle, lateNodes] = [connectAll(world, all), connectAll(world, all)];
+  const [idle, lateNodes] = [connectAll(world, allClients), connectAll(world, allClients)];
   const changes: ResourceChange[] = [];
   const everPut = [...present.keys()];
   for (const step of steps) {
@@ -758,7 +758,7 @@ function expectToKeepUp(
     const change = world.change(edits);
     changes.push(change);
     for (const node of idle) expect(node.typesToPush(change, [])).toEqual([]);
-    const freshStates = connectAll(worldOf(present.values()), all).map((node) => stateOfTypes(node, types));
+    const freshStates = connectAll(worldOf(present.values()), allClients).map((node) => stateOfTypes(node, types));
     lastStates = nodes.map((node, index) => {
       const pushedTypes = node.typesToPush(change, types);
       const now = stateOfTypes(node, types);
@@ -783,7 +783,7 @@ function expectToKeepUp(
     });
   }
   expect(lastStates.map(inAnyOrder)).toEqual(
-    connectAll(unsharedWorldOf(present.values()), all).map((node) => inAnyOrder(stateOfTypes(node, types))),
+    connectAll(unsharedWorldOf(present.values()), allClients).map((node) => inAnyOrder(stateOfTypes(node, types))),
   );
   for (const node of lateNodes) node.typesToPush(changes.at(-1)!, types);
   expect(idle.map((node) => stateOfTypes(node, types))).toEqual(lastStates);
@@ -842,8 +842,8 @@ function editsOf(
     everPut.push(key);
     edits[key] = object;
   }
-  for (const { place, metadata } of metadataChanges) {
-    const key = everPut[place];
+  for (const { objectIndex, metadata } of metadataChanges) {
+    const key = everPut[objectIndex];
     const object = key === undefined ? undefined : present.get(key);
     if (object === undefined) continue;
     const changedObject = withMetadata(object, metadata);
@@ -897,7 +897,7 @@ describe('incremental push contexts and caches', () => {
       fc.property(
         fc.array(routerObjects, { minLength: 4, maxLength: 12 }),
         fc.array(stepOf(routerObjects), { minLength: 1, maxLength: 4 }),
-        (start, steps) => expectToKeepUp(start, steps, { all: routers, types: [listenerType, routeType] }),
+        (start, steps) => expectToKeepUp(start, steps, { allClients: routers, types: [listenerType, routeType] }),
       ),
       { numRuns },
     );
@@ -910,7 +910,8 @@ describe('incremental push contexts and caches', () => {
         fc.tuple(nearService, gateway),
         fc.array(backendObjects, { minLength: 2, maxLength: 6 }),
         fc.array(stepOf(backendObjects), { minLength: 1, maxLength: 5 }),
-        (first, otherObjects, steps) => expectToKeepUp([...first, ...otherObjects], steps, { all: routers, types }),
+        (first, otherObjects, steps) =>
+          expectToKeepUp([...first, ...otherObjects], steps, { allClients: routers, types }),
       ),
       { numRuns: Math.ceil(numRuns / 2) },
     );

@@ -30,7 +30,8 @@ export function makePush({ options, settings, meshConfigs, cluster, keySets, log
   const cache = new EncodedCache({
     maxEntries: options.cacheEntries,
     maxBytes: options.cacheBytes,
-    onThrashing: ({ remade, entries, bytes }) => log.warn('cache.thrashing', { remade, entries, bytes }),
+    onThrashing: ({ rebuiltCount, entries, bytes }) =>
+      log.warn('cache.thrashing', { remade: rebuiltCount, entries, bytes }),
     onUnencodable: ({ name, schema }, error) => {
       log.error('resource.unencodable', { resource: name, type: schema.typeName, error: messageOf(error) });
     },
@@ -44,7 +45,7 @@ export function makePush({ options, settings, meshConfigs, cluster, keySets, log
     ...resourceParts,
     warn: (node, reason) => log.warn('proxy.degraded', { node, reason }),
   });
-  state.onPublished((publication) => resources.published(publication));
+  state.onPublished((publication) => resources.recordPublication(publication));
   return {
     state,
     cache,

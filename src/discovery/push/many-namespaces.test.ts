@@ -84,19 +84,19 @@ function versionsIn(mesh: Spread): readonly string[] {
 
 /** Set of the distinct chunks of all routes. */
 class Pieces {
-  readonly all: ReadonlySet<Uint8Array>;
+  readonly distinctChunks: ReadonlySet<Uint8Array>;
 
   constructor({ nodes }: Spread) {
     const resources = nodes.flatMap((node) => [...node.get(routeType, ['8080'])!.resources.values()]);
-    this.all = new Set(resources.flatMap((resource) => frameOf(resource, true)));
+    this.distinctChunks = new Set(resources.flatMap((resource) => frameOf(resource, true)));
   }
 
   get bytes(): number {
-    return [...this.all].reduce((sum, { length }) => sum + length, 0);
+    return [...this.distinctChunks].reduce((sum, { length }) => sum + length, 0);
   }
 
-  newSince({ all }: Pieces): number {
-    return [...this.all].reduce((sum, piece) => sum + (all.has(piece) ? 0 : piece.length), 0);
+  newSince({ distinctChunks }: Pieces): number {
+    return [...this.distinctChunks].reduce((sum, piece) => sum + (distinctChunks.has(piece) ? 0 : piece.length), 0);
   }
 }
 

@@ -45,7 +45,7 @@ class Mesh {
   readonly resources = new MeshResources({ context: () => this.state.context, cache: this.cache });
 
   constructor() {
-    this.state.onPublished((publishedState) => this.resources.published(publishedState));
+    this.state.onPublished((publishedState) => this.resources.recordPublication(publishedState));
   }
 
   /** Replaces all files. @returns the change of the resulting push */
@@ -55,7 +55,7 @@ class Mesh {
     const { changedServices, changedEndpoints } = this.state.computeServices();
     const isForced = this.state.context === undefined;
     const changedKeys = [...changedServices, ...changedEndpoints];
-    const { version } = this.state.publishContext({ forced: isForced, changed: changedKeys });
+    const { version } = this.state.publishContext({ forced: isForced, changedKeys });
     return { version, forced: isForced, configs: new Set(changedKeys) };
   }
 
@@ -109,7 +109,7 @@ describe('MeshResources', () => {
   it('does not push to an unaffected node', () => {
     const node = mesh.connect();
     const change: ResourceChange = { version: 'v', forced: false, configs: new Set(['Gateway/shop/front']) };
-    mesh.state.publishContext({ forced: false, changed: [...change.configs] });
+    mesh.state.publishContext({ forced: false, changedKeys: [...change.configs] });
     expect(node.typesToPush(change, [clusterType, endpointType, listenerType])).toEqual([]);
   });
 

@@ -78,7 +78,7 @@ export interface SecretReader {
   readonly isAllowed: boolean;
   /** Before the decision, a response would imply that there are no Secrets. */
   readonly isDecided: boolean;
-  leave(): void;
+  stopReading(): void;
 }
 
 /** Serves each node from one push context until a push moves it to the next. */
@@ -96,7 +96,7 @@ export class MeshResources implements ResourceSource {
   }
 
   /** Call before streams are notified. */
-  published(published: ContextPublication & Partial<Pick<Publication, 'configs'>>): void {
+  recordPublication(published: ContextPublication & Partial<Pick<Publication, 'configs'>>): void {
     this.#sharedTables.history.add(published);
     this.#options.cache.carryOver(published);
   }
@@ -106,7 +106,7 @@ export class MeshResources implements ResourceSource {
     if (context === undefined) return { error: 'server is not ready to serve discovery information' };
     const parsedNode = parseNode(node, this.#options.clusterAliases);
     if (E.isLeft(parsedNode)) return { error: parsedNode.left };
-    const details = { ...secretOwnerOf(node, parsedNode.right), closed: () => this.#nodes.delete(openedNode) };
+    const details = { ...secretOwnerOf(node, parsedNode.right), onClosed: () => this.#nodes.delete(openedNode) };
     const isSecretNamespace = details.secretNamespace === parsedNode.right.configNamespace;
     const proxy = { ...parsedNode.right, ...(isSecretNamespace && { isOfNamespace: true as const }) };
     const openedNode: MeshNode = new MeshNode(proxy, context, this.#sharedTables, this.#options, details);
@@ -144,7 +144,7 @@ interface NodeDetails {
   readonly secretNamespace: string | undefined;
   /** Verified; `undefined` if clients are not authenticated. */
   readonly account: string | undefined;
-  readonly closed: () => void;
+  readonly onClosed: () => void;
 }
 
 const noWatches: Watches = {};
@@ -166,7 +166,7 @@ export class MeshNode implements NodeResources {
   #rejectedTypes: Set<string> | undefined;
   #warning: string | undefined;
   /** Features that a proxyless client ignores, by type URL. */
-  readonly #limitations = new Map<string, { readonly text: string; readonly all: readonly Limitation[] }>();
+  readonly #limitations = new Map<string, { readonly text: string; readonly limitations: readonly Limitation[] }>();
 
   constructor(
     proxy: Proxy,
@@ -199,10 +199,10 @@ export class MeshNode implements NodeResources {
   }
 
   get grpcLimitations(): readonly Limitation[] {
-    return [...this.#limitations].flatMap(([typeUrl, { all }]) => {
+    return [...this.#limitations].flatMap(([typeUrl, { limitations }]) => {
       const watch = this.watches[typeUrl];
       // A SotW client receives no response when it unsubscribes from a name.
-      return watch === undefined ? all : grpcLimitations(typeUrl, this.#shape, this.#context, watch.names);
+      return watch === undefined ? limitations : grpcLimitations(typeUrl, this.#shape, this.#context, watch.names);
     });
   }
 
@@ -210,7 +210,7 @@ export class MeshNode implements NodeResources {
     return this.#watches();
   }
 
-  watched(watches: () => Watches): void {
+  provideWatches(watches: () => Watches): void {
     this.#watches = watches;
   }
 
@@ -239,7 +239,7 @@ export class MeshNode implements NodeResources {
   prepare(typeUrl: string, names: readonly string[] | '*'): ResourcePreparation | undefined {
     const [context, shape] = [this.#context, this.#shape];
     const preparedBuild = this.#options.cache.prepare(context, typeUrl, shape, this.#permittedOf(typeUrl, names));
-    return preparedBuild && { piece: preparedBuild, result: () => this.#getFrom(context, typeUrl, shape, names) };
+    return preparedBuild && { runStep: preparedBuild, result: () => this.#getFrom(context, typeUrl, shape, names) };
   }
 
   #getFrom(
@@ -256,7 +256,7 @@ export class MeshNode implements NodeResources {
   #permittedOf(typeUrl: string, names: readonly string[] | '*'): readonly string[] | '*' {
     if (names === '*') return names;
     if (typeUrl === secretType) this.#reportNeededCredentials(this.#permittedByNamespace(names));
-    return this.permitted(typeUrl, names);
+    return this.permittedNames(typeUrl, names);
   }
 
   /** Returns names in the verified namespace or granted to its Gateways. Does not check the account's permission to read Secrets. */
@@ -277,7 +277,7 @@ export class MeshNode implements NodeResources {
   }
 
   /** Returns the names that the client may receive, as the same list for the same input. */
-  permitted(typeUrl: string, names: readonly string[]): readonly string[] {
+  permittedNames(typeUrl: string, names: readonly string[]): readonly string[] {
     if (typeUrl !== secretType) return names;
     const { account } = this.#details;
     const permitted = this.#permittedByNamespace(names);
@@ -362,7 +362,7 @@ export class MeshNode implements NodeResources {
       ...(unchecked > 0 ? [`${unchecked} resources are not checked, the limit is ${maxCheckedNames}`] : []),
     ].join('; ');
     const isUnchanged = this.#limitations.get(typeUrl)?.text === text;
-    this.#limitations.set(typeUrl, { text, all });
+    this.#limitations.set(typeUrl, { text, limitations: all });
     if (isUnchanged) return;
     if (text !== '') this.#options.warn?.(this.proxy.id, `gRPC without a proxy: ${text}`);
   }
@@ -379,11 +379,11 @@ export class MeshNode implements NodeResources {
   }
 
   close(): void {
-    this.#details.closed();
+    this.#details.onClosed();
     this.#isClosed = true;
     if (this.#neededCredentials.length > 0) this.#options.onCredentialsNeeded?.(this, []);
     if (this.#rejectedTypes !== undefined) this.#options.rejections?.disconnected(this);
     this.#options.responses?.disconnected(this);
-    this.#reader?.leave();
+    this.#reader?.stopReading();
   }
 }

@@ -9,7 +9,7 @@ export function pushWithEffects(state: Pick<MeshState, 'publishContextInTurns'>,
     actors: {
       buildContext: fromPromise<PublishedContext, { forced: boolean; configs: string[] }>(async ({ input }) => {
         const start = performance.now();
-        const { version } = await state.publishContextInTurns({ forced: input.forced, changed: input.configs });
+        const { version } = await state.publishContextInTurns({ forced: input.forced, changedKeys: input.configs });
         const publishedAt = Date.now();
         onPublished(performance.now() - start);
         return { version, publishedAt };

@@ -11,29 +11,29 @@ import { encodeValue, valueOf } from '../xds/responses/encoding.ts';
 const cachedClusters = memoizeByObject((resource: EncodedResource) => clustersNamedIn(valueOf(resource)));
 
 const cachedUsability = memoizeByObject((cluster: EncodedResource) => {
-  const { first, start } = valueOf(cluster);
-  return usabilityOf(first, start);
+  const { firstChunk, start } = valueOf(cluster);
+  return usabilityOf(firstChunk, start);
 });
 
 const cachedEndpointFetching = memoizeByObject((cluster: EncodedResource) => {
-  const { first, start } = valueOf(cluster);
-  return { fetches: fetchesEndpoints(first, start) };
+  const { firstChunk, start } = valueOf(cluster);
+  return { fetches: fetchesEndpoints(firstChunk, start) };
 });
 
 const cachedEmptiness = memoizeByObject((assignment: EncodedResource) => {
-  const { first, start, rest } = valueOf(assignment);
-  return { isEmpty: rest.length === 0 && isEmptyAssignment(first, start) };
+  const { firstChunk, start, tailChunks } = valueOf(assignment);
+  return { isEmpty: tailChunks.length === 0 && isEmptyAssignment(firstChunk, start) };
 });
 
 const cachedSecrets = memoizeByObject((cluster: EncodedResource) => {
-  const { first, start } = valueOf(cluster);
-  return secretsIn(first, start);
+  const { firstChunk, start } = valueOf(cluster);
+  return secretsIn(firstChunk, start);
 });
 
 const cachedWithFetchLimit = memoizeByObject((cluster: EncodedResource) =>
   memoizeByObject((limit: FetchLimit) => {
-    const { typeUrl, first, start, rest } = valueOf(cluster);
-    const limitedBytes = withFetchLimit(Buffer.concat([first.subarray(start), ...rest]), limit);
+    const { typeUrl, firstChunk, start, tailChunks } = valueOf(cluster);
+    const limitedBytes = withFetchLimit(Buffer.concat([firstChunk.subarray(start), ...tailChunks]), limit);
     return limitedBytes === undefined ? cluster : encodeValue(typeUrl, limitedBytes, cluster.name);
   }),
 );

@@ -44,14 +44,14 @@ export class TypesToPushMemo {
   pairOf(
     current: PushContext,
     previous: PushContext,
-    history: Pick<ContextHistory, 'between'>,
+    history: Pick<ContextHistory, 'changesBetween'>,
     changedKeys: ReadonlySet<string>,
   ): ContextPair {
     const cachedPair = this.#pairs.find((pair) => pair.current === current && pair.previous === previous);
     if (cachedPair !== undefined) return cachedPair;
-    const recordedChanges = history.between(previous, current);
-    const changes = recordedChanges ?? { forced: false, changed: changedKeys };
-    const keys = [...changes.changed].map(parseConfigKey);
+    const recordedChanges = history.changesBetween(previous, current);
+    const changes = recordedChanges ?? { forced: false, changedKeys };
+    const keys = [...changes.changedKeys].map(parseConfigKey);
     const onlyEndpoints =
       recordedChanges !== undefined && !changes.forced && keys.every(({ kind }) => kind === 'Endpoints');
     const pair: ContextPair = {

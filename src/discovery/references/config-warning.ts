@@ -23,7 +23,7 @@ export interface ConfigWarning extends Required<ObjectLocation> {
 export interface CheckSources {
   readonly context: PushContext;
   readonly configs: ConfigSet;
-  readonly known: KnownObjects;
+  readonly knownObjects: KnownObjects;
   readonly hosts: MeshHosts;
   /** Mesh configuration as an object with a location. */
   readonly meshConfig: Config;

@@ -52,9 +52,9 @@ export function* findConfigWarnings(
   knownObjects: KnownObjects,
   meshConfig = unlocatedMeshConfig,
 ): Generator<ConfigWarning | undefined> {
-  const steps = MeshHosts.of(context.services, context.domain, knownObjects);
+  const steps = MeshHosts.build(context.services, context.domain, knownObjects);
   let step = steps.next();
   for (; step.done !== true; step = steps.next()) yield undefined;
-  const sources = { context, configs, known: knownObjects, hosts: step.value, meshConfig };
+  const sources = { context, configs, knownObjects, hosts: step.value, meshConfig };
   for (const check of checks) yield* check(sources);
 }

@@ -25,7 +25,7 @@ export type CheckedKind =
 
 export interface KnownObjects {
   /** Whether the objects are from files, which describe future workloads. A control plane knows running ones. */
-  readonly areOfFiles: boolean;
+  readonly areFromFiles: boolean;
   /**
    * Whether the configs contain all objects of the kind, so that a missing one does not exist.
    *
@@ -33,7 +33,7 @@ export interface KnownObjects {
    */
   isComplete(kind: CheckedKind, namespace?: string): boolean;
   /** Connected workloads, some of which have neither a Pod nor a WorkloadEntry. */
-  readonly connected?: Iterable<ConnectedWorkload>;
+  readonly connectedWorkloads?: Iterable<ConnectedWorkload>;
 }
 
 export interface ConnectedWorkload {
@@ -45,8 +45,8 @@ export interface ConnectedWorkload {
  * own cluster.
  */
 export class ObjectsOfControlPlane implements KnownObjects {
-  readonly areOfFiles = false;
-  readonly connected: Iterable<ConnectedWorkload>;
+  readonly areFromFiles = false;
+  readonly connectedWorkloads: Iterable<ConnectedWorkload>;
   readonly #namespacesWithPods: ReadonlySet<string>;
   readonly #hasAllNamespaces: boolean;
   readonly #knowsNamespaces: boolean;
@@ -56,7 +56,7 @@ export class ObjectsOfControlPlane implements KnownObjects {
     { services, mesh }: Pick<PushContext, 'services' | 'mesh'>,
     connectedWorkloads: Iterable<ConnectedWorkload> = [],
   ) {
-    this.connected = connectedWorkloads;
+    this.connectedWorkloads = connectedWorkloads;
     // Workloads of unselected namespaces can connect too.
     this.#hasAllNamespaces = mesh.discoverySelectors.length === 0;
     const hasSeveralClusters = new Set(services.flatMap(({ clusterVIPs = {} }) => Object.keys(clusterVIPs))).size > 1;
@@ -78,7 +78,7 @@ export class ObjectsOfControlPlane implements KnownObjects {
  * unchecked references.
  */
 export class ObjectsOfFiles implements KnownObjects {
-  readonly areOfFiles = true;
+  readonly areFromFiles = true;
   readonly #knownKeys = new Set<string>();
   readonly #namespaces = new Set<string>();
   readonly #rejectedKeys = new Set<string>();
@@ -116,7 +116,7 @@ export class ObjectsOfFiles implements KnownObjects {
   }
 
   /** Sentences about unchecked references. */
-  get notes(): readonly string[] {
+  get skippedChecks(): readonly string[] {
     return [...this.#unchecked].sort().map((text) => {
       const [kind = '', namespace = ''] = text.split(' ');
       if (kind === 'ExtensionProvider')

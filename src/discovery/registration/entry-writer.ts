@@ -11,14 +11,14 @@ import { requestOf, type WriteOrder } from '../election/write-gate.ts';
 import { statusOf } from '../kubernetes/api-failure.ts';
 import { resourceOf } from '../kubernetes/api-resource.ts';
 import type { ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
-import { annotations, type Connected, entryOf, type ReadGroup } from './group-entry.ts';
+import { annotations, type Connected, entryOf, type GroupResult } from './group-entry.ts';
 import type { WorkloadClaim } from './workload-claim.ts';
 
 export interface EntryWriterOptions {
   readonly server: Pick<ApiServer, 'request'>;
   /** Unique, not reused after a restart. */
   readonly controller: string;
-  readonly groupOf: (claim: WorkloadClaim) => ReadGroup | undefined;
+  readonly groupOf: (claim: WorkloadClaim) => GroupResult | undefined;
   /** Unix time in milliseconds. */
   readonly now: () => number;
 }
@@ -46,7 +46,7 @@ export class EntryWriter {
     const location: EntryLocation = { resource: entries, namespace: claim.namespace, name: claim.name };
     try {
       const entry = await this.#read(location, signal);
-      const write = this.#writeFor(order, { claim, connectedAt, entry, where: location });
+      const write = this.#writeFor(order, { claim, connectedAt, entry, entryLocation: location });
       if (!('verb' in write)) return write;
       await this.#options.server.request({ ...requestOf(write), timeoutMs: responseMs }, signal);
       return { outcome: 'written' };
@@ -68,14 +68,14 @@ export class EntryWriter {
     }
   }
 
-  #writeFor(order: EntryOrder, read: Read): WriteOrder | EntryResult {
+  #writeFor(order: EntryOrder, read: EntryReading): WriteOrder | EntryResult {
     const { controller } = this.#options;
     if (order.operation === 'register') return this.#registrationWrite(read);
-    const { entry, where } = read;
+    const { entry, entryLocation } = read;
     if (entry === undefined || annotationsOf(entry)[annotations.controller] !== controller) {
       return { outcome: 'foreign' };
     }
-    const entryOrder = { ...where, version: entry.metadata.resourceVersion ?? '' };
+    const entryOrder = { ...entryLocation, version: entry.metadata.resourceVersion ?? '' };
     switch (order.operation) {
       case 'report health': {
         const conditions = withHealth(entry.status, order.health, this.#time);
@@ -97,7 +97,7 @@ export class EntryWriter {
     }
   }
 
-  #registrationWrite({ claim, connectedAt, entry, where }: Read): WriteOrder | EntryResult {
+  #registrationWrite({ claim, connectedAt, entry, entryLocation }: EntryReading): WriteOrder | EntryResult {
     const { controller, groupOf } = this.#options;
     const connection: Connected = { controller, connectedAt };
     if (entry !== undefined) {
@@ -116,14 +116,14 @@ export class EntryWriter {
         [annotations.disconnectedAt]: null,
       };
       const version = entry.metadata.resourceVersion ?? '';
-      return { ...where, verb: 'patch', version, fields: { metadata: { annotations: claimedAnnotations } } };
+      return { ...entryLocation, verb: 'patch', version, fields: { metadata: { annotations: claimedAnnotations } } };
     }
     const read = groupOf(claim);
     const problem = groupProblem(read, claim);
     if (problem !== undefined || read === undefined || !('group' in read)) {
       return { outcome: 'rejected', reason: problem ?? '' };
     }
-    return { ...where, verb: 'create', object: entryOf(claim, read.group, connection) };
+    return { ...entryLocation, verb: 'create', object: entryOf(claim, read.group, connection) };
   }
 
   get #time(): string {
@@ -131,15 +131,15 @@ export class EntryWriter {
   }
 }
 
-interface Read {
+interface EntryReading {
   readonly claim: WorkloadClaim;
   readonly connectedAt: string;
   readonly entry: KubernetesObject | undefined;
-  readonly where: EntryLocation;
+  readonly entryLocation: EntryLocation;
 }
 
 /** `undefined` if the group can register the workload. */
-export function groupProblem(read: ReadGroup | undefined, claim: WorkloadClaim): string | undefined {
+export function groupProblem(read: GroupResult | undefined, claim: WorkloadClaim): string | undefined {
   const { namespace, group, name } = claim;
   const failureText = `auto-registration of WorkloadEntry ${namespace}/${name} failed:`;
   if (read === undefined) return `${failureText} cannot find WorkloadGroup ${namespace}/${group}`;

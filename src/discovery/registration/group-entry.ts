@@ -19,7 +19,7 @@ export const annotations = {
 } as const;
 
 /** A problem if the group is invalid. */
-export type ReadGroup = { readonly group: ValidGroup } | { readonly problem: string };
+export type GroupResult = { readonly group: ValidGroup } | { readonly problem: string };
 
 export interface ValidGroup {
   readonly name: string;
@@ -29,7 +29,7 @@ export interface ValidGroup {
 }
 
 /** @param object as stored in the API server */
-export function readGroup(object: KubernetesObject): ReadGroup {
+export function readGroup(object: KubernetesObject): GroupResult {
   const { config, problems } = readConfigObject('k8s://', object, { creationTimestamp: 0 });
   if (config === undefined) {
     const [problem] = problems;

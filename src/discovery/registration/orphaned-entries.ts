@@ -38,7 +38,7 @@ export interface OrphanedEntriesOptions {
 interface LeaseObservation {
   /** `undefined` if the Lease does not exist. */
   readonly version: string | undefined;
-  readonly since: number;
+  readonly observedSince: number;
 }
 
 const workloadEntries = resourceOf('WorkloadEntry');
@@ -127,7 +127,7 @@ export class OrphanedEntries implements Duty {
         const [version, previous] = [versions.get(name), this.#observations.get(name)];
         return [
           name,
-          previous?.version === version && previous !== undefined ? previous : { version, since: observedAt },
+          previous?.version === version && previous !== undefined ? previous : { version, observedSince: observedAt },
         ];
       }),
     );
@@ -145,7 +145,7 @@ export class OrphanedEntries implements Duty {
     const { leaseMs, graceMs, now, identity } = this.#options;
     const observation = this.#observations.get(lease);
     if (observation === undefined || lease === presenceLeaseOf(identity)) return false;
-    return now() - observation.since >= leaseMs + graceMs;
+    return now() - observation.observedSince >= leaseMs + graceMs;
   }
 
   async #deleteLeases(writeGate: WriteGate, report: MutableReport): Promise<void> {

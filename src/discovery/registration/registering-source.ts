@@ -58,7 +58,7 @@ function withReports(resources: NodeResources, connection: ReportedConnection, h
     sent: (typeUrl, version, cause) => resources.sent?.(typeUrl, version, cause),
     acknowledged: (typeUrl, version) => resources.acknowledged?.(typeUrl, version),
     rejected: (typeUrl) => resources.rejected?.(typeUrl),
-    watched: (watches) => resources.watched?.(watches),
+    provideWatches: (watches) => resources.provideWatches?.(watches),
     nodeUpdated: (typeUrl, metadata) => resources.nodeUpdated?.(typeUrl, metadata),
     healthReported: (failure) => {
       if (healthChecks) connection.reportHealth(failure);

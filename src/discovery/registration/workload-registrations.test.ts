@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { WorkloadReport } from '../../../machines/discovery/registration/registration-protocol.ts';
 import type { ObjectChange } from '../kubernetes/store/object-store.ts';
-import type { ReadGroup, ValidGroup } from './group-entry.ts';
+import type { GroupResult, ValidGroup } from './group-entry.ts';
 import type { RegistrationRejection, WorkloadClaim } from './workload-claim.ts';
 import {
   type RegistrationLimits,
@@ -21,7 +21,7 @@ function claimOf(address = '10.0.0.1', overrides: Partial<WorkloadClaim> = {}): 
 
 /** Records reported events, such as `connected shop/vm-10.0.0.1`. */
 function createRegistrations(
-  groups: Record<string, ReadGroup> = { 'shop/vm': { group } },
+  groups: Record<string, GroupResult> = { 'shop/vm': { group } },
   limits: Partial<RegistrationLimits> = {},
   server: WorkloadRegistrationsOptions['server'] = { request: () => Promise.reject(new Error('nobody is asked')) },
 ) {
@@ -87,7 +87,7 @@ describe('connections of a registered workload', () => {
 });
 
 describe('registration of a workload', () => {
-  it.each<[string, Record<string, ReadGroup>, string]>([
+  it.each<[string, Record<string, GroupResult>, string]>([
     ['without a group', {}, 'FAILED_PRECONDITION'],
     ['if only another namespace has the group', { 'other/vm': { group } }, 'FAILED_PRECONDITION'],
     ['with an invalid group', { 'shop/vm': { problem: 'no template' } }, 'FAILED_PRECONDITION'],

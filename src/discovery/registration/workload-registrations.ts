@@ -15,13 +15,13 @@ import { proxyText } from '../distribution/proxy-text.ts';
 import type { ApiServer } from '../kubernetes/api-server.ts';
 import type { ObjectChange } from '../kubernetes/store/object-store.ts';
 import { EntryWriter, groupProblem } from './entry-writer.ts';
-import { annotations, type ReadGroup } from './group-entry.ts';
+import { annotations, type GroupResult } from './group-entry.ts';
 import type { RegistrationRejection, WorkloadClaim } from './workload-claim.ts';
 
 export interface WorkloadRegistrationsOptions {
   readonly server: Pick<ApiServer, 'request'>;
   /** The claim's group in the cluster, if it exists. */
-  readonly groupOf: (namespace: string, name: string) => ReadGroup | undefined;
+  readonly groupOf: (namespace: string, name: string) => GroupResult | undefined;
   readonly onEntries: (changed: (changes: readonly ObjectChange[]) => void) => void;
   readonly controller: string;
   readonly limits?: Partial<RegistrationLimits>;
@@ -67,7 +67,7 @@ type OnRejected = (rejection: RegistrationRejection) => void;
 interface Workload {
   claim: WorkloadClaim;
   /** Verified service account of the workload's connections. */
-  connectedAs: string;
+  connectedAccount: string;
   connectedAt: string;
   readonly connections: Set<OnRejected>;
   health: WorkloadHealth | undefined;
@@ -96,7 +96,7 @@ export class WorkloadRegistrations {
       maxWaiting: maxKnownFactor * maxWorkloads,
     });
     const { server, controller } = options;
-    const groupOf = ({ namespace, group }: WorkloadClaim): ReadGroup | undefined => options.groupOf(namespace, group);
+    const groupOf = ({ namespace, group }: WorkloadClaim): GroupResult | undefined => options.groupOf(namespace, group);
     this.#writer = new EntryWriter({ server, controller, groupOf, now: this.#now });
     options.onEntries((changes) => this.#entriesChanged(changes));
   }
@@ -205,11 +205,11 @@ export class WorkloadRegistrations {
     if (existingWorkload !== undefined) {
       // Reported metadata may have changed. The slot still belongs to the original account.
       existingWorkload.claim = { ...claim, serviceAccount: existingWorkload.claim.serviceAccount };
-      if (existingWorkload.connections.size === 0) existingWorkload.connectedAs = claim.serviceAccount;
+      if (existingWorkload.connections.size === 0) existingWorkload.connectedAccount = claim.serviceAccount;
       return existingWorkload;
     }
     const workload: Workload = {
-      ...{ claim, connectedAs: claim.serviceAccount, connectedAt: '' },
+      ...{ claim, connectedAccount: claim.serviceAccount, connectedAt: '' },
       ...{ connections: new Set<OnRejected>(), health: undefined },
     };
     this.#workloads.set(claim.entry, workload);
@@ -247,7 +247,7 @@ export class WorkloadRegistrations {
  * same entry name.
  */
 function ownershipProblemOf(
-  { claim: existingClaim, connectedAs, connections }: Workload,
+  { claim: existingClaim, connectedAccount, connections }: Workload,
   claim: WorkloadClaim,
 ): RegistrationRejection | undefined {
   const prefix = `WorkloadEntry ${claim.namespace}/${claim.name} already exists, and is`;
@@ -255,7 +255,7 @@ function ownershipProblemOf(
     return { code: 'FAILED_PRECONDITION', reason: `${prefix} of WorkloadGroup ${existingClaim.group}` };
   if (existingClaim.address !== claim.address || existingClaim.network !== claim.network)
     return { code: 'FAILED_PRECONDITION', reason: `${prefix} of another address` };
-  if (connections.size === 0 || connectedAs === claim.serviceAccount) return undefined;
+  if (connections.size === 0 || connectedAccount === claim.serviceAccount) return undefined;
   return { code: 'PERMISSION_DENIED', reason: `${prefix} of a connected workload with another service account` };
 }
 

@@ -95,8 +95,12 @@ describe('an aggregate of registries', () => {
     const remoteRegistry = registryOf('Kubernetes', 'away', web!);
     aggregate.run();
     expect(aggregate.hasSynced()).toBe(true);
-    updates.take();
+    updates.takePendingPush();
     aggregate.removeRegistry('Kubernetes', 'away');
-    expect([updates.take().forced, aggregate.services(), remoteRegistry.hasSynced()]).toEqual([true, [], false]);
+    expect([updates.takePendingPush().forced, aggregate.services(), remoteRegistry.hasSynced()]).toEqual([
+      true,
+      [],
+      false,
+    ]);
   });
 });

@@ -181,7 +181,7 @@ describe('registries that receive changes incrementally', () => {
           incremental.apply(changes, new Map(objects));
           expect(JSON.stringify(queryAll(previous))).toBe(previousQueries);
           // The push contains all changes.
-          const { forced, services, endpoints } = incremental.take();
+          const { forced, services, endpoints } = incremental.takePendingPush();
           const reportedKeys = new Set([...services, ...endpoints]);
           const untold = differingKeys(previous, incremental.snapshot).filter(
             (key) => !reportedKeys.has(key) && !reportedKeys.has(key.replace('Endpoints/', 'ServiceEntry/')),

@@ -35,7 +35,7 @@ export interface MeshRegistriesOptions extends ServiceObjectsOptions {
   /** Names in `--registries` that are not built from objects: `Mock`, `Memory`. */
   readonly names?: readonly string[];
   readonly observer?: RegistryObserver | undefined;
-  /** Called when gateway names resolve to new addresses, which {@link MeshRegistries.take} then returns as a push. */
+  /** Called when gateway names resolve to new addresses, which {@link MeshRegistries.takePendingPush} then returns as a push. */
   readonly gatewaysResolved?: () => void;
 }
 
@@ -45,8 +45,8 @@ export interface ChangedConfigObject {
 }
 
 export interface RunningRegistry extends RegistryEvents {
-  /** Called once before {@link MeshRegistries.take} returns the change. */
-  changed(): void;
+  /** Called once before {@link MeshRegistries.takePendingPush} returns the change. */
+  onChanged(): void;
 }
 
 export type ObjectsByKey = ReadonlyMap<string, Config>;
@@ -68,7 +68,7 @@ export class MeshRegistries {
   /** Objects that were passed to the object registries. */
   readonly objects: ServiceObjects;
   /** Workload events to pass on to the other object registry. */
-  #workloads: { readonly to: 'entries' | 'kubernetes'; readonly event: WorkloadEvent }[] = [];
+  #workloads: { readonly targetRegistry: 'entries' | 'kubernetes'; readonly event: WorkloadEvent }[] = [];
   #snapshot: ServiceRegistry = emptyRegistry;
   readonly #services = new ServicesByAge();
   #offers: ReadonlyMap<string, RegistryOffer> = new Map();
@@ -104,7 +104,7 @@ export class MeshRegistries {
     return this.#snapshot;
   }
 
-  /** Sets the additional registries, and returns all registries. {@link keepOnly} removes the others. */
+  /** Sets the additional registries, and returns all registries. {@link keepOnlyRegistries} removes the others. */
   offer(offers: readonly RegistryOffer[]): readonly ListedRegistry[] {
     const takenName = offers.map(nameOf).find((name) => this.#builtInNames.includes(name));
     if (takenName !== undefined) throw new Error(`registry ${takenName} already exists`);
@@ -135,7 +135,7 @@ export class MeshRegistries {
       if (isStopped || this.#notified.has(name)) return;
       this.#notified.add(name);
       // Deferred until the registry has applied its change.
-      queueMicrotask(() => isStopped || report.changed());
+      queueMicrotask(() => isStopped || report.onChanged());
     };
     const handover = new Handover(this.updates, onForwarded, previous !== undefined);
     const registry = offer.create(handover);
@@ -171,11 +171,11 @@ export class MeshRegistries {
     handover.release({ provider, cluster: clusterId }, services, registry);
   }
 
-  keepOnly(names: readonly string[]): void {
-    runToEnd(this.keepingOnly(names));
+  keepOnlyRegistries(names: readonly string[]): void {
+    runToEnd(this.keepOnlyRegistriesInSteps(names));
   }
 
-  *keepingOnly(names: readonly string[]): Steps<void> {
+  *keepOnlyRegistriesInSteps(names: readonly string[]): Steps<void> {
     const removedRegistries = this.registries.filter((registry) => !names.includes(nameOf(registry)));
     for (const { provider, clusterId } of removedRegistries) this.#aggregate.removeRegistry(provider, clusterId);
     if (removedRegistries.length > 0) yield* this.#refreshInSteps();
@@ -205,20 +205,20 @@ export class MeshRegistries {
   }
 
   load(objects: ObjectsByKey): void {
-    runToEnd(this.loading(objects));
+    runToEnd(this.loadInSteps(objects));
   }
 
   /**
    * Like {@link load}, but in steps, as are all generators below. Until they finish, the snapshot is unchanged and no other operation may change
    * objects.
    */
-  *loading(objects: ObjectsByKey): Steps<void> {
+  *loadInSteps(objects: ObjectsByKey): Steps<void> {
     const now = new Map<string, Config>();
     for (const [key, config] of objects) {
       if (serviceKindSet.has(config.kind)) now.set(key, config);
       yield;
     }
-    const removedObjects = [...this.objects.configured.keys()]
+    const removedObjects = [...this.objects.configuredObjects.keys()]
       .filter((key) => !now.has(key))
       .map((key): KeyedObject => [key, undefined]);
     yield* this.#runUntilDone(this.#followInSteps([...removedObjects, ...now]));
@@ -226,10 +226,10 @@ export class MeshRegistries {
 
   /** Applies changes of configuration and cluster. */
   apply(changes: readonly ChangedConfigObject[], objects: ObjectsByKey): void {
-    runToEnd(this.applying(changes, objects));
+    runToEnd(this.applyInSteps(changes, objects));
   }
 
-  *applying(changes: readonly ChangedConfigObject[], objects: ObjectsByKey): Steps<void> {
+  *applyInSteps(changes: readonly ChangedConfigObject[], objects: ObjectsByKey): Steps<void> {
     const keys = [...new Set(changes.map(({ key }) => key))];
     const changedKeys = keys.filter((key) => serviceKindSet.has(key.slice(0, key.indexOf('/'))));
     yield* this.#runUntilDone(this.#followInSteps(changedKeys.map((key): KeyedObject => [key, objects.get(key)])));
@@ -237,20 +237,20 @@ export class MeshRegistries {
 
   /** Rebuilds the object registries with other settings. Requires a full push. */
   configure(settings: RegistryOptions): void {
-    runToEnd(this.configuring(settings));
+    runToEnd(this.configureInSteps(settings));
   }
 
-  *configuring(settings: RegistryOptions): Steps<void> {
+  *configureInSteps(settings: RegistryOptions): Steps<void> {
     if (isDeepStrictEqual(settings, this.#settings)) return;
     this.#settings = settings;
-    yield* this.rebuilding();
+    yield* this.rebuildInSteps();
   }
 
   rebuild(): void {
-    runToEnd(this.rebuilding());
+    runToEnd(this.rebuildInSteps());
   }
 
-  *rebuilding(): Steps<void> {
+  *rebuildInSteps(): Steps<void> {
     yield* this.#runUntilDone(this.#rebuildRegistries());
   }
 
@@ -269,23 +269,23 @@ export class MeshRegistries {
     }
     this.#workloads = [];
     [this.#kubernetes, this.#entries] = this.#objectRegistries();
-    const { changes } = yield* this.objects.all();
+    const { changes } = yield* this.objects.updateAll();
     yield* this.#deliverInSteps(changes);
     yield* this.#refreshInSteps();
   }
 
-  take(): PendingPush {
+  takePendingPush(): PendingPush {
     this.#notified.clear();
-    return this.updates.take();
+    return this.updates.takePendingPush();
   }
 
-  /** Keys of services and endpoints in {@link snapshot} that changed since the last call of {@link published}. */
-  get unpublished(): ReadonlySet<string> {
+  /** Keys of services and endpoints in {@link snapshot} that changed since the last call of {@link onPublished}. */
+  get unpublishedKeys(): ReadonlySet<string> {
     return this.#unpublished;
   }
 
   /** Call when a push context contains {@link snapshot}. */
-  published(): void {
+  onPublished(): void {
     this.#unpublished.clear();
   }
 
@@ -335,14 +335,14 @@ export class MeshRegistries {
     const kubernetes = new KubernetesRegistry(this.#settings, this.updates);
     const entries = new ServiceEntryRegistry(this.#settings, this.updates);
     // Each registry can select workloads of the other.
-    kubernetes.appendWorkloadHandler((event) => this.#workloads.push({ to: 'entries', event }));
-    entries.appendWorkloadHandler((event) => this.#workloads.push({ to: 'kubernetes', event }));
+    kubernetes.appendWorkloadHandler((event) => this.#workloads.push({ targetRegistry: 'entries', event }));
+    entries.appendWorkloadHandler((event) => this.#workloads.push({ targetRegistry: 'kubernetes', event }));
     for (const registry of [kubernetes, entries]) this.#aggregate.addRegistry(registry);
     return [kubernetes, entries];
   }
 
   *#followInSteps(objects: Iterable<KeyedObject>): Steps<void> {
-    const { changes, events } = yield* this.objects.updating(objects);
+    const { changes, events } = yield* this.objects.updateInSteps(objects);
     for (const { key, event } of events) this.#options.observer?.registryEvent?.(key.slice(0, key.indexOf('/')), event);
     yield* this.#deliverInSteps(changes);
     yield* this.#refreshInSteps();
@@ -363,19 +363,19 @@ export class MeshRegistries {
     const { discoverySelectors } = this.#settings;
     if (discoverySelectors.length === 0) return changes;
     const changedNamespaces = new Set(kubernetesChanges.filter(isNamespace).map(({ key }) => key.name));
-    const affectedChanges = [...this.objects.configured.values()]
+    const affectedChanges = [...this.objects.configuredObjects.values()]
       .filter(({ kind, namespace }) => changedNamespaces.has(namespace) && !kubernetesServiceKinds.has(kind))
       .map(configKeyOf)
       .map((key) => ({ key, current: this.objects.limitedConfigured(configKeyText(key)) }));
     return [...changes, ...affectedChanges].map(({ key, current }) => {
-      const { labels } = this.objects.configured.get(`Namespace//${key.namespace}`) ?? {};
+      const { labels } = this.objects.configuredObjects.get(`Namespace//${key.namespace}`) ?? {};
       return { key, current: isDiscovered(key.namespace, labels, discoverySelectors) ? current : undefined };
     });
   }
 
   *#passingOnWorkloads(): Steps<void> {
     if (this.#workloads.length === 0) return;
-    const workloads = Map.groupBy(this.#workloads, ({ to }) => to);
+    const workloads = Map.groupBy(this.#workloads, ({ targetRegistry }) => targetRegistry);
     this.#workloads = [];
     yield* this.#entries.changingWorkloads((workloads.get('entries') ?? []).map(({ event }) => event));
     yield* this.#kubernetes.changingWorkloads((workloads.get('kubernetes') ?? []).map(({ event }) => event));

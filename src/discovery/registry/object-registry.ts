@@ -68,7 +68,7 @@ export abstract class ObjectRegistry extends ShardRegistry {
 
   *#applyQueued(changes: readonly ConfigObjectChange<Config>[], workloads: readonly WorkloadEvent[]): Steps<void> {
     const delta = yield* this.#model.applying(changes, workloads);
-    yield* this.delivering(delta);
+    yield* this.deliverInSteps(delta);
     this.onApplied(delta);
   }
 

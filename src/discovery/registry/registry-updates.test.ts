@@ -9,12 +9,12 @@ interface Entry {
   readonly host?: string;
   readonly resolution?: string;
   readonly port?: number;
-  readonly more?: string;
+  readonly extraYaml?: string;
 }
 
 const entry = (
   name: string,
-  { host = `${name}.b`, resolution = 'STATIC', port = 80, more = '' }: Entry = {},
+  { host = `${name}.b`, resolution = 'STATIC', port = 80, extraYaml = '' }: Entry = {},
 ): string => `---
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry
@@ -23,7 +23,7 @@ spec:
   hosts: [${host}]
   resolution: ${resolution}
   ports: [{number: ${port}, name: http, protocol: HTTP}]
-  ${more}
+  ${extraYaml}
 `;
 
 const workload = (address: string): string => `---
@@ -80,7 +80,7 @@ function registriesOf(): { load(yaml: string): string[]; readonly mesh: MeshRegi
       const { configs, problems } = readConfigFile('x.yaml', yaml, { creationTimestamp: 1 });
       if (problems.some(({ severity }) => severity === 'error')) throw new Error(JSON.stringify(problems));
       mesh.load(new Map(configs.map((config) => [configKeyText(config), config])));
-      const { forced, services, endpoints, proxies } = mesh.take();
+      const { forced, services, endpoints, proxies } = mesh.takePendingPush();
       return [...(forced ? ['everything'] : []), ...services, ...endpoints, ...proxies];
     },
   };
@@ -95,17 +95,17 @@ function changes(previous: string, next: string): string[] {
 
 describe('a push of registry changes', () => {
   it('is empty if nothing differs', () => {
-    expect(changes(entry('a', { more: at('1.1.1.1') }), entry('a', { more: at('1.1.1.1') }))).toEqual([]);
+    expect(changes(entry('a', { extraYaml: at('1.1.1.1') }), entry('a', { extraYaml: at('1.1.1.1') }))).toEqual([]);
   });
 
   it('contains only endpoints if only static endpoints differ', () => {
-    expect(changes(entry('a', { more: at('1.1.1.1') }), entry('a', { more: at('2.2.2.2') }))).toEqual([
+    expect(changes(entry('a', { extraYaml: at('1.1.1.1') }), entry('a', { extraYaml: at('2.2.2.2') }))).toEqual([
       'Endpoints/shop/a.b',
     ]);
   });
 
   it('contains the service if endpoints resolved by DNS differ, because clusters contain them', () => {
-    const dns = (address: string): string => entry('a', { resolution: 'DNS', more: at(address) });
+    const dns = (address: string): string => entry('a', { resolution: 'DNS', extraYaml: at(address) });
     expect(changes(dns('x.y'), dns('z.y'))).toEqual(['ServiceEntry/shop/a.b', 'ServiceEntry/shop/a']);
   });
 
@@ -118,7 +118,7 @@ describe('a push of registry changes', () => {
   });
 
   it('contains the endpoints that a WorkloadEntry changes, and nothing if no service selects the WorkloadEntry', () => {
-    const selectingEntry = entry('a', { more: 'workloadSelector: {labels: {app: web}}' });
+    const selectingEntry = entry('a', { extraYaml: 'workloadSelector: {labels: {app: web}}' });
     expect(changes(selectingEntry + workload('1.1.1.1'), selectingEntry + workload('1.1.1.2'))).toEqual([
       'Endpoints/shop/a.b',
     ]);
@@ -126,7 +126,8 @@ describe('a push of registry changes', () => {
   });
 
   it('contains the service if only its selector differs', () => {
-    const selectingEntry = (app: string): string => entry('a', { more: `workloadSelector: {labels: {app: ${app}}}` });
+    const selectingEntry = (app: string): string =>
+      entry('a', { extraYaml: `workloadSelector: {labels: {app: ${app}}}` });
     expect(changes(selectingEntry('x'), selectingEntry('y'))).toEqual(['ServiceEntry/shop/a.b']);
   });
 
@@ -177,7 +178,7 @@ describe('a push of registry changes', () => {
   });
 
   it('is empty for endpoints of an invisible service', () => {
-    const hidden = (address: string): string => entry('a', { more: `exportTo: ["~"]\n  ${at(address)}` });
+    const hidden = (address: string): string => entry('a', { extraYaml: `exportTo: ["~"]\n  ${at(address)}` });
     expect(changes(hidden('1.1.1.1'), hidden('1.1.1.2'))).toEqual([]);
   });
 
@@ -188,7 +189,7 @@ describe('a push of registry changes', () => {
 
   it('contains everything if a registry is removed', () => {
     const registries = registriesOf();
-    registries.load(entry('a', { more: at('1.1.1.1') }));
+    registries.load(entry('a', { extraYaml: at('1.1.1.1') }));
     const service = { ...registries.mesh.snapshot.services[0]!, registry: 'Kubernetes' };
     const [endpoint] = registries.mesh.snapshot.endpoints.get('a.b')!.get('shop')!;
     const withdraw = registries.mesh.offer([
@@ -201,7 +202,7 @@ describe('a push of registry changes', () => {
         },
       },
     ]);
-    const stop = registries.mesh.run('Kubernetes/remote', { synced() {}, changed() {}, failed() {} });
+    const stop = registries.mesh.run('Kubernetes/remote', { synced() {}, onChanged() {}, failed() {} });
     registries.mesh.refresh();
     const addresses = (): unknown =>
       registries.mesh.snapshot.endpoints
@@ -209,10 +210,12 @@ describe('a push of registry changes', () => {
         ?.get('shop')
         ?.map(({ address }) => address);
     expect(addresses()).toEqual(['1.1.1.1', '9.9.9.9']);
-    registries.mesh.take();
+    registries.mesh.takePendingPush();
     stop();
-    registries.mesh.keepOnly(withdraw.map(({ registry }) => registry).filter((name) => name !== 'Kubernetes/remote'));
-    expect(registries.mesh.take().forced).toBe(true);
+    registries.mesh.keepOnlyRegistries(
+      withdraw.map(({ registry }) => registry).filter((name) => name !== 'Kubernetes/remote'),
+    );
+    expect(registries.mesh.takePendingPush().forced).toBe(true);
     expect(addresses()).toEqual(['1.1.1.1']);
     expect(registries.mesh.snapshot.services).toHaveLength(1);
   });
@@ -221,7 +224,7 @@ describe('a push of registry changes', () => {
 describe('the registries of a mesh', () => {
   it('select workloads from each other', () => {
     const registries = registriesOf();
-    const selectingEntry = entry('a', { more: 'workloadSelector: {labels: {app: web}}' });
+    const selectingEntry = entry('a', { extraYaml: 'workloadSelector: {labels: {app: web}}' });
     const service = `---
 apiVersion: v1
 kind: Service
@@ -244,12 +247,12 @@ spec: {clusterIP: 10.9.0.1, selector: {app: web}, ports: [{name: http, port: 80}
 
   it('are rebuilt and push everything when the settings change', () => {
     const registries = registriesOf();
-    registries.load(entry('a', { more: 'endpoints: [{address: 1.1.1.1, serviceAccount: x}]' }));
+    registries.load(entry('a', { extraYaml: 'endpoints: [{address: 1.1.1.1, serviceAccount: x}]' }));
     const identity = (): unknown => registries.mesh.snapshot.endpoints.get('a.b')?.get('shop')?.[0]?.serviceAccount;
     registries.mesh.configure({ ...defaultRegistryOptions });
-    expect(registries.mesh.take().forced).toBe(false);
+    expect(registries.mesh.takePendingPush().forced).toBe(false);
     registries.mesh.configure({ ...defaultRegistryOptions, trustDomain: 'td' });
-    expect([registries.mesh.take().forced, identity()]).toEqual([true, 'spiffe://td/ns/shop/sa/x']);
+    expect([registries.mesh.takePendingPush().forced, identity()]).toEqual([true, 'spiffe://td/ns/shop/sa/x']);
   });
 
   it('are those of the flag, starting with Kubernetes', () => {
@@ -271,10 +274,10 @@ spec: {clusterIP: 10.9.0.1, selector: {app: web}, ports: [{name: http, port: 80}
     const mesh = new MeshRegistries({ ...defaultRegistryOptions, networks }, { gatewaysResolved: () => changeCount++ });
     mesh.load(new Map());
     expect(mesh.snapshot.gateways.allGateways).toEqual([]);
-    mesh.take();
+    mesh.takePendingPush();
     mesh.gatewayNames.setAddresses('gw.example.com', ['7.7.7.7']);
     expect(mesh.snapshot.gateways.gatewaysTo('west', 'x')).toMatchObject([{ address: '7.7.7.7', port: 15443 }]);
-    expect([changeCount, mesh.take().forced]).toEqual([1, true]);
+    expect([changeCount, mesh.takePendingPush().forced]).toEqual([1, true]);
     mesh.stop();
   });
 });

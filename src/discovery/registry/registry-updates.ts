@@ -3,7 +3,7 @@ import type { EndpointShards, PushType, ServiceName, ShardKey } from '../../mode
 import { type Endpoint, endpointsKey, proxyKey, type Service, serviceKey } from '../../model/services/service.ts';
 import type { RegistryPush, ServiceDiscovery, ServiceEvent, XdsUpdater } from './registry.ts';
 
-/** Changes since the last `take`, as keys `KIND/NAMESPACE/NAME`. */
+/** Changes since the last `takePendingPush`, as keys `KIND/NAMESPACE/NAME`. */
 export interface PendingPush {
   readonly forced: boolean;
   /** Services in which more than the endpoints changed. */
@@ -85,12 +85,12 @@ export class RegistryUpdates implements XdsUpdater {
     return changedServices;
   }
 
-  /** Keys of services and endpoints that {@link take} will return. */
+  /** Keys of services and endpoints that {@link takePendingPush} will return. */
   get pendingKeys(): readonly string[] {
     return [...this.#services, ...this.#endpoints];
   }
 
-  take(): PendingPush {
+  takePendingPush(): PendingPush {
     const pending = {
       forced: this.#isForced,
       services: [...this.#services],

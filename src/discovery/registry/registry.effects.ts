@@ -16,7 +16,7 @@ function runRegistry(registries: MeshRegistries) {
     try {
       return registries.run(registry, {
         synced: () => sendBack({ type: 'registry.synced', registry }),
-        changed: () => sendBack({ type: 'registry.changed', registry }),
+        onChanged: () => sendBack({ type: 'registry.changed', registry }),
         failed: onFailed,
       });
     } catch (error) {

@@ -61,7 +61,7 @@ export class ServiceObjects {
   }
 
   /** Objects of the configuration before limits apply. */
-  get configured(): ReadonlyMap<string, Config> {
+  get configuredObjects(): ReadonlyMap<string, Config> {
     return this.#configuredObjects;
   }
 
@@ -72,7 +72,7 @@ export class ServiceObjects {
       if (!this.#configuredObjects.has(configKeyText(object))) yield object;
   }
 
-  /** The next {@link updating} reads the changes. */
+  /** The next {@link updateInSteps} reads the changes. */
   onClusterChanged(listener: () => void): void {
     this.#options.cluster?.onChanged(listener);
   }
@@ -91,7 +91,7 @@ export class ServiceObjects {
   }
 
   /** Applies changes of the configuration, and changes of the cluster since the last call. */
-  *updating(configuredObjects: Iterable<KeyedObject>): Steps<ObjectsUpdate> {
+  *updateInSteps(configuredObjects: Iterable<KeyedObject>): Steps<ObjectsUpdate> {
     const { cluster } = this.#options;
     this.#hasUpdated = true;
     const changedObjects = new Map<string, Config | undefined>();
@@ -120,7 +120,7 @@ export class ServiceObjects {
     return yield* this.#limitInSteps(changedObjects, events);
   }
 
-  *all(): Steps<ObjectsUpdate> {
+  *updateAll(): Steps<ObjectsUpdate> {
     if (!this.#hasUpdated) return { changes: [], events: [] };
     const { cluster } = this.#options;
     const movedObjects = new Map<string, Config | undefined>();

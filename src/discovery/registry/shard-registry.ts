@@ -30,10 +30,10 @@ export abstract class ShardRegistry extends AnyRegistry {
   }
 
   protected deliver(delta: RegistryDelta): void {
-    runToEnd(this.delivering(delta));
+    runToEnd(this.deliverInSteps(delta));
   }
 
-  protected delivering(delta: RegistryDelta): Steps<void> {
+  protected deliverInSteps(delta: RegistryDelta): Steps<void> {
     return delivering(delta, this.#shard, this.updater, this.handlers);
   }
 }

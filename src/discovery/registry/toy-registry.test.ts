@@ -40,7 +40,7 @@ class Catalogue {
     for (const { listed } of this.clients) listed(list);
   }
 
-  breakDown(): void {
+  simulateOutage(): void {
     this.refuses = true;
     for (const { lost } of this.clients) lost('connection reset');
   }
@@ -223,7 +223,7 @@ test('a failed registry keeps its content, is recreated after 1 s, and continues
   const { plane } = await startWorld({}, offerOf(catalogue));
   const { stream, next } = await watching(plane);
   expect(await next()).toEqual(['10.1.1.1']);
-  catalogue.breakDown();
+  catalogue.simulateOutage();
   await eventually(
     'it is reported',
     () => linesOf(plane.lines, 'registry.failed', { registry: 'Toy/one', reason: /connection reset/ }).length > 0,

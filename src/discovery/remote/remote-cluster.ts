@@ -18,11 +18,11 @@ import type { Registry, XdsUpdater } from '../registry/registry.ts';
 import type { NamedCluster } from './remote-secrets.ts';
 
 export interface RemoteClusterOptions {
-  readonly named: NamedCluster;
+  readonly namedCluster: NamedCluster;
   readonly revision: string;
   readonly settings: () => RegistryOptions;
   /** Called when all objects of the cluster were read once. */
-  readonly synced: () => void;
+  readonly onSynced: () => void;
   readonly log: Logger;
 }
 
@@ -48,9 +48,9 @@ export class RemoteCluster {
 
   constructor(options: RemoteClusterOptions) {
     this.#options = options;
-    const { named, revision, log } = options;
-    this.#outage = new OutageLog(log, { cluster: named.cluster });
-    const { cluster, access } = named;
+    const { namedCluster, revision, log } = options;
+    this.#outage = new OutageLog(log, { cluster: namedCluster.cluster });
+    const { cluster, access } = namedCluster;
     this.server = `${cluster} ${revision} ${access.server.origin}${access.server.pathname}`;
     this.api = new Http2ApiServer(access);
     const report = faultLog(log, 'kubernetes.changeFailed');
@@ -78,8 +78,8 @@ export class RemoteCluster {
     this.#readSoon();
   }
 
-  get named(): NamedCluster {
-    return this.#options.named;
+  get namedCluster(): NamedCluster {
+    return this.#options.namedCluster;
   }
 
   get revision(): string {
@@ -90,18 +90,18 @@ export class RemoteCluster {
   get unsyncedText(): string {
     if (this.#isSynced) return '';
     const { reason = '' } = this.informers.unsyncedKinds.find(({ reason }) => reason !== undefined) ?? {};
-    const unreachableReason = this.unreachable ?? reason;
-    return `remote cluster ${this.named.cluster}${unreachableReason === '' ? '' : ` (${unreachableReason})`}`;
+    const unreachableReason = this.unreachableReason ?? reason;
+    return `remote cluster ${this.namedCluster.cluster}${unreachableReason === '' ? '' : ` (${unreachableReason})`}`;
   }
 
   /** `undefined` if the API server responds, or before the first request. */
-  get unreachable(): string | undefined {
+  get unreachableReason(): string | undefined {
     return this.#outage.reason;
   }
 
   /** Synced when all objects are known. */
   createRegistry(updates: XdsUpdater): Registry {
-    const options = { ...this.#options.settings(), clusterId: this.named.cluster };
+    const options = { ...this.#options.settings(), clusterId: this.namedCluster.cluster };
     return new RemoteRegistry(options, updates, {
       attach: (registry) => this.#attach(registry),
       detach: (registry) => void this.#registries.delete(registry),
@@ -141,7 +141,7 @@ export class RemoteCluster {
         if (this.#isSynced) return;
         this.#isSynced = true;
         for (const registry of this.#registries) registry.complete();
-        this.#options.synced();
+        this.#options.onSynced();
       }),
     );
   }
@@ -149,11 +149,11 @@ export class RemoteCluster {
   /** Called only if there is a registry. The first registry receives all objects in its first read. */
   async #read(): Promise<void> {
     this.#hasRead = true;
-    const { named, log } = this.#options;
+    const { namedCluster, log } = this.#options;
     const [registry] = this.#registries;
     const objectsReading = await new Turns().through(this.#objects.readInSteps((key) => registry?.objectOf(key)));
     for (const { object, field, message } of objectsReading.problems) {
-      log.warn('remoteCluster.objectInvalid', { cluster: named.cluster, object, field, reason: message });
+      log.warn('remoteCluster.objectInvalid', { cluster: namedCluster.cluster, object, field, reason: message });
     }
     const changes = objectsReading.changes.map(({ key, current }) => ({ key: parseConfigKey(key), current }));
     for (const registry of this.#registries) await new Turns().through(registry.changingObjects(changes));

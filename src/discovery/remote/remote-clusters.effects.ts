@@ -80,10 +80,11 @@ export class RemoteClusters {
   }
 
   /** `undefined` if the API server responds, or if no Secret defines the cluster. */
-  unreachable(cluster: string): string | undefined {
+  unreachableReason(cluster: string): string | undefined {
     const followedRemotes =
-      this.#activeCluster(cluster) ?? [...this.#clusters.values()].find(({ named }) => named.cluster === cluster);
-    return followedRemotes?.unreachable;
+      this.#activeCluster(cluster) ??
+      [...this.#clusters.values()].find(({ namedCluster }) => namedCluster.cluster === cluster);
+    return followedRemotes?.unreachableReason;
   }
 
   #activeCluster(cluster: string): RemoteCluster | undefined {
@@ -132,7 +133,7 @@ export class RemoteClusters {
   #secretsChanged(): void {
     const { secrets, ownCluster, log } = this.#options;
     const objects = [...(secrets?.store.entries() ?? [])].map(([, object]) => object);
-    const { clusters, refused: refusedClusters, problems } = namedClusters(objects, ownCluster);
+    const { clusters, rejectedIds: refusedClusters, problems } = namedClusters(objects, ownCluster);
     for (const problem of problems) {
       if (!this.#problems.has(problem)) log.warn('remoteCluster.secretInvalid', { reason: problem });
     }
@@ -144,7 +145,7 @@ export class RemoteClusters {
     // If a kubeconfig is invalid, its cluster keeps the previous one.
     for (const id of refusedClusters) if (previous.has(id)) this.#namedClusters.set(id, previous.get(id)!);
     for (const [id, { named }] of previous)
-      if (!this.#namedClusters.has(id)) log.info('remoteCluster.removed', { cluster: id, place: named.place });
+      if (!this.#namedClusters.has(id)) log.info('remoteCluster.removed', { cluster: id, place: named.location });
     this.#haveSecretsBeenRead = true;
     this.#reportListed();
   }
@@ -155,9 +156,9 @@ export class RemoteClusters {
   ) {
     if (previous?.named.digest === namedCluster.digest) return previous;
     const { log } = this.#options;
-    const { cluster, access, place } = namedCluster;
+    const { cluster, access, location } = namedCluster;
     const event = previous === undefined ? 'remoteCluster.added' : 'remoteCluster.changed';
-    log.info(event, { cluster, server: access.server.origin, place });
+    log.info(event, { cluster, server: access.server.origin, place: location });
     return { named: namedCluster, revision: `${++this.#startedCount}` };
   }
 
@@ -178,7 +179,7 @@ export class RemoteClusters {
       log.info('remoteCluster.synced', { cluster: namedCluster.cluster });
       this.#sendEvent?.({ type: 'cluster.synced', cluster: namedCluster.cluster, revision });
     };
-    const remote = new RemoteCluster({ named: namedCluster, revision, settings, synced, log });
+    const remote = new RemoteCluster({ namedCluster, revision, settings, onSynced: synced, log });
     this.#clusters.set(remote.server, remote);
     for (const resource of remote.informers.resources) this.#clustersByResource.set(resource, remote);
     return remote;

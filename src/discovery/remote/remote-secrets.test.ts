@@ -18,7 +18,7 @@ it('each key of a Secret defines a cluster, with a digest that changes only with
   const of = (token: string) => namedClusters([secret('s', { a: kubeconfig(token), b: kubeconfig() })], 'own').clusters;
   const [one, other] = [of('1'), of('2')];
   expect([...one.keys()]).toEqual(['a', 'b']);
-  expect(one.get('a')!.place).toBe('Secret istio-system/s: a');
+  expect(one.get('a')!.location).toBe('Secret istio-system/s: a');
   expect(one.get('a')!.digest).not.toBe(other.get('a')!.digest);
   expect(one.get('b')!.digest).toBe(other.get('b')!.digest);
 });
@@ -26,7 +26,7 @@ it('each key of a Secret defines a cluster, with a digest that changes only with
 it("a cluster is ignored if it is the control plane's own, or if a Secret with an earlier name also defines it", () => {
   const secrets = [secret('two', { a: kubeconfig('2') }), secret('one', { a: kubeconfig('1'), own: kubeconfig() })];
   const { clusters, problems } = namedClusters(secrets, 'own');
-  expect(clusters.get('a')!.place).toBe('Secret istio-system/one: a');
+  expect(clusters.get('a')!.location).toBe('Secret istio-system/one: a');
   expect([...clusters.keys()]).toEqual(['a']);
   expect(problems).toEqual([
     "Secret istio-system/one: own: is the ID of the control plane's own cluster; choose another key",
@@ -40,12 +40,12 @@ it.each([
   ['certificate file', { 'client-certificate': '/etc/passwd' }, 'client-certificate'],
   ['key file', { 'client-key': '/etc/shadow' }, 'client-key'],
 ])('a kubeconfig with a local %s is rejected without repeating values', (_, user, field) => {
-  const { clusters, refused, problems } = namedClusters(
+  const { clusters, rejectedIds, problems } = namedClusters(
     [secret('s', { a: kubeconfig('', user), b: kubeconfig() })],
     '',
   );
   expect([...clusters.keys()]).toEqual(['b']);
-  expect([...refused]).toEqual(['a']);
+  expect([...rejectedIds]).toEqual(['a']);
   expect(problems.join()).toContain(
     `user: ${field} is allowed only in the file of --kubeconfig, not in a Secret [API_CREDENTIALS_INVALID]`,
   );
@@ -64,8 +64,8 @@ it.each([
   ],
   ['['.repeat(60_000), 'must be YAML'],
 ])('an invalid kubeconfig is rejected without affecting other keys (%#)', (text, reason) => {
-  const { clusters, refused, problems } = namedClusters([secret('s', { a: text, b: kubeconfig() })], '');
-  expect([[...clusters.keys()], [...refused]]).toEqual([['b'], ['a']]);
+  const { clusters, rejectedIds, problems } = namedClusters([secret('s', { a: text, b: kubeconfig() })], '');
+  expect([[...clusters.keys()], [...rejectedIds]]).toEqual([['b'], ['a']]);
   expect(problems).toEqual([expect.stringContaining(`Secret istio-system/s: a: ${reason}`)]);
   expect(problems.join()).not.toContain('secret-token');
 });

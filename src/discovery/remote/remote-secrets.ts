@@ -11,7 +11,7 @@ export interface NamedCluster {
   readonly cluster: string;
   readonly secret: string;
   /** `Secret NAMESPACE/NAME: KEY`, for messages. */
-  readonly place: string;
+  readonly location: string;
   /** Digest of the kubeconfig, by which changes of the cluster are detected. */
   readonly digest: string;
   readonly access: ClusterAccess;
@@ -20,7 +20,7 @@ export interface NamedCluster {
 export interface NamedClusters {
   readonly clusters: ReadonlyMap<string, NamedCluster>;
   /** IDs whose kubeconfig is invalid, so that the previous one is kept. */
-  readonly refused: ReadonlySet<string>;
+  readonly rejectedIds: ReadonlySet<string>;
   readonly problems: readonly string[];
 }
 
@@ -51,7 +51,7 @@ export function namedClusters(secrets: Iterable<KubernetesObject>, ownCluster: s
       else {
         locationsByCluster.set(cluster, location);
         try {
-          clusters.set(cluster, namedCluster({ cluster, secret: keyOf(secret), place: location }, data[cluster]));
+          clusters.set(cluster, namedCluster({ cluster, secret: keyOf(secret), location }, data[cluster]));
         } catch (error) {
           refusedNames.add(cluster);
           reject(messageOf(error).replace(`${location}: `, ''));
@@ -59,11 +59,14 @@ export function namedClusters(secrets: Iterable<KubernetesObject>, ownCluster: s
       }
     }
   }
-  return { clusters, refused: refusedNames, problems };
+  return { clusters, rejectedIds: refusedNames, problems };
 }
 
 /** @throws Error without any value of the kubeconfig */
-function namedCluster(secretPlace: Pick<NamedCluster, 'cluster' | 'secret' | 'place'>, value: unknown): NamedCluster {
+function namedCluster(
+  secretPlace: Pick<NamedCluster, 'cluster' | 'secret' | 'location'>,
+  value: unknown,
+): NamedCluster {
   if (typeof value !== 'string' || value === '')
     throw reasonError('API_CREDENTIALS_INVALID', 'must be a kubeconfig, is empty');
   // Four base64 characters encode three bytes.
@@ -71,6 +74,6 @@ function namedCluster(secretPlace: Pick<NamedCluster, 'cluster' | 'secret' | 'pl
     throw reasonError('API_CREDENTIALS_INVALID', `must have at most ${maxKubeconfigBytes} bytes`);
   const text = Buffer.from(value, 'base64').toString('utf8');
   // The author of the Secret may neither run programs nor read files of this host.
-  const access = kubeconfigAccess(text, { path: secretPlace.place, isTrusted: false });
+  const access = kubeconfigAccess(text, { path: secretPlace.location, isTrusted: false });
   return { ...secretPlace, digest: hash('sha256', text), access };
 }

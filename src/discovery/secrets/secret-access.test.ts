@@ -21,9 +21,9 @@ it('service accounts are reviewed as long as their proxies request Secrets', () 
   expect([reported.accounts, one.isAllowed, one.isDecided]).toEqual([['shop/gateway'], false, false]);
   access.setAllowed('shop/gateway', true);
   expect([one.isAllowed, other.isAllowed, other.isDecided]).toEqual([true, true, true]);
-  one.leave();
+  one.stopReading();
   expect(other.isAllowed).toBe(true);
-  other.leave();
+  other.stopReading();
   expect(reported.accounts).toEqual([]);
   access.setAllowed('shop/gateway', true);
   expect(access.addProxy('shop/gateway')).toMatchObject({ isAllowed: false, isDecided: false });

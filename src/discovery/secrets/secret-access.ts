@@ -53,7 +53,7 @@ export class SecretAccess implements SecretReaders {
       get isAllowed() {
         return allowed.has(account);
       },
-      leave: () => this.#removeProxy(account),
+      stopReading: () => this.#removeProxy(account),
     };
   }
 

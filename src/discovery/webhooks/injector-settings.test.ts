@@ -18,7 +18,7 @@ function createSettings(data: unknown): SettingsFixture {
   const log = (event: string, fields: object = {}): void => void lines.push({ event, fields: { ...fields } });
   const settings = new InjectorSettings({
     configMap: {
-      ...{ place: 'mesh/istio-sidecar-injector', data: () => current, known: new Promise(() => {}) },
+      ...{ location: 'mesh/istio-sidecar-injector', readData: () => current, firstList: new Promise(() => {}) },
       onChanged: (listener) => {
         notifyChanged = listener;
       },
@@ -36,11 +36,11 @@ function createSettings(data: unknown): SettingsFixture {
 
 test('injector settings consist of both keys, and a change applies immediately', () => {
   const { settings, lines, set } = createSettings({ values, config: 'policy: disabled' });
-  expect(settings.current).toMatchObject({
+  expect(settings.currentSettings).toMatchObject({
     right: { revision: 'canary', config: { policy: 'disabled' }, values: { hub: 'example.com' } },
   });
   set({ values, config: 'policy: enabled' });
-  expect(settings.current).toMatchObject({ right: { config: { policy: 'enabled' } } });
+  expect(settings.currentSettings).toMatchObject({ right: { config: { policy: 'enabled' } } });
   expect(lines.map(({ event }) => event)).toEqual(['injection.settingsLoaded', 'injection.settingsLoaded']);
 });
 
@@ -49,7 +49,7 @@ test('invalid injector settings keep the last valid content, and each error is l
   const invalidData = { values: '{"global": {"hub": 1, "tag": "1"}}', config: 'policy: [1]' };
   set(invalidData);
   set({ ...invalidData });
-  expect(settings.current).toMatchObject({ right: { values: { hub: 'example.com' } } });
+  expect(settings.currentSettings).toMatchObject({ right: { values: { hub: 'example.com' } } });
   expect(lines.slice(1).map(({ event, fields }) => [event, fields.field])).toEqual([
     ['injection.settingsRejected', 'config: policy'],
     ['injection.settingsRejected', 'values: global.hub'],
@@ -59,14 +59,16 @@ test('invalid injector settings keep the last valid content, and each error is l
 
 test('missing injector settings are reported with the ConfigMap and the key', () => {
   const { settings, set, lines } = createSettings({ config: 'policy: enabled' });
-  expect(settings.current).toEqual(E.left(expect.stringMatching(/ConfigMap mesh\/istio-sidecar-injector .*values: /)));
+  expect(settings.currentSettings).toEqual(
+    E.left(expect.stringMatching(/ConfigMap mesh\/istio-sidecar-injector .*values: /)),
+  );
   set(undefined);
-  expect(settings.current).toEqual(E.left(expect.stringContaining('mesh/istio-sidecar-injector')));
+  expect(settings.currentSettings).toEqual(E.left(expect.stringContaining('mesh/istio-sidecar-injector')));
   expect(lines.at(-1)?.event).toBe('injection.settingsMissing');
 });
 
 test('injection is unavailable after the ConfigMap is removed', () => {
   const { settings, set } = createSettings({ values });
   set(undefined);
-  expect(E.isLeft(settings.current)).toBe(true);
+  expect(E.isLeft(settings.currentSettings)).toBe(true);
 });

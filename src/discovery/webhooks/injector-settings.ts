@@ -11,11 +11,11 @@ import type { Logger } from '../../runtime/output/log.ts';
 
 export interface InjectorConfigMap {
   /** Location such as `istio-system/istio-sidecar-injector`. */
-  readonly place: string;
+  readonly location: string;
   /** `undefined` if the ConfigMap does not exist. */
-  readonly data: () => unknown;
+  readonly readData: () => unknown;
   /** Resolves after the first list. */
-  readonly known: Promise<void>;
+  readonly firstList: Promise<void>;
   readonly onChanged: (changed: () => void) => void;
 }
 
@@ -35,20 +35,20 @@ export class InjectorSettings {
 
   constructor(options: InjectorSettingsOptions) {
     this.#options = options;
-    this.#problem = `ConfigMap ${options.configMap.place} was not read yet`;
+    this.#problem = `ConfigMap ${options.configMap.location} was not read yet`;
     options.configMap.onChanged(() => this.#watchSettings());
     // Required, because an initial list without the ConfigMap causes no change event.
-    void options.configMap.known.then(() => this.#watchSettings());
+    void options.configMap.firstList.then(() => this.#watchSettings());
   }
 
   /** @returns the current settings, or why they are unavailable */
-  get current(): E.Either<string, InjectionSettings> {
+  get currentSettings(): E.Either<string, InjectionSettings> {
     return this.#settings === undefined ? E.left(this.#problem) : E.right(this.#settings);
   }
 
   #watchSettings(): void {
     const { configMap } = this.#options;
-    const data = configMap.data();
+    const data = configMap.readData();
     const read = JSON.stringify(data) ?? 'absent';
     if (read === this.#read) return;
     this.#read = read;
@@ -60,8 +60,8 @@ export class InjectorSettings {
   #onRemoved(): void {
     const { configMap, log } = this.#options;
     this.#settings = undefined;
-    this.#problem = `ConfigMap ${configMap.place} with the settings of the injector does not exist; create it`;
-    log.info('injection.settingsMissing', { configMap: configMap.place });
+    this.#problem = `ConfigMap ${configMap.location} with the settings of the injector does not exist; create it`;
+    log.info('injection.settingsMissing', { configMap: configMap.location });
   }
 
   #adopt(data: Readonly<Record<string, unknown>>): void {
@@ -83,15 +83,19 @@ export class InjectorSettings {
       return;
     }
     for (const { path, message } of config.right.warnings)
-      log.warn('injection.settingsIgnored', { configMap: configMap.place, field: `config: ${path}`, reason: message });
+      log.warn('injection.settingsIgnored', {
+        configMap: configMap.location,
+        field: `config: ${path}`,
+        reason: message,
+      });
     this.#settings = { config: config.right.settings, ...values.right, revision };
-    log.info('injection.settingsLoaded', { configMap: configMap.place });
+    log.info('injection.settingsLoaded', { configMap: configMap.location });
   }
 
   #reject(key: string, { code, path, message }: FieldError): void {
     const { configMap, log } = this.#options;
     const field = path === '' ? key : `${key}: ${path}`;
-    this.#problem = `ConfigMap ${configMap.place} is invalid: ${field}: ${message}`;
-    log.warn('injection.settingsRejected', { configMap: configMap.place, field, code, reason: message });
+    this.#problem = `ConfigMap ${configMap.location} is invalid: ${field}: ${message}`;
+    log.warn('injection.settingsRejected', { configMap: configMap.location, field, code, reason: message });
   }
 }

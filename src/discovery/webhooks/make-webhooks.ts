@@ -35,7 +35,7 @@ export function makeWebhooks({ options, configMap, cluster, mesh, objects, ca, l
   const wasm = installedGoTemplates();
   const goTemplates = wasm === undefined ? undefined : new GoTemplateThread(wasm);
   const injector = (): E.Either<string, SidecarInjector> => {
-    const current = settings.current;
+    const current = settings.currentSettings;
     if (E.isLeft(current)) return current;
     return E.right({
       settings: current.right,
@@ -57,7 +57,7 @@ export function makeWebhooks({ options, configMap, cluster, mesh, objects, ca, l
     injector,
     onInjector: (onChanged: () => void): void => configMap.onChanged(onChanged),
     describe: (): object => {
-      const current = settings.current;
+      const current = settings.currentSettings;
       return {
         ...(E.isRight(current) ? { settings: current.right } : { unavailable: current.left }),
         ...injecting?.describe(),

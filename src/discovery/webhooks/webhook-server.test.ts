@@ -63,7 +63,7 @@ async function start(
       inject: (body, environment) => reviews.review(body, environment),
       validate: (body) => new ConfigReviews({ log: silentLogger, now: () => 0 }).review(body),
     },
-    failed: (error) => faults.push(error),
+    onFailed: (error) => faults.push(error),
     fault: (error) => faults.push(error),
   });
   onTestFinished(() => server.close());

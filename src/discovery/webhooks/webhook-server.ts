@@ -27,7 +27,7 @@ export interface WebhookServerOptions {
   readonly followTls: (changed: (options: TlsOptions) => void) => () => void;
   readonly webhooks: Webhooks;
   readonly counts: WebhookServerCounts;
-  readonly failed: (error: unknown) => void;
+  readonly onFailed: (error: unknown) => void;
   /** Called when a handler throws, which is a bug. */
   readonly fault: (error: unknown) => void;
   readonly limits?: Partial<WebhookServerLimits>;
@@ -39,7 +39,7 @@ export type WebhookServerLimits = Partial<HttpLimits> & BodyLimits;
 export class WebhookServerCounts {
   readonly refused = new Map<number, number>();
 
-  refuse(status: number): void {
+  recordRejection(status: number): void {
     this.refused.set(status, (this.refused.get(status) ?? 0) + 1);
   }
 }
@@ -77,7 +77,7 @@ export class WebhookServer {
 
   /** @returns address and port. If the port cannot be opened, closes the socket and rejects. */
   async open(): Promise<string> {
-    const { address, followTls, failed } = this.#options;
+    const { address, followTls, onFailed } = this.#options;
     this.#stopFollowing = followTls((tls) => this.#use(tls));
     const server = this.#server!;
     try {
@@ -87,7 +87,7 @@ export class WebhookServer {
       this.close();
       throw error;
     }
-    server.on('error', failed);
+    server.on('error', onFailed);
     return formatAddress({ host: address.host, port: (server.address() as AddressInfo).port });
   }
 
@@ -141,7 +141,7 @@ export class WebhookServer {
   }
 
   #refuse(response: ServerResponse, status: number, text: string): void {
-    this.#options.counts.refuse(status);
+    this.#options.counts.recordRejection(status);
     // Closes the connection, because the rest of the body is not read.
     response.setHeader('connection', 'close');
     send(response, status, 'text/plain', text);

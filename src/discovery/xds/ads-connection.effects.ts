@@ -6,14 +6,20 @@ import type { AdsStream } from './stream/ads-stream.ts';
 
 export interface ConnectionEffects {
   readonly streamOf: (connection: number) => AdsStream;
-  readonly joined: (stream: AdsStream, node: string) => void;
-  readonly pushed: (connection: number, order: ConnectionPush) => void;
-  readonly responded: (connection: number) => void;
-  readonly acknowledged: (connection: number) => void;
+  readonly onJoined: (stream: AdsStream, node: string) => void;
+  readonly onPushed: (connection: number, order: ConnectionPush) => void;
+  readonly onResponded: (connection: number) => void;
+  readonly onAcknowledged: (connection: number) => void;
 }
 
 /** Each call of `provide` creates a machine, so all connections share one. */
-export function adsConnectionWithEffects({ streamOf, joined, pushed, responded, acknowledged }: ConnectionEffects) {
+export function adsConnectionWithEffects({
+  streamOf,
+  onJoined,
+  onPushed,
+  onResponded,
+  onAcknowledged,
+}: ConnectionEffects) {
   return adsConnectionMachine.provide({
     actors: {
       stream: fromCallback<StreamOrder, { connection: number }>(({ input: { connection }, receive, sendBack }) => {
@@ -22,11 +28,11 @@ export function adsConnectionWithEffects({ streamOf, joined, pushed, responded, 
         stream.open({
           report: (report) => {
             sendBack(report);
-            if (report.type === 'node.accepted') joined(stream, report.node);
+            if (report.type === 'node.accepted') onJoined(stream, report.node);
           },
-          pushed: (order) => pushed(connection, order),
-          responded: () => responded(connection),
-          acknowledged: () => acknowledged(connection),
+          pushed: (order) => onPushed(connection, order),
+          responded: () => onResponded(connection),
+          acknowledged: () => onAcknowledged(connection),
         });
         return () => stream.dispose();
       }),

@@ -34,7 +34,7 @@ export interface AdsObserver {
   /** Time until a request is processed (`pilot_xds_request_time`). */
   requestTaken?(typeUrl: string, ms: number): void;
   /** Time to get resources from the source (`pilot_xds_push_time`). */
-  generated?(typeUrl: string, ms: number): void;
+  resourcesGenerated?(typeUrl: string, ms: number): void;
   responseRejected?(typeUrl: string, node: string, reason: string): void;
   /** `pilot_xds_expired_nonce`. */
   nonceExpired?(typeUrl: string, node: string): void;
@@ -45,7 +45,7 @@ export interface AdsObserver {
    * Time from the publication of a push context until the stream of an affected proxy was ordered to push
    * (`pilot_proxy_convergence_time`). The acknowledgement of the proxy comes later.
    */
-  converged?(ms: number): void;
+  proxyConverged?(ms: number): void;
   /** `pilot_xds_waiting_for_clusters`. */
   clustersAwaited?(isWaiting: boolean): void;
   /** Clusters that could not be used within the limit (`pilot_xds_abandoned_clusters_total`). */

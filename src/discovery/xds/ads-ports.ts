@@ -26,7 +26,7 @@ import { xdsMethods, xdsService } from './ads-services.ts';
 import { bindError } from './grpc-bind.ts';
 import { openPort, portOf } from './port-listeners.ts';
 import { type AdsCall, peerOf } from './stream/ads-transport.ts';
-import { plaintext, type StreamKind, type StreamSecurity } from './stream/incoming-stream.ts';
+import { plaintextSecurity, type StreamKind, type StreamSecurity } from './stream/incoming-stream.ts';
 
 export type Accept = (call: AdsCall, kind: StreamKind, security: StreamSecurity) => void;
 
@@ -65,7 +65,7 @@ const suspect: SessionLimits = { maxConcurrentStreams: firstStreams, resetBurst:
 
 export interface AdsPortsOptions {
   readonly pace: AddressPace;
-  readonly known: KnownNodes;
+  readonly knownNodes: KnownNodes;
   readonly listener: RefusalListener;
   readonly setUp: ConnectionSetUp;
   /** Method that is served on TLS ports. */
@@ -83,7 +83,7 @@ export class AdsPorts {
     limits: AdsLimits,
     streamSecurity: StreamSecurity,
     accept: Accept,
-    { pace, known, listener, setUp, unary }: AdsPortsOptions,
+    { pace, knownNodes, listener, setUp, unary }: AdsPortsOptions,
   ) {
     this.#maxStreams = maxStreamsOf(limits);
     const unidentifiedOptions = { ...unidentifiedLimits, ...limits.unidentified };
@@ -101,7 +101,7 @@ export class AdsPorts {
         limits: unidentifiedOptions,
         bounds,
         pace,
-        known,
+        known: knownNodes,
         isSecure: security.isSecure,
         maxStreams: this.#maxStreams,
         setUp,
@@ -113,7 +113,7 @@ export class AdsPorts {
       });
       return { server, unidentified, injectors: undefined };
     };
-    this.#ports = { plaintext: newPorts(plaintext), secure: newPorts(streamSecurity) };
+    this.#ports = { plaintext: newPorts(plaintextSecurity), secure: newPorts(streamSecurity) };
   }
 
   async listen(address: string, credentials: ServerCredentials | undefined): Promise<{ port: number }> {

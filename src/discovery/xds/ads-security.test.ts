@@ -28,7 +28,7 @@ interface World {
   readonly securePort: number;
   plaintext(): AdsTestClient;
   /** Creates a client with a certificate for these names; without names, the client has no certificate. */
-  secure(names?: readonly string[], authority?: Issues): AdsTestClient;
+  createSecureClient(names?: readonly string[], authority?: Issues): AdsTestClient;
   identities(): readonly (string | undefined)[];
   /** Addresses of the connected clients. */
   addresses(): readonly string[];
@@ -66,7 +66,7 @@ const test = base.extend<{ start: (options?: Partial<AdsServerOptions>) => Promi
         authority,
         securePort: ports.secure,
         plaintext: () => closeAtEnd(new AdsTestClient(ports.plaintext)),
-        secure(names = [], issuer = authority) {
+        createSecureClient(names = [], issuer = authority) {
           const ownKey = names.length === 0 ? undefined : issuer.issue(names);
           const [key, chain] =
             ownKey === undefined ? [null, null] : [ownKey.privateKey, ownKey.certificate].map(Buffer.from);
@@ -94,14 +94,14 @@ function portOf(authority: CertificateAuthority) {
   const port = new SecurePortCredentials(choices, trusting([authority]));
   return {
     credentials: port,
-    trust: (authorities: readonly Root[]) => port.use(choices, trusting(authorities)),
+    trust: (authorities: readonly Root[]) => port.replaceCertificate(choices, trusting(authorities)),
   };
 }
 
 describe('the secure xDS port', () => {
   test('serves a client whose certificate matches its node', async ({ start }) => {
     const world = await start();
-    const stream = world.secure([shop]).delta();
+    const stream = world.createSecureClient([shop]).delta();
     stream.send({ node, typeUrl: clusterType });
     expect((await stream.next()).resources).toHaveLength(1);
     expect(world.identities()).toEqual([shop]);
@@ -113,7 +113,7 @@ describe('the secure xDS port', () => {
     ['presents a certificate of two workloads', [shop, 'spiffe://cluster.local/ns/bank/sa/default']],
   ] as const)('rejects a client with UNAUTHENTICATED if it %s', async ([, names], { start }) => {
     const world = await start();
-    const stream = world.secure(names).sotw();
+    const stream = world.createSecureClient(names).sotw();
     stream.send({ node, typeUrl: clusterType });
     expect(await stream.ended).toMatchObject({
       code: code.unauthenticated,
@@ -124,7 +124,7 @@ describe('the secure xDS port', () => {
 
   test('rejects a client with UNAUTHENTICATED if its certificate is from an untrusted CA', async ({ start }) => {
     const world = await start();
-    const stream = world.secure([shop], createAuthority('another')).sotw();
+    const stream = world.createSecureClient([shop], createAuthority('another')).sotw();
     stream.send({ node, typeUrl: clusterType });
     expect([code.unauthenticated, code.unavailable]).toContain((await stream.ended).code);
     expect(world.identities()).toEqual([]);
@@ -132,7 +132,7 @@ describe('the secure xDS port', () => {
 
   test('rejects a client with PERMISSION_DENIED if its node is in another namespace (row 23)', async ({ start }) => {
     const world = await start();
-    const stream = world.secure([shop]).sotw();
+    const stream = world.createSecureClient([shop]).sotw();
     stream.send({ node: { ...node, metadata: { NAMESPACE: 'b' } }, typeUrl: clusterType });
     expect(await stream.ended).toMatchObject({
       code: code.permissionDenied,
@@ -144,7 +144,7 @@ describe('the secure xDS port', () => {
     'rejects a node with PERMISSION_DENIED if its NAMESPACE is %s',
     async (NAMESPACE, { start }) => {
       const world = await start();
-      const stream = world.secure([shop]).sotw();
+      const stream = world.createSecureClient([shop]).sotw();
       stream.send({ node: { ...node, metadata: { NAMESPACE } }, typeUrl: clusterType });
       expect(await stream.ended).toMatchObject({
         code: code.permissionDenied,
@@ -154,7 +154,7 @@ describe('the secure xDS port', () => {
   );
 
   test('does not compare identity and node if the check is disabled', async ({ start }) => {
-    const stream = (await start({ checksIdentity: false })).secure([shop]).sotw();
+    const stream = (await start({ checksIdentity: false })).createSecureClient([shop]).sotw();
     stream.send({ node: { ...node, metadata: { NAMESPACE: 'b' } }, typeUrl: clusterType });
     await stream.next();
   });
@@ -197,7 +197,7 @@ describe('the secure xDS port', () => {
     const pendingAuthentication = Promise.withResolvers<{ identities: string[] }>();
     const token: Authenticator = { name: 'token', authenticate: () => pendingAuthentication.promise };
     const world = await start({ authenticators: [token] });
-    const stream = world.secure().sotw();
+    const stream = world.createSecureClient().sotw();
     stream.send({ node, typeUrl: clusterType });
     expect(await stream.unexpected()).toEqual([]);
     expect(world.source.nodes).toEqual([]);
@@ -208,7 +208,7 @@ describe('the secure xDS port', () => {
   test('passes headers and the peer address to authenticators', async ({ start }) => {
     const authenticate = vi.fn<Authenticator['authenticate']>(() => ({ identities: [shop] }));
     const world = await start({ authenticators: [{ name: 'headers', authenticate }] });
-    const stream = world.secure().sotw();
+    const stream = world.createSecureClient().sotw();
     stream.send({ node, typeUrl: clusterType });
     await stream.next();
     const [peer] = authenticate.mock.calls[0]!;
@@ -218,7 +218,7 @@ describe('the secure xDS port', () => {
   });
 
   test('serves Secrets', async ({ start }) => {
-    const stream = (await start()).secure([shop]).sotw();
+    const stream = (await start()).createSecureClient([shop]).sotw();
     stream.send({ node, typeUrl: secretType, resourceNames: ['key'] });
     expect((await stream.next()).resources).toHaveLength(1);
   });
@@ -261,7 +261,7 @@ describe('the secure xDS port for a root that is no longer trusted', () => {
   test('rejects requests on existing connections until the root is trusted again', async ({ start }) => {
     const world = await start();
     const next = createAuthority('next');
-    const [oldClient, newClient] = [world.secure([shop]), world.secure([shop], next)];
+    const [oldClient, newClient] = [world.createSecureClient([shop]), world.createSecureClient([shop], next)];
     const first = subscribe(oldClient);
     await first.next();
     world.trust(world.authority, next);
@@ -274,14 +274,14 @@ describe('the secure xDS port for a root that is no longer trusted', () => {
     first.send({ typeUrl: secretType, resourceNames: ['key'] });
     await first.next();
     world.trust(next, world.authority);
-    await subscribe(world.secure([shop])).next();
+    await subscribe(world.createSecureClient([shop])).next();
   });
 
   test('accepts clients with an intermediate of another root', async ({ start }) => {
     const world = await start();
     const next = deepAuthority();
     world.trust(world.authority, next);
-    const client = world.secure([shop], next);
+    const client = world.createSecureClient([shop], next);
     const first = subscribe(client);
     await first.next();
     world.trust(next);
@@ -297,7 +297,7 @@ describe('the secure xDS port for a root that is no longer trusted', () => {
     const world = await start();
     const key = keyOf();
     world.trust(deepAuthority(key));
-    const client = world.secure([shop], deepAuthority(key));
+    const client = world.createSecureClient([shop], deepAuthority(key));
     await subscribe(client).next();
     world.trust(deepAuthority(key));
     await subscribe(client).next();
@@ -325,7 +325,7 @@ describe('the plaintext xDS port', () => {
 
   test('does not affect the verification of clients on the TLS port', async ({ start }) => {
     const world = await start({ secretsOnPlaintext: true, authenticators: [] });
-    const stream = world.secure().sotw();
+    const stream = world.createSecureClient().sotw();
     stream.send({ node, typeUrl: secretType, resourceNames: ['key'] });
     await eventuallyHolds(() => expect(world.warnings).toEqual(['secrets.withheld']));
     expect(await stream.unexpected()).toEqual([]);

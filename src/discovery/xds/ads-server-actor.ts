@@ -18,10 +18,10 @@ export interface AdsEffectOptions extends Omit<AdsServerOptions, 'sender' | 'joi
   readonly shutdownMs: number;
   /** Called for each run of the actor. */
   readonly onCreated: (server: AdsServer) => void;
-  readonly listening: (port: number) => void;
+  readonly onListening: (port: number) => void;
 }
 
-export function adsEffect({ address, securePort, shutdownMs, onCreated, listening, ...options }: AdsEffectOptions) {
+export function adsEffect({ address, securePort, shutdownMs, onCreated, onListening, ...options }: AdsEffectOptions) {
   return fromCallback<AdsOrder, undefined>(({ receive, sendBack, self, system }) => {
     const reportToQueue = (report: ProxyReport): void =>
       relay(self as AnyActorRef, peer('push-queue')({ system }), report);
@@ -29,9 +29,9 @@ export function adsEffect({ address, securePort, shutdownMs, onCreated, listenin
       ...options,
       sender: self as AnyActorRef,
       waitingProxies: () => proxyTurnQueue.size,
-      joined: (connection) => reportToQueue({ type: 'proxy.connected', connection }),
+      onJoined: (connection) => reportToQueue({ type: 'proxy.connected', connection }),
       // Deferred, so that the end of the connection comes first in the trace.
-      left: (connection) => queueMicrotask(() => reportToQueue({ type: 'proxy.disconnected', connection })),
+      onLeft: (connection) => queueMicrotask(() => reportToQueue({ type: 'proxy.disconnected', connection })),
     });
     onCreated(server);
     const proxyTurnQueue: ProxyTurns = proxyTurns(server, options, (connections) =>
@@ -42,7 +42,7 @@ export function adsEffect({ address, securePort, shutdownMs, onCreated, listenin
         const { host, port } = xdsPort === 'secure' ? securePort!.address : address;
         const credentials = xdsPort === 'secure' ? securePort!.credentials() : undefined;
         const openedPort = await server.listen(formatAddress({ host: host || '::', port }), credentials);
-        if (xdsPort === 'plaintext') listening(openedPort.port);
+        if (xdsPort === 'plaintext') onListening(openedPort.port);
         sendBack({ type: 'ads.listening', port: xdsPort, addresses: [formatAddress({ host, port: openedPort.port })] });
       } catch (error) {
         sendBack({ type: 'ads.failed', reason: explainInOneLine(error) });
@@ -54,7 +54,7 @@ export function adsEffect({ address, securePort, shutdownMs, onCreated, listenin
           void listen(order.port);
           break;
         case 'proxies.serve':
-          proxyTurnQueue.take(order);
+          proxyTurnQueue.addOrder(order);
           break;
         case 'ads.drain':
           void server.drain(shutdownMs).then(() => sendBack({ type: 'ads.drained' }));
@@ -78,9 +78,9 @@ function proxyTurns(
   return new ProxyTurns({
     serve(connection, change, order) {
       observer?.queueTime?.(elapsedMs(order));
-      if (server.serve([connection], change) > 0) observer?.converged?.(elapsedMs(order));
+      if (server.serve([connection], change) > 0) observer?.proxyConverged?.(elapsedMs(order));
     },
-    failed: (connection, error) => report(error, { connection: `ads-connection-${connection}` }),
-    served: ({ connections }) => reportServed(connections),
+    onFailed: (connection, error) => report(error, { connection: `ads-connection-${connection}` }),
+    onServed: ({ connections }) => reportServed(connections),
   });
 }

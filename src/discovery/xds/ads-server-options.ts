@@ -40,6 +40,6 @@ export interface AdsServerOptions {
   /** Service that is also available on TLS ports. */
   readonly unary?: UnaryService;
   /** Called before the first response to a client. */
-  readonly joined?: (connection: number) => void;
-  readonly left?: (connection: number) => void;
+  readonly onJoined?: (connection: number) => void;
+  readonly onLeft?: (connection: number) => void;
 }

@@ -79,7 +79,7 @@ interface Connection {
   readonly stream: AdsStream;
   readonly actor: Actor<typeof adsConnectionMachine>;
   readonly security: StreamSecurity;
-  readonly admitted: Admitted;
+  readonly admission: Admitted;
 }
 
 export function createAdsServer(options: AdsServerOptions): AdsServer {
@@ -123,7 +123,7 @@ class GrpcAdsServer implements AdsServer {
       reportsRoutine: recorder !== undefined && routineMessages.some((type) => !recorder.omits(type)),
       secretsOnPlaintext,
       bodies: new SharedBodies(),
-      lists: new RequestNameLists(),
+      nameLists: new RequestNameLists(),
       turns: this.#requestTurns,
       closingTurns: this.#openingTurns,
       now: Date.now,
@@ -136,7 +136,7 @@ class GrpcAdsServer implements AdsServer {
             delayMs: limits.removalDelayMs ?? defaultRemovalDelayMs,
             drainMs: options.drainMs ?? defaultDrainMs,
           },
-          departed: new DepartedClusters(options.drainMs ?? defaultDrainMs),
+          departedClusters: new DepartedClusters(options.drainMs ?? defaultDrainMs),
           limitMs: limits.makeBeforeBreakMs ?? defaultMakeBeforeBreakMs,
         },
       }),
@@ -154,10 +154,10 @@ class GrpcAdsServer implements AdsServer {
     // Each provide() creates a machine.
     this.#machine = adsConnectionWithEffects({
       streamOf: (connection) => this.#openingStreams.get(connection)!,
-      joined: (stream, node) => this.#onJoined(stream, node),
-      pushed: (connection, order) => this.#connections.get(connection)?.actor.send(order),
-      responded: (connection) => this.#connections.get(connection)?.admitted.release(),
-      acknowledged: (connection) => this.#onAcknowledged(connection),
+      onJoined: (stream, node) => this.#onJoined(stream, node),
+      onPushed: (connection, order) => this.#connections.get(connection)?.actor.send(order),
+      onResponded: (connection) => this.#connections.get(connection)?.admission.release(),
+      onAcknowledged: (connection) => this.#onAcknowledged(connection),
     });
     this.#rounds = new PushRounds({
       clients: () => this.#joinedConnections,
@@ -174,7 +174,7 @@ class GrpcAdsServer implements AdsServer {
     this.#repeatedLines = new RepeatedLines(logger, () => performance.now());
     this.#ports = new AdsPorts(limits, secureSecurity, (...stream) => this.#accept(...stream), {
       pace,
-      known: this.#knownNodes,
+      knownNodes: this.#knownNodes,
       listener,
       setUp: this.#admission.setUp,
       ...(options.unary !== undefined && { unary: options.unary }),
@@ -274,7 +274,7 @@ class GrpcAdsServer implements AdsServer {
         if (this.#isDraining) refuse(call, status.UNAVAILABLE, serverShuttingDown);
         else this.#refuseLate(call);
       },
-      (onFirstRequest) => intake.peek((request) => onFirstRequest(readFirstRequest(request, kind.delta))),
+      (onFirstRequest) => intake.peek((request) => onFirstRequest(readFirstRequest(request, kind.isDelta))),
     );
     call.once('cancelled', () => {
       endWait();
@@ -307,7 +307,7 @@ class GrpcAdsServer implements AdsServer {
       },
     });
     this.#openingStreams.delete(number);
-    this.#connections.set(number, { stream, actor, security, admitted: admission });
+    this.#connections.set(number, { stream, actor, security, admission });
     // `onError` handles failures, but without this listener XState would throw an uncaught error.
     actor.subscribe({ complete: () => this.#remove(number), error: () => {} });
     if (actor.getSnapshot().status !== 'active') this.#remove(number);
@@ -317,12 +317,12 @@ class GrpcAdsServer implements AdsServer {
   #onJoined({ number: connection, peer }: AdsStream, node: string): void {
     this.#joinedConnections.add(connection);
     this.#unacknowledgedConnections.add(connection);
-    const { security, admitted } = this.#connections.get(connection) ?? {};
-    admitted?.identified();
+    const { security, admission } = this.#connections.get(connection) ?? {};
+    admission?.identified();
     if (security !== undefined) this.#ports.identified(security, peer);
     this.#streamContext.observer.clientConnected?.(node, this.#joinedConnections.size);
     this.#options.logger.info('client.connected', { node: shortenText(node) });
-    this.#options.joined?.(connection);
+    this.#options.onJoined?.(connection);
   }
 
   /** An ACK proves that nodes run at this address. */
@@ -359,16 +359,16 @@ class GrpcAdsServer implements AdsServer {
     if (connection === undefined) return;
     this.#connections.delete(number);
     const wasProven = !this.#unacknowledgedConnections.delete(number);
-    const { stream, security, admitted } = connection;
-    admitted.release();
-    admitted.identified();
+    const { stream, security, admission } = connection;
+    admission.release();
+    admission.identified();
     if (this.#joinedConnections.delete(number)) {
       this.#ports.streamEnded(security, stream.peer);
       const node = connection.stream.identity?.id ?? '';
       if (wasProven) this.#knownNodes.disconnected(groupOfPeer(stream.peer), node);
       this.#streamContext.observer.clientDisconnected?.(node, this.#joinedConnections.size);
       this.#options.logger.info('client.disconnected', { node: shortenText(node) });
-      this.#options.left?.(number);
+      this.#options.onLeft?.(number);
     }
     this.#notifyIfEmpty();
   }
@@ -376,7 +376,7 @@ class GrpcAdsServer implements AdsServer {
   /** Ends streams in slices, so that ACKs can be received in between. */
   #endStreams(timeoutMs: number): void {
     const numbers = [...this.#connections.keys()];
-    this.#openingTurns.begin(() => {
+    this.#openingTurns.startWork(() => {
       const connection = this.#connections.get(numbers.pop() ?? 0);
       if (connection !== undefined) disconnectStream(connection, timeoutMs);
       return numbers.length > 0;

@@ -21,11 +21,11 @@ const separate = [
 ] as const;
 
 export const xdsMethods: readonly StreamKind[] = [
-  { path: `${aggregated}/StreamAggregatedResources`, delta: false, onlyType: null },
-  { path: `${aggregated}/DeltaAggregatedResources`, delta: true, onlyType: null },
+  { path: `${aggregated}/StreamAggregatedResources`, isDelta: false, onlyType: null },
+  { path: `${aggregated}/DeltaAggregatedResources`, isDelta: true, onlyType: null },
   ...separate.flatMap(([service, plural, onlyType]) => [
-    { path: `/envoy.service.${service}/Stream${plural}`, delta: false, onlyType },
-    { path: `/envoy.service.${service}/Delta${plural}`, delta: true, onlyType },
+    { path: `/envoy.service.${service}/Stream${plural}`, isDelta: false, onlyType },
+    { path: `/envoy.service.${service}/Delta${plural}`, isDelta: true, onlyType },
   ]),
 ];
 

@@ -18,7 +18,7 @@ export function viewConnection(
     identity: stream.identity,
     connectedAt: new Date(stream.connectedAt).toISOString(),
     peer: stream.peer,
-    protocol: stream.kind.delta ? 'delta' : 'sotw',
+    protocol: stream.kind.isDelta ? 'delta' : 'sotw',
     state: stateName(actor.getSnapshot().value),
     unflushedBytes: stream.responder.unflushedBytes,
     watches: Object.entries(stream.watches).flatMap(([typeUrl, watch]) =>
@@ -52,15 +52,15 @@ function rolloutView(
   { responder: { gate } }: AdsStream,
 ): Pick<WatchView, 'waits' | 'givenUp' | 'evicted'> {
   if (gate === undefined) return {};
-  const waits = gate.waits(typeUrl);
+  const waits = gate.waitsOf(typeUrl);
   const waitFields = waits.length > 0 && { waits };
   if (typeUrl !== clusterType) return { ...waitFields };
-  const { evicted } = gate;
+  const { evictedCount } = gate;
   const abandonedNames = gate.rollout.givenUp.map(({ name }) => name);
   return {
     ...waitFields,
     ...(abandonedNames.length > 0 && { givenUp: abandonedNames }),
-    ...(evicted > 0 && { evicted }),
+    ...(evictedCount > 0 && { evicted: evictedCount }),
   };
 }
 

@@ -38,7 +38,7 @@ export interface XdsParts
   readonly credentials: () => ServerCredentials;
   /** Enables make-before-break. */
   readonly references: ResourceReferences;
-  readonly opened: () => void;
+  readonly onOpened: () => void;
 }
 
 /** The server exists while its actor runs. */
@@ -69,7 +69,7 @@ export class Xds {
     return this.#isOpen && this.#server!.serveSocket(socket);
   }
 
-  actor({ credentials, references, opened, source, ...actorParts }: XdsParts) {
+  actor({ credentials, references, onOpened, source, ...actorParts }: XdsParts) {
     const { grpcAddress, securePort, shutdownMs, checksIdentity, secretsOnPlaintext, ...limits } = this.#options;
     return adsEffect({
       ...{ ...actorParts, source: withToolClients(source), shutdownMs, checksIdentity, secretsOnPlaintext },
@@ -90,9 +90,9 @@ export class Xds {
       onCreated: (server) => {
         this.#server = server;
       },
-      listening: () => {
+      onListening: () => {
         this.#isOpen = true;
-        opened();
+        onOpened();
       },
     });
   }

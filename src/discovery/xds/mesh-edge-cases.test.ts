@@ -61,7 +61,7 @@ interface World {
   apply(...documents: string[]): void;
   sidecar(): ProtocolSidecar;
   /** Returns a sidecar that has acknowledged all resources. */
-  served(): Promise<ProtocolSidecar>;
+  createSyncedSidecar(): Promise<ProtocolSidecar>;
 }
 
 for (const protocol of ['state of the world', 'delta'] as const) {
@@ -77,7 +77,7 @@ for (const protocol of ['state of the world', 'delta'] as const) {
       });
       const cache = new EncodedCache({ encode: encodeGenerated, maxEntries: 1_000 });
       const source = new MeshResources({ context: () => state.context, cache });
-      state.onPublished((publishedState) => source.published(publishedState));
+      state.onPublished((publishedState) => source.recordPublication(publishedState));
       const server: AdsServer = createAdsServer({ source, logger: silentLogger });
       const { port } = await server.listen('127.0.0.1:0');
       endings.push(() => server.close());
@@ -93,11 +93,11 @@ for (const protocol of ['state of the world', 'delta'] as const) {
           const { changedServices, changedEndpoints } = state.computeServices();
           const changedKeys = [...changedServices, ...changedEndpoints];
           const isForced = state.context === undefined;
-          const { version } = state.publishContext({ forced: isForced, changed: changedKeys });
+          const { version } = state.publishContext({ forced: isForced, changedKeys });
           if (changedKeys.length > 0) server.push({ version, forced: isForced, configs: new Set(changedKeys) });
         },
         sidecar,
-        async served() {
+        async createSyncedSidecar() {
           const servedSidecar = sidecar();
           await requestAndAck(servedSidecar, clusterType, []);
           await requestAndAck(servedSidecar, endpointType, [cluster('cart'), cluster('user')]);
@@ -121,7 +121,7 @@ for (const protocol of ['state of the world', 'delta'] as const) {
 
     test('a changed endpoint is pushed with only the endpoints of its clusters (row 15)', async ({ world }) => {
       world.apply(cart, user);
-      const sidecar = await world.served();
+      const sidecar = await world.createSyncedSidecar();
       world.apply(service('cart', [{ address: '10.1.1.2' }]), user);
       expect(await sidecar.next()).toMatchObject({ typeUrl: endpointType, names: [cluster('cart')] });
       expect(await sidecar.unexpected()).toEqual([]);
@@ -129,7 +129,7 @@ for (const protocol of ['state of the world', 'delta'] as const) {
 
     test('a new service is pushed with clusters, and its endpoints are sent on request (row 16)', async ({ world }) => {
       world.apply(cart, user);
-      const sidecar = await world.served();
+      const sidecar = await world.createSyncedSidecar();
       world.apply(cart, user, service('fresh', [{ address: '10.3.1.1' }]));
       const response = await upTo(sidecar, clusterType);
       expect(response.names).toContain(cluster('fresh'));
@@ -141,7 +141,7 @@ for (const protocol of ['state of the world', 'delta'] as const) {
 
     test('a new service account of an endpoint is pushed with clusters and endpoints (row 17)', async ({ world }) => {
       world.apply(service('cart', [{ address: '10.1.1.1', account: 'one' }]), user, mutualTls);
-      const sidecar = await world.served();
+      const sidecar = await world.createSyncedSidecar();
       world.apply(
         service('cart', [
           { address: '10.1.1.1', account: 'one' },
@@ -158,7 +158,7 @@ for (const protocol of ['state of the world', 'delta'] as const) {
 
     test('an unchanged configuration is not pushed (row 18)', async ({ world }) => {
       world.apply(cart, user);
-      const sidecar = await world.served();
+      const sidecar = await world.createSyncedSidecar();
       world.apply(cart, user);
       expect(await sidecar.unexpected()).toEqual([]);
     });
@@ -168,14 +168,14 @@ for (const protocol of ['state of the world', 'delta'] as const) {
     }) => {
       const serviceElsewhere = (address: string): string => service('far', [{ address }], 'elsewhere');
       world.apply(cart, user, onlyOwnNamespace, serviceElsewhere('10.4.1.1'));
-      const sidecar = await world.served();
+      const sidecar = await world.createSyncedSidecar();
       world.apply(cart, user, onlyOwnNamespace, serviceElsewhere('10.4.1.2'));
       expect(await sidecar.unexpected()).toEqual([]);
     });
 
     test('a deleted service loses its clusters (row 20)', async ({ world }) => {
       world.apply(cart, user);
-      const sidecar = await world.served();
+      const sidecar = await world.createSyncedSidecar();
       world.apply(cart);
       const { names, removed } = await upTo(sidecar, clusterType);
       if (protocol === 'delta') expect(removed).toEqual([cluster('user')]);

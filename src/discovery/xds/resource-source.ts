@@ -14,7 +14,7 @@ export interface EncodedResource {
   /** Field 2 of a DeltaDiscoveryResponse, including tag and length: `0x12 len Resource{name, version, Any}`. */
   readonly deltaFrame: Uint8Array;
   /** Chunks that come after either frame and are included in its length. Similar resources share them. */
-  readonly rest: readonly Uint8Array[];
+  readonly tailChunks: readonly Uint8Array[];
 }
 
 /**
@@ -33,7 +33,7 @@ export interface ResourceSet {
 /** When a client can use a new cluster. */
 export interface ClusterReadiness {
   /** `at once` after reading the cluster, `assignment` after receiving its endpoints, `warming` after acknowledging CDS. */
-  readonly after: 'at once' | 'assignment' | 'warming';
+  readonly usableAfter: 'at once' | 'assignment' | 'warming';
   readonly assignment: string;
   readonly secrets: ReadonlySet<string>;
 }
@@ -90,7 +90,7 @@ export type ResponseCause = 'request' | 'push';
 /** A resource set that is built in steps. */
 export interface ResourcePreparation {
   /** May throw. @returns whether there are more steps */
-  piece(): boolean;
+  runStep(): boolean;
   /** Resource set as of the start of the preparation. */
   result(): ResourceSet | undefined;
 }
@@ -111,10 +111,10 @@ export interface NodeResources {
   /** @param version of the {@link ResourceSet} */
   sent?(typeUrl: string, version: string, cause: ResponseCause): void;
   acknowledged?(typeUrl: string, version: string): void;
-  /** Called for a NACK. {@link watched} provides the reason. */
+  /** Called for a NACK. {@link provideWatches} provides the reason. */
   rejected?(typeUrl: string): void;
   /** Provides access to the client's subscriptions, ACKs and NACKs. */
-  watched?(watches: () => Watches): void;
+  provideWatches?(watches: () => Watches): void;
   /** Called with metadata from a later request, unverified. */
   nodeUpdated?(typeUrl: string, metadata: Readonly<Record<string, unknown>>): void;
   /** @param failure `undefined` if the workload is healthy */

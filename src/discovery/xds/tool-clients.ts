@@ -7,17 +7,17 @@ import type { NodeIdentity, NodeResources, ResourceSource } from './resource-sou
 
 const noResources: NodeResources = { get: () => undefined, typesToPush: () => [], close() {} };
 
-export function isTool({ metadata }: Pick<NodeIdentity, 'metadata'>): boolean {
+export function isToolClient({ metadata }: Pick<NodeIdentity, 'metadata'>): boolean {
   return metadata.GENERATOR === 'event';
 }
 
 /** Accepts tools without validating their node, which is invented. Other clients use the given source. */
 export function withToolClients(proxySource: ResourceSource): ResourceSource {
   return {
-    open: (node, onRefused) => (isTool(node) ? { resources: noResources } : proxySource.open(node, onRefused)),
+    open: (node, onRefused) => (isToolClient(node) ? { resources: noResources } : proxySource.open(node, onRefused)),
   };
 }
 
-export function omitTools(connections: readonly ConnectionView[]): readonly ConnectionView[] {
-  return connections.filter(({ identity }) => !isTool(identity));
+export function omitToolClients(connections: readonly ConnectionView[]): readonly ConnectionView[] {
+  return connections.filter(({ identity }) => !isToolClient(identity));
 }

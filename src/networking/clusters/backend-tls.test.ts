@@ -200,8 +200,8 @@ describe('BackendTLSPolicy for an ExternalName Service', () => {
     const world = new GivenWorld([service, alias, ...routing]);
     const gateway = world.connect('10.9.0.1', gatewayNode);
     const route = (): string => {
-      const { sotwFrame, rest } = gateway.get(routeType, ['http.8080'])!.resources.get('http.8080')!;
-      return Buffer.concat([sotwFrame, ...rest]).toString('latin1');
+      const { sotwFrame, tailChunks } = gateway.get(routeType, ['http.8080'])!.resources.get('http.8080')!;
+      return Buffer.concat([sotwFrame, ...tailChunks]).toString('latin1');
     };
     expect(route()).toContain(host);
     const pushedTypes = (change: ReturnType<GivenWorld['put']>) =>

@@ -211,7 +211,7 @@ spec: { url: "file:///a.wasm" }`);
         recalled.set(`${type} ${key}`, cachedValue);
         return cachedValue as ReturnType<typeof build>;
       },
-      latest: (type, key) => recalled.get(`${type} ${key}`),
+      latestValue: (type, key) => recalled.get(`${type} ${key}`),
     };
     const types = [36, 40, 36].map((minor) => {
       const shape = givenShape({ namespace: 'shop', envoy: { version: [1, minor, 0], hasV8: true } }, context);

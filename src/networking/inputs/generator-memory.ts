@@ -17,7 +17,10 @@ export interface Memory {
     inputs: readonly unknown[],
     build: (previous: T | undefined) => T,
   ): T;
-  latest(type: CachedType, key: string): unknown;
+  latestValue(type: CachedType, key: string): unknown;
 }
 
-export const noMemory: Memory = { recall: (_type, _key, _inputs, build) => build(undefined), latest: () => undefined };
+export const noMemory: Memory = {
+  recall: (_type, _key, _inputs, build) => build(undefined),
+  latestValue: () => undefined,
+};

@@ -13,22 +13,22 @@ const collector = new NameCollector({ fields: clusterFields, skippedTypes: messa
 /** An encoded resource in chunks, each of which ends with a complete field. */
 export interface EncodedMessage {
   readonly typeUrl: string;
-  readonly first: Uint8Array;
+  readonly firstChunk: Uint8Array;
   /** Offset of the message in the first chunk. */
   readonly start: number;
-  readonly rest: readonly Uint8Array[];
+  readonly tailChunks: readonly Uint8Array[];
 }
 
 /**
  * Clusters to which a listener, route configuration or extension configuration refers, also by EnvoyFilters: routes (also weighted and mirrored), TCP
  * proxies, authorization, rate limits, tracing and access logs. Excludes clusters that are selected per request (`cluster_header`, plugins, Lua).
  */
-export function clustersNamedIn({ typeUrl, first, start, rest }: EncodedMessage): ClusterNames {
+export function clustersNamedIn({ typeUrl, firstChunk, start, tailChunks }: EncodedMessage): ClusterNames {
   const schema = packedType(typeUrl);
   if (schema === undefined) return [];
   const names = new Set<string>();
-  collector.collect(schema, first, names, start);
-  const sharedNames = rest.map((chunk) => namesInChunk(schema)(chunk)).filter(({ size }) => size > 0);
+  collector.collect(schema, firstChunk, names, start);
+  const sharedNames = tailChunks.map((chunk) => namesInChunk(schema)(chunk)).filter(({ size }) => size > 0);
   return names.size === 0 ? sharedNames : [names, ...sharedNames];
 }
 

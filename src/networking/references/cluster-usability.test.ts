@@ -10,8 +10,11 @@ const prefix = Uint8Array.of(1, 2, 3);
 
 function usability(cluster: MessageInitShape<typeof ClusterSchema>, ...extraSecrets: readonly Uint8Array[]) {
   const bytes = toBinary(ClusterSchema, create(ClusterSchema, { name: 'a', altStatName: 'b', ...cluster }));
-  const { after, assignment, secrets } = usabilityOf(Buffer.concat([prefix, bytes, ...extraSecrets]), prefix.length);
-  return [after, assignment, ...secrets];
+  const { usableAfter, assignment, secrets } = usabilityOf(
+    Buffer.concat([prefix, bytes, ...extraSecrets]),
+    prefix.length,
+  );
+  return [usableAfter, assignment, ...secrets];
 }
 
 const type = (value: Cluster_DiscoveryType) => ({ clusterDiscoveryType: { case: 'type' as const, value } });

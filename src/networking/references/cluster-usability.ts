@@ -17,7 +17,7 @@ export interface ClusterWarming {
    * A cluster can be used `at once`, after its `assignment` on the same stream, or after `warming` by anything else, such as DNS or health checks.
    * Envoy acknowledges CDS only after warming.
    */
-  readonly after: 'at once' | 'assignment' | 'warming';
+  readonly usableAfter: 'at once' | 'assignment' | 'warming';
   /** EDS service name of the cluster. */
   readonly assignment: string;
   /** Secrets requested by SDS. Envoy waits for secrets that no other cluster has requested. */
@@ -44,7 +44,7 @@ export function usabilityOf(firstChunk: Uint8Array, start: number): ClusterWarmi
     else if (number === edsClusterConfig.number) assignment = assignmentIn(buffer, from, to) ?? assignment;
   }
   return {
-    after: hasHealthChecks ? 'warming' : awaitedBy(discovery),
+    usableAfter: hasHealthChecks ? 'warming' : awaitedBy(discovery),
     assignment: assignment || clusterName,
     secrets: secretsIn(firstChunk, start),
   };
@@ -87,7 +87,7 @@ export function secretsIn(firstChunk: Uint8Array, start: number): ReadonlySet<st
   return secrets;
 }
 
-function awaitedBy(discovery: Cluster_DiscoveryType | 'extension' | undefined): ClusterWarming['after'] {
+function awaitedBy(discovery: Cluster_DiscoveryType | 'extension' | undefined): ClusterWarming['usableAfter'] {
   switch (discovery) {
     case Cluster_DiscoveryType.EDS:
       return 'assignment';

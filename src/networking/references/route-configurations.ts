@@ -11,19 +11,22 @@ const collector = new NameCollector({ fields: routeConfigurationFields, skippedT
 /** Larger configurations contain more than a fallback and are not decoded. */
 const maxFallbackBytes = 2_048;
 
-export function routeConfigurationsOf({ typeUrl, first, start, rest }: EncodedMessage): ReadonlySet<string> {
+export function routeConfigurationsOf({ typeUrl, firstChunk, start, tailChunks }: EncodedMessage): ReadonlySet<string> {
   const names = new Set<string>();
   const schema = packedType(typeUrl);
   if (schema === undefined) return names;
-  collector.collect(schema, first, names, start);
-  for (const chunk of rest) collector.collect(schema, chunk, names);
+  collector.collect(schema, firstChunk, names, start);
+  for (const chunk of tailChunks) collector.collect(schema, chunk, names);
   return names;
 }
 
 /** Whether a route configuration has virtual hosts in addition to a catch-all. */
-export function hasHosts({ first, start, rest }: EncodedMessage): boolean {
-  const bytes = first.length - start + rest.reduce((sum, { length }) => sum + length, 0);
+export function hasHosts({ firstChunk, start, tailChunks }: EncodedMessage): boolean {
+  const bytes = firstChunk.length - start + tailChunks.reduce((sum, { length }) => sum + length, 0);
   if (bytes > maxFallbackBytes) return true;
-  const { virtualHosts } = fromBinary(RouteConfigurationSchema, Buffer.concat([first.subarray(start), ...rest]));
+  const { virtualHosts } = fromBinary(
+    RouteConfigurationSchema,
+    Buffer.concat([firstChunk.subarray(start), ...tailChunks]),
+  );
   return virtualHosts.some(({ domains }) => domains.some((domain) => domain !== '*'));
 }

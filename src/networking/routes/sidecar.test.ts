@@ -322,7 +322,7 @@ describe('precomputed routes', () => {
         if (key.startsWith('plan ')) plans++;
         return noMemory.recall(type, key, inputs, build);
       },
-      latest: () => undefined,
+      latestValue: () => undefined,
     };
     const [first, second] = [ahead('shop', failing), ahead('bank', failing)];
     first.next();

@@ -44,7 +44,7 @@ export class FilledCluster {
   }
 
   /** Starts an API server and writes all objects. */
-  static async make(programs: Programs, size: ClusterSize): Promise<FilledCluster> {
+  static async create(programs: Programs, size: ClusterSize): Promise<FilledCluster> {
     const server = await startApiServer(print);
     programs.onEnd(() => server.stop());
     const cluster = new Cluster();

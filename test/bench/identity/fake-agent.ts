@@ -18,7 +18,7 @@ export type CertificateResult =
   | { readonly is: 'signed'; readonly bytes: number }
   /** The queue was full. The client may retry after `afterMs`. */
   | { readonly is: 'deferred'; readonly afterMs: number }
-  | { readonly is: 'failed'; readonly why: string };
+  | { readonly is: 'failed'; readonly reason: string };
 
 const path = '/istio.v1.auth.IstioCertificateService/CreateCertificate';
 const resourceExhausted = '8';
@@ -50,15 +50,15 @@ export class FakeAgent {
       const afterMs = Number(headers['grpc-retry-pushback-ms']);
       if (code === '0') resolve({ is: 'signed', bytes });
       else if (code === resourceExhausted && afterMs > 0) resolve({ is: 'deferred', afterMs });
-      else resolve({ is: 'failed', why: `${code} ${headers['grpc-message']}` });
+      else resolve({ is: 'failed', reason: `${code} ${headers['grpc-message']}` });
     };
     stream.on('response', onHeaders);
     stream.on('trailers', onHeaders);
     stream.on('data', (data: Buffer) => {
       bytes += data.length;
     });
-    stream.on('error', (error) => resolve({ is: 'failed', why: error.message }));
-    stream.on('close', () => resolve({ is: 'failed', why: 'the stream was closed' }));
+    stream.on('error', (error) => resolve({ is: 'failed', reason: error.message }));
+    stream.on('close', () => resolve({ is: 'failed', reason: 'the stream was closed' }));
     const head = Buffer.alloc(5);
     head.writeUInt32BE(request.length, 1);
     stream.end(Buffer.concat([head, request]));

@@ -67,7 +67,7 @@ export async function measureConnections(
   subjects: AllMeasuredServers,
   { services, sidecars }: ConnectionsPlan,
 ): Promise<Figure[]> {
-  const { startPilot } = await subjects.of(services);
+  const { startPilot } = await subjects.serversFor(services);
   const [inspectorPort, ...ports] = await freePorts(4);
   const start = (env: NodeJS.ProcessEnv): Promise<PushServer> =>
     startPilot({ debounce: '1ms', ports, env: { NODE_OPTIONS: `--inspect=127.0.0.1:${inspectorPort}`, ...env } });

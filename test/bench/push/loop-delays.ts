@@ -31,7 +31,7 @@ interface Delays {
 
 /** Delays while sidecars connect, and while changes of one service are pushed to all of them. */
 export async function measureLoopDelays(programs: Programs, subjects: AllMeasuredServers): Promise<Figure[]> {
-  const { startPilot } = await subjects.of(services, { ...noVariety, namespaces });
+  const { startPilot } = await subjects.serversFor(services, { ...noVariety, namespaces });
   const file = join(programs.root, 'loop-delays.json');
   const server = await startPilot({
     debounce: '1ms',

@@ -37,7 +37,7 @@ const levelRatio = 1.5;
 interface Measure {
   readonly name: string;
   readonly unit: Figure['unit'];
-  readonly of: (sample: PushSample) => readonly number[];
+  readonly valuesOf: (sample: PushSample) => readonly number[];
   readonly goals: Readonly<Partial<Record<XdsProtocol, number>>>;
   readonly ratioGoal?: number;
 }
@@ -50,49 +50,54 @@ const seconds = (ms: number): number => ms / 1_000;
 export type Goals = Readonly<Record<string, number>>;
 
 const measures: readonly Measure[] = [
-  { name: 'initial CPU', unit: 's', of: (sample) => [seconds(sample.initialCpuMs)], goals: { delta: 8 } },
-  { name: 'initial wall', unit: 's', of: (sample) => [seconds(sample.initialMs)], goals: { delta: 8 } },
+  { name: 'initial CPU', unit: 's', valuesOf: (sample) => [seconds(sample.initialCpuMs)], goals: { delta: 8 } },
+  { name: 'initial wall', unit: 's', valuesOf: (sample) => [seconds(sample.initialMs)], goals: { delta: 8 } },
   {
     name: 'endpoint → last ACK',
     unit: 'ms',
-    of: changes('endpoint', ({ ackMs }) => ackMs),
+    valuesOf: changes('endpoint', ({ ackMs }) => ackMs),
     goals: { delta: 130, sotw: 270 },
     ratioGoal: levelRatio,
   },
   {
     name: 'endpoint CPU',
     unit: 's',
-    of: changes('endpoint', ({ cpuMs }) => seconds(cpuMs)),
+    valuesOf: changes('endpoint', ({ cpuMs }) => seconds(cpuMs)),
     goals: { delta: 0.08, sotw: 0.24 },
     ratioGoal: levelRatio,
   },
   {
     name: 'route → last ACK',
     unit: 'ms',
-    of: changes('route', ({ ackMs }) => ackMs),
+    valuesOf: changes('route', ({ ackMs }) => ackMs),
     goals: { delta: 400, sotw: 970 },
     ratioGoal: levelRatio,
   },
   {
     name: 'route CPU',
     unit: 's',
-    of: changes('route', ({ cpuMs }) => seconds(cpuMs)),
+    valuesOf: changes('route', ({ cpuMs }) => seconds(cpuMs)),
     goals: { delta: 0.5, sotw: 0.6 },
     ratioGoal: levelRatio,
   },
-  { name: 'peak memory', unit: 'MiB', of: ({ peakMib }) => [peakMib], goals: { delta: 400 } },
+  { name: 'peak memory', unit: 'MiB', valuesOf: ({ peakMib }) => [peakMib], goals: { delta: 400 } },
   // CPU time of the measurement itself, on the same two cores.
-  { name: "initial, the client's CPU", unit: 's', of: (sample) => [seconds(sample.initialClientCpuMs)], goals: {} },
+  {
+    name: "initial, the client's CPU",
+    unit: 's',
+    valuesOf: (sample) => [seconds(sample.initialClientCpuMs)],
+    goals: {},
+  },
   {
     name: "endpoint, the client's CPU",
     unit: 's',
-    of: changes('endpoint', ({ clientCpuMs }) => seconds(clientCpuMs)),
+    valuesOf: changes('endpoint', ({ clientCpuMs }) => seconds(clientCpuMs)),
     goals: {},
   },
   {
     name: "route, the client's CPU",
     unit: 's',
-    of: changes('route', ({ clientCpuMs }) => seconds(clientCpuMs)),
+    valuesOf: changes('route', ({ clientCpuMs }) => seconds(clientCpuMs)),
     goals: {},
   },
 ];
@@ -107,12 +112,12 @@ export function pushFigures(
   { ours, reference }: { readonly ours: readonly PushSample[]; readonly reference: readonly PushSample[] },
   withGoals: boolean,
 ): Figure[] {
-  return measures.map(({ name, unit, of, goals, ratioGoal }) =>
+  return measures.map(({ name, unit, valuesOf, goals, ratioGoal }) =>
     figure({
       name: `${prefix}: ${name}`,
       unit,
-      ours: ours.flatMap(of),
-      reference: reference.flatMap(of),
+      ours: ours.flatMap(valuesOf),
+      reference: reference.flatMap(valuesOf),
       ...(withGoals && { goal: goals[protocol], ratioGoal }),
     }),
   );
@@ -134,17 +139,17 @@ export function varietyFigures(
   },
   base?: { readonly row: string; readonly goals: Goals; readonly samples: readonly PushSample[] },
 ): Figure[] {
-  return measures.map(({ name, unit, of }) => {
+  return measures.map(({ name, unit, valuesOf }) => {
     const measuredFigure: MeasuredFigure = {
       name: `${row}: ${name}`,
       unit,
-      ours: ours.flatMap(of),
-      reference: reference.flatMap(of),
+      ours: ours.flatMap(valuesOf),
+      reference: reference.flatMap(valuesOf),
       ratioGoal: ratioGoals[name],
       quietGoal: quietGoals[name],
     };
     if (base === undefined) return figure(measuredFigure);
-    return grownFigure(measuredFigure, { of: base.row, values: base.samples.flatMap(of) }, base.goals[name]);
+    return grownFigure(measuredFigure, { of: base.row, values: base.samples.flatMap(valuesOf) }, base.goals[name]);
   });
 }
 

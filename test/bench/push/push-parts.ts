@@ -27,7 +27,7 @@ export async function measurePushes(
   protocols: readonly XdsProtocol[],
   prefix: (protocol: XdsProtocol) => string,
 ): Promise<Figure[]> {
-  const { startPilot, startGo } = await subjects.of(size.services);
+  const { startPilot, startGo } = await subjects.serversFor(size.services);
   const samples = new Map(protocols.map((protocol) => [protocol, { ours: [], reference: [] } as Samples]));
   for (let round = 1; round <= size.rounds; round++) {
     for (const protocol of protocols) {
@@ -55,7 +55,7 @@ export async function measureFile(
   subjects: AllMeasuredServers,
   { services, rounds }: Rounds,
 ): Promise<Figure[]> {
-  const { startPilot } = await subjects.of(services);
+  const { startPilot } = await subjects.serversFor(services);
   const times: Record<'endpoint' | 'route', number[]> = { endpoint: [], route: [] };
   const server = await startPilot({ debounce: '100ms' });
   const fleet = new FleetProcess(programs.env);
@@ -99,7 +99,7 @@ export async function measureColdStart(
   const figures: Figure[] = [];
   for (const size of sizes) {
     // No other measurement uses this mesh.
-    const { startPilot, mesh } = await subjects.of(size.services, { ...noVariety });
+    const { startPilot, mesh } = await subjects.serversFor(size.services, { ...noVariety });
     const times: number[] = [];
     const cpuTimes: number[] = [];
     for (let round = 0; round < rounds; round++) {

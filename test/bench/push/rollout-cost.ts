@@ -60,10 +60,10 @@ export async function measureRolloutCost(programs: Programs, plan: RolloutCostPl
   const inspector = await Inspector.attach(inspectorPort!);
   const smallFleet = await joinFleet(programs, server, { protocol, sidecars: fewSidecars });
   const change = new Changes(mesh, server);
-  for (let i = 0; i < 3; i++) await change.all(smallFleet);
+  for (let i = 0; i < 3; i++) await change.measureAll(smallFleet);
   const initial = await readMemory(server, inspector);
   const largeFleet = await joinFleet(programs, server, { protocol, sidecars, firstNumber: fewSidecars });
-  await change.all(largeFleet);
+  await change.measureAll(largeFleet);
   const cpuMs = { endpoint: [] as number[], route: [] as number[], newCluster: [] as number[] };
   const ackMs = { endpoint: [] as number[], route: [] as number[] };
   for (let i = 0; i < changes; i++) {
@@ -112,7 +112,7 @@ class Changes {
     this.#server = server;
   }
 
-  async all(fleet: FleetProcess): Promise<void> {
+  async measureAll(fleet: FleetProcess): Promise<void> {
     for (const kind of ['endpoint', 'route', 'rule'] as const) await changeOnce(this.#server, fleet, kind);
     await this.newCluster(fleet);
   }

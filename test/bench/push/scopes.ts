@@ -79,7 +79,7 @@ export async function measureScopes(
   const samples = new Map<string, ScopesSample[]>(Object.keys(scopeMeshes).map((mesh) => [mesh, []]));
   for (let round = 1; round <= rounds; round++) {
     for (const [mesh, all] of samples) {
-      const { startPilot } = await subjects.of(plan.services, scopeMeshes[mesh]);
+      const { startPilot } = await subjects.serversFor(plan.services, scopeMeshes[mesh]);
       const [inspectorPort] = await freePorts(1);
       const env = { NODE_OPTIONS: `--inspect=127.0.0.1:${inspectorPort}` };
       const sample = await measure(programs, await startPilot({ debounce: '1ms', env }), inspectorPort!, plan);

@@ -52,7 +52,7 @@ export class AllMeasuredServers {
   }
 
   /** @param variety default: a mesh with one namespace, for which go-control-plane has the same resources */
-  async of(services: number, variety: MeshVariety = noVariety): Promise<MeasuredServers> {
+  async serversFor(services: number, variety: MeshVariety = noVariety): Promise<MeasuredServers> {
     const key = JSON.stringify([services, variety]);
     const subject = this.#serversBySize.get(key) ?? (await this.#startServers(services, variety));
     this.#serversBySize.set(key, subject);

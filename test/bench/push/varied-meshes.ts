@@ -110,7 +110,7 @@ export async function measureVarieties(
   for (let round = 1; round <= rounds; round++) {
     for (const [row, { ours, reference }] of samples) {
       const { variety, fleet = {}, ratioGoals } = varietyRows[row]!;
-      const { startPilot, startGo } = await subjects.of(services, variety);
+      const { startPilot, startGo } = await subjects.serversFor(services, variety);
       const plan: PushPlan = {
         protocol: 'delta',
         sidecars,

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import type { ChangesView } from '../../../discovery/changes/change-view.ts';
 import { changesText } from '../../../discovery/changes/changes-text.ts';
-import { momentForms, momentOf } from '../../../discovery/changes/moment.ts';
+import { parseTime, timeFormats } from '../../../discovery/changes/moment.ts';
 import { mustBe } from '../../../model/fields/violation.ts';
 import { optionError } from '../../../runtime/option-errors.ts';
 import { standardOutput } from '../../../runtime/output/standard-streams.ts';
@@ -26,7 +26,7 @@ export function changesCommand(print: (text: string) => void = (text) => standar
           'and which acknowledged or rejected it. Each replica has its own history, which begins when it starts.',
       ),
   )
-    .option('--since <time>', `Pushes from this time on: ${momentForms}`)
+    .option('--since <time>', `Pushes from this time on: ${timeFormats}`)
     .option('--until <time>', 'Pushes until this time, in the same forms')
     .option('--object <name>', 'Pushes with an object whose KIND/NAMESPACE/NAME contains this text')
     .option('--proxy <id>', 'Pushes to a proxy whose node ID contains this text')
@@ -43,8 +43,8 @@ export function changesCommand(print: (text: string) => void = (text) => standar
       ['--since', since],
       ['--until', until],
     ] as const) {
-      if (text !== undefined && momentOf(text, Date.now()) === undefined)
-        throw optionError(flag, mustBe(momentForms, text));
+      if (text !== undefined && parseTime(text, Date.now()) === undefined)
+        throw optionError(flag, mustBe(timeFormats, text));
     }
     const filter = {
       since,

@@ -127,11 +127,11 @@ export class PortCertificate {
     const fileRoots = presented.from === 'files' ? certificate.ca.toString() : '';
     const tlsOptions = { ...certificate, ca: Buffer.from(`${fileRoots}\n${pools?.meshBundle.pem ?? ''}`) };
     const otherRoots = pools && {
-      accepts: (chain: readonly Uint8Array[]) => pools.isOfAlias(chain, this.#now()),
+      acceptsChain: (chain: readonly Uint8Array[]) => pools.isOfAlias(chain, this.#now()),
       roots: pools.rootsOfAliases,
     };
     if (this.#credentials === undefined) this.#credentials = new SecurePortCredentials(port, tlsOptions, otherRoots);
-    else this.#credentials.use(port, tlsOptions, otherRoots);
+    else this.#credentials.replaceCertificate(port, tlsOptions, otherRoots);
     for (const follower of this.#followers) follower();
   }
 }

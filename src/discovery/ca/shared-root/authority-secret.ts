@@ -57,7 +57,7 @@ const maxOrderLength = 40;
  * @param maxLeafMs maximum lifetime if the Secret contains none
  * @throws ChartpilotError CONFIG_INVALID; messages never contain key data
  */
-export function readShared(object: KubernetesObject, now: Date, maxLeafMs: number): ReadAuthority {
+export function readSharedAuthority(object: KubernetesObject, now: Date, maxLeafMs: number): ReadAuthority {
   const texts = textsOf(object);
   const annotations = object.metadata.annotations ?? {};
   const signer = selfSigned(texts, names, now);
@@ -98,7 +98,7 @@ export function readShared(object: KubernetesObject, now: Date, maxLeafMs: numbe
  *
  * @throws ChartpilotError CONFIG_INVALID
  */
-export function readPlugged(object: KubernetesObject, now: Date, maxLeafMs: number): ReadAuthority {
+export function readPluggedInAuthority(object: KubernetesObject, now: Date, maxLeafMs: number): ReadAuthority {
   const { material, roots } = parsePluggedInCa(textsOf(object), now);
   return {
     isPluggedIn: true,

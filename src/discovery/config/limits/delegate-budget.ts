@@ -13,7 +13,7 @@ import { closedRoute, type VirtualService } from '../../../model/kinds/virtual-s
 import type { Steps } from '../../../runtime/turns.ts';
 import {
   type BudgetSettings,
-  type Excess,
+  type LimitExcess,
   type LimitedObject,
   type LimitedObjects,
   type NamespaceBudget,
@@ -73,7 +73,7 @@ export class DelegateBudget implements NamespaceBudget {
     return wasDelegating || isDelegating;
   }
 
-  *#excessOf(namespace: string): Generator<Excess> {
+  *#excessOf(namespace: string): Generator<LimitExcess> {
     const allowedRoutes: Delegating[] = [];
     const excessRoutes: Delegating[] = [];
     for (const delegating of this.#delegatingObjects.get(namespace)?.values() ?? []) {
@@ -110,7 +110,7 @@ function namespaceOf(key: string): string {
   return key.split('/', 2)[1]!;
 }
 
-function excessOf(original: Config, routes: readonly number[]): Excess {
+function excessOf(original: Config, routes: readonly number[]): LimitExcess {
   const spec = original.spec as VirtualService;
   return {
     original,

@@ -14,7 +14,7 @@ import { LabelIndex } from '../../../model/services/label-match.ts';
 import type { Steps } from '../../../runtime/turns.ts';
 import {
   type BudgetSettings,
-  type Excess,
+  type LimitExcess,
   type LimitedObject,
   type LimitedObjects,
   type NamespaceBudget,
@@ -129,7 +129,7 @@ export class EndpointBudget implements NamespaceBudget {
     else this.#namespaces.delete(name);
   }
 
-  *#excessOf(name: string): Generator<Excess> {
+  *#excessOf(name: string): Generator<LimitExcess> {
     const namespace = this.#namespaces.get(name);
     if (namespace === undefined) return;
     const shares = sharesOf(namespace);
@@ -139,7 +139,7 @@ export class EndpointBudget implements NamespaceBudget {
     for (const { config } of excessShares) yield this.#buildExcess(config, total);
   }
 
-  #buildExcess(original: Config, total: number): Excess {
+  #buildExcess(original: Config, total: number): LimitExcess {
     const { kind, namespace } = original;
     return {
       original,

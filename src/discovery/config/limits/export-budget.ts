@@ -19,7 +19,7 @@ import { noDestination } from '../../../model/translation/gateway-api/backends.t
 import type { Steps } from '../../../runtime/turns.ts';
 import {
   type BudgetSettings,
-  type Excess,
+  type LimitExcess,
   type LimitedObject,
   type LimitedObjects,
   type NamespaceBudget,
@@ -91,7 +91,7 @@ export class ExportBudget implements NamespaceBudget {
     touchedKeys.add(name);
   }
 
-  *#excessOf(name: string): Generator<Excess> {
+  *#excessOf(name: string): Generator<LimitExcess> {
     const namespace = this.#namespaces.get(name);
     if (namespace === undefined) return;
     const { totals } = namespace;
@@ -122,7 +122,7 @@ export class ExportBudget implements NamespaceBudget {
     );
   }
 
-  #buildExcess(original: Config, limitation: Limitation, totals: Costs): Excess {
+  #buildExcess(original: Config, limitation: Limitation, totals: Costs): LimitExcess {
     const { isHidden, isOutOfMesh, isClosed } = limitation;
     const share = isClosed ? 'gateways' : 'mesh';
     return {

@@ -9,7 +9,7 @@ import type { Ingress } from '../../../model/kinds/kubernetes/ingress.ts';
 import type { Steps } from '../../../runtime/turns.ts';
 import {
   type BudgetSettings,
-  type Excess,
+  type LimitExcess,
   type LimitedObject,
   type LimitedObjects,
   type NamespaceBudget,
@@ -52,7 +52,7 @@ export class IngressBudget implements NamespaceBudget {
     );
   }
 
-  *#excessOf(name: string): Generator<Excess> {
+  *#excessOf(name: string): Generator<LimitExcess> {
     const shares = [...(this.#namespaces.get(name)?.values() ?? [])];
     const excessShares = beyondLimit(shares, this.#maxPaths);
     const removedShares = new Set(beyondLimit(excessShares, this.#maxPaths));
@@ -61,7 +61,7 @@ export class IngressBudget implements NamespaceBudget {
       yield this.#buildExcess(share.config as Config<Ingress>, removedShares.has(share), total);
   }
 
-  #buildExcess(original: Config<Ingress>, isRemoved: boolean, total: number): Excess {
+  #buildExcess(original: Config<Ingress>, isRemoved: boolean, total: number): LimitExcess {
     const { namespace, spec } = original;
     return {
       original,

@@ -40,7 +40,7 @@ export interface NamespaceBudget {
   ): Steps<LimitedObjects>;
 }
 
-export interface Excess {
+export interface LimitExcess {
   readonly original: Config;
   /** Identifies the limitation, as part of the object's resourceVersion. */
   readonly variant: string;
@@ -61,7 +61,7 @@ export interface Excess {
 export function* recomputeLimited(
   namespaces: ReadonlySet<string>,
   previous: ReadonlyMap<string, LimitedObject>,
-  excessOf: (namespace: string) => Iterable<Excess>,
+  excessOf: (namespace: string) => Iterable<LimitExcess>,
 ): Steps<LimitedObjects> {
   const limitedObjects = new Map([...previous].filter(([, { original }]) => !namespaces.has(original.namespace)));
   for (const namespace of namespaces) {
@@ -82,9 +82,9 @@ export function* recomputeLimited(
   return { limitedByKey: limitedObjects, changedKeys };
 }
 
-const versionOf = ({ original, variant }: Excess): string => `${original.resourceVersion}-${variant}`;
+const versionOf = ({ original, variant }: LimitExcess): string => `${original.resourceVersion}-${variant}`;
 
-function limitedObject(excessEntry: Excess): LimitedObject {
+function limitedObject(excessEntry: LimitExcess): LimitedObject {
   const { original } = excessEntry;
   const { kind, namespace, name, source } = original;
   const { config, field, message } = excessEntry.limit();

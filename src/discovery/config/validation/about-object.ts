@@ -2,7 +2,7 @@ import { type Config, configKeyOf } from '../../../model/config/config.ts';
 import type { Problem } from '../../../model/config/problem.ts';
 import { writtenKind } from '../../../model/kinds/index.ts';
 
-export function aboutObject(config: Config): Pick<Problem, 'file' | 'line' | 'key'> & { readonly object: string } {
+export function problemFieldsOf(config: Config): Pick<Problem, 'file' | 'line' | 'key'> & { readonly object: string } {
   const { source } = config;
   return {
     ...{ file: source?.file ?? '', line: source?.line ?? 1 },

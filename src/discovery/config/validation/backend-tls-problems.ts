@@ -4,7 +4,7 @@ import { configSetOf } from '../../../model/config/config-set.ts';
 import type { Problem } from '../../../model/config/problem.ts';
 import { CredentialIndex } from '../../../model/push-context/credential-index.ts';
 import { backendTlsReports } from '../../../model/translation/gateway-api/backend-tls-status.ts';
-import { aboutObject } from './about-object.ts';
+import { problemFieldsOf } from './about-object.ts';
 
 /** Returns only warnings, because a ConfigMap that is missing in the files may exist in the cluster. */
 export function backendTlsProblems(configs: readonly Config[]): Problem[] {
@@ -13,6 +13,8 @@ export function backendTlsProblems(configs: readonly Config[]): Problem[] {
   return [...backendTlsReports(policies, credentials)].flatMap((report): Problem[] => {
     if (report === undefined) return [];
     const { policy, message } = report;
-    return [{ severity: 'warning', code: 'BACKEND_TLS_NOT_APPLIED', ...aboutObject(policy), field: 'spec', message }];
+    return [
+      { severity: 'warning', code: 'BACKEND_TLS_NOT_APPLIED', ...problemFieldsOf(policy), field: 'spec', message },
+    ];
   });
 }

@@ -6,7 +6,7 @@ import { runToEnd } from '../../../runtime/turns.ts';
 import { selectKeySources } from '../../jwks/key-sources.ts';
 import type { LimitedObject } from '../limits/limited-objects.ts';
 import { NamespaceBudgets, type NamespaceLimits } from '../limits/namespace-budgets.ts';
-import { aboutObject } from './about-object.ts';
+import { problemFieldsOf } from './about-object.ts';
 import type { TranslatedFiles } from './translated-files.ts';
 
 /**
@@ -47,5 +47,5 @@ function issuerProblems({ RequestAuthentication }: Pick<ConfigSet, 'RequestAuthe
 }
 
 function problemOf(config: Config, field: string, message: string): Problem {
-  return { severity: 'error', ...aboutObject(config), field, message, code: 'LIMIT_EXCEEDED' };
+  return { severity: 'error', ...problemFieldsOf(config), field, message, code: 'LIMIT_EXCEEDED' };
 }

@@ -13,7 +13,7 @@ import { ReferenceGrants } from '../../../model/push-context/reference-grants.ts
 import { destinationHosts, resolveVirtualService } from '../../../model/push-context/resolve-virtual-service.ts';
 import { unservedCredential } from '../../../networking/secrets/build.ts';
 import { serverCredentials } from '../../../networking/secrets/credential-name.ts';
-import { aboutObject } from './about-object.ts';
+import { problemFieldsOf } from './about-object.ts';
 import type { TranslatedFiles } from './translated-files.ts';
 
 /**
@@ -38,7 +38,7 @@ export function credentialProblems(configs: readonly Config[]): Problem[] {
           {
             severity: 'warning',
             code: 'CREDENTIAL_INVALID',
-            ...aboutObject(gateway),
+            ...problemFieldsOf(gateway),
             field: `spec.servers[${index}].tls.${field}`,
             message: `${unserved.text}, so TLS connections to the server fail`,
           },
@@ -62,7 +62,7 @@ export function clientCredentialProblems({ writtenConfigs, generatedConfigs, dom
     return (reachesGateway ? [] : credentialWarnings(rule.spec)).map(
       ({ path, ...violation }): Problem => ({
         severity: 'warning',
-        ...aboutObject(rule),
+        ...problemFieldsOf(rule),
         field: `spec.${path}`,
         ...violationIn(violation),
       }),

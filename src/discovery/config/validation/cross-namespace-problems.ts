@@ -3,11 +3,11 @@ import type { Config } from '../../../model/config/config.ts';
 import { configSetOf } from '../../../model/config/config-set.ts';
 import type { Problem } from '../../../model/config/problem.ts';
 import { crossNamespaceReach, type ReachSettings } from '../../../model/isolation/cross-namespace-reach.ts';
-import { aboutObject } from './about-object.ts';
+import { problemFieldsOf } from './about-object.ts';
 
 export function crossNamespaceProblems(configs: readonly Config[], settings: ReachSettings): Problem[] {
   const reaches = [...crossNamespaceReach(configSetOf(configs), settings)].filter((reach) => reach !== undefined);
   return reaches.map(({ code, config, field, message }): Problem => {
-    return { severity: 'warning', ...aboutObject(config), field, message, code };
+    return { severity: 'warning', ...problemFieldsOf(config), field, message, code };
   });
 }

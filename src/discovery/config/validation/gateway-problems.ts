@@ -8,7 +8,7 @@ import { buildPushContext } from '../../../model/push-context/build-push-context
 import { emptyRegistry } from '../../../model/services/service-registry.ts';
 import { mergeGateways } from '../../../networking/gateway/merge-gateways.ts';
 import { selectorShapes } from '../../../networking/gateway/selector-shapes.ts';
-import { aboutObject } from './about-object.ts';
+import { problemFieldsOf } from './about-object.ts';
 import type { TranslatedFiles } from './translated-files.ts';
 
 /** Checks one gateway for each selector, with exactly its labels. Other gateways merge fewer objects. */
@@ -42,7 +42,7 @@ export function gatewayProblems({
       problemsByKey.set(text, {
         severity: 'warning',
         code: 'SERVER_NOT_SERVED',
-        ...aboutObject(object),
+        ...problemFieldsOf(object),
         field: origin?.path === undefined ? 'spec.servers' : fieldText(origin.path),
         message: text.slice(text.indexOf(' ') + 1),
       });

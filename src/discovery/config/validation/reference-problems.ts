@@ -62,9 +62,10 @@ export function referenceProblems(
   const fileObjects = new ObjectsOfFiles(withPods(writtenConfigs), hasMeshConfig, rejectedKeys);
   const all = withPods(set);
   const configWarnings = findConfigWarnings(context, all, fileObjects, meshFile && meshConfigOf(meshFile));
-  const warnings = [...configWarnings, ...unappliedPatches({ context, configs: all, known: fileObjects })].filter(
-    (warning) => warning !== undefined,
-  );
+  const warnings = [
+    ...configWarnings,
+    ...unappliedPatches({ context, configs: all, knownObjects: fileObjects }),
+  ].filter((warning) => warning !== undefined);
   const gatewayApiProblems = [...gatewayApi.problems.values()].filter(
     ({ code, absent }) =>
       code !== 'LIMIT_EXCEEDED' &&
@@ -75,7 +76,7 @@ export function referenceProblems(
       ...warnings.map((warning) => problemOf(warning, positions)),
       ...gatewayApiProblems.map((problem) => locatedProblem(problem, positions)),
     ],
-    notes: fileObjects.notes,
+    notes: fileObjects.skippedChecks,
   };
 }
 

@@ -74,8 +74,8 @@ spec:
       route: [{destination: {host: web, port: {number: 80}}, weight: 100}]
 `;
   const [config] = readConfigFile('web.yaml', text, { creationTimestamp: 0 }).configs;
-  const { first, start, rest } = valueOf(encodeObject(config!, messages.get('VirtualService')!)!);
-  const bytes = Buffer.concat([first.subarray(start), ...rest]);
+  const { firstChunk, start, tailChunks } = valueOf(encodeObject(config!, messages.get('VirtualService')!)!);
+  const bytes = Buffer.concat([firstChunk.subarray(start), ...tailChunks]);
   const all = objects();
   all.apply(runToEnd(all.stage('VirtualService', stagedResources(bytes))), true);
   const { edits, problems } = all.takeChanges();

@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto';
 import { pullSecretKey } from '../../../model/kinds/kubernetes/pull-secret.ts';
 import { type ApiResource, apiVersionOf } from '../api-resource.ts';
-import type { KubernetesObject, ObjectMeta, Selection } from '../api-server.ts';
+import type { KubernetesObject, ObjectMeta, ObjectSelection } from '../api-server.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -113,7 +113,7 @@ export function trimObject(
   };
 }
 
-export type KeptParts = Pick<Selection, 'metadataOnly' | 'keepsData' | 'digestsData'>;
+export type KeptParts = Pick<ObjectSelection, 'metadataOnly' | 'keepsData' | 'digestsData'>;
 
 /** Keeps all metadata, for the few objects that are selected by name. */
 function fullMetadata({ managedFields: _, selfLink: __, ...metadata }: ObjectMeta): ObjectMeta {

@@ -1,12 +1,12 @@
 /** Selects the objects of a kind that are used, as Istio does. */
 import type { ApiResource } from '../api-resource.ts';
-import type { Selection } from '../api-server.ts';
+import type { ObjectSelection } from '../api-server.ts';
 
 /**
  * Selection for an informer of all namespaces. A used object must never leave the selection, because that looks like
  * a deletion.
  */
-export function defaultSelection({ group, kind }: ApiResource): Selection {
+export function defaultSelection({ group, kind }: ApiResource): ObjectSelection {
   if (group === 'apiextensions.k8s.io') return { metadataOnly: true };
   if (group !== '') return {};
   switch (kind) {

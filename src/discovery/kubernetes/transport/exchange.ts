@@ -2,7 +2,7 @@
 import { type ClientHttp2Stream, constants, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from 'node:http2';
 import { messageOf } from '../../../runtime/errors.ts';
 import { msOfTurn, nextFreeTurn } from '../../../runtime/turns.ts';
-import { ApiError, failureOfStatus, invalidResponse, type Status } from '../api-failure.ts';
+import { ApiError, failureOfStatus, invalidResponse, type StatusBody } from '../api-failure.ts';
 import { isRecord } from '../store/trim.ts';
 import { abortedError } from './http2-connection.ts';
 
@@ -185,7 +185,7 @@ function failureOf(
 }
 
 /** A load balancer's error page is not a Status. */
-function statusIn(text: string): Status {
+function statusIn(text: string): StatusBody {
   try {
     const body: unknown = JSON.parse(text);
     return isRecord(body) && body.kind === 'Status' ? body : {};

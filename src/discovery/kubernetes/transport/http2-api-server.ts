@@ -10,7 +10,7 @@ import type {
   ListOptions,
   ObjectMeta,
   ObjectPage,
-  Selection,
+  ObjectSelection,
   WatchEnd,
   WatchEvent,
   WatchOptions,
@@ -244,7 +244,7 @@ export class Http2ApiServer implements ApiServer {
   #trimObject(
     object: Readonly<Record<string, unknown>> & { readonly metadata: ObjectMeta },
     resource: ApiResource,
-    selection: Selection,
+    selection: ObjectSelection,
   ): KubernetesObject {
     const excessText = excessOf(object);
     if (excessText === undefined) return trimObject(object, resource, this.#sharedTexts, selection);
@@ -252,7 +252,7 @@ export class Http2ApiServer implements ApiServer {
     return withExcess({ apiVersion: apiVersionOf(resource), kind: resource.kind, metadata }, excessText);
   }
 
-  #eventOf(watchLine: unknown, resource: ApiResource, selection: Selection): WatchEvent | undefined {
+  #eventOf(watchLine: unknown, resource: ApiResource, selection: ObjectSelection): WatchEvent | undefined {
     if (!isRecord(watchLine) || !isRecord(watchLine.object))
       throw invalidResponse('a line of the watch is not a watch event');
     const { type, object } = watchLine;
@@ -288,7 +288,7 @@ function asReader(parser: JsonLines | ListItems): ResponseReader {
   };
 }
 
-function selectionQuery({ fieldSelector, labelSelector }: Selection): Record<string, string | undefined> {
+function selectionQuery({ fieldSelector, labelSelector }: ObjectSelection): Record<string, string | undefined> {
   return { fieldSelector, labelSelector };
 }
 

@@ -70,7 +70,7 @@ it('the certificates page lists workloads by the expiry of their newest certific
   issue('c', -1);
   issue('d', 40);
   const view = await certificatesView(
-    { trusted: [], secrets: [], workloads: ledger.upcomingExpiries(start, 2) },
+    { trustedRoots: [], secrets: [], workloads: ledger.upcomingExpiries(start, 2) },
     { now: new Date(start), max: 2, turns: new Turns() },
   );
   expect(certificatesText(view)).toBe(`known: 3 workload; the next to expire:

@@ -13,7 +13,7 @@ export interface CertificateSources {
   /** `undefined` until this process signs certificates. */
   readonly authority?: ActiveAuthority | undefined;
   /** Roots of the mesh configuration and of trust domain aliases, in addition to the root of the authority. */
-  readonly trusted: readonly Certificate[];
+  readonly trustedRoots: readonly Certificate[];
   /** Certificate of the TLS ports; `undefined` without TLS ports. */
   readonly server?: { readonly notAfter: Date; readonly from: 'files' | 'authority' } | undefined;
   /** Earliest expiry first. */
@@ -78,7 +78,7 @@ export async function certificatesView(
   };
 }
 
-function* certificatesOfAuthority({ authority, trusted }: CertificateSources): Iterable<KnownCertificate> {
+function* certificatesOfAuthority({ authority, trustedRoots }: CertificateSources): Iterable<KnownCertificate> {
   const listedNames = new Set<string>();
   const renewal = 'root rotation, see docs/identity.md';
   for (const { path } of authority?.authorities ?? []) {
@@ -93,7 +93,7 @@ function* certificatesOfAuthority({ authority, trusted }: CertificateSources): I
       };
     }
   }
-  for (const certificate of trusted) {
+  for (const certificate of trustedRoots) {
     if (listedNames.has(certificate.sha256)) continue;
     listedNames.add(certificate.sha256);
     const renewedBy = 'the owner of the mesh configuration or of the bundle endpoint';

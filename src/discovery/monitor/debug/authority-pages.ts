@@ -43,7 +43,7 @@ function refusalOf(order: string, { caller }: PageRequest) {
 }
 
 /** Rejects an order to proceed that would cut off workloads, unless `force` is set. Without such workloads, a rotation proceeds automatically. */
-function cutOff({ missing }: AuthorityPageSource, { query }: PageRequest) {
+function cutOff({ missingWorkloads: missing }: AuthorityPageSource, { query }: PageRequest) {
   const missingWorkloads = missing();
   if (missingWorkloads === undefined) return textReply('rejected: the rotation waits for no workload', 409);
   if (query.get('force') === 'true') return undefined;

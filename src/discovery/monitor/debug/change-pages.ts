@@ -1,6 +1,6 @@
 /** Page of the history of changes and their pushes (docs/operations.md). */
 import { type ChangeFilter, changesView } from '../../changes/change-view.ts';
-import { momentForms, momentOf } from '../../changes/moment.ts';
+import { parseTime, timeFormats } from '../../changes/moment.ts';
 import { type DebugPage, isParameterSet, okReply, type PageRequest, textReply } from './debug-page.ts';
 
 export const changePages: readonly DebugPage[] = [
@@ -11,7 +11,7 @@ export const changePages: readonly DebugPage[] = [
     respond: ({ history, resources }, { query }) => {
       const filter = filterOf(query, Date.now());
       return 'invalid' in filter
-        ? textReply(`${filter.invalid}: must be ${momentForms}`, 400)
+        ? textReply(`${filter.invalid}: must be ${timeFormats}`, 400)
         : okReply(changesView(history, () => resources.nodes, filter));
     },
   },
@@ -22,7 +22,7 @@ function filterOf(query: PageRequest['query'], now: number): ChangeFilter | { re
   for (const name of ['since', 'until'] as const) {
     const timeText = query.get(name);
     if (timeText === null || timeText === '') continue;
-    const timeMs = momentOf(timeText, now);
+    const timeMs = parseTime(timeText, now);
     if (timeMs === undefined) return { invalid: name };
     timeRange[name] = timeMs;
   }

@@ -45,7 +45,7 @@ const shortNames: Readonly<Record<string, string>> = {
 };
 
 type Section = (
-  resources: readonly { name: string; packed: Any }[],
+  resources: readonly { name: string; packedMessage: Any }[],
   version: string,
   lastUpdated: Timestamp | undefined,
 ) => Any;
@@ -58,9 +58,9 @@ const sections: readonly (readonly [string, Section])[] = [
         ClustersConfigDumpSchema,
         create(ClustersConfigDumpSchema, {
           versionInfo,
-          dynamicActiveClusters: resources.map(({ packed }) => ({
+          dynamicActiveClusters: resources.map(({ packedMessage }) => ({
             versionInfo,
-            cluster: packed,
+            cluster: packedMessage,
             ...(lastUpdated && { lastUpdated }),
           })),
         }),
@@ -72,9 +72,9 @@ const sections: readonly (readonly [string, Section])[] = [
       anyPack(
         EndpointsConfigDumpSchema,
         create(EndpointsConfigDumpSchema, {
-          dynamicEndpointConfigs: resources.map(({ packed }) => ({
+          dynamicEndpointConfigs: resources.map(({ packedMessage }) => ({
             versionInfo,
-            endpointConfig: packed,
+            endpointConfig: packedMessage,
             ...(lastUpdated && { lastUpdated }),
           })),
         }),
@@ -87,9 +87,9 @@ const sections: readonly (readonly [string, Section])[] = [
         ListenersConfigDumpSchema,
         create(ListenersConfigDumpSchema, {
           versionInfo,
-          dynamicListeners: resources.map(({ name, packed }) => ({
+          dynamicListeners: resources.map(({ name, packedMessage }) => ({
             name,
-            activeState: { versionInfo, listener: packed, ...(lastUpdated && { lastUpdated }) },
+            activeState: { versionInfo, listener: packedMessage, ...(lastUpdated && { lastUpdated }) },
           })),
         }),
       ),
@@ -100,9 +100,9 @@ const sections: readonly (readonly [string, Section])[] = [
       anyPack(
         RoutesConfigDumpSchema,
         create(RoutesConfigDumpSchema, {
-          dynamicRouteConfigs: resources.map(({ packed }) => ({
+          dynamicRouteConfigs: resources.map(({ packedMessage }) => ({
             versionInfo,
-            routeConfig: packed,
+            routeConfig: packedMessage,
             ...(lastUpdated && { lastUpdated }),
           })),
         }),
@@ -114,10 +114,10 @@ const sections: readonly (readonly [string, Section])[] = [
       anyPack(
         SecretsConfigDumpSchema,
         create(SecretsConfigDumpSchema, {
-          dynamicActiveSecrets: resources.map(({ name, packed }) => ({
+          dynamicActiveSecrets: resources.map(({ name, packedMessage }) => ({
             name,
             versionInfo,
-            secret: redactKeys(packed),
+            secret: redactKeys(packedMessage),
             ...(lastUpdated && { lastUpdated }),
           })),
         }),
@@ -129,9 +129,9 @@ const sections: readonly (readonly [string, Section])[] = [
       anyPack(
         EcdsConfigDumpSchema,
         create(EcdsConfigDumpSchema, {
-          ecdsFilters: resources.map(({ packed }) => ({
+          ecdsFilters: resources.map(({ packedMessage }) => ({
             versionInfo,
-            ecdsFilter: redactPullSecret(packed),
+            ecdsFilter: redactPullSecret(packedMessage),
             ...(lastUpdated && { lastUpdated }),
           })),
         }),
@@ -175,7 +175,10 @@ function sectionOf(typeUrl: string, section: Section, { watches }: ConnectionVie
   const watch = watches.find((candidate) => candidate.typeUrl === typeUrl);
   const lastUpdated = watch?.sentAt === undefined ? undefined : timestampFromMs(Date.parse(watch.sentAt));
   const resources = resourcesOf(typeUrl, node, watch?.names ?? []);
-  const packedResources = resources.map(({ name, schema, message }) => ({ name, packed: anyPack(schema, message) }));
+  const packedResources = resources.map(({ name, schema, message }) => ({
+    name,
+    packedMessage: anyPack(schema, message),
+  }));
   return section(packedResources, node.context.version, lastUpdated);
 }
 
@@ -184,7 +187,7 @@ function resourcesOf(typeUrl: string, node: MeshNode, names: readonly string[]):
   if (generator === undefined) return [];
   return generator.scope === 'all'
     ? generator.build(node.shape, node.context)
-    : generator.build(node.shape, node.context, node.permitted(typeUrl, names));
+    : generator.build(node.shape, node.context, node.permittedNames(typeUrl, names));
 }
 
 const redacted = { specifier: { case: 'inlineString', value: '[redacted]' } } as const;

@@ -47,6 +47,6 @@ export function permissionOfNamespace(access: DebugAccess, namespace: string): D
 
 /** `undefined` if the caller may access the page. */
 export function pageRefusal(page: DebugPage, { onlyNamespace }: DebugPermission): HttpReply | undefined {
-  if (onlyNamespace === undefined || page.forEveryNamespace === true) return undefined;
+  if (onlyNamespace === undefined || page.allowsOtherNamespaces === true) return undefined;
   return { status: 403, body: `forbidden: workloads of namespace ${onlyNamespace} may not see /debug/${page.path}\n` };
 }

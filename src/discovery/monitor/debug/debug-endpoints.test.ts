@@ -88,9 +88,9 @@ async function request(
     method: options.method ?? 'GET',
     path: url.pathname,
     query: url.searchParams,
-    local: true,
+    isLocal: true,
     headers: { host: 'localhost:15014', ...options.headers },
-    body: async () => '',
+    readBody: async () => '',
     peer: options.peer ?? fromHere,
   });
   if (reply === undefined) throw new Error(`no page ${path}`);

@@ -44,7 +44,7 @@ export interface ConsulPageSource {
 export interface AuthorityPageSource {
   readonly describe: () => object;
   /** Workloads that a rotation waits for. */
-  readonly missing: () => MissingWorkloads | undefined;
+  readonly missingWorkloads: () => MissingWorkloads | undefined;
   /** @returns the reason if the authority cannot execute the order in its state, and the next step */
   readonly rotate: (order: OperatorOrder['type']) => string | undefined;
   /** How operators start a rotation if replicas share the authority. */
@@ -70,7 +70,7 @@ export interface DebugPage {
   readonly path: string;
   readonly description: string;
   /** Whether callers of other namespaces may request the page for their own proxies. */
-  readonly forEveryNamespace?: boolean;
+  readonly allowsOtherNamespaces?: boolean;
   /** Whether this query changes something and so requires POST. A GET can come from any link or prefetch. */
   readonly changes?: (query: URLSearchParams) => boolean;
   readonly respond: (sources: DebugSources, request: PageRequest) => HttpReply | Promise<HttpReply>;

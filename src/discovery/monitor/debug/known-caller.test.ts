@@ -14,9 +14,9 @@ test.each([
   async (remoteAddress, namespace) => {
     const gateways = forwardedCertificate(['10.0.0.0/8', 'fd00::/16'], () => 'td');
     const request = {
-      ...{ method: 'GET', path: '/', query: new URLSearchParams(), local: false },
+      ...{ method: 'GET', path: '/', query: new URLSearchParams(), isLocal: false },
       headers: { 'x-forwarded-client-cert': 'URI=spiffe://td/ns/shop/sa/cart' },
-      ...{ body: async () => '', peer: { remoteAddress } },
+      ...{ readBody: async () => '', peer: { remoteAddress } },
     };
     expect(await callerNamespace([gateways])(request)).toBe(namespace);
   },

@@ -18,7 +18,7 @@ export const proxyConfigPages: readonly DebugPage[] = [
     path: 'config_dump',
     description:
       'configuration sent to a proxy, in the format of /config_dump of Envoy; ?proxyID=ID, &types=cds,lds,rds,eds,sds,ecds, &include_eds',
-    forEveryNamespace: true,
+    allowsOtherNamespaces: true,
     respond: (sources, request) =>
       withProxy(sources, request, async (connection, node) => {
         // Loaded on demand, because it imports the descriptors of all extensions.
@@ -29,7 +29,7 @@ export const proxyConfigPages: readonly DebugPage[] = [
   {
     path: 'edsz',
     description: 'endpoints sent to a proxy; ?proxyID=ID',
-    forEveryNamespace: true,
+    allowsOtherNamespaces: true,
     respond: oneType(endpointType),
   },
   {
@@ -41,7 +41,7 @@ export const proxyConfigPages: readonly DebugPage[] = [
   {
     path: 'ndsz',
     description: 'DNS name table sent to a proxy; ?proxyID=ID',
-    forEveryNamespace: true,
+    allowsOtherNamespaces: true,
     respond: (sources, request) =>
       withProxy(sources, request, (_, node) => {
         const [table] = buildNameTable(node.shape, node.context);

@@ -8,14 +8,14 @@ import type { WaitDescription } from './wait-text.ts';
 /** Maximum per type, because a proxy can keep a thousand clusters. */
 const maxWaitLines = 20;
 
-/** @param one whether to show details, because the caller selected proxies */
-export function proxiesPage(proxies: readonly ProxyDescription[], { one }: { one: boolean }): string {
-  const title = one ? `Proxy ${proxies[0]?.proxy ?? ''}` : 'Proxies';
-  const body = one ? proxies.map(detail).join('\n') : overview(proxies);
+/** @param showsDetails whether to show details, because the caller selected proxies */
+export function proxiesPage(proxies: readonly ProxyDescription[], { showsDetails }: { showsDetails: boolean }): string {
+  const title = showsDetails ? `Proxy ${proxies[0]?.proxy ?? ''}` : 'Proxies';
+  const body = showsDetails ? proxies.map(detail).join('\n') : overview(proxies);
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>${markupText(title)} – pilot-discovery</title>
 <meta name="viewport" content="width=device-width"><style>${style}</style></head>
-<body><header><a href="/debug">debug</a> › ${one ? '<a href="/debug/proxyz">proxyz</a> › ' : ''}<b>${markupText(title)}</b></header>
+<body><header><a href="/debug">debug</a> › ${showsDetails ? '<a href="/debug/proxyz">proxyz</a> › ' : ''}<b>${markupText(title)}</b></header>
 ${body}
 </body></html>
 `;

@@ -78,7 +78,7 @@ function proxies(sources: DebugSources, { query, headers }: PageRequest): HttpRe
   if (headers.accept?.includes('text/html') !== true) return okReply(descriptions);
   return {
     status: 200,
-    body: proxiesPage(descriptions, { one: proxyId !== '' }),
+    body: proxiesPage(descriptions, { showsDetails: proxyId !== '' }),
     contentType: 'text/html; charset=utf-8',
     headers: { 'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'" },
   };

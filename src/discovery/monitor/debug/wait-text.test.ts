@@ -62,7 +62,7 @@ test('the connection view and explain list 20 retained clusters of a proxy and c
     ...{ proxy: 'p', worst: 'SYNCED', connectionId: 'p-1', connectedAt: '', namespace: '', cluster: '', version: '' },
     ...{ type: 'router', envoy: '', address: '', context: '', state: '', types: [type] },
   };
-  const page = proxiesPage([proxy as unknown as ProxyDescription], { one: true });
+  const page = proxiesPage([proxy as unknown as ProxyDescription], { showsDetails: true });
   expect(page).toContain('kept: <code>&lt;c19&gt;</code>: not configured, kept while');
   expect(page).not.toContain('c20');
   expect(page).toContain('5 more, see the JSON of this page');

@@ -6,25 +6,25 @@ import type { FindDiagnostics } from './find-diagnostics.ts';
 
 /** Reports one diagnostic per version. */
 export const findUnsupportedEnvoys: FindDiagnostics = function* ({ proxies }, note) {
-  const problemsByVersion = new Map<string, { readonly reason: string; readonly first: string; count: number }>();
+  const problemsByVersion = new Map<string, { readonly reason: string; readonly firstProxy: string; count: number }>();
   for (const { proxy } of proxies) {
     yield;
     const reason = unsupportedEnvoyText(proxy.envoy?.version);
     if (reason === undefined) continue;
     const version = envoyVersionText(proxy.envoy?.version);
     const versionEntry = problemsByVersion.get(version);
-    if (versionEntry === undefined) problemsByVersion.set(version, { reason, first: proxy.id, count: 1 });
+    if (versionEntry === undefined) problemsByVersion.set(version, { reason, firstProxy: proxy.id, count: 1 });
     else versionEntry.count++;
   }
-  for (const [version, { reason, first, count }] of problemsByVersion)
-    note(version, `${proxiesText(first, count)}: ${reason}`);
+  for (const [version, { reason, firstProxy, count }] of problemsByVersion)
+    note(version, `${proxiesText(firstProxy, count)}: ${reason}`);
 };
 
 /** Wasm code that is withheld because Envoy would crash or reject it, by object and version. */
 export const findWithheldWasm: FindDiagnostics = function* ({ proxies }, note) {
   const unsupportedByKey = new Map<
     string,
-    { readonly reason: string; readonly first: string; readonly object: string; count: number }
+    { readonly reason: string; readonly firstProxy: string; readonly object: string; count: number }
   >();
   for (const { proxy, shape, context } of proxies) {
     yield;
@@ -35,17 +35,21 @@ export const findWithheldWasm: FindDiagnostics = function* ({ proxies }, note) {
       if (unsupportedEntry === undefined)
         unsupportedByKey.set(key, {
           reason: wasmUnsupportedReason(proxy.envoy) ?? '',
-          first: proxy.id,
+          firstProxy: proxy.id,
           object: configKeyText(object),
           count: 1,
         });
       else unsupportedEntry.count++;
     }
   }
-  for (const [key, { reason, first, object, count }] of unsupportedByKey) {
-    note(key, `its code is not sent to ${proxiesText(first, count)}, where its failure policy applies: ${reason}`, {
-      objects: [object],
-    });
+  for (const [key, { reason, firstProxy, object, count }] of unsupportedByKey) {
+    note(
+      key,
+      `its code is not sent to ${proxiesText(firstProxy, count)}, where its failure policy applies: ${reason}`,
+      {
+        objects: [object],
+      },
+    );
   }
 };
 

@@ -14,7 +14,7 @@ import {
   rootsObjectName,
 } from '../../../networking/secrets/credential-name.ts';
 import type { FindDiagnostics, FinderInput, NoteDiagnostic } from './find-diagnostics.ts';
-import { routers, unservedCredentials } from './unserved-credentials.ts';
+import { filterRouters, unservedCredentials } from './unserved-credentials.ts';
 
 /**
  * Finds servers that conflict with another one or that the proxy does not support. Includes gateways of which only selectors are known, because their
@@ -39,7 +39,7 @@ function* findInMerged(
       yield;
     }
   };
-  for (const { proxy, shape, context: servedContext } of routers(proxies)) {
+  for (const { proxy, shape, context: servedContext } of filterRouters(proxies)) {
     yield;
     yield* noteAll(shape, servedContext, proxy.id);
   }
@@ -56,7 +56,8 @@ export const findUnservedCredentials: FindDiagnostics = function* ({ proxies }, 
     if (unserved === undefined) continue;
     const { name, cause, text, namespace, proxy, users } = unserved;
     // The status of a Gateway with a missing object contains CREDENTIAL_NOT_FOUND instead.
-    const reportedUsers = cause === 'absent' ? [] : users.filter(({ mayKnow }) => mayKnow || cause !== 'content');
+    const reportedUsers =
+      cause === 'absent' ? [] : users.filter(({ isVisibleToAuthor }) => isVisibleToAuthor || cause !== 'content');
     const objects = [...new Set(reportedUsers.map(({ gateway }) => configKeyText(gateway)))];
     note(`${namespace} ${name}`, `${name}: ${text}`, { proxy, objects });
   }
@@ -64,7 +65,7 @@ export const findUnservedCredentials: FindDiagnostics = function* ({ proxies }, 
 
 /** HTTPS servers without HTTP/3 although PILOT_ENABLE_QUIC_LISTENERS is set. */
 export const findServersWithoutHttp3: FindDiagnostics = function* ({ proxies }, note) {
-  for (const { proxy, shape, context } of routers(proxies)) {
+  for (const { proxy, shape, context } of filterRouters(proxies)) {
     for (const mergedServer of mergeGateways(shape, context).ports.flatMap(({ servers }) => servers)) {
       yield;
       const reason = http3Offer(mergedServer, shape, context)?.reason;

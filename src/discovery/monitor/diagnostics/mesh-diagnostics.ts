@@ -52,13 +52,13 @@ const replicasMs = 30_000;
 const maxWaitMs = 3_000;
 
 type Phase =
-  | { readonly at: 'rest' }
-  | { readonly at: 'due'; readonly timer: NodeJS.Timeout; readonly inMs: number }
-  | { readonly at: 'looking'; readonly again: boolean };
+  | { readonly state: 'rest' }
+  | { readonly state: 'due'; readonly timer: NodeJS.Timeout; readonly delayMs: number }
+  | { readonly state: 'looking'; readonly isRescanNeeded: boolean };
 
 export class MeshDiagnostics {
   readonly #sources: DiagnosticsSources;
-  #phase: Phase = { at: 'rest' };
+  #phase: Phase = { state: 'rest' };
   #dependsOnReplicas = false;
   #startedScans = 0;
   #spentMs = 0;
@@ -76,11 +76,11 @@ export class MeshDiagnostics {
 
   /** Call after any change. Must be fast, because it is called for each response, usually when a scan is already due. */
   markStale(): void {
-    if (this.#phase.at === 'due') {
-      if (this.#phase.inMs > coalesceMs) this.#advanceTimer(this.#phase.timer, coalesceMs);
+    if (this.#phase.state === 'due') {
+      if (this.#phase.delayMs > coalesceMs) this.#advanceTimer(this.#phase.timer, coalesceMs);
       return;
     }
-    if (this.#phase.at === 'looking') this.#phase = { at: 'looking', again: true };
+    if (this.#phase.state === 'looking') this.#phase = { state: 'looking', isRescanNeeded: true };
     else this.#scheduleScan(coalesceMs);
   }
 
@@ -89,17 +89,18 @@ export class MeshDiagnostics {
    *
    * @throws the error of the last scan
    */
-  async settled(): Promise<void> {
+  async waitUntilIdle(): Promise<void> {
     const { context, configs, objects = configs.set } = this.#sources.state;
     if (this.#scannedState?.context !== context || this.#scannedState?.objects !== objects) this.markStale();
-    const isStale = this.#phase.at === 'looking' || (this.#phase.at === 'due' && this.#phase.inMs <= coalesceMs);
+    const isStale =
+      this.#phase.state === 'looking' || (this.#phase.state === 'due' && this.#phase.delayMs <= coalesceMs);
     if (isStale) {
       // Waits for only one scan of the current state, because a mesh that changes continuously is always stale.
       const awaitedScan =
-        this.#phase.at === 'looking' && !this.#phase.again ? this.#startedScans : this.#startedScans + 1;
+        this.#phase.state === 'looking' && !this.#phase.isRescanNeeded ? this.#startedScans : this.#startedScans + 1;
       const deadline = performance.now() + maxWaitMs;
       while (!this.#isEnded(awaitedScan) && performance.now() < deadline) {
-        if (this.#phase.at === 'due') this.#advanceTimer(this.#phase.timer, 0);
+        if (this.#phase.state === 'due') this.#advanceTimer(this.#phase.timer, 0);
         await Promise.race([
           this.#endedPromise.promise,
           sleep(deadline - performance.now(), undefined, { ref: false }),
@@ -110,12 +111,12 @@ export class MeshDiagnostics {
   }
 
   #isEnded(scan: number): boolean {
-    return this.#startedScans > scan || (this.#startedScans === scan && this.#phase.at !== 'looking');
+    return this.#startedScans > scan || (this.#startedScans === scan && this.#phase.state !== 'looking');
   }
 
   #scheduleScan(delayMs: number): void {
     const timer = setTimeout(() => this.#startScan(), Math.max(delayMs, this.#nextStartAt - performance.now())).unref();
-    this.#phase = { at: 'due', timer, inMs: delayMs };
+    this.#phase = { state: 'due', timer, delayMs };
   }
 
   #advanceTimer(timer: NodeJS.Timeout, delayMs: number): void {
@@ -124,13 +125,13 @@ export class MeshDiagnostics {
   }
 
   #startScan(): void {
-    this.#phase = { at: 'looking', again: false };
+    this.#phase = { state: 'looking', isRescanNeeded: false };
     this.#startedScans++;
     this.#spentMs = 0;
     const { context, configs, objects = configs.set } = this.#sources.state;
     this.#scannedState = { context, objects };
     this.#scan = scanMesh(this.#sources);
-    this.#slices.begin();
+    this.#slices.start();
   }
 
   /** @returns whether the scan continues */
@@ -154,8 +155,8 @@ export class MeshDiagnostics {
   #end(): void {
     this.#scan = undefined;
     this.#nextStartAt = performance.now() + Math.min(maxPauseMs, pauseFactor * this.#spentMs);
-    const shouldRepeat = this.#phase.at === 'looking' && this.#phase.again;
-    this.#phase = { at: 'rest' };
+    const shouldRepeat = this.#phase.state === 'looking' && this.#phase.isRescanNeeded;
+    this.#phase = { state: 'rest' };
     this.#endedPromise.resolve();
     this.#endedPromise = Promise.withResolvers<void>();
     if (shouldRepeat) this.#scheduleScan(coalesceMs);

@@ -259,7 +259,7 @@ describe('the warning GRPC_NOT_SUPPORTED', () => {
   it('is not reported after the client unsubscribes', () => {
     const plane = planeRequesting(http({ mirror: { host } }), { [routeType]: cluster });
     let names = [cluster];
-    for (const node of plane.resources.nodes) node.watched(() => ({ [routeType]: { names } }) as never);
+    for (const node of plane.resources.nodes) node.provideWatches(() => ({ [routeType]: { names } }) as never);
     expect(codesOf(plane, plane.resources.nodes)).toEqual(['GRPC_NOT_SUPPORTED']);
     names = [];
     expect(codesOf(plane, plane.resources.nodes)).toEqual([]);

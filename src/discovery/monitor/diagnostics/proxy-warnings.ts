@@ -42,7 +42,7 @@ function* absentCredentials({ configs, proxies }: ProxySources): Generator<Proxy
     yield undefined;
     if (unserved?.cause !== 'absent') continue;
     const credentialName = parseCredentialName(unserved.name, unserved.namespace)!;
-    for (const { gateway, index, field, mayKnow } of unserved.users) {
+    for (const { gateway, index, field, isVisibleToAuthor } of unserved.users) {
       const credentialLocation = locateCredential(gateway, index, field, configs);
       if (credentialLocation === undefined) continue;
       yield {
@@ -51,7 +51,7 @@ function* absentCredentials({ configs, proxies }: ProxySources): Generator<Proxy
           `${credentialName.kind} ${credentialName.namespace}/${credentialName.name}`,
           'create it, or correct the name',
         ),
-        ...(!mayKnow && { isHidden: true }),
+        ...(!isVisibleToAuthor && { isHidden: true }),
       };
     }
   }
@@ -145,7 +145,7 @@ const maxTexts = 5;
 
 /** Fields that connected proxyless clients ignore or apply differently. gRPC itself does not report them. */
 function* ignoredByGrpc({ configs, proxies }: ProxySources): Generator<ProxyWarning | undefined> {
-  const limitationsByField = new Map<string, { readonly place: WarnedField; readonly texts: Set<string> }>();
+  const limitationsByField = new Map<string, { readonly warnedField: WarnedField; readonly texts: Set<string> }>();
   const objects = new Map<KindName, ReadonlyMap<string, Config>>();
   for (const { grpcLimitations = [] } of proxies) {
     yield undefined;
@@ -155,7 +155,7 @@ function* ignoredByGrpc({ configs, proxies }: ProxySources): Generator<ProxyWarn
         if (config === undefined) continue;
         const field = fieldText(path);
         const fieldLimitations = limitationsByField.get(`${configKeyText(key)} ${field}`) ?? {
-          place: { config, field },
+          warnedField: { config, field },
           texts: new Set(),
         };
         limitationsByField.set(`${configKeyText(key)} ${field}`, fieldLimitations);
@@ -163,10 +163,10 @@ function* ignoredByGrpc({ configs, proxies }: ProxySources): Generator<ProxyWarn
       }
     }
   }
-  for (const { place, texts } of limitationsByField.values()) {
+  for (const { warnedField, texts } of limitationsByField.values()) {
     const omittedTexts = texts.size > maxTexts ? [`and ${texts.size - maxTexts} more`] : [];
     const message = `connected gRPC programs have no proxy: ${[...[...texts].slice(0, maxTexts), ...omittedTexts].join('; ')}`;
-    yield { code: 'GRPC_NOT_SUPPORTED', ...place, message };
+    yield { code: 'GRPC_NOT_SUPPORTED', ...warnedField, message };
   }
 }
 

@@ -227,12 +227,12 @@ function* findSharedDomains(sources: FinderInput, note: NoteDiagnostic): Iterabl
   for (const sharedHost of sharedHosts(sources)) {
     yield;
     if (sharedHost === undefined) continue;
-    const { host, older, newer, overridden } = sharedHost;
+    const { host, olderConfig, newerConfig, overridden } = sharedHost;
     const winnerAge = overridden === 'older' ? 'newer' : 'older';
     note(
       host,
-      `${older.namespace}/${older.name} and ${newer.namespace}/${newer.name}: the ${winnerAge} one applies to clients of ${older.namespace}`,
-      { objects: [configKeyText(overridden === 'older' ? older : newer)] },
+      `${olderConfig.namespace}/${olderConfig.name} and ${newerConfig.namespace}/${newerConfig.name}: the ${winnerAge} one applies to clients of ${olderConfig.namespace}`,
+      { objects: [configKeyText(overridden === 'older' ? olderConfig : newerConfig)] },
     );
   }
 }

@@ -24,7 +24,7 @@ it('push_status contains restrictions that deny all requests, and unreadable fil
   writeFileSync(join(root, 'b.yaml'), '{{ .Values.policy }');
   await directory.read([root]);
   state.computeServices();
-  state.publishContext({ forced: true, changed: [] });
+  state.publishContext({ forced: true, changedKeys: [] });
 
   const status = diagnosticsOf(state, []);
   expect(status.pilot_refused_restrictions).toEqual({
@@ -41,7 +41,7 @@ it('push_status contains restrictions that deny all requests, and unreadable fil
   rmSync(join(root, 'a.yaml'));
   writeFileSync(join(root, 'b.yaml'), '');
   await directory.read([root]);
-  state.publishContext({ forced: true, changed: [] });
+  state.publishContext({ forced: true, changedKeys: [] });
   expect(diagnosticsOf(state, []).pilot_refused_restrictions).toEqual({});
   expect(diagnosticsOf(state, []).pilot_unreadable_config_files).toEqual({});
 });

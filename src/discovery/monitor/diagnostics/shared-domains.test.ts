@@ -30,7 +30,7 @@ it.each([
     writeFileSync(join(root, 'a.yaml'), virtualService('first', 1) + virtualService('second', 2, exportTo));
     await directory.read([root]);
     state.computeServices();
-    state.publishContext({ forced: true, changed: [] });
+    state.publishContext({ forced: true, changedKeys: [] });
     expect(diagnosticsOf(state, []).pilot_vservice_dup_domain).toEqual({
       'a.test': {
         message: `shop/first and shop/second: the ${appliedService} one applies to clients of shop`,

@@ -14,7 +14,7 @@ interface CredentialUser extends Pick<GatewayServer, 'gateway' | 'index'> {
    * Whether the Gateway's author may know if the object exists, because it is in the Gateway's namespace or granted to it. Otherwise, a Gateway for
    * workloads of another namespace could reveal which Secrets exist.
    */
-  readonly mayKnow: boolean;
+  readonly isVisibleToAuthor: boolean;
 }
 
 interface UnservedByName extends Omit<UnservedCredential, 'cause'> {
@@ -28,7 +28,7 @@ interface UnservedByName extends Omit<UnservedCredential, 'cause'> {
 
 /** Yields `undefined` for each server whose credentials are all served. Skips objects that are not read yet. */
 export function* unservedCredentials(proxies: Iterable<ServedProxy>): Generator<UnservedByName | undefined> {
-  for (const servedProxy of routers(proxies)) {
+  for (const servedProxy of filterRouters(proxies)) {
     const { proxy, shape, context } = servedProxy;
     const namespace = shape.configNamespace;
     const users = new Map<string, CredentialUser[]>();
@@ -36,7 +36,7 @@ export function* unservedCredentials(proxies: Iterable<ServedProxy>): Generator<
       for (const { server, gateway, index } of servers) {
         yield undefined;
         for (const { resource: name, field } of server.tls ? serverCredentials(server.tls) : []) {
-          const user = { gateway, index, field, mayKnow: mayKnow(gateway, name, namespace, context) };
+          const user = { gateway, index, field, isVisibleToAuthor: mayKnow(gateway, name, namespace, context) };
           const credentialUsers = users.get(name);
           if (credentialUsers === undefined) users.set(name, [user]);
           else credentialUsers.push(user);
@@ -88,7 +88,7 @@ function mayKnow(
 }
 
 /** One connected gateway for each proxy shape, because equal shapes have equal diagnostics. */
-export function* routers(proxies: Iterable<ServedProxy>): Iterable<ServedProxy> {
+export function* filterRouters(proxies: Iterable<ServedProxy>): Iterable<ServedProxy> {
   const seenShapes = new Set<ProxyShape>();
   for (const servedProxy of proxies) {
     if (servedProxy.shape.type !== 'router' || seenShapes.has(servedProxy.shape)) continue;

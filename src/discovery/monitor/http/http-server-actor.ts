@@ -24,7 +24,7 @@ export interface HttpEffectOptions extends HttpServersOptions {
   /** Callers with access to debug pages may change log levels. */
   readonly logLevels: LogLevelSources;
   /** Called with the listener for operators' requests on pages. */
-  readonly opened?: (orders: PageOrders) => void;
+  readonly onOpened?: (orders: PageOrders) => void;
   /** Unmet condition of startup, for the readiness probe. */
   readonly startCondition?: () => string;
   readonly unreadable?: () => ReadonlyMap<string, string>;
@@ -46,7 +46,7 @@ export interface PageOrders {
 export function httpEffect(options: HttpEffectOptions) {
   return fromCallback<HttpOrder, undefined>(({ receive, sendBack, self, system }) => {
     let isServing = false;
-    options.opened?.({
+    options.onOpened?.({
       pushAll: () => sendBack({ type: 'full-push.requested' }),
       rotateRoot: (type) => {
         const authority = peer('authority')({ system });
@@ -99,7 +99,7 @@ export function httpEffect(options: HttpEffectOptions) {
     });
     return () => {
       profiler?.end();
-      servers.cut();
+      servers.closeConnections();
     };
   });
 }

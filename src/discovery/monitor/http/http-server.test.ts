@@ -9,7 +9,7 @@ const anyPort = { host: '127.0.0.1', port: 0 };
 const openedServers: HttpServers[] = [];
 
 afterEach(() => {
-  for (const servers of openedServers.splice(0)) servers.cut();
+  for (const servers of openedServers.splice(0)) servers.closeConnections();
 });
 
 async function serve(handler: HttpHandler, count = 1): Promise<{ servers: HttpServers; urls: string[] }> {
@@ -32,7 +32,7 @@ describe('HttpServers', () => {
       expect(await response.json()).toEqual({ a: 1 });
     }
     expect(requests).toHaveLength(2);
-    expect(requests[0]).toMatchObject({ method: 'GET', path: '/x', local: true });
+    expect(requests[0]).toMatchObject({ method: 'GET', path: '/x', isLocal: true });
     expect(await (await fetch(`${urls[0]}/?pretty`)).text()).toBe('{\n  "a": 1\n}\n');
   });
 
@@ -87,7 +87,7 @@ describe('HttpServers', () => {
     await (await fetch(`${urls[0]}/`)).text();
     const streamed = (await fetch(`${urls[0]}/stream`)).text();
     await servers.close();
-    servers.cut();
+    servers.closeConnections();
     response!.end('b');
     expect(await streamed).toBe('ab');
   });
@@ -117,7 +117,7 @@ describe('HttpServers', () => {
     const socket = connect(Number(new URL(urls[0]!).port), '127.0.0.1');
     await once(socket, 'connect');
     await sleep(20);
-    servers.cut();
+    servers.closeConnections();
     await once(socket, 'close');
   });
 });

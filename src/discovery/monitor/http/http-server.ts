@@ -14,10 +14,10 @@ export interface HttpRequest {
   readonly method: string;
   readonly path: string;
   readonly query: URLSearchParams;
-  readonly local: boolean;
+  readonly isLocal: boolean;
   readonly headers: IncomingHttpHeaders;
   /** @returns `undefined` if the body is longer or the client aborts */
-  readonly body: (maxBytes: number) => Promise<string | undefined>;
+  readonly readBody: (maxBytes: number) => Promise<string | undefined>;
   readonly peer: { readonly remoteAddress?: string | undefined; readonly localAddress?: string | undefined };
 }
 
@@ -66,7 +66,7 @@ export class HttpServers {
     try {
       for (const address of addresses) openedAddresses.push(await this.#openPort(address));
     } catch (error) {
-      this.cut();
+      this.closeConnections();
       throw error;
     }
     return openedAddresses;
@@ -81,7 +81,7 @@ export class HttpServers {
     await this.#pendingClose.promise;
   }
 
-  cut(): void {
+  closeConnections(): void {
     for (const listener of this.#listeners.splice(0)) listener.close();
     for (const socket of this.#sockets) socket.destroy();
   }
@@ -121,9 +121,9 @@ export class HttpServers {
       // Removes double slashes: Istio's tools append a path to a base URL with a trailing slash.
       path: url.pathname.replace(/\/{2,}/g, '/'),
       query: url.searchParams,
-      local: isLoopback(socket.remoteAddress),
+      isLocal: isLoopback(socket.remoteAddress),
       headers,
-      body: (maxBytes) => bodyOf(request, maxBytes),
+      readBody: (maxBytes) => bodyOf(request, maxBytes),
       peer: socket,
     });
     request.resume();

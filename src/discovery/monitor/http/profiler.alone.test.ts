@@ -10,7 +10,7 @@ const openedProfilers: { servers: HttpServers; profiler: Profiler }[] = [];
 afterEach(() => {
   for (const { servers, profiler } of openedProfilers.splice(0)) {
     profiler.end();
-    servers.cut();
+    servers.closeConnections();
   }
 });
 

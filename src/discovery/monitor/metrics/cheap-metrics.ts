@@ -15,10 +15,10 @@ interface Value {
 
 export interface KeyLabels {
   readonly names: readonly string[];
-  readonly of: (key: string) => Readonly<Record<string, string>>;
+  readonly labelsOf: (key: string) => Readonly<Record<string, string>>;
 }
 
-const noLabels: KeyLabels = { names: [], of: () => ({}) };
+const noLabels: KeyLabels = { names: [], labelsOf: () => ({}) };
 
 function register(
   registry: Registry,
@@ -34,10 +34,10 @@ function register(
 
 /** The key is the value of one label, or of two joined by a space. */
 export function labelNamesOf(firstLabel: string, secondLabel?: string): KeyLabels {
-  if (secondLabel === undefined) return { names: [firstLabel], of: (key) => ({ [firstLabel]: key }) };
+  if (secondLabel === undefined) return { names: [firstLabel], labelsOf: (key) => ({ [firstLabel]: key }) };
   return {
     names: [firstLabel, secondLabel],
-    of: (key) => {
+    labelsOf: (key) => {
       const spaceIndex = key.indexOf(' ');
       return { [firstLabel]: key.slice(0, spaceIndex), [secondLabel]: key.slice(spaceIndex + 1) };
     },
@@ -60,7 +60,7 @@ export class CounterByKey {
 
   constructor(registry: Registry, description: Description, labels: KeyLabels = noLabels) {
     register(registry, { ...description, labelNames: labels.names }, 'counter', () =>
-      [...this.#counts].map(([key, value]) => ({ labels: labels.of(key), value })),
+      [...this.#counts].map(([key, value]) => ({ labels: labels.labelsOf(key), value })),
     );
   }
 
@@ -78,7 +78,7 @@ export class HistogramByKey {
   constructor(registry: Registry, description: Description, bounds: readonly number[], labels: KeyLabels = noLabels) {
     this.#bounds = bounds;
     register(registry, { ...description, labelNames: labels.names }, 'histogram', () =>
-      [...this.#cells].flatMap(([key, cells]) => this.#values(description.name, labels.of(key), cells)),
+      [...this.#cells].flatMap(([key, cells]) => this.#values(description.name, labels.labelsOf(key), cells)),
     );
   }
 

@@ -101,9 +101,9 @@ describe('metrics of xDS', () => {
 
   it('measure durations in seconds, with inclusive bucket bounds', async () => {
     const { metrics } = createMetrics();
-    metrics.generated(clusterType, 10);
+    metrics.resourcesGenerated(clusterType, 10);
     metrics.queueTime(50);
-    metrics.converged(3_000);
+    metrics.proxyConverged(3_000);
     metrics.responseFlushed(clusterType, 500);
     metrics.contextPublished(20);
     expect(await lines(metrics, /_(bucket|sum).*(le="(0.01|0.1|3)"| )/)).toEqual(

@@ -82,7 +82,7 @@ export class DiscoveryMetrics extends XdsMetrics {
   }
 
   async text(): Promise<{ body: string; contentType: string }> {
-    await this.#diagnostics.settled();
+    await this.#diagnostics.waitUntilIdle();
     return { body: visibleMetrics(await this.#registry.metrics()), contentType: this.#registry.contentType };
   }
 
@@ -302,7 +302,7 @@ export class DiscoveryMetrics extends XdsMetrics {
     );
     const help = 'Connections to the DNS server that were closed because of a limit or an unaccepted client, by reason';
     readCounter(this.#registry, { name: 'pilot_dns_closed_connections_total', help, labelNames: ['reason'] }, () =>
-      [...nameQueries.closed].map(([reason, value]) => ({ labels: { reason }, value })),
+      [...nameQueries.closuresByReason].map(([reason, value]) => ({ labels: { reason }, value })),
     );
   }
 
@@ -320,7 +320,7 @@ export class DiscoveryMetrics extends XdsMetrics {
     );
     const regenerated = 'xDS resources that were evicted because the cache was full, and built again';
     readCounter(this.#registry, { name: 'xds_cache_remade', help: regenerated }, () => [
-      { labels: {}, value: cache.counts.remade },
+      { labels: {}, value: cache.counts.rebuilds },
     ]);
     readCounter(
       this.#registry,

@@ -250,7 +250,7 @@ export class XdsMetrics implements AdsObserver {
     this.#internalErrors.add('');
   }
 
-  generated(typeUrl: string, ms: number): void {
+  resourcesGenerated(typeUrl: string, ms: number): void {
     this.#pushTime.observe(ms / 1_000, this.#shortType(typeUrl));
   }
 
@@ -271,7 +271,7 @@ export class XdsMetrics implements AdsObserver {
     this.#queueTime.observe(ms / 1_000);
   }
 
-  converged(ms: number): void {
+  proxyConverged(ms: number): void {
     this.#convergence.observe(ms / 1_000);
   }
 
@@ -305,7 +305,7 @@ export class XdsMetrics implements AdsObserver {
 function methodLabels(otherLabels: readonly string[]): KeyLabels {
   return {
     names: ['grpc_type', 'grpc_service', 'grpc_method', ...otherLabels],
-    of: (key) => {
+    labelsOf: (key) => {
       const [path = '', code] = key.split(' ');
       const [, service = '', method = ''] = path.split('/');
       const labels = { grpc_type: 'bidi_stream', grpc_service: service, grpc_method: method };

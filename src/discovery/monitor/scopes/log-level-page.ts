@@ -62,8 +62,8 @@ export async function respondToLogLevels(
   return await change(sources.log, scope, request);
 }
 
-async function change(log: Logger, scope: string, { body, query }: HttpRequest): Promise<HttpReply> {
-  const settings = settingsIn(await body(maxBodyBytes));
+async function change(log: Logger, scope: string, { readBody, query }: HttpRequest): Promise<HttpReply> {
+  const settings = settingsIn(await readBody(maxBodyBytes));
   if (typeof settings === 'string') return invalidReply(settings);
   const proxyID = query.get('proxyID');
   const proxy = proxyID?.split('~')[2] ?? proxyID;

@@ -4,7 +4,7 @@ import { WeakValues } from '../../../model/collections/weak-values.ts';
 import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import type { NameList } from './name-list.ts';
-import { addSet, type CachedSet, type CachedSets, isInUse, minSweptSets } from './resource-sets.ts';
+import { addSet, type CachedSet, type CachedSets, isSetInUse, minSweptSets } from './resource-sets.ts';
 import type { WholeListBuild } from './whole-list-build.ts';
 
 export class ContextSets {
@@ -18,18 +18,18 @@ export class ContextSets {
     const setsByKey = this.#latest?.deref()?.byKey;
     const set = setsByKey?.get(key);
     // The key may refer to a newer set.
-    if (set !== undefined && !isInUse(set)) setsByKey?.delete(key);
+    if (set !== undefined && !isSetInUse(set)) setsByKey?.delete(key);
   });
 
   constructor(keeps: (typeUrl: string) => boolean) {
     this.#keeps = keeps;
   }
 
-  get latest(): Iterable<CachedSet> {
+  get latestSets(): Iterable<CachedSet> {
     return this.#latest?.deref()?.byKey.values() ?? [];
   }
 
-  known(context: PushContext): CachedSets | undefined {
+  cachedSetsOf(context: PushContext): CachedSets | undefined {
     return this.#sets.get(context);
   }
 
@@ -38,7 +38,7 @@ export class ContextSets {
   }
 
   set(context: PushContext, typeUrl: string, shape: ProxyShape, names: NameList | undefined): CachedSet {
-    const sets = this.of(context);
+    const sets = this.setsOf(context);
     const key = this.key(typeUrl, shape, names);
     const cachedSet = sets.byKey.get(key);
     if (cachedSet !== undefined) return cachedSet;
@@ -57,12 +57,12 @@ export class ContextSets {
     return set;
   }
 
-  of(context: PushContext, buildsAhead = true): CachedSets {
+  setsOf(context: PushContext, buildsAhead = true): CachedSets {
     let sets = this.#sets.get(context);
     if (sets === undefined) {
       sets = {
         ...{ byKey: new Map(), sweepAt: minSweptSets, lists: new WeakValues(), builds: new WeakValues() },
-        ...{ buildsAhead, ahead: new Map(), wholeBuilds: new WeakValues<WholeListBuild>() },
+        ...{ buildsAhead, aheadBuilds: new Map(), wholeBuilds: new WeakValues<WholeListBuild>() },
       };
       this.#sets.set(context, sets);
       this.#latest = new WeakRef(sets);

@@ -11,7 +11,7 @@ export function encodeGenerated(resource: EnvoyResource): EncodedResource {
   const typeUrl = `type.googleapis.com/${schema.typeName}`;
   const [bytes, ...laterChunks] = chunks;
   if (resource instanceof ResourceOfParts)
-    return encodeValue(typeUrl, bytes!, name, { version: versionOfAll(chunks), rest: laterChunks });
+    return encodeValue(typeUrl, bytes!, name, { version: versionOfAll(chunks), tailChunks: laterChunks });
   const encodedResource = encodeValue(typeUrl, bytes!, name);
   const { deltaFrame } = encodedResource;
   resource.moveTo(deltaFrame.subarray(deltaFrame.length - bytes!.length));

@@ -30,14 +30,14 @@ import { ListBuild, type ResourceMap } from './list-build.ts';
 import { selectFrom } from './list-selection.ts';
 import { ListsAhead } from './lists-ahead.ts';
 import { InternedNameLists, ModelLists, type NameList } from './name-list.ts';
-import { type Encode, ResourceEncoder } from './resource-encoder.ts';
+import { type EncodeResource, ResourceEncoder } from './resource-encoder.ts';
 import { type MemoryCounts, ResourceMemory, type ThrashingFigures } from './resource-memory.ts';
-import { type CachedSet, isInUse, outdatedSet } from './resource-sets.ts';
+import { type CachedSet, isSetInUse, outdatedSet } from './resource-sets.ts';
 import { sharedLayerOf } from './shared-layer.ts';
 import { WholeListBuild } from './whole-list-build.ts';
 
 export interface EncodedCacheOptions {
-  readonly encode?: Encode;
+  readonly encode?: EncodeResource;
   readonly generators?: ReadonlyMap<string, Generator>;
   /** PILOT_XDS_CACHE_SIZE: cached values, without lists. 0 disables the cache (PILOT_ENABLE_XDS_CACHE). */
   readonly maxEntries: number;
@@ -89,10 +89,10 @@ export class EncodedCache {
       maxEntries,
       ...(maxBytes !== undefined && { maxBytes }),
       ...(thrashing && { onThrashing: thrashing }),
-      notKept: new Set(off.map(([, type]) => type)),
+      uncachedTypes: new Set(off.map(([, type]) => type)),
     });
     this.#ahead = new ListsAhead({
-      ...{ sets: this.#sets, names: this.#names, memory: this.#resourceMemory },
+      ...{ sets: this.#sets, names: this.#names, resourceMemory: this.#resourceMemory },
       encode: (resource) => this.#encoder.encode(resource, undefined),
     });
   }
@@ -117,7 +117,7 @@ export class EncodedCache {
 
   /** Sizes by type, for the latest context. A resource in several lists is counted once. */
   sizes(): Readonly<Record<string, { readonly entries: number; readonly bytes: number }>> {
-    const setsByType = Map.groupBy(this.#sets.latest, ({ typeUrl }) => typeUrl);
+    const setsByType = Map.groupBy(this.#sets.latestSets, ({ typeUrl }) => typeUrl);
     return Object.fromEntries(
       [...setsByType].map(([typeUrl, sets]) => {
         const all = new Set(sets.flatMap(({ list, base }) => [...(list ?? base ?? new Map()).values()]));
@@ -207,7 +207,7 @@ export class EncodedCache {
     if (set.list !== undefined) return undefined;
     const layer = sharedLayerOf(context, shape, generator);
     if (layer === undefined) return this.#listBuildFor(context, typeUrl, shape, nameList, set, generator);
-    return this.#pendingBuildOf(context, typeUrl, layer.common, this.#models.modelFor(nameList).model, generator);
+    return this.#pendingBuildOf(context, typeUrl, layer.commonShape, this.#models.modelFor(nameList).model, generator);
   }
 
   /** Reuses all lists that the change cannot affect. */
@@ -216,13 +216,13 @@ export class EncodedCache {
     const changedKeys = withGateways(publication);
     if (forced) this.#resourceMemory.clear();
     else this.#resourceMemory.forget(changedKeys);
-    this.#history.add({ ...publication, changed: new Set([...changedKeys, ...hostsOfRules(publication)]) });
+    this.#history.add({ ...publication, changedKeys: new Set([...changedKeys, ...hostsOfRules(publication)]) });
     const { maxChangesAtOnce = defaultMaxChangesAtOnce } = this.#options;
     const isLargeChange = (): boolean =>
       changedKeys.size > maxChangesAtOnce ||
       changeSize(changedKeys, context, configs, maxChangeSizeAtOnce) >= maxChangeSizeAtOnce;
-    const sets = this.#sets.of(context, forced || previous === undefined || isLargeChange());
-    const previousSets = previous === undefined ? undefined : this.#sets.known(previous);
+    const sets = this.#sets.setsOf(context, forced || previous === undefined || isLargeChange());
+    const previousSets = previous === undefined ? undefined : this.#sets.cachedSetsOf(previous);
     if (previousSets === undefined || previous === undefined || forced) return;
     const number = this.#history.numberOf(previous)!;
     const keys = [...changedKeys].map(parseConfigKey);
@@ -234,7 +234,7 @@ export class EncodedCache {
     };
     for (const [key, set] of previousSets.byKey) {
       const shape = set.shape.deref();
-      if (shape === undefined || !isInUse(set)) continue;
+      if (shape === undefined || !isSetInUse(set)) continue;
       const { typeUrl } = set;
       const isUnaffected =
         set.list !== undefined &&
@@ -269,7 +269,7 @@ export class EncodedCache {
     generator: AllGenerator,
     set: CachedSet,
   ): WholeListBuild {
-    const { wholeBuilds } = this.#sets.of(context);
+    const { wholeBuilds } = this.#sets.setsOf(context);
     const key = this.#sets.key(typeUrl, shape, undefined);
     const runningBuild = wholeBuilds.get(key);
     if (runningBuild !== undefined && !runningBuild.hasFailed) return runningBuild;
@@ -292,10 +292,11 @@ export class EncodedCache {
     const generator = this.#generatorOf(typeUrl, shape);
     if (generator?.scope !== 'all' || generator.building === undefined || !this.#keeps(typeUrl)) return undefined;
     if (this.#sets.set(context, typeUrl, shape, undefined).list !== undefined) return undefined;
-    const listShape = sharedLayerOf(context, shape, generator)?.common ?? shape;
+    const listShape = sharedLayerOf(context, shape, generator)?.commonShape ?? shape;
     const set = this.#sets.set(context, typeUrl, listShape, undefined);
     if (set.list !== undefined) return undefined;
-    const isLong = this.#sets.of(context).buildsAhead || set.base === undefined || set.base.size > maxShortWholeList;
+    const isLong =
+      this.#sets.setsOf(context).buildsAhead || set.base === undefined || set.base.size > maxShortWholeList;
     if (!isLong) return undefined;
     const listBuild = this.#wholeListBuildFor(context, typeUrl, listShape, generator, set);
     return () => listBuild.step();
@@ -310,10 +311,10 @@ export class EncodedCache {
   ): ResourceMap | undefined {
     const layer = this.#keeps(typeUrl) ? sharedLayerOf(context, shape, generator) : undefined;
     if (layer === undefined) return undefined;
-    const { common, subjects } = layer;
-    const ownResources = generator.sharing!.buildDiffering(shape, common, context, subjects, this.#resourceMemory);
+    const { commonShape, subjects } = layer;
+    const ownResources = generator.sharing!.buildDiffering(shape, commonShape, context, subjects, this.#resourceMemory);
     if (ownResources === undefined) return undefined;
-    const base = this.#getAll(context, typeUrl, common, generator);
+    const base = this.#getAll(context, typeUrl, commonShape, generator);
     return this.#encoder.buildLayered(base, ownResources.resources, ownResources.removedNames, previousResources);
   }
 
@@ -327,19 +328,19 @@ export class EncodedCache {
   ): ResourceMap | undefined {
     const layer = this.#keeps(typeUrl) ? sharedLayerOf(context, shape, generator) : undefined;
     if (layer === undefined) return undefined;
-    const { model, added, missing } = this.#models.modelFor(nameList);
+    const { model, addedNames, missingNames } = this.#models.modelFor(nameList);
     const { subjectOfName } = generator.narrowing!;
     const differingNames = [...layer.subjects].flatMap((subject) => nameList.namesOf(subject, subjectOfName));
     const names = [
-      ...new Set([...added, ...differingNames, ...generator.sharing!.alsoAbout(layer.subjects, nameList.names)]),
+      ...new Set([...addedNames, ...differingNames, ...generator.sharing!.alsoAbout(layer.subjects, nameList.names)]),
     ];
-    const base = this.#getNamed(context, typeUrl, layer.common, model, generator);
+    const base = this.#getNamed(context, typeUrl, layer.commonShape, model, generator);
     const ownResources = names.length === 0 ? [] : generator.build(shape, context, names, this.#resourceMemory);
     const builtNames = new Set(ownResources.map(({ name }) => name));
     return this.#encoder.buildLayered(
       base,
       ownResources,
-      [...missing, ...names.filter((name) => !builtNames.has(name))],
+      [...missingNames, ...names.filter((name) => !builtNames.has(name))],
       previousResources,
     );
   }
@@ -376,19 +377,19 @@ export class EncodedCache {
       set.list = sharedResources;
       return undefined;
     }
-    const { lists, builds, buildsAhead } = this.#sets.of(context);
+    const { lists, builds, buildsAhead } = this.#sets.setsOf(context);
     const key = sharedList?.key ?? this.#sets.key(typeUrl, shape, nameList);
     const runningBuild = builds.get(key);
     if (runningBuild !== undefined) return runningBuild;
     const { base } = set;
     const shapeKey = this.#sets.key(typeUrl, shape, undefined);
-    const changesSinceBase = base === undefined ? undefined : this.#history.since(set.baseOf, context);
+    const changesSinceBase = base === undefined ? undefined : this.#history.changesSince(set.baseOf, context);
     const affected =
       // If the history does not reach back to the base, any name may be affected.
       changesSinceBase === undefined || changesSinceBase.forced
         ? nameList.names
         : affectedNames(
-            changesSinceBase.changed,
+            changesSinceBase.changedKeys,
             nameList,
             { typeUrl, nodeType: shape.type, visibilityChanged: set.visibilityChanged },
             generator,
@@ -396,7 +397,7 @@ export class EncodedCache {
     const listBuild = new ListBuild({
       names: affected,
       base,
-      sibling: base === undefined ? lists.get(shapeKey) : undefined,
+      siblingResources: base === undefined ? lists.get(shapeKey) : undefined,
       build: (requestedNames) => generator.build(shape, context, requestedNames, this.#resourceMemory),
       ...(generator.building && {
         buildInSteps: (requestedNames) => generator.building!(shape, context, requestedNames, this.#resourceMemory),
@@ -435,9 +436,9 @@ export class EncodedCache {
 }
 
 /** Adds changed network gateways, because every assignment depends on them. */
-function withGateways({ context, previous, changed }: ContextPublication): ReadonlySet<string> {
-  if (previous === undefined || context.networkGateways === previous.networkGateways) return changed;
-  return new Set([...changed, configKeyText({ kind: 'NetworkGateways', namespace: '', name: '' })]);
+function withGateways({ context, previous, changedKeys }: ContextPublication): ReadonlySet<string> {
+  if (previous === undefined || context.networkGateways === previous.networkGateways) return changedKeys;
+  return new Set([...changedKeys, configKeyText({ kind: 'NetworkGateways', namespace: '', name: '' })]);
 }
 
 const noResources: ResourceMap = new Map();

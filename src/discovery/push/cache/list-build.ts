@@ -14,7 +14,7 @@ export interface ListBuildOptions {
   /** Previous version of the list. */
   readonly base: ResourceMap | undefined;
   /** A list of the same context and shape, whose resources are reused. */
-  readonly sibling: ResourceMap | undefined;
+  readonly siblingResources: ResourceMap | undefined;
   readonly build: (names: readonly string[]) => readonly EnvoyResource[];
   /** Like `build`, but in steps. Absent if building is fast. */
   readonly buildInSteps?:
@@ -70,9 +70,11 @@ export class ListBuild {
   }
 
   *#buildBatch(batch: readonly string[]): Generator<void, void> {
-    const { base, sibling, encode } = this.#options;
+    const { base, siblingResources, encode } = this.#options;
     const missingFromSibling =
-      sibling === undefined ? batch : batch.filter((name) => !this.#setResource(name, sibling.get(name)));
+      siblingResources === undefined
+        ? batch
+        : batch.filter((name) => !this.#setResource(name, siblingResources.get(name)));
     const missingNames = new Set(base && missingFromSibling);
     for (const resource of yield* this.#runBuild(missingFromSibling)) {
       const { name } = resource;

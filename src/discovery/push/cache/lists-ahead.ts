@@ -18,7 +18,7 @@ const maxAheadBuilds = 1_024;
 export interface ListsAheadParts {
   readonly sets: ContextSets;
   readonly names: InternedNameLists;
-  readonly memory: ResourceMemory;
+  readonly resourceMemory: ResourceMemory;
   readonly encode: (resource: EnvoyResource) => unknown;
 }
 
@@ -37,23 +37,23 @@ export class ListsAhead {
     names: readonly string[] | '*',
     generator: Generator,
   ): AheadBuild | undefined {
-    const { sets, memory, encode } = this.#listParts;
-    const { buildsAhead, ahead } = sets.of(context);
+    const { sets, resourceMemory, encode } = this.#listParts;
+    const { buildsAhead, aheadBuilds } = sets.setsOf(context);
     if (generator.precompute === undefined) return undefined;
     if (generator.scope === 'named' && names === '*') return undefined;
     const isLong = buildsAhead || this.#isNew(context, typeUrl, shape, names, generator);
     if (!isLong && !this.#hasManyChunks(context, typeUrl, shape, names, generator)) return undefined;
     const projection = generator.projection?.(shape, context) ?? '';
     const key = `${shape.type} ${typeUrl} ${projection} ${names === '*' ? '' : names.join()}`;
-    let build = ahead.get(key);
+    let build = aheadBuilds.get(key);
     if (build === undefined) {
-      if (ahead.size >= maxAheadBuilds) return undefined;
-      const listParts = generator.precompute(shape, context, memory, names === '*' ? [] : names);
+      if (aheadBuilds.size >= maxAheadBuilds) return undefined;
+      const listParts = generator.precompute(shape, context, resourceMemory, names === '*' ? [] : names);
       build = new AheadBuild(listParts, (partToEncode) => {
         if (partToEncode instanceof EnvoyResource) encode(partToEncode);
         else encodeAhead(partToEncode);
       });
-      ahead.set(key, build);
+      aheadBuilds.set(key, build);
     }
     return build.isDone ? undefined : build;
   }
@@ -72,7 +72,7 @@ export class ListsAhead {
     };
     if (!isNewFor(shape)) return false;
     const layer = generator.scope === 'all' ? sharedLayerOf(context, shape, generator) : undefined;
-    return layer === undefined || isNewFor(layer.common);
+    return layer === undefined || isNewFor(layer.commonShape);
   }
 
   #hasManyChunks(
@@ -84,6 +84,6 @@ export class ListsAhead {
   ): boolean {
     if (generator.scope !== 'named' || names === '*') return false;
     const { list, base } = this.#listParts.sets.set(context, typeUrl, shape, this.#listParts.names.intern(names));
-    return list === undefined && [...(base?.values() ?? [])].some(({ rest }) => rest.length > manyChunks);
+    return list === undefined && [...(base?.values() ?? [])].some(({ tailChunks }) => tailChunks.length > manyChunks);
   }
 }

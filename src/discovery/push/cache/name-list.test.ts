@@ -38,11 +38,13 @@ test('ModelLists stores a list as differences from a similar one, with the same 
             .filter((one) => numbers.includes(one) !== toggledNumbers.includes(one))
             .map(String),
         );
-        expect(models.modelFor(first)).toEqual({ model: first, added: [], missing: [] });
-        const { model, added, missing } = models.modelFor(other);
+        expect(models.modelFor(first)).toEqual({ model: first, addedNames: [], missingNames: [] });
+        const { model, addedNames, missingNames } = models.modelFor(other);
         expect(model).toBe(first);
-        expect([...first.names.filter((one) => !missing.includes(one)), ...added].sort()).toEqual(other.names);
-        expect(added.length + missing.length).toBe(toggledNumbers.length);
+        expect([...first.names.filter((one) => !missingNames.includes(one)), ...addedNames].sort()).toEqual(
+          other.names,
+        );
+        expect(addedNames.length + missingNames.length).toBe(toggledNumbers.length);
         expect(models.modelFor(other)).toBe(models.modelFor(other));
       },
     ),

@@ -72,8 +72,8 @@ const minAllowedDifferences = 4;
 
 export interface ModelledList {
   readonly model: NameList;
-  readonly added: readonly string[];
-  readonly missing: readonly string[];
+  readonly addedNames: readonly string[];
+  readonly missingNames: readonly string[];
 }
 
 /** Finds a recent similar list (the model). Resources are built for the model and shared by similar lists. */
@@ -87,7 +87,7 @@ export class ModelLists {
     const cachedModel = this.#modelledLists.get(list);
     if (cachedModel !== undefined) return cachedModel;
     const models = this.#models.map((model) => model.deref()).filter((model) => model !== undefined);
-    const modelled = findSimilar(list, models) ?? { model: list, added: [], missing: [] };
+    const modelled = findSimilar(list, models) ?? { model: list, addedNames: [], missingNames: [] };
     const otherModels = models.filter((model) => model !== modelled.model);
     this.#models = [modelled.model, ...otherModels].slice(0, maxModels).map((model) => new WeakRef(model));
     this.#modelledLists.set(list, modelled);
@@ -123,7 +123,7 @@ function nameDifference(
     if (!isMissing) i++;
     if (!isAdded) j++;
   }
-  return { added: addedNames, missing: missingNames };
+  return { addedNames, missingNames };
 }
 
 function isSorted(names: readonly string[]): boolean {

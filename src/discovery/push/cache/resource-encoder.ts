@@ -4,15 +4,18 @@ import { LayeredResources } from '../../xds/responses/layered-resources.ts';
 import { encodeGenerated } from './encode-generated.ts';
 import type { ResourceMap } from './list-build.ts';
 
-export type Encode = (resource: EnvoyResource) => EncodedResource;
+export type EncodeResource = (resource: EnvoyResource) => EncodedResource;
 
 export class ResourceEncoder {
-  readonly #encode: Encode;
+  readonly #encode: EncodeResource;
   readonly #onUnencodable: ((resource: EnvoyResource, error: unknown) => void) | undefined;
   readonly #encodedResources = new WeakMap<EnvoyResource, EncodedResource>();
   readonly #unencodable = new WeakSet<EnvoyResource>();
 
-  constructor(encode: Encode = encodeGenerated, unencodable?: (resource: EnvoyResource, error: unknown) => void) {
+  constructor(
+    encode: EncodeResource = encodeGenerated,
+    unencodable?: (resource: EnvoyResource, error: unknown) => void,
+  ) {
     this.#encode = encode;
     this.#onUnencodable = unencodable;
   }
@@ -56,6 +59,6 @@ export class ResourceEncoder {
           [base.get(name), previous?.get(name)].find((candidate) => candidate?.version === latest.version) ?? latest,
         );
     }
-    return LayeredResources.over(base, encodedResources, missingNames, previous);
+    return LayeredResources.layerOver(base, encodedResources, missingNames, previous);
   }
 }

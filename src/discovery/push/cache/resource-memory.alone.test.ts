@@ -70,7 +70,7 @@ test('ResourceMemory limits the number of evicted keys that it remembers, even i
   rounds(20);
   const heapBefore = await heapMb();
   rounds(400);
-  expect(cache.counts.remade).toBeGreaterThan(500_000);
+  expect(cache.counts.rebuilds).toBeGreaterThan(500_000);
   expect((await heapMb()) - heapBefore).toBeLessThan(1.5);
 });
 

@@ -22,7 +22,7 @@ describe('ResourceMemory', () => {
     const olderValue = cache.recall('CDS', 'a', [other], () => dependent());
     expect(olderValue).not.toBe(first);
     expect(cache.recall('CDS', 'a', [input], () => dependent())).not.toBe(olderValue);
-    expect(cache.counts).toEqual({ hits: 1, misses: 4, evictions: 0, remade: 0 });
+    expect(cache.counts).toEqual({ hits: 1, misses: 4, evictions: 0, rebuilds: 0 });
   });
 
   it('removes exactly the entries that depend on a changed object', () => {
@@ -152,9 +152,9 @@ describe('ResourceMemory', () => {
       cache.forget([]);
     };
     for (let times = 0; times < 5; times++) fillOnce(1_500);
-    expect([cache.counts.remade, reports]).toEqual([0, []]);
+    expect([cache.counts.rebuilds, reports]).toEqual([0, []]);
     for (let times = 0; times < 8; times++) fillOnce(3_000);
-    expect(cache.counts.remade).toBeGreaterThan(15_000);
+    expect(cache.counts.rebuilds).toBeGreaterThan(15_000);
     // Each report doubles the threshold, so that a small cache does not flood the log.
     expect(reports.length).toBeGreaterThan(1);
     expect(reports.length).toBeLessThan(7);
@@ -162,7 +162,7 @@ describe('ResourceMemory', () => {
   });
 
   it('stores no entries of types that are not cached', () => {
-    const cache = new ResourceMemory({ maxEntries: 10, notKept: new Set(['RDS']) });
+    const cache = new ResourceMemory({ maxEntries: 10, uncachedTypes: new Set(['RDS']) });
     expect(cache.recall('RDS', 'a', [], () => dependent())).not.toBe(cache.recall('RDS', 'a', [], () => dependent()));
     expect(cache.size).toBe(0);
   });

@@ -15,12 +15,12 @@ export interface ResourceMemoryOptions {
   /** Called when many evicted values were built again. The threshold doubles after each call. */
   readonly onThrashing?: (figures: ThrashingFigures) => void;
   /** Types whose caching PILOT_ENABLE_CDS_CACHE or PILOT_ENABLE_RDS_CACHE disables. */
-  readonly notKept?: ReadonlySet<CachedType>;
+  readonly uncachedTypes?: ReadonlySet<CachedType>;
 }
 
 export interface ThrashingFigures {
   /** Repeated builds since the last call. */
-  readonly remade: number;
+  readonly rebuiltCount: number;
   readonly entries: number;
   readonly bytes: number;
 }
@@ -30,7 +30,7 @@ export interface MemoryCounts {
   misses: number;
   evictions: number;
   /** Number of misses for evicted entries. */
-  remade: number;
+  rebuilds: number;
 }
 
 const entryBytes = 300;
@@ -49,7 +49,7 @@ interface Entry extends LinkedItem<Entry> {
   readonly value: unknown;
   readonly dependsOn: readonly string[];
   /** Whether the entry was requested since the last eviction pass. */
-  used: boolean;
+  isRecentlyUsed: boolean;
   /** Approximate size of data that no other entry shares. 0 until measured, -1 after removal. */
   bytes: number;
   blocks: readonly PartBlock[];
@@ -66,7 +66,7 @@ interface SharedBytes {
  * entry is evicted.
  */
 export class ResourceMemory implements Memory {
-  readonly counts: MemoryCounts = { hits: 0, misses: 0, evictions: 0, remade: 0 };
+  readonly counts: MemoryCounts = { hits: 0, misses: 0, evictions: 0, rebuilds: 0 };
   readonly #options: ResourceMemoryOptions;
   readonly #entries = new Map<string, Entry>();
   readonly #queue = new LinkedQueue<Entry>();
@@ -103,17 +103,17 @@ export class ResourceMemory implements Memory {
     inputs: readonly unknown[],
     build: (previous: T | undefined) => T,
   ): T {
-    const { maxEntries, notKept } = this.#options;
-    if (maxEntries === 0 || notKept?.has(type)) return build(undefined);
+    const { maxEntries, uncachedTypes } = this.#options;
+    if (maxEntries === 0 || uncachedTypes?.has(type)) return build(undefined);
     const id = `${type} ${key}`;
     const cachedEntry = this.#entries.get(id);
     if (cachedEntry !== undefined && sameInputs(cachedEntry.inputs, inputs)) {
       this.counts.hits++;
-      cachedEntry.used = true;
+      cachedEntry.isRecentlyUsed = true;
       return cachedEntry.value as T;
     }
     this.counts.misses++;
-    if (cachedEntry === undefined && this.#wasDropped(id)) this.counts.remade++;
+    if (cachedEntry === undefined && this.#wasDropped(id)) this.counts.rebuilds++;
     const value = build(cachedEntry?.value as T | undefined);
     // The build may have added this entry.
     const existingEntry = this.#entries.get(id);
@@ -124,7 +124,7 @@ export class ResourceMemory implements Memory {
       value,
       // With so many dependencies, one changes soon, so the value is not indexed by them.
       dependsOn: value.dependsOn.length > maxDependencies ? noKeys : value.dependsOn.map(configKeyText),
-      used: false,
+      isRecentlyUsed: false,
       bytes: 0,
       blocks: none,
       older: undefined,
@@ -133,7 +133,7 @@ export class ResourceMemory implements Memory {
     return value;
   }
 
-  latest(type: CachedType, key: string): unknown {
+  latestValue(type: CachedType, key: string): unknown {
     return this.#entries.get(`${type} ${key}`)?.value;
   }
 
@@ -189,11 +189,11 @@ export class ResourceMemory implements Memory {
 
   /** Reports repeated builds, except a few that result from changes and rare use. */
   #reportThrashing(): void {
-    const remade = this.counts.remade - this.#reportedRemade;
+    const remade = this.counts.rebuilds - this.#reportedRemade;
     if (remade < this.#reportThreshold) return;
-    this.#reportedRemade = this.counts.remade;
+    this.#reportedRemade = this.counts.rebuilds;
     this.#reportThreshold *= 2;
-    this.#options.onThrashing?.({ remade, entries: this.size, bytes: this.bytes });
+    this.#options.onThrashing?.({ rebuiltCount: remade, entries: this.size, bytes: this.bytes });
   }
 
   #add(entry: Entry): void {
@@ -214,8 +214,8 @@ export class ResourceMemory implements Memory {
   /** Second-chance algorithm: a used entry is evicted if it is unused until the next pass. */
   #evict(): void {
     const entry = this.#queue.oldest!;
-    if (entry.used) {
-      entry.used = false;
+    if (entry.isRecentlyUsed) {
+      entry.isRecentlyUsed = false;
       this.#queue.remove(entry);
       this.#queue.add(entry);
       return;

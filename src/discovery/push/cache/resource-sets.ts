@@ -27,7 +27,7 @@ export interface CachedSets {
   /** Whether too much has changed to build a list in one step. */
   readonly buildsAhead: boolean;
   /** Builds by type and by the part of proxies on which they depend. */
-  readonly ahead: Map<string, AheadBuild>;
+  readonly aheadBuilds: Map<string, AheadBuild>;
   readonly builds: WeakValues<ListBuild>;
   readonly wholeBuilds: WeakValues<WholeListBuild>;
 }
@@ -37,7 +37,7 @@ export const minSweptSets = 1_000;
 /** Number of contexts for which an unused list remains a base. */
 const maxLag = 256;
 
-export function isInUse({ shape, names }: CachedSet): boolean {
+export function isSetInUse({ shape, names }: CachedSet): boolean {
   return shape.deref() !== undefined && (names === undefined || names.deref() !== undefined);
 }
 
@@ -45,7 +45,7 @@ export function isInUse({ shape, names }: CachedSet): boolean {
 export function addSet(sets: CachedSets, key: string, set: CachedSet): void {
   const { byKey } = sets;
   if (byKey.size >= sets.sweepAt) {
-    for (const [other, unused] of byKey) if (!isInUse(unused)) byKey.delete(other);
+    for (const [other, unused] of byKey) if (!isSetInUse(unused)) byKey.delete(other);
     sets.sweepAt = Math.max(minSweptSets, 2 * byKey.size);
   }
   byKey.set(key, set);

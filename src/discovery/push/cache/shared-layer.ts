@@ -5,7 +5,7 @@ import type { Generator } from '../../../networking/index.ts';
 
 /** `subjects` are the subjects whose resources differ from the common shape. */
 export interface SharedLayer {
-  readonly common: ProxyShape;
+  readonly commonShape: ProxyShape;
   readonly subjects: ReadonlySet<string>;
 }
 
@@ -17,7 +17,7 @@ export function sharedLayerOf(
 ): SharedLayer | undefined {
   for (const commonShape of sharing?.commonShapes(shape, context) ?? []) {
     const subjects = sharing!.findDiffering(shape, commonShape, context);
-    if (subjects !== undefined) return { common: commonShape, subjects };
+    if (subjects !== undefined) return { commonShape, subjects };
   }
   return undefined;
 }

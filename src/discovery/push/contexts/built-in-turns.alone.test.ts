@@ -89,7 +89,7 @@ describe('MeshState with 5,000 services in 300 namespaces', () => {
     const contexts = new Set<number | undefined>();
     const previous = state.context;
     const built = await measuredTurns(
-      () => state.publishContextInTurns({ forced: true, changed: [] }),
+      () => state.publishContextInTurns({ forced: true, changedKeys: [] }),
       () => contexts.add(state.context === previous ? 0 : state.context?.services.length),
     );
     expect([...contexts]).toEqual([0, services]);
@@ -101,7 +101,7 @@ describe('MeshState during the computation of services', () => {
   it('builds a requested context after the computation, with the new services', async () => {
     put(mesh);
     const computing = state.computeServicesInTurns();
-    const context = await state.publishContextInTurns({ forced: true, changed: [] });
+    const context = await state.publishContextInTurns({ forced: true, changedKeys: [] });
     expect(context.services).toHaveLength(services);
     expect((await computing).services).toBe(services);
   });

@@ -11,33 +11,36 @@ function walked(steps: number): { history: ContextHistory; contexts: PushContext
   const contexts = Array.from({ length: steps + 1 }, (_, i) => ({ version: `v${i}` }) as PushContext);
   for (let i = 1; i <= steps; i++) {
     const [previous, context] = [contexts[i - 1]!, contexts[i]!];
-    history.add({ context, previous, forced: i === 10, changed: new Set([`key/${i}`]) });
+    history.add({ context, previous, forced: i === 10, changedKeys: new Set([`key/${i}`]) });
   }
   return { history, contexts };
 }
 
 test('ContextHistory returns all changes between two contexts', () => {
   const { history, contexts } = walked(12);
-  expect(history.between(contexts[2]!, contexts[3]!)).toEqual({ forced: false, changed: new Set(['key/3']) });
-  expect(history.between(contexts[2]!, contexts[5]!)).toEqual({
+  expect(history.changesBetween(contexts[2]!, contexts[3]!)).toEqual({
     forced: false,
-    changed: new Set(['key/3', 'key/4', 'key/5']),
+    changedKeys: new Set(['key/3']),
   });
-  expect(history.between(contexts[8]!, contexts[11]!)?.forced).toBe(true);
-  expect(history.between(contexts[0]!, contexts[12]!)?.changed.size).toBe(12);
+  expect(history.changesBetween(contexts[2]!, contexts[5]!)).toEqual({
+    forced: false,
+    changedKeys: new Set(['key/3', 'key/4', 'key/5']),
+  });
+  expect(history.changesBetween(contexts[8]!, contexts[11]!)?.forced).toBe(true);
+  expect(history.changesBetween(contexts[0]!, contexts[12]!)?.changedKeys.size).toBe(12);
 });
 
 test('ContextHistory reports that changes are unknown if a context is too old', () => {
   const { history, contexts } = walked(3_000);
-  expect(history.between(contexts[20]!, contexts[3_000]!)).toMatchObject({ forced: true });
-  const recentChange = history.between(contexts[2_900]!, contexts[3_000]!);
+  expect(history.changesBetween(contexts[20]!, contexts[3_000]!)).toMatchObject({ forced: true });
+  const recentChange = history.changesBetween(contexts[2_900]!, contexts[3_000]!);
   expect(recentChange?.forced).toBe(false);
-  expect([...recentChange!.changed]).toEqual(Array.from({ length: 100 }, (_, i) => `key/${2_901 + i}`));
+  expect([...recentChange!.changedKeys]).toEqual(Array.from({ length: 100 }, (_, i) => `key/${2_901 + i}`));
 });
 
 test('ContextHistory returns no changes for an unknown context', () => {
   const { history, contexts } = walked(2);
-  expect(history.between({} as PushContext, contexts[2]!)).toBeUndefined();
+  expect(history.changesBetween({} as PushContext, contexts[2]!)).toBeUndefined();
 });
 
 test('ContextHistory does not keep contexts in memory', async () => {
@@ -47,13 +50,13 @@ test('ContextHistory does not keep contexts in memory', async () => {
   const contextRefs: WeakRef<PushContext>[] = [];
   for (let i = 0; i < 100; i++) {
     const context = { version: `v${i}` } as PushContext;
-    history.add({ context, previous, forced: false, changed: new Set() });
+    history.add({ context, previous, forced: false, changedKeys: new Set() });
     contextRefs.push(new WeakRef(context));
     previous = context;
   }
   await collectGarbage();
   expect(contextRefs.filter((ref) => ref.deref() !== undefined).length).toBeLessThan(3);
-  expect(history.between(first, previous)).toBeDefined();
+  expect(history.changesBetween(first, previous)).toBeDefined();
 });
 
 test('a push context does not keep earlier contexts in memory, even if it reuses parts of them', async () => {

@@ -4,12 +4,12 @@ import type { ContextPublication } from './mesh-state.ts';
 export interface ChangesBetween {
   /** Whether anything may differ, including objects that are not in `keys`. */
   readonly forced: boolean;
-  readonly changed: ReadonlySet<string>;
+  readonly changedKeys: ReadonlySet<string>;
 }
 
 /** Between contexts that are further apart, anything may differ. */
 const maxSteps = 256;
-const allChanged: ChangesBetween = { forced: true, changed: new Set() };
+const allChanged: ChangesBetween = { forced: true, changedKeys: new Set() };
 
 /** Steps do not reference contexts, so that a waiting node keeps only its own context in memory. */
 export class ContextHistory {
@@ -17,12 +17,12 @@ export class ContextHistory {
   #steps: ChangesBetween[] = [];
   #newest = 0;
   /** Cached, because many nodes move between the same two contexts. */
-  #lastResult: { readonly from: number; readonly to: number; readonly changes: ChangesBetween } | undefined;
+  #lastResult: { readonly fromNumber: number; readonly toNumber: number; readonly changes: ChangesBetween } | undefined;
 
-  add({ context, previous, forced, changed }: ContextPublication): void {
+  add({ context, previous, forced, changedKeys }: ContextPublication): void {
     if (previous !== undefined && !this.#numbers.has(previous)) this.#numbers.set(previous, this.#newest);
     this.#numbers.set(context, ++this.#newest);
-    this.#steps.push({ forced, changed });
+    this.#steps.push({ forced, changedKeys });
     if (this.#steps.length > maxSteps) this.#steps = this.#steps.slice(maxSteps / 2);
   }
 
@@ -31,26 +31,27 @@ export class ContextHistory {
   }
 
   /** `undefined` if the history does not contain both contexts. */
-  between(previous: PushContext, current: PushContext): ChangesBetween | undefined {
-    return this.since(this.#numbers.get(previous), current);
+  changesBetween(previous: PushContext, current: PushContext): ChangesBetween | undefined {
+    return this.changesSince(this.#numbers.get(previous), current);
   }
 
-  /** Like {@link between}, with the number of the earlier context. */
-  since(fromNumber: number | undefined, current: PushContext): ChangesBetween | undefined {
+  /** Like {@link changesBetween}, with the number of the earlier context. */
+  changesSince(fromNumber: number | undefined, current: PushContext): ChangesBetween | undefined {
     const to = this.#numbers.get(current);
     const oldest = this.#newest - this.#steps.length;
     if (fromNumber === undefined || to === undefined || fromNumber > to) return undefined;
     if (fromNumber < oldest) return allChanged;
-    if (this.#lastResult?.from === fromNumber && this.#lastResult.to === to) return this.#lastResult.changes;
+    if (this.#lastResult?.fromNumber === fromNumber && this.#lastResult.toNumber === to)
+      return this.#lastResult.changes;
     const steps = this.#steps.slice(fromNumber - oldest, to - oldest);
     const changes = steps.length === 1 ? steps[0]! : mergeSteps(steps);
-    this.#lastResult = { from: fromNumber, to, changes };
+    this.#lastResult = { fromNumber, toNumber: to, changes };
     return changes;
   }
 }
 
 function mergeSteps(steps: readonly ChangesBetween[]): ChangesBetween {
   const changedKeys = new Set<string>();
-  for (const step of steps) for (const key of step.changed) changedKeys.add(key);
-  return { forced: steps.some(({ forced }) => forced), changed: changedKeys };
+  for (const step of steps) for (const key of step.changedKeys) changedKeys.add(key);
+  return { forced: steps.some(({ forced }) => forced), changedKeys };
 }

@@ -27,12 +27,12 @@ it('MeshState reports why services and endpoints changed, as their registries co
 it('MeshState names the services of a cancelled computation in the next context', async () => {
   const world = new GivenWorld([]);
   const changes: (readonly string[])[] = [];
-  world.state.onPublished(({ changed }) => changes.push([...changed]));
+  world.state.onPublished(({ changedKeys }) => changes.push([...changedKeys]));
   const key = 'ServiceEntry/a/x';
   world.directory.snapshot = world.directory.snapshot.edited(new Map([[key, entry(['10.0.0.1'])]]));
   const cancelled = world.state.computeServicesInTurns([{ key, event: 'add' }], undefined, AbortSignal.abort());
   await expect(cancelled).rejects.toThrow();
-  world.state.publishContext({ forced: false, changed: ['VirtualService/a/other'] });
+  world.state.publishContext({ forced: false, changedKeys: ['VirtualService/a/other'] });
   expect(changes).toEqual([expect.arrayContaining(['ServiceEntry/a/x.test'])]);
 });
 
@@ -42,7 +42,7 @@ it('MeshState waits with a context for the computation that follows the running 
   const first = world.state.computeServicesInTurns([]);
   // Starts the next computation after the first one, like the chart.
   const next = first.then(() => world.state.computeServicesInTurns([{ key, event: 'add' }]));
-  const publishing = world.state.publishContextInTurns({ forced: false, changed: [] });
+  const publishing = world.state.publishContextInTurns({ forced: false, changedKeys: [] });
   world.directory.snapshot = world.directory.snapshot.edited(new Map([[key, entry(['10.0.0.1'])]]));
   const { services } = await publishing;
   await next;

@@ -52,15 +52,15 @@ export interface MeshStateOptions {
 export interface ContextPublication {
   readonly context: PushContext;
   readonly previous: PushContext | undefined;
-  /** Whether anything may differ, including objects that are not in `changed`. */
+  /** Whether anything may differ, including objects that are not in `changedKeys`. */
   readonly forced: boolean;
-  readonly changed: ReadonlySet<string>;
+  readonly changedKeys: ReadonlySet<string>;
 }
 
 export interface Publication extends ContextPublication {
   readonly configs: ConfigSnapshot;
   /** Like `configs`, but for a RequestAuthentication that waits for keys, its previous version. */
-  readonly applied: ConfigSnapshot;
+  readonly appliedConfigs: ConfigSnapshot;
   /** Keys of changed objects. Empty in the first publication. */
   readonly objects: readonly string[];
 }
@@ -68,13 +68,13 @@ export interface Publication extends ContextPublication {
 export interface ContextOrder {
   readonly forced: boolean;
   /** Ignored if `forced`. */
-  readonly changed: readonly string[];
+  readonly changedKeys: readonly string[];
 }
 
 interface NextObjects {
-  readonly applied: ConfigSnapshot;
+  readonly appliedConfigs: ConfigSnapshot;
   /** Keys of changed objects that the order does not contain. */
-  readonly differing: readonly string[];
+  readonly differingKeys: readonly string[];
   readonly objects: readonly string[];
 }
 
@@ -95,7 +95,7 @@ export class MeshState {
   readonly #gatewayListeners = new Set<() => void>();
   readonly #reportListeners: ((report: ServiceObjectReport) => void)[] = [];
   #objects:
-    | { readonly of: ConfigSet; readonly pods: unknown; readonly nodes: unknown; readonly set: ConfigSet }
+    | { readonly configSet: ConfigSet; readonly pods: unknown; readonly nodes: unknown; readonly set: ConfigSet }
     | undefined;
   /** Serializes builds, because their input must not change. */
   readonly #builds = new SerialQueue();
@@ -127,8 +127,8 @@ export class MeshState {
     const { set } = this.configs;
     if (this.#options.cluster === undefined) return set;
     const { pods, nodes } = this.registries.workloads;
-    if (this.#objects?.of !== set || this.#objects.pods !== pods || this.#objects.nodes !== nodes)
-      this.#objects = { of: set, pods, nodes, set: withWorkloads(set, pods, nodes) };
+    if (this.#objects?.configSet !== set || this.#objects.pods !== pods || this.#objects.nodes !== nodes)
+      this.#objects = { configSet: set, pods, nodes, set: withWorkloads(set, pods, nodes) };
     return this.#objects.set;
   }
 
@@ -210,19 +210,19 @@ export class MeshState {
   ): Steps<ServicesReading> {
     const { byKey } = this.configs;
     try {
-      if (registries !== undefined) yield* this.registries.keepingOnly(registries);
-      yield* this.registries.configuring(this.registrySettings);
-      if (this.#hasApplied && changes !== undefined) yield* this.registries.applying(changes, byKey);
-      else yield* this.registries.loading(byKey);
+      if (registries !== undefined) yield* this.registries.keepOnlyRegistriesInSteps(registries);
+      yield* this.registries.configureInSteps(this.registrySettings);
+      if (this.#hasApplied && changes !== undefined) yield* this.registries.applyInSteps(changes, byKey);
+      else yield* this.registries.loadInSteps(byKey);
       this.#hasApplied = true;
     } catch (error) {
       // A failed change may have been applied partially.
       this.#hasApplied = false;
-      yield* this.registries.rebuilding();
+      yield* this.registries.rebuildInSteps();
       throw error;
     }
     signal?.throwIfAborted();
-    const { forced, services, endpoints, proxies, reasons } = this.registries.take();
+    const { forced, services, endpoints, proxies, reasons } = this.registries.takePendingPush();
     const report = this.registries.objects.takeReport();
     for (const listener of this.#reportListeners) listener(report);
     return {
@@ -248,26 +248,26 @@ export class MeshState {
 
   /** Like {@link publishContext}, but in steps, after services reflect all earlier changes. */
   async publishContextInTurns(order: ContextOrder): Promise<PushContext> {
-    await this.#computations.settled();
+    await this.#computations.waitUntilIdle();
     return await this.#builds.do(() => new Turns().through(this.#publishContextInSteps(order)));
   }
 
-  *#publishContextInSteps({ forced, changed }: ContextOrder): Steps<PushContext> {
+  *#publishContextInSteps({ forced, changedKeys }: ContextOrder): Steps<PushContext> {
     const previous = this.#context;
     const { mesh } = this.settings;
     // Services depend on mesh settings such as the trust domain and the default visibility.
     const isFullRebuild = forced || previous?.mesh !== mesh;
-    if (isFullRebuild) yield* this.registries.configuring(this.registrySettings);
+    if (isFullRebuild) yield* this.registries.configureInSteps(this.registrySettings);
     const { services, endpoints, workloads, gateways } = this.registry;
     const { registries, features } = this.#options;
     const { configs } = this;
-    const { applied, differing, objects } = yield* this.#nextObjects(
+    const { appliedConfigs, differingKeys, objects } = yield* this.#nextObjects(
       configs,
-      isFullRebuild ? undefined : new Set(changed),
+      isFullRebuild ? undefined : new Set(changedKeys),
     );
     // Shared resources do not depend on a single proxy's workload.
-    const namedKeys = changed.filter((key) => !key.startsWith('Proxy/'));
-    const sharedKeys = [...new Set([...namedKeys, ...differing, ...this.registries.unpublished])];
+    const namedKeys = changedKeys.filter((key) => !key.startsWith('Proxy/'));
+    const sharedKeys = [...new Set([...namedKeys, ...differingKeys, ...this.registries.unpublishedKeys])];
     const context = yield* buildPushContextInSteps(
       {
         version: `${new Date().toISOString()}/${++this.#counter}`,
@@ -275,21 +275,21 @@ export class MeshState {
         domain: this.#options.domain,
         ...(features && { features }),
         ...(registries && { kubernetes: registries.includes('Kubernetes') }),
-        configs: this.#options.keySets?.resolve(applied.set) ?? applied.set,
+        configs: this.#options.keySets?.resolve(appliedConfigs.set) ?? appliedConfigs.set,
         ...{ services, endpoints, workloads, gateways },
       },
       forced || previous === undefined ? undefined : { context: previous, changedKeys: sharedKeys.map(parseConfigKey) },
     );
     this.#context = context;
-    this.#contextConfigs = applied;
-    this.registries.published();
+    this.#contextConfigs = appliedConfigs;
+    this.registries.onPublished();
     const renamedKeys = context.renamedConfigKeys.map(configKeyText);
     const publication = {
       context,
       previous,
       forced: isFullRebuild,
-      changed: new Set([...sharedKeys, ...renamedKeys]),
-      ...{ configs, applied, objects },
+      changedKeys: new Set([...sharedKeys, ...renamedKeys]),
+      ...{ configs, appliedConfigs, objects },
     };
     for (const listener of this.#listeners) listener(publication);
     return context;
@@ -304,7 +304,7 @@ export class MeshState {
     const previousConfigs = this.#contextConfigs;
     const differingKeys: string[] = [];
     const objects: string[] = [];
-    if (previousConfigs === undefined) return { applied: configs, differing: differingKeys, objects };
+    if (previousConfigs === undefined) return { appliedConfigs: configs, differingKeys, objects };
     const waitingConfigs = new Map<string, Config | undefined>();
     for (const key of configs.differingKeys(previousConfigs)) {
       yield;
@@ -317,8 +317,8 @@ export class MeshState {
       else differingKeys.push(key);
     }
     return {
-      applied: waitingConfigs.size === 0 ? configs : yield* configs.editInSteps(waitingConfigs),
-      differing: differingKeys,
+      appliedConfigs: waitingConfigs.size === 0 ? configs : yield* configs.editInSteps(waitingConfigs),
+      differingKeys,
       objects,
     };
   }

@@ -9,7 +9,7 @@ import { ServiceComputations } from './service-computations.ts';
 
 describe('ServiceComputations.settled', () => {
   test('resolves immediately if no computation is running', async () => {
-    await new ServiceComputations().settled();
+    await new ServiceComputations().waitUntilIdle();
   });
 
   test('resolves after the running computation and the next one, even if both fail', async () => {
@@ -25,7 +25,7 @@ describe('ServiceComputations.settled', () => {
     void secondGate.promise.catch(() => startComputation(third));
     startComputation(first);
     let isSettled = false;
-    const settling = computations.settled().then(() => (isSettled = true));
+    const settling = computations.waitUntilIdle().then(() => (isSettled = true));
     first.resolve();
     await nextTurn();
     await nextTurn();

@@ -15,7 +15,7 @@ export class ServiceComputations {
   }
 
   /** Resolves after the running and the next computation, even if they fail. Services then reflect all objects that changed before this call. */
-  async settled(): Promise<void> {
+  async waitUntilIdle(): Promise<void> {
     for (let waits = 0; waits < 2 && this.#runningTask !== undefined; waits++) {
       await this.#runningTask.catch(() => {});
       // The chart starts the next computation when it receives this result.

@@ -116,14 +116,14 @@ interface Names {
   /** Keys of the form `Secret/namespace/name`. */
   readonly keys: ReadonlySet<string>;
   /** Keys of the form `Secret/name`, which match any namespace. */
-  readonly anywhere: ReadonlySet<string>;
+  readonly keysInAnyNamespace: ReadonlySet<string>;
 }
 
 function namesOf({ Secret, ConfigMap }: ConfigSet): Names {
   const all: readonly Config[] = [...Secret, ...ConfigMap];
   return {
     keys: new Set(all.map((config) => configKeyText(config))),
-    anywhere: new Set(all.map(({ kind, name }) => `${kind}/${name}`)),
+    keysInAnyNamespace: new Set(all.map(({ kind, name }) => `${kind}/${name}`)),
   };
 }
 
@@ -131,14 +131,14 @@ function warningOf(
   credentialField: { readonly config: Config; readonly field: string },
   { kind, namespace, name, roots }: CredentialName,
   certain: boolean,
-  { keys, anywhere }: Names,
-  { known }: CheckSources,
+  { keys, keysInAnyNamespace }: Names,
+  { knownObjects }: CheckSources,
 ): ConfigWarning | undefined {
   const candidates = roots ? [name, rootsObjectName(name)] : [name];
   const isThere = candidates.some((secretName) =>
-    certain ? keys.has(`${kind}/${namespace}/${secretName}`) : anywhere.has(`${kind}/${secretName}`),
+    certain ? keys.has(`${kind}/${namespace}/${secretName}`) : keysInAnyNamespace.has(`${kind}/${secretName}`),
   );
-  if (isThere || !known.isComplete(kind, certain ? namespace : undefined)) return undefined;
+  if (isThere || !knownObjects.isComplete(kind, certain ? namespace : undefined)) return undefined;
   const secretText = certain ? `${namespace}/${name}` : name;
   const advice = certain
     ? 'create it, or correct the name'

@@ -59,11 +59,12 @@ function missingGateway(
   index: number,
   name: string,
   otherGateways: readonly Config<Gateway>[],
-  { known }: CheckSources,
+  { knownObjects }: CheckSources,
 ): ConfigWarning | undefined {
   const [other] = otherGateways;
   const isMissing =
-    (other === undefined || !known.areOfFiles) && known.isComplete('Gateway', name.slice(0, name.indexOf('/')));
+    (other === undefined || !knownObjects.areFromFiles) &&
+    knownObjects.isComplete('Gateway', name.slice(0, name.indexOf('/')));
   if (other === undefined && !isMissing) return undefined;
   const correction =
     other === undefined

@@ -5,8 +5,8 @@ import type { Service } from '../../../model/services/service.ts';
 import { type ConfigCheck, isWritten } from '../config-warning.ts';
 import { objectOfService } from '../known-objects.ts';
 
-export const checkNetworks: ConfigCheck = function* ({ context, configs, known }) {
-  if (!known.isComplete('NetworkGateway')) return;
+export const checkNetworks: ConfigCheck = function* ({ context, configs, knownObjects }) {
+  if (!knownObjects.isComplete('NetworkGateway')) return;
   const networks = new Map<string, Service>();
   let hasOtherNetworks = false;
   for (const service of context.services) {

@@ -33,11 +33,11 @@ export const checkClientSources: ConfigCheck = function* (sources) {
 /** Namespaces of the mesh; `undefined` if not all are known. */
 export function namespacesOf({
   configs,
-  known,
-}: Pick<CheckSources, 'configs' | 'known'>): ReadonlySet<string> | undefined {
-  if (!known.isComplete('Namespace')) return undefined;
+  knownObjects,
+}: Pick<CheckSources, 'configs' | 'knownObjects'>): ReadonlySet<string> | undefined {
+  if (!knownObjects.isComplete('Namespace')) return undefined;
   // A connected workload can have a namespace that exists in no cluster.
-  const connectedNamespaces = [...(known.connected ?? [])].map(({ shape }) => shape.configNamespace);
+  const connectedNamespaces = [...(knownObjects.connectedWorkloads ?? [])].map(({ shape }) => shape.configNamespace);
   const workloadNamespaces = [...configs.Pod, ...configs.WorkloadEntry].map(({ namespace }) => namespace);
   return new Set([...configs.Namespace.map(({ name }) => name), ...workloadNamespaces, ...connectedNamespaces]);
 }
@@ -106,9 +106,9 @@ function unmatchedLabels(
   config: Config,
   { field, sourceLabels, sourceNamespace = '' }: Required<SourceMatch>,
   workloads: WorkloadsByNamespace,
-  { known }: CheckSources,
+  { knownObjects }: CheckSources,
 ): ConfigWarning | undefined {
-  if (workloads.get(sourceNamespace)?.selectsAny(sourceLabels) || !known.isComplete('Pod', sourceNamespace)) {
+  if (workloads.get(sourceNamespace)?.selectsAny(sourceLabels) || !knownObjects.isComplete('Pod', sourceNamespace)) {
     return undefined;
   }
   const scopeText = sourceNamespace === '' ? 'of the mesh' : `of namespace ${sourceNamespace}`;

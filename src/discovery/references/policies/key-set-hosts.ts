@@ -27,7 +27,7 @@ function problemOf(
       code: 'HOST_NOT_FOUND',
       message: `no service has the host ${hostname}, ${effect}: correct the name, or create the Service`,
     };
-  const numbers = hosts.of(hostname).flatMap(({ ports }) => ports.map(({ number }) => number));
+  const numbers = hosts.servicesOf(hostname).flatMap(({ ports }) => ports.map(({ number }) => number));
   const port = Number(writtenPort) || (protocol === 'http:' ? 80 : 443);
   if (numbers.length === 0 || numbers.includes(port)) return undefined;
   return {

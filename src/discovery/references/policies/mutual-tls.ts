@@ -30,7 +30,7 @@ export const checkMutualTls: ConfigCheck = function* (sources) {
     const host = context.hostNames.qualify(config.spec.host, config.namespace);
     for (const { mode, field, labels, hasPort } of tlsLocations) {
       yield undefined;
-      const all = yield* conflicts.of(host, config.namespace, mode === 'ISTIO_MUTUAL' ? 'DISABLE' : 'STRICT');
+      const all = yield* conflicts.conflictsOf(host, config.namespace, mode === 'ISTIO_MUTUAL' ? 'DISABLE' : 'STRICT');
       const conflictingServer = all.find(
         ({ server }) => isSelected(labels, server.labels) && hasPort(server.servicePort),
       );
@@ -68,7 +68,11 @@ class Conflicts {
     this.#pods = new PodsOfServices(sources.configs);
   }
 
-  *of(host: string, namespace: string, rejectingMode: RejectingMode): Generator<undefined, readonly Conflict[]> {
+  *conflictsOf(
+    host: string,
+    namespace: string,
+    rejectingMode: RejectingMode,
+  ): Generator<undefined, readonly Conflict[]> {
     const isWide = isWildcard(host);
     const key = `${rejectingMode} ${isWide ? namespace : ''} ${host}`;
     const cachedConflicts = this.#conflicts.get(key);
@@ -90,7 +94,8 @@ class Conflicts {
   #serversOf(host: string): readonly ServerPort[] {
     const { hosts } = this.#sources;
     const servers =
-      this.#servers.get(host) ?? hosts.of(host).flatMap((service) => serversOf(service, this.#pods, this.#sources));
+      this.#servers.get(host) ??
+      hosts.servicesOf(host).flatMap((service) => serversOf(service, this.#pods, this.#sources));
     this.#servers.set(host, servers);
     return servers;
   }
@@ -128,7 +133,7 @@ function* hostsWithin(
 ): Generator<string | undefined> {
   const isMeshWide = namespace === context.mesh.rootNamespace;
   const seenServices = new Set<string>();
-  for (const service of hosts.within(wildcard).slice(0, maxServices)) {
+  for (const service of hosts.servicesWithin(wildcard).slice(0, maxServices)) {
     yield undefined;
     const { hostname, namespace: owner } = service;
     const isOverridden =
@@ -192,10 +197,14 @@ interface ServerPort {
 }
 
 /** Ports from endpoints. In files without endpoints, from the Pods that the Service selects. */
-function serversOf(service: Service, pods: PodsOfServices, { context, known, configs }: CheckSources): ServerPort[] {
+function serversOf(
+  service: Service,
+  pods: PodsOfServices,
+  { context, knownObjects, configs }: CheckSources,
+): ServerPort[] {
   const { hostname: host } = service;
   const endpoints = context.endpointsOf(host, service.namespace);
-  if (endpoints.length > 0 || !known.areOfFiles) {
+  if (endpoints.length > 0 || !knownObjects.areFromFiles) {
     return endpoints.slice(0, maxEndpoints).flatMap(({ tlsMode, namespace, labels, port, servicePortName }) => {
       const servicePort = service.ports.find(({ name }) => name === servicePortName)?.number;
       if (tlsMode !== 'istio' || servicePort === undefined) return [];
@@ -204,7 +213,7 @@ function serversOf(service: Service, pods: PodsOfServices, { context, known, con
   }
   const { ports = [] } = pods.objectOf(service)?.spec.spec ?? {};
   return pods
-    .of(service)
+    .podsOf(service)
     .slice(0, maxEndpoints)
     .flatMap((pod) => {
       const injected = isInjected(pod, configs);

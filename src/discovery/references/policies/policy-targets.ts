@@ -54,7 +54,7 @@ function missingTarget(
   config: Config,
   field: string,
   { group, kind, name }: PolicyTargetReference,
-  { configs, known }: CheckSources,
+  { configs, knownObjects }: CheckSources,
 ): ConfigWarning | undefined {
   const target = targetKinds[`${group}/${kind}`];
   if (target === undefined) return undefined;
@@ -63,7 +63,7 @@ function missingTarget(
   if (targetObject !== undefined)
     return target === 'KubernetesGateway' ? foreignGateway(config, field, targetObject, configs) : undefined;
   if (target === 'GatewayClass' && name === defaultClass) return undefined;
-  if (!known.isComplete(target satisfies CheckedKind, namespace)) return undefined;
+  if (!knownObjects.isComplete(target satisfies CheckedKind, namespace)) return undefined;
   const of = group === '' ? kind : `${kind} (${group})`;
   return {
     ...{ code: 'TARGET_NOT_FOUND', config, field },

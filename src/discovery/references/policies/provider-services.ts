@@ -10,11 +10,11 @@ import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } fr
 import { namedProviders } from './providers.ts';
 
 export const checkProviderServices: ConfigCheck = function* (sources) {
-  const { context, configs, known, meshConfig } = sources;
+  const { context, configs, knownObjects, meshConfig } = sources;
   const { extensionProviders, defaultProviders } = context.mesh;
   const addresses = new Map(extensionProviders.map((provider) => [provider.name, addressOf(provider)]));
   const hasReferences = [...addresses.values(), ...Object.values(defaultProviders).flat()].some(Boolean);
-  if (!hasReferences || !known.isComplete('ExtensionProvider')) return;
+  if (!hasReferences || !knownObjects.isComplete('ExtensionProvider')) return;
   const located = new Map<string, LocatedProvider>();
   const problems = new Map<string, ProviderProblem | undefined>();
   for (const [name, address] of addresses) {
@@ -93,12 +93,12 @@ function problemOf(
   { context, hosts }: CheckSources,
 ): ProviderProblem | undefined {
   const { host, isProvidedBy } = providerService(writtenService, namespace, context);
-  if (!hosts.isKnown(host)) return undefined;
+  if (!hosts.isKnownHost(host)) return undefined;
   const problem = (field: string, reason: string): ProviderProblem => ({
     ...{ code: 'PROVIDER_UNREACHABLE', field, reason },
     message: `${reason}, so the provider cannot be used: correct the address, or create the service`,
   });
-  const services = hosts.of(host);
+  const services = hosts.servicesOf(host);
   if (services.length === 0) return problem('service', `no service has the host ${host}`);
   const provided = services.filter(
     (providerService) =>

@@ -11,14 +11,14 @@ export interface NamedProvider {
   readonly effect: string;
 }
 
-export const checkProviders: ConfigCheck = function* ({ context, configs, known }) {
+export const checkProviders: ConfigCheck = function* ({ context, configs, knownObjects }) {
   const names = new Set(context.mesh.extensionProviders.map(({ name }) => name));
   const list = names.size === 0 ? 'it has none' : `it has ${[...names].join(', ')}`;
   const warningOf = ({ config, name, field, effect }: NamedProvider): ConfigWarning | undefined => {
-    if (names.has(name) || !known.isComplete('ExtensionProvider')) return undefined;
+    if (names.has(name) || !knownObjects.isComplete('ExtensionProvider')) return undefined;
     if (context.mesh.invalidProviders?.includes(name)) {
       // `validate` reports the invalid provider itself.
-      if (known.areOfFiles) return undefined;
+      if (knownObjects.areFromFiles) return undefined;
       const invalidText = `the extension provider ${name} of the mesh configuration is invalid and ignored, so ${effect}: correct its settings`;
       return { code: 'PROVIDER_NOT_FOUND', config, field, message: invalidText };
     }

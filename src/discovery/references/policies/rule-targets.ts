@@ -24,7 +24,7 @@ export const checkRuleTargets: ConfigCheck = function* (sources) {
       continue;
     }
     if (isWildcard(host)) continue;
-    const services = hosts.of(host);
+    const services = hosts.servicesOf(host);
     yield unapplied(config, services, sources);
     yield* missingPorts(config, services);
     if (services.length === 0) continue;
@@ -113,7 +113,7 @@ function labelsOfHost(
   const labels =
     endpoints.length > 0
       ? endpoints.map((endpoint) => endpoint.labels)
-      : services.flatMap((candidate) => pods.of(candidate).map((pod) => pod.labels));
+      : services.flatMap((candidate) => pods.podsOf(candidate).map((pod) => pod.labels));
   return new EndpointLabels(labels, endpoints.length === 0);
 }
 

@@ -8,16 +8,17 @@ import { type ConfigCheck, isWritten } from '../config-warning.ts';
 import { ListeningPorts } from '../services/listening-ports.ts';
 import { maxSelectingServices, SelectingServices } from '../services/selecting-services.ts';
 
-export const checkRulesAboutRequests: ConfigCheck = function* ({ configs, known }) {
+export const checkRulesAboutRequests: ConfigCheck = function* ({ configs, knownObjects }) {
   const policies = configs.AuthorizationPolicy.filter(isAboutRequests);
   if (policies.length === 0) return;
-  const services = yield* SelectingServices.of(configs.Service);
-  const listening = new ListeningPorts(configs, known);
+  const services = yield* SelectingServices.build(configs.Service);
+  const listening = new ListeningPorts(configs, knownObjects);
   for (const config of policies) {
     yield undefined;
     const { selector = {}, rules, action } = config.spec;
-    const selectingServices = services.of(config.namespace, selector);
-    if (selectingServices.length >= maxSelectingServices || !known.isComplete('Service', config.namespace)) continue;
+    const selectingServices = services.matching(config.namespace, selector);
+    if (selectingServices.length >= maxSelectingServices || !knownObjects.isComplete('Service', config.namespace))
+      continue;
     const ports = selectingServices.flatMap((service) => workloadPorts(service, listening));
     for (const [index, rule] of rules.entries()) {
       if (!needsRequests(rule)) continue;
@@ -59,7 +60,7 @@ interface WorkloadPort {
 }
 
 function workloadPorts(service: Config<KubernetesService>, listening: ListeningPorts): readonly WorkloadPort[] {
-  const { targets } = listening.of(service);
+  const { targets } = listening.portsOf(service);
   return service.spec.spec.ports
     .map(({ name, port, appProtocol, protocol: transport }) => {
       const protocol = protocolOf({ name, number: port, transport, ...(appProtocol !== undefined && { appProtocol }) });

@@ -67,11 +67,11 @@ export const checkSelectors: ConfigCheck = function* (sources) {
   }
   yield* gatewaysWithoutWorkloads(workloads, sources);
   // Checked only for files, because Services without workloads are common in a cluster, for example for a Deployment scaled to zero.
-  if (sources.known.areOfFiles) yield* servicesWithoutPods(workloads, sources);
+  if (sources.knownObjects.areFromFiles) yield* servicesWithoutPods(workloads, sources);
 };
 
-function haveSelectors({ configs, known }: CheckSources): boolean {
-  if (known.areOfFiles || configs.Gateway.length > 0) return true;
+function haveSelectors({ configs, knownObjects }: CheckSources): boolean {
+  if (knownObjects.areFromFiles || configs.Gateway.length > 0) return true;
   return selectorsByKind.some(([kind, selectorOf]) =>
     (configs[kind] as readonly Config<never>[]).some(({ spec }) => selectorOf(spec) !== undefined),
   );
@@ -100,7 +100,7 @@ function* servicesWithoutPods(
 /** Reports ServiceEntries that select no workload, unless a WorkloadGroup may register VMs. */
 function* entriesWithoutWorkloads(
   workloads: WorkloadsByNamespace,
-  { configs, known }: CheckSources,
+  { configs, knownObjects }: CheckSources,
 ): Generator<ConfigWarning | undefined> {
   const groupsByNamespace = new Map<string, LabelIndex<SelectableWorkload>>();
   for (const { namespace, name, spec } of configs.WorkloadGroup) {
@@ -116,7 +116,7 @@ function* entriesWithoutWorkloads(
     const labels = spec.workloadSelector?.labels ?? {};
     if (!isWritten(config) || Object.keys(labels).length === 0) continue;
     if (workloads.get(namespace)?.selectsAny(labels) || groupsByNamespace.get(namespace)?.selectsAny(labels)) continue;
-    if (!known.isComplete(entries.has(namespace) ? 'WorkloadEntry' : 'Pod', namespace)) continue;
+    if (!knownObjects.isComplete(entries.has(namespace) ? 'WorkloadEntry' : 'Pod', namespace)) continue;
     yield {
       ...{ code: 'WORKLOAD_NOT_FOUND', config, field: 'spec.workloadSelector.labels' },
       message: `no workload of namespace ${namespace} has the labels ${labelsText(labels)}, so requests for ${spec.hosts.join(', ')} fail (503): correct the selector, or the labels of the workloads`,
@@ -127,7 +127,7 @@ function* entriesWithoutWorkloads(
 /** A Gateway applies to workloads of all namespaces, unless gateways are scoped to their own. */
 function* gatewaysWithoutWorkloads(
   workloads: WorkloadsByNamespace,
-  { configs, context, known }: CheckSources,
+  { configs, context, knownObjects }: CheckSources,
 ): Generator<ConfigWarning | undefined> {
   const isScoped = context.features.gatewaysOfOwnNamespace;
   for (const config of configs.Gateway) {
@@ -137,7 +137,7 @@ function* gatewaysWithoutWorkloads(
     if (!isWritten(config) || isServiceGateway || Object.keys(labels).length === 0) continue;
     const namespace = isScoped ? config.namespace : '';
     if (workloads.get(namespace)?.selectsAny(labels)) continue;
-    if (!known.isComplete(isScoped ? 'Pod' : 'GatewayPod', namespace)) continue;
+    if (!knownObjects.isComplete(isScoped ? 'Pod' : 'GatewayPod', namespace)) continue;
     const scopeText = isScoped ? `of namespace ${namespace}` : 'of the mesh';
     yield {
       ...{ code: 'WORKLOAD_NOT_FOUND', config, field: 'spec.selector' },
@@ -154,12 +154,12 @@ function unmatched(
   config: Config,
   { field, labels }: Selector,
   workloads: WorkloadsByNamespace,
-  { known, context }: CheckSources,
+  { knownObjects, context }: CheckSources,
 ): ConfigWarning | undefined {
   if (Object.keys(labels).length === 0) return undefined;
   const isForMesh = config.namespace === context.mesh.rootNamespace;
   const namespace = isForMesh ? '' : config.namespace;
-  if (!known.isComplete('Pod', namespace)) return undefined;
+  if (!knownObjects.isComplete('Pod', namespace)) return undefined;
   if (workloads.get(namespace)?.selectsAny(labels)) return undefined;
   const scopeText = isForMesh ? 'of the mesh' : `of namespace ${config.namespace}`;
   return {

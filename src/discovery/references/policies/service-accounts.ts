@@ -79,10 +79,10 @@ function warningOf(
   account: string,
   field: string,
   { accounts, namespaces }: KnownClients,
-  { known }: CheckSources,
+  { knownObjects }: CheckSources,
 ): ConfigWarning | undefined {
   const namespace = account.slice(0, account.indexOf('/'));
-  const isComplete = known.isComplete('Pod', namespace) || namespaces?.has(namespace) === false;
+  const isComplete = knownObjects.isComplete('Pod', namespace) || namespaces?.has(namespace) === false;
   if (accounts.has(account) || !isComplete) return undefined;
   return {
     ...{ code: 'SERVICE_ACCOUNT_NOT_FOUND', config, field },

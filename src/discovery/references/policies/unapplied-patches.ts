@@ -17,7 +17,7 @@ import { isGatewayByItself, isGatewayPod } from '../known-objects.ts';
 import { isInjected } from '../services/injected-pods.ts';
 
 type Labels = Readonly<Record<string, string>>;
-type CheckSourcesOfFiles = Pick<CheckSources, 'context' | 'configs' | 'known'>;
+type CheckSourcesOfFiles = Pick<CheckSources, 'context' | 'configs' | 'knownObjects'>;
 
 /** EnvoyFilters that apply to more proxies are not checked. */
 const maxProxies = 16;
@@ -94,10 +94,10 @@ export function otherTypeText(
 /** Proxy types of the selected Pods; `undefined` if one is uncertain. */
 function selectedTypes(
   { namespace, spec: { workloadSelector = {} } }: Config<EnvoyFilter>,
-  { configs, context, known }: CheckSourcesOfFiles,
+  { configs, context, knownObjects }: CheckSourcesOfFiles,
 ): ReadonlySet<NodeType> | undefined {
   const isForMesh = namespace === context.mesh.rootNamespace;
-  if (Object.keys(workloadSelector).length === 0 || !known.isComplete('Pod', isForMesh ? '' : namespace))
+  if (Object.keys(workloadSelector).length === 0 || !knownObjects.isComplete('Pod', isForMesh ? '' : namespace))
     return undefined;
   const pods = configs.Pod.filter(
     (pod) => (isForMesh || pod.namespace === namespace) && isSelected(workloadSelector, pod.labels),

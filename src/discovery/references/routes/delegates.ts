@@ -38,10 +38,10 @@ function unusable(
   root: Config<VirtualService>,
   delegate: Config<VirtualService> | undefined,
   name: string,
-  { known, context: { mesh } }: CheckSources,
+  { knownObjects, context: { mesh } }: CheckSources,
 ): Unusable | undefined {
   if (delegate === undefined) {
-    const isMissing = known.isComplete('VirtualService', name.slice(0, name.indexOf('/')));
+    const isMissing = knownObjects.isComplete('VirtualService', name.slice(0, name.indexOf('/')));
     return isMissing
       ? { problem: `there is no VirtualService ${name}`, advice: 'correct the name, or create it' }
       : undefined;

@@ -9,7 +9,7 @@ import { objectOfService } from '../known-objects.ts';
 import { SubsetsOfHosts } from './subsets-of-hosts.ts';
 
 export const checkDestinations: ConfigCheck = function* (sources) {
-  const subsets = yield* SubsetsOfHosts.of(sources);
+  const subsets = yield* SubsetsOfHosts.build(sources);
   const gatewayPorts = new Map(
     sources.configs.Gateway.map(({ namespace, name, spec }) => [
       `${namespace}/${name}`,
@@ -62,7 +62,7 @@ function warningOf(
   subsets: SubsetsOfHosts,
   sources: CheckSources,
 ): ConfigWarning | undefined {
-  const { context, hosts, known } = sources;
+  const { context, hosts, knownObjects } = sources;
   const host = context.hostNames.qualify(destinationHost, config.namespace);
   if (hosts.isMissing(host)) {
     const message = `no service has the host ${host}, so requests for it fail (503): ${hosts.correctionOf(host)}`;
@@ -83,7 +83,7 @@ function warningOf(
     const message = `${host} has the ports ${numbersText} and not the gateway's port ${unmatched}, so requests fail (503): add port.number`;
     return { code: 'PORT_NOT_CHOSEN', config, field, message };
   }
-  if (subset === undefined || subsets.has(service.hostname, subset) || !known.isComplete('DestinationRule'))
+  if (subset === undefined || subsets.has(service.hostname, subset) || !knownObjects.isComplete('DestinationRule'))
     return undefined;
   return subsetWarning(config, field, subset, service, subsets);
 }
@@ -98,13 +98,15 @@ function hiddenWarning(
   field: string,
   { context, configs, hosts }: CheckSources,
 ): ConfigWarning | undefined {
-  const [hidden] = hosts.of(host);
+  const [hidden] = hosts.servicesOf(host);
   if (hidden === undefined || config.kind !== 'VirtualService') return undefined;
   const { namespace, spec } = config as Config<VirtualService>;
   const { exportTo, gateways = ['mesh'] } = spec;
   const exportNamespaces = exportSet(namespace, exportTo, context.mesh.defaultVirtualServiceExportTo, context.mesh);
   if (!gateways.includes('mesh') || !isExportedTo(exportNamespaces, namespace, namespace)) return undefined;
-  const routed = spec.hosts.flatMap((writtenHost) => hosts.of(context.hostNames.qualify(writtenHost, namespace)));
+  const routed = spec.hosts.flatMap((writtenHost) =>
+    hosts.servicesOf(context.hostNames.qualify(writtenHost, namespace)),
+  );
   if (!routed.some((routedService) => routedService.namespace === namespace)) return undefined;
   const other = objectOfService(hidden, configs);
   return {

@@ -17,7 +17,7 @@ export const checkFailover: ConfigCheck = function* ({ context, configs, hosts }
     for (const { policy, path } of policiesOf(config)) {
       const { outlierDetection } = policy;
       if (outlierDetection === undefined || outlierDetection.maxEjectionPercent) continue;
-      const [service] = hosts.of(host);
+      const [service] = hosts.servicesOf(host);
       const setting = policy.loadBalancer?.localityLbSetting ?? context.mesh.localityLbSetting;
       if (service === undefined || setting.enabled === false) continue;
       const endpoints = endpointsOfPort(service.hostname, service.namespace, context);

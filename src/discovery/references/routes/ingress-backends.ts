@@ -40,12 +40,12 @@ function warningOf(
     const message = `there is no Service ${config.namespace}/${backend.name}, so ${effect}: correct the name, or create the Service`;
     return { code: 'HOST_NOT_FOUND', config, field: `${field}.name`, message };
   }
-  const ports = portsByBackend.get(host) ?? portsOf(hosts.of(host));
+  const ports = portsByBackend.get(host) ?? portsOf(hosts.servicesOf(host));
   portsByBackend.set(host, ports);
-  if (!ports.areKnown) return undefined;
+  if (!ports.arePortsKnown) return undefined;
   const { advice } = ports;
   if (number !== undefined) {
-    if (ports.numbers.has(number)) return undefined;
+    if (ports.portNumbers.has(number)) return undefined;
     const message = `${host} has no port ${number}, so requests for it fail (503): ${advice}`;
     return { code: 'PORT_NOT_FOUND', config, field: `${field}.port.number`, message };
   }
@@ -59,8 +59,8 @@ function warningOf(
 }
 
 interface BackendPorts {
-  readonly areKnown: boolean;
-  readonly numbers: ReadonlySet<number>;
+  readonly arePortsKnown: boolean;
+  readonly portNumbers: ReadonlySet<number>;
   readonly names: ReadonlySet<string>;
   readonly advice: string;
 }
@@ -69,8 +69,8 @@ function portsOf(services: readonly Service[]): BackendPorts {
   const ports = services.flatMap((service) => service.ports);
   const texts = new Set(ports.map(({ number, name }) => (name === '' ? `${number}` : `${number} (${name})`)));
   return {
-    areKnown: services.length > 0 && !services.some(isAlias),
-    numbers: new Set(ports.map(({ number }) => number)),
+    arePortsKnown: services.length > 0 && !services.some(isAlias),
+    portNumbers: new Set(ports.map(({ number }) => number)),
     names: new Set(ports.map(({ name }) => name)),
     advice: `choose one of ${[...texts].slice(0, maxPorts).join(', ')}${texts.size > maxPorts ? ', …' : ''}`,
   };

@@ -10,7 +10,7 @@ type Rule = Config<DestinationRule>;
 /** Rules of a host in one namespace. */
 interface OlderRules {
   /** The oldest rule with a traffic policy. */
-  holder?: Rule;
+  policyRule?: Rule;
   readonly subsets: Map<string, Rule>;
 }
 
@@ -30,8 +30,8 @@ export const checkMergedRules: ConfigCheck = function* ({ context, configs }) {
       else yield lostSubset(config, index, name, other);
     }
     if (spec.trafficPolicy === undefined) continue;
-    if (olderRules.holder === undefined) olderRules.holder = config;
-    else if (areShared(olderRules.holder, config, context)) yield lostPolicy(config, olderRules.holder, host);
+    if (olderRules.policyRule === undefined) olderRules.policyRule = config;
+    else if (areShared(olderRules.policyRule, config, context)) yield lostPolicy(config, olderRules.policyRule, host);
   }
 };
 

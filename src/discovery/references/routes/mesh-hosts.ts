@@ -25,7 +25,7 @@ export class MeshHosts {
     this.#knownObjects = knownObjects;
   }
 
-  static *of(
+  static *build(
     services: readonly Service[],
     domain: string,
     knownObjects: KnownObjects,
@@ -49,11 +49,11 @@ export class MeshHosts {
   }
 
   /** Services in all namespaces, oldest first. */
-  of(host: string): readonly Service[] {
+  servicesOf(host: string): readonly Service[] {
     return this.#servicesByHost.get(host) ?? [];
   }
 
-  get all(): Iterable<readonly Service[]> {
+  get serviceGroups(): Iterable<readonly Service[]> {
     return this.#servicesByHost.values();
   }
 
@@ -62,7 +62,7 @@ export class MeshHosts {
    *
    * @param namespace absent for all
    */
-  within(wildcard: string, namespace = ''): readonly Service[] {
+  servicesWithin(wildcard: string, namespace = ''): readonly Service[] {
     return this.#servicesByWildcard.get(`${namespace} ${wildcard}`) ?? [];
   }
 
@@ -70,7 +70,7 @@ export class MeshHosts {
   isMissing(host: string): boolean {
     if (this.#servicesByHost.has(host)) return false;
     if (this.#fullNameOf(host) !== undefined || this.#nearDomainOf(host) !== undefined) return true;
-    if (!this.isKnown(host)) return false;
+    if (!this.isKnownHost(host)) return false;
     if (!isWildcard(host)) return true;
     return host === '*' || host.startsWith('*.') ? !this.#servicesByWildcard.has(` ${host}`) : false;
   }
@@ -97,7 +97,7 @@ export class MeshHosts {
   }
 
   /** Whether the configs would contain a service with this host. */
-  isKnown(host: string): boolean {
+  isKnownHost(host: string): boolean {
     if (this.#servicesByHost.has(host)) return true;
     const namespace = this.namespaceOf(host);
     return namespace === undefined

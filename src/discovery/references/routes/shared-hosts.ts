@@ -7,8 +7,8 @@ import { type CheckSources, type ConfigCheck, isWritten } from '../config-warnin
 
 export interface SharedHost {
   readonly host: string;
-  readonly older: Config<VirtualService>;
-  readonly newer: Config<VirtualService>;
+  readonly olderConfig: Config<VirtualService>;
+  readonly newerConfig: Config<VirtualService>;
   /** The VirtualService without effect for clients in the older one's namespace. */
   readonly overridden: 'older' | 'newer';
 }
@@ -38,7 +38,7 @@ export function* sharedHosts({
       const ruleIndex = placeFrom(olderService.namespace, newer);
       if (ruleIndex === undefined) continue;
       const isNewerFirst = ruleIndex < (placeFrom(olderService.namespace, olderService) ?? -1);
-      yield { host, older: olderService, newer, overridden: isNewerFirst ? 'older' : 'newer' };
+      yield { host, olderConfig: olderService, newerConfig: newer, overridden: isNewerFirst ? 'older' : 'newer' };
     }
   }
 }
@@ -53,12 +53,12 @@ export const checkSharedHosts: ConfigCheck = function* (sources) {
   for (const sharedHost of sharedHosts(sources)) {
     yield undefined;
     if (sharedHost === undefined) continue;
-    const { host, older, newer, overridden } = sharedHost;
-    const [config, other] = overridden === 'older' ? [older, newer] : [newer, older];
+    const { host, olderConfig, newerConfig, overridden } = sharedHost;
+    const [config, other] = overridden === 'older' ? [olderConfig, newerConfig] : [newerConfig, olderConfig];
     if (!isWritten(config) || config === other) continue;
     yield {
       ...{ code: 'HOST_CONFLICT', config, field: `spec.hosts[${hostIndex(config, host, sources)}]` },
-      message: `${host} is also a host of VirtualService ${other.namespace}/${other.name}, whose routes apply to clients of namespace ${older.namespace} instead: merge the two`,
+      message: `${host} is also a host of VirtualService ${other.namespace}/${other.name}, whose routes apply to clients of namespace ${olderConfig.namespace} instead: merge the two`,
       other: { config: other, field: 'spec.hosts' },
     };
   }

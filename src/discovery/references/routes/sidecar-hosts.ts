@@ -35,7 +35,7 @@ interface Imported {
   /** Any service with the host, which proves that one exists. */
   readonly service: Service | undefined;
   /** A service with the host that is visible to clients of the Sidecar. */
-  readonly exported: Service | undefined;
+  readonly exportedService: Service | undefined;
   /** Ports of all exported services; `undefined` for a wildcard or an alias. */
   readonly ports: ReadonlySet<number> | undefined;
   readonly isComplete: boolean;
@@ -57,7 +57,7 @@ function importedBy(
   const namespace = writtenNamespace !== '.' ? writtenNamespace : isMeshWide ? '*' : config.namespace;
   // `ns/*` also imports future services, so it is never reported.
   if (host === '*')
-    return { host, namespace, service: undefined, exported: undefined, ports: undefined, isComplete: false };
+    return { host, namespace, service: undefined, exportedService: undefined, ports: undefined, isComplete: false };
   const key = `${config.namespace} ${namespace} ${host}`;
   const cachedImport = importedByHost.get(key);
   if (cachedImport !== undefined) return cachedImport;
@@ -66,12 +66,12 @@ function importedBy(
   const isExported = (candidate: Service): boolean =>
     isMeshWide || isExportedTo(candidate.exportTo, candidate.namespace, config.namespace);
   const services = isWide
-    ? hosts.within(host, namespace === '*' ? undefined : namespace)
-    : hosts.of(host).filter(isWithin);
+    ? hosts.servicesWithin(host, namespace === '*' ? undefined : namespace)
+    : hosts.servicesOf(host).filter(isWithin);
   const exportedServices = isWide ? [] : services.filter(isExported);
   const hasPorts = exportedServices.length > 0 && !exportedServices.some(isAlias);
   const importedHost = {
-    ...{ host, namespace, service: services[0], exported: exportedServices[0] ?? services.find(isExported) },
+    ...{ host, namespace, service: services[0], exportedService: exportedServices[0] ?? services.find(isExported) },
     ports: hasPorts ? new Set(exportedServices.flatMap(({ ports }) => ports.map(({ number }) => number))) : undefined,
     isComplete: isComplete(host, namespace, sources),
   };
@@ -79,15 +79,16 @@ function importedBy(
   return importedHost;
 }
 
-function isComplete(host: string, namespace: string, { context, hosts, known }: CheckSources): boolean {
+function isComplete(host: string, namespace: string, { context, hosts, knownObjects }: CheckSources): boolean {
   const suffix = `.svc.${context.domain}`;
   const anywhere = namespace === '*' ? undefined : namespace;
-  if (!isWildcard(host)) return hosts.isKnown(host) && (hosts.namespaceOf(host) === undefined || isKnownService());
+  if (!isWildcard(host)) return hosts.isKnownHost(host) && (hosts.namespaceOf(host) === undefined || isKnownService());
   // Partial wildcards are not checked.
   if (!host.startsWith('*.')) return false;
   const owner = host.endsWith(suffix) ? host.slice(2, -suffix.length).split('.').at(-1) : undefined;
   return (
-    known.isComplete('ServiceEntry', anywhere) && (!isClusterHost() || known.isComplete('Service', owner || anywhere))
+    knownObjects.isComplete('ServiceEntry', anywhere) &&
+    (!isClusterHost() || knownObjects.isComplete('Service', owner || anywhere))
   );
 
   function isClusterHost(): boolean {
@@ -96,17 +97,17 @@ function isComplete(host: string, namespace: string, { context, hosts, known }: 
 
   /** Whether the Service is known, or a ServiceEntry for its host in another namespace. */
   function isKnownService(): boolean {
-    return namespace === '*' || namespace === hosts.namespaceOf(host) || known.isComplete('Service', namespace);
+    return namespace === '*' || namespace === hosts.namespaceOf(host) || knownObjects.isComplete('Service', namespace);
   }
 }
 
 function hostWarning(
   config: Config<Sidecar>,
   field: string,
-  { host, namespace, service: hidden, exported, isComplete: isSure }: Imported,
+  { host, namespace, service: hidden, exportedService, isComplete: isSure }: Imported,
   { context, configs, hosts }: CheckSources,
 ): ConfigWarning | undefined {
-  if (exported !== undefined || host === '*') return undefined;
+  if (exportedService !== undefined || host === '*') return undefined;
   const warning = (message: string, service?: Service): ConfigWarning => {
     const other = service && objectOfService(service, configs);
     return { code: 'HOST_NOT_FOUND', config, field, message, ...(other && { other: { config: other } }) };
@@ -117,7 +118,7 @@ function hostWarning(
       hidden,
     );
   }
-  const [qualifiedService] = hosts.of(
+  const [qualifiedService] = hosts.servicesOf(
     context.hostNames.qualify(host, namespace === '*' ? config.namespace : namespace),
   );
   if (isShortName(host) && qualifiedService !== undefined)
@@ -126,7 +127,7 @@ function hostWarning(
       qualifiedService,
     );
   if (!isSure) return undefined;
-  const [otherService] = isWildcard(host) ? hosts.within(host) : hosts.of(host);
+  const [otherService] = isWildcard(host) ? hosts.servicesWithin(host) : hosts.servicesOf(host);
   if (otherService !== undefined)
     return warning(
       `no service of namespace ${namespace} has the host ${host}, so it imports nothing: it is a host of namespace ${otherService.namespace}`,

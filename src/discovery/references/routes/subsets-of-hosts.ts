@@ -10,7 +10,7 @@ export class SubsetsOfHosts {
   readonly #rules = new Map<string, Config<DestinationRule>[]>();
   readonly #subsets = new Map<string, Set<string>>();
 
-  static *of({ context, configs }: CheckSources): Generator<undefined, SubsetsOfHosts> {
+  static *build({ context, configs }: CheckSources): Generator<undefined, SubsetsOfHosts> {
     const subsets = new SubsetsOfHosts();
     for (const config of configs.DestinationRule) {
       yield undefined;

@@ -23,10 +23,10 @@ type RouteList = 'http' | 'tls' | 'tcp';
 /** Port of a Gateway or of a destination service. */
 interface RoutedPort {
   readonly number: number;
-  readonly lists: readonly RouteList[];
+  readonly routeLists: readonly RouteList[];
   /** Text such as `server https of Gateway edge/front (PASSTHROUGH)`. */
   readonly text: string;
-  readonly place: ObjectLocation | undefined;
+  readonly location: ObjectLocation | undefined;
 }
 
 const maxPorts = 3;
@@ -41,7 +41,7 @@ export const checkUnservedRoutes: ConfigCheck = function* (sources) {
     if (ports === undefined || ports.length === 0) continue;
     for (const list of ['http', 'tls', 'tcp'] as const) {
       if ((config.spec[list] ?? []).length === 0) continue;
-      if (ports.some(({ lists }) => lists.includes(list))) yield* matchesOfNoPort(config, list, ports);
+      if (ports.some(({ routeLists }) => routeLists.includes(list))) yield* matchesOfNoPort(config, list, ports);
       else yield listWarning(config, list, ports);
     }
   }
@@ -88,9 +88,9 @@ function serverPorts(
     const { number, protocol } = server.port;
     const mode = server.tls === undefined ? '' : ` with TLS mode ${server.tls.mode}`;
     return {
-      ...{ number, lists: listsOfServer(server) },
+      ...{ number, routeLists: listsOfServer(server) },
       text: `port ${number} of Gateway ${gateway.namespace}/${gateway.name} is ${protocol}${mode}`,
-      place: { config: gateway, field: `spec.servers[${index}]` },
+      location: { config: gateway, field: `spec.servers[${index}]` },
     };
   });
 }
@@ -112,13 +112,13 @@ function servicePorts(
   const routedPorts: RoutedPort[] = [];
   for (const writtenHost of config.spec.hosts) {
     const host = context.hostNames.qualify(writtenHost, config.namespace);
-    const services = hosts.of(host);
+    const services = hosts.servicesOf(host);
     if (isWildcard(host) || services.length === 0 || services.some(isAlias)) return undefined;
     for (const service of services) {
       for (const { number, protocol } of service.ports) {
         const portObject = serviceObject(service, configs);
         routedPorts.push({
-          ...{ number, lists: listsOfProtocol(protocol), place: portObject },
+          ...{ number, routeLists: listsOfProtocol(protocol), location: portObject },
           text: `port ${number} of ${host} is ${protocol}`,
         });
       }
@@ -152,9 +152,9 @@ const neededBy: Readonly<Record<RouteList, string>> = {
 function listWarning(config: Config<VirtualService>, list: RouteList, ports: readonly RoutedPort[]): ConfigWarning {
   const texts = [...new Set(ports.map(({ text }) => text))];
   const listText = texts.slice(0, maxPorts).join(', ') + (texts.length > maxPorts ? ', …' : '');
-  const lists = [...new Set(ports.flatMap((port) => port.lists))];
+  const lists = [...new Set(ports.flatMap((port) => port.routeLists))];
   const advice = lists.length === 0 ? '' : `write ${lists.join(' or ')} routes, or `;
-  const other = ports.find(({ place }) => place !== undefined)?.place;
+  const other = ports.find(({ location }) => location !== undefined)?.location;
   return {
     ...{ code: 'ROUTE_NOT_APPLIED', config, field: `spec.${list}` },
     message: `${list} routes need ${neededBy[list]}, and ${listText}, so these routes have no effect: ${advice}correct the protocol there`,
@@ -168,7 +168,7 @@ function* matchesOfNoPort(
   list: RouteList,
   ports: readonly RoutedPort[],
 ): Generator<ConfigWarning> {
-  const numbers = new Set(ports.filter(({ lists }) => lists.includes(list)).map(({ number }) => number));
+  const numbers = new Set(ports.filter(({ routeLists }) => routeLists.includes(list)).map(({ number }) => number));
   for (const [index, { match = [] }] of (config.spec[list] ?? []).entries()) {
     for (const [matchIndex, { port }] of match.entries()) {
       if (port === undefined || numbers.has(port)) continue;
@@ -176,7 +176,7 @@ function* matchesOfNoPort(
       yield {
         ...{ code: 'ROUTE_NOT_APPLIED', config, field: `spec.${list}[${index}].match[${matchIndex}].port` },
         message: `${list} routes apply at port ${[...numbers].join(', ')} and not at ${port}, so the match has no effect: correct the port`,
-        ...(other?.place && { other: other.place }),
+        ...(other?.location && { other: other.location }),
       };
     }
   }

@@ -6,7 +6,7 @@ export const checkConsulHosts: ConfigCheck = function* ({ configs, hosts }) {
     yield undefined;
     if (!isWritten(config)) continue;
     for (const [index, host] of config.spec.hosts.entries()) {
-      const service = hosts.of(host).find(({ registry }) => registry === 'Consul');
+      const service = hosts.servicesOf(host).find(({ registry }) => registry === 'Consul');
       if (service === undefined) continue;
       const effect =
         service.namespace === config.namespace

@@ -27,7 +27,7 @@ export class ListeningPorts {
     this.#checkedObjects = checkedObjects;
   }
 
-  of(service: Config<KubernetesService>): ServiceListening {
+  portsOf(service: Config<KubernetesService>): ServiceListening {
     const listening = this.#cachedListening.get(service) ?? this.#read(service);
     this.#cachedListening.set(service, listening);
     return listening;

@@ -9,7 +9,7 @@ import { maxSelectingServices, SelectingServices } from './selecting-services.ts
 
 type Labels = Readonly<Record<string, string>>;
 
-export const checkPeerPorts: ConfigCheck = function* ({ configs, context, known }) {
+export const checkPeerPorts: ConfigCheck = function* ({ configs, context, knownObjects }) {
   const objects = [
     ...configs.PeerAuthentication.map(portsOfPolicy),
     ...configs.Sidecar.map(portsOfSidecar),
@@ -17,14 +17,14 @@ export const checkPeerPorts: ConfigCheck = function* ({ configs, context, known 
   ];
   const naming = objects.filter(({ ports, config }) => ports.length > 0 && isWritten(config));
   if (naming.length === 0) return;
-  const services = yield* SelectingServices.of(configs.Service);
-  const listening = new ListeningPorts(configs, known);
+  const services = yield* SelectingServices.build(configs.Service);
+  const listening = new ListeningPorts(configs, knownObjects);
   for (const { config, selector, ports } of naming) {
     yield undefined;
-    const candidates = services.of(config.namespace, selector);
+    const candidates = services.matching(config.namespace, selector);
     // Beyond the limit, there may be other targets.
     if (candidates.length >= maxSelectingServices) continue;
-    const listeningServices = candidates.map((service) => ({ service, ...listening.of(service) }));
+    const listeningServices = candidates.map((service) => ({ service, ...listening.portsOf(service) }));
     for (const { number, field, effect } of ports) {
       const { service, targets } =
         listeningServices.find((listeningService) => listeningService.targets?.has(number)) ?? {};

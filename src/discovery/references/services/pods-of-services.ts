@@ -15,7 +15,7 @@ export class PodsOfServices {
     this.#configs = configs;
   }
 
-  of(service: Service): readonly Config[] {
+  podsOf(service: Service): readonly Config[] {
     const config = this.objectOf(service);
     return config === undefined ? [] : this.selectedBy(config);
   }

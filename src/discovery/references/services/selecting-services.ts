@@ -12,7 +12,7 @@ export class SelectingServices {
 
   private constructor() {}
 
-  static *of(services: readonly Config<KubernetesService>[]): Generator<undefined, SelectingServices> {
+  static *build(services: readonly Config<KubernetesService>[]): Generator<undefined, SelectingServices> {
     const result = new SelectingServices();
     for (const service of services) {
       yield undefined;
@@ -28,7 +28,7 @@ export class SelectingServices {
    *
    * @returns an incomplete list if it has {@link maxSelectingServices} or more
    */
-  of(namespace: string, selector: Labels): readonly Config<KubernetesService>[] {
+  matching(namespace: string, selector: Labels): readonly Config<KubernetesService>[] {
     const selects = labelTexts(namespace, selector);
     const candidates =
       selects.length === 0

@@ -10,17 +10,17 @@ const maxNames = 5;
 /** Maximum for all Services of a namespace. A Pod is counted for each Service that selects it. */
 const maxPods = 100_000;
 
-export const checkTargetPorts: ConfigCheck = function* ({ context, configs, known }) {
+export const checkTargetPorts: ConfigCheck = function* ({ context, configs, knownObjects }) {
   const pods = new PodsOfServices(configs);
   const countByService = new Map<string, number>();
   for (const service of context.services) {
     yield undefined;
     const config = pods.objectOf(service);
     const namedPorts = config?.spec.spec.ports.filter(({ targetPort }) => typeof targetPort === 'string') ?? [];
-    if (config === undefined || namedPorts.length === 0 || !known.isComplete('Pod', config.namespace)) continue;
+    if (config === undefined || namedPorts.length === 0 || !knownObjects.isComplete('Pod', config.namespace)) continue;
     const count = countByService.get(config.namespace) ?? 0;
     if (count > maxPods) continue;
-    const selectedPods = pods.of(service) as readonly Config<KubernetesPod>[];
+    const selectedPods = pods.podsOf(service) as readonly Config<KubernetesPod>[];
     countByService.set(config.namespace, count + selectedPods.length);
     // A template without containers is incomplete.
     if (selectedPods.length === 0 || selectedPods.some(({ spec }) => spec.spec.containers.length === 0)) continue;
@@ -34,7 +34,7 @@ export const checkTargetPorts: ConfigCheck = function* ({ context, configs, know
       const warning = warningOf(config, port, ports);
       const [pod] = selectedPods;
       // A Pod template in files has no location.
-      const hasPlace = !known.areOfFiles || pod!.source !== undefined;
+      const hasPlace = !knownObjects.areFromFiles || pod!.source !== undefined;
       yield hasPlace ? { ...warning, other: { config: pod!, field: 'spec.containers' } } : warning;
     }
   }

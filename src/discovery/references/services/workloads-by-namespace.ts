@@ -10,8 +10,8 @@ export type WorkloadsByNamespace = ReadonlyMap<string, LabelIndex<SelectableWork
 /** Pods, WorkloadEntries and connected workloads by namespace, and all of them under the empty key. */
 export function* workloadsByNamespace({
   configs,
-  known: { connected = [] },
-}: Pick<CheckSources, 'configs' | 'known'>): Generator<undefined, WorkloadsByNamespace> {
+  knownObjects: { connectedWorkloads = [] },
+}: Pick<CheckSources, 'configs' | 'knownObjects'>): Generator<undefined, WorkloadsByNamespace> {
   const indexByNamespace = new Map<string, LabelIndex<SelectableWorkload>>([['', new LabelIndex()]]);
   const add = (namespace: string, id: string, labels: Labels): void => {
     const index = indexByNamespace.get(namespace) ?? new LabelIndex<SelectableWorkload>();
@@ -28,7 +28,7 @@ export function* workloadsByNamespace({
     add(namespace, `WorkloadEntry ${name}`, { ...spec.labels, ...labels });
   }
   let count = 0;
-  for (const { shape } of connected) {
+  for (const { shape } of connectedWorkloads) {
     yield undefined;
     add(shape.configNamespace, `proxy ${count++}`, shape.labels);
   }

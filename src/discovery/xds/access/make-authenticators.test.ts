@@ -23,7 +23,7 @@ test('the authenticators log one line with a hint when a clock that was set back
       ...{ authenticates: true, jwtRule: '', authority: { stateDirectory }, trustedGateways: [] },
       ...{ clusterId: 'Kubernetes', clusterAliases: {} },
     },
-    { logger, mesh: () => ({ trustDomain: 'cluster.local', trustDomainAliases: [] }), revoked: undefined },
+    { logger, mesh: () => ({ trustDomain: 'cluster.local', trustDomainAliases: [] }), revocations: undefined },
   );
   const key = localTokenKey(join(stateDirectory, localTokenFile));
   const order = { namespace: 'shop', serviceAccount: 'cart', audience: 'istio-ca', ttlSeconds: 7_200 };

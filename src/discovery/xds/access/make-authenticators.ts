@@ -26,7 +26,9 @@ export interface AccessOptions {
 export interface AccessParts {
   readonly logger: Logger;
   readonly mesh: () => Pick<MeshConfig, 'trustDomain' | 'trustDomainAliases'>;
-  readonly revoked: { isCertificateRevoked(serial: string): boolean; isTokenRevoked(id: string): boolean } | undefined;
+  readonly revocations:
+    | { isCertificateRevoked(serial: string): boolean; isTokenRevoked(id: string): boolean }
+    | undefined;
   /** Reviews tokens of the cluster. */
   readonly server?: ApiServer | undefined;
   /** API servers by cluster ID. */
@@ -40,12 +42,12 @@ export interface AccessParts {
  */
 export async function makeAuthenticators(
   { authenticates, jwtRule, authority, trustedGateways, clusterId, clusterAliases }: AccessOptions,
-  { logger, mesh, revoked, server, remoteServer = () => undefined }: AccessParts,
+  { logger, mesh, revocations, server, remoteServer = () => undefined }: AccessParts,
 ): Promise<Authenticator[]> {
   const trustDomain = (): string => mesh().trustDomain;
   if (!authenticates) return [];
-  const authenticators = [clientCertificate((serial) => revoked?.isCertificateRevoked(serial) === true)];
-  const isRevoked = (id: string): boolean => revoked?.isTokenRevoked(id) === true;
+  const authenticators = [clientCertificate((serial) => revocations?.isCertificateRevoked(serial) === true)];
+  const isRevoked = (id: string): boolean => revocations?.isTokenRevoked(id) === true;
   const repeatedLines = new RepeatedLines(logger, () => performance.now());
   const reportNotYetValid = (report: NotYetValid): void =>
     repeatedLines.warn(report.authenticator, 'token.notYetValid', { ...report, leewaySeconds: clockLeewaySeconds });

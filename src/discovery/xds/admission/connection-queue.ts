@@ -148,7 +148,7 @@ export class ConnectionQueue {
   wake(): void {
     if (this.#isBeginning || this.#ready === 0) return;
     this.#isBeginning = true;
-    this.#requestTurns.begin(() => {
+    this.#requestTurns.startWork(() => {
       this.#isBeginning = this.#beginNext();
       return this.#isBeginning;
     });

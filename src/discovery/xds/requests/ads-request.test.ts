@@ -20,9 +20,9 @@ vi.mock('node:crypto', async (importOriginal) => {
 const newReader = (): RequestReader => new RequestReader(new RequestNameLists(), 1_000_000);
 const sotwBytes = (request: MessageInitShape<typeof DiscoveryRequestSchema>): Uint8Array =>
   toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, request));
-const sotw = (request: MessageInitShape<typeof DiscoveryRequestSchema>) => newReader().sotw(sotwBytes(request));
+const sotw = (request: MessageInitShape<typeof DiscoveryRequestSchema>) => newReader().readSotw(sotwBytes(request));
 const delta = (request: MessageInitShape<typeof DeltaDiscoveryRequestSchema>) =>
-  newReader().delta(toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, request)));
+  newReader().readDelta(toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, request)));
 
 describe('RequestReader', () => {
   test('parses a SotW request', () => {
@@ -71,13 +71,13 @@ describe('RequestReader', () => {
     const unknownFields = Buffer.from([
       0xa0, 6, 1, 0xa1, 6, 1, 2, 3, 4, 5, 6, 7, 8, 0xa5, 6, 1, 2, 3, 4, 0x22, 1, 0x74,
     ]);
-    expect(newReader().sotw(unknownFields).request.typeUrl).toBe('t');
+    expect(newReader().readSotw(unknownFields).request.typeUrl).toBe('t');
   });
 
   test('throws for bytes that are no request', () => {
-    expect(() => newReader().sotw(Buffer.from([0x22, 200, 1]))).toThrow();
-    expect(() => newReader().delta(Buffer.from([0x12, 9, 1]))).toThrow();
-    expect(() => newReader().sotw(Buffer.from([0]))).toThrow();
+    expect(() => newReader().readSotw(Buffer.from([0x22, 200, 1]))).toThrow();
+    expect(() => newReader().readDelta(Buffer.from([0x12, 9, 1]))).toThrow();
+    expect(() => newReader().readSotw(Buffer.from([0]))).toThrow();
   });
 
   test('returns the encoded node if the request contains one', () => {
@@ -98,14 +98,14 @@ describe('RequestReader for resource names', () => {
 
   test('shares one list between all streams, regardless of order and duplicates', () => {
     const lists = new RequestNameLists();
-    const one = new RequestReader(lists, 1_000_000).sotw(sotwBytes({ typeUrl: 't', resourceNames: names }));
-    const other = new RequestReader(lists, 1_000_000).sotw(
+    const one = new RequestReader(lists, 1_000_000).readSotw(sotwBytes({ typeUrl: 't', resourceNames: names }));
+    const other = new RequestReader(lists, 1_000_000).readSotw(
       sotwBytes({ typeUrl: 't', resourceNames: [...names, 'x', names[0]!] }),
     );
-    const third = new RequestReader(lists, 1_000_000).sotw(
+    const third = new RequestReader(lists, 1_000_000).readSotw(
       sotwBytes({ typeUrl: 't', resourceNames: names.toReversed() }),
     );
-    const delta = new RequestReader(lists, 1_000_000).delta(deltaBytes(names));
+    const delta = new RequestReader(lists, 1_000_000).readDelta(deltaBytes(names));
     expect(namesOf(third)).toBe(namesOf(one));
     expect(delta.request).toMatchObject({ subscribe: namesOf(one) });
     expect(namesOf(other)).toEqual([...names, 'x'].sort());
@@ -113,13 +113,13 @@ describe('RequestReader for resource names', () => {
 
   test("compares names with the stream's previous list instead of hashing or parsing them", () => {
     const reader = newReader();
-    const first = reader.sotw(sotwBytes({ typeUrl: 't', resourceNames: names }));
-    reader.sotw(sotwBytes({ typeUrl: 'other', resourceNames: ['x'] }));
+    const first = reader.readSotw(sotwBytes({ typeUrl: 't', resourceNames: names }));
+    reader.readSotw(sotwBytes({ typeUrl: 'other', resourceNames: ['x'] }));
     const bytes = sotwBytes({ typeUrl: 't', versionInfo: 'v', responseNonce: 'n', resourceNames: names });
     vi.mocked(hash).mockClear();
-    expect(namesOf(reader.sotw(bytes))).toBe(namesOf(first));
+    expect(namesOf(reader.readSotw(bytes))).toBe(namesOf(first));
     expect(hash).not.toHaveBeenCalled();
-    newReader().sotw(bytes);
+    newReader().readSotw(bytes);
     expect(hash).toHaveBeenCalled();
   });
 
@@ -127,11 +127,11 @@ describe('RequestReader for resource names', () => {
     const lists = new RequestNameLists();
     const orders = Array.from({ length: 8 }, (_, from) => [...names.slice(from), ...names.slice(0, from)]);
     const requests = orders.map((subscribedNames) => deltaBytes(subscribedNames));
-    for (const bytes of requests) new RequestReader(lists, 1_000_000).delta(bytes);
+    for (const bytes of requests) new RequestReader(lists, 1_000_000).readDelta(bytes);
     vi.mocked(hash).mockClear();
-    for (const bytes of requests.slice(-4)) new RequestReader(lists, 1_000_000).delta(bytes);
+    for (const bytes of requests.slice(-4)) new RequestReader(lists, 1_000_000).readDelta(bytes);
     expect(hash).not.toHaveBeenCalled();
-    new RequestReader(lists, 1_000_000).delta(requests[0]!);
+    new RequestReader(lists, 1_000_000).readDelta(requests[0]!);
     expect(hash).toHaveBeenCalled();
   });
 
@@ -144,7 +144,7 @@ describe('RequestReader for resource names', () => {
           const lists = new RequestNameLists();
           for (const [subscribedNames, isCut] of sentLists) {
             const bytes = deltaBytes(subscribedNames);
-            const read = () => new RequestReader(lists, 1_000_000).delta(isCut ? bytes.subarray(0, -1) : bytes);
+            const read = () => new RequestReader(lists, 1_000_000).readDelta(isCut ? bytes.subarray(0, -1) : bytes);
             if (isCut && subscribedNames.length > 0) expect(read).toThrow();
             else if (!isCut) expect(read().request).toMatchObject({ subscribe: [...new Set(subscribedNames)].sort() });
           }
@@ -158,7 +158,7 @@ describe('RequestReader for resource names', () => {
       fc.property(fc.array(fc.array(fc.constantFrom('a', 'b', 'bb', '', '*'))), (sentLists) => {
         const reader = newReader();
         for (const resourceNames of sentLists) {
-          const { request } = reader.sotw(sotwBytes({ typeUrl: 't', resourceNames, responseNonce: 'n' }));
+          const { request } = reader.readSotw(sotwBytes({ typeUrl: 't', resourceNames, responseNonce: 'n' }));
           expect(request).toMatchObject({ names: [...new Set(resourceNames)].sort(), nonce: 'n', typeUrl: 't' });
         }
       }),
@@ -170,8 +170,8 @@ describe('RequestReader for resource names', () => {
     const [a, b] = ['a', 'b'].map((name) => sotwBytes({ resourceNames: [name] }));
     const type = sotwBytes({ typeUrl: 't' });
     const separatedNames = Buffer.concat([a!, type, b!]);
-    expect(reader.sotw(separatedNames).request).toMatchObject({ typeUrl: 't', names: ['a', 'b'] });
-    expect(reader.sotw(Buffer.concat([b!, type])).request).toMatchObject({ names: ['b'] });
+    expect(reader.readSotw(separatedNames).request).toMatchObject({ typeUrl: 't', names: ['a', 'b'] });
+    expect(reader.readSotw(Buffer.concat([b!, type])).request).toMatchObject({ names: ['b'] });
   });
 
   test('has a linear cost for names in many places of a message', () => {
@@ -181,9 +181,9 @@ describe('RequestReader for resource names', () => {
       const alternating = (names: number, other: number[]): Buffer =>
         Buffer.concat(Array.from({ length: nameCount }, (_, i) => [nameField(names, i), Buffer.from(other)]).flat());
       const [sentLists, subscribedLists] = [alternating(0x1a, [0x0a, 0]), alternating(0x1a, [0x22, 1, 0x61])];
-      expect(namesOf(newReader().sotw(sentLists))).toHaveLength(nameCount);
+      expect(namesOf(newReader().readSotw(sentLists))).toHaveLength(nameCount);
       return cpuMs(() => {
-        for (let i = 0; i < 3; i++) [newReader().sotw(sentLists), newReader().delta(subscribedLists)];
+        for (let i = 0; i < 3; i++) [newReader().readSotw(sentLists), newReader().readDelta(subscribedLists)];
       });
     };
     // If each place were joined with all earlier ones, ten times as many places would cost a hundred times as much.
@@ -198,7 +198,7 @@ describe('RequestReader for resource names', () => {
     fc.assert(
       fc.property(fc.array(field), (fields) => {
         const sentLists = fields.flatMap((one) => ('resourceNames' in one ? one.resourceNames : []));
-        const { request } = newReader().sotw(Buffer.concat(fields.map(sotwBytes)));
+        const { request } = newReader().readSotw(Buffer.concat(fields.map(sotwBytes)));
         expect(request).toMatchObject({ names: [...new Set(sentLists)].sort() });
       }),
     );
@@ -207,13 +207,13 @@ describe('RequestReader for resource names', () => {
   test('stops reading names above the limit of a stream', () => {
     const of = (...resourceNames: string[]): Uint8Array => sotwBytes({ resourceNames });
     const reader = (): RequestReader => new RequestReader(new RequestNameLists(), 3);
-    expect(namesOf(reader().sotw(of('a', 'b', 'c')))).toEqual(['a', 'b', 'c']);
-    expect(reader().sotw(of('a', 'b', 'c')).exceedsNames).toBe(false);
+    expect(namesOf(reader().readSotw(of('a', 'b', 'c')))).toEqual(['a', 'b', 'c']);
+    expect(reader().readSotw(of('a', 'b', 'c')).exceedsNames).toBe(false);
     const node = { id: 'i' };
     const four = ['a', 'b', 'c', 'd'];
     const type = sotwBytes({ typeUrl: 't' });
     for (const bytes of [of(...four), Buffer.concat([of('a', 'b'), type, of('c', 'd')])]) {
-      const read = reader().sotw(Buffer.concat([sotwBytes({ node }), bytes]));
+      const read = reader().readSotw(Buffer.concat([sotwBytes({ node }), bytes]));
       expect([read.exceedsNames, namesOf(read), readNode(read.node!).id]).toEqual([true, [], 'i']);
     }
     for (const request of [
@@ -222,22 +222,22 @@ describe('RequestReader for resource names', () => {
       { initialResourceVersions: Object.fromEntries(four.map((name) => [name, '1'])) },
     ]) {
       const bytes = toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, { node, ...request }));
-      const { exceedsNames, request: read, node: encodedNode } = reader().delta(bytes);
+      const { exceedsNames, request: read, node: encodedNode } = reader().readDelta(bytes);
       expect([exceedsNames, readNode(encodedNode!).id]).toEqual([true, 'i']);
       expect(read).toMatchObject({ subscribe: [], unsubscribe: [], known: [] });
-      expect(newReader().delta(bytes).exceedsNames).toBe(false);
+      expect(newReader().readDelta(bytes).exceedsNames).toBe(false);
     }
   });
 
   test('throws for truncated names', () => {
     const bytes = sotwBytes({ resourceNames: ['a', 'bcd'] });
     for (let length = 4; length < bytes.length; length++) {
-      expect(() => newReader().sotw(bytes.subarray(0, length))).toThrow();
+      expect(() => newReader().readSotw(bytes.subarray(0, length))).toThrow();
     }
   });
 });
 
-function namesOf({ request }: ReturnType<RequestReader['sotw']>): readonly string[] {
+function namesOf({ request }: ReturnType<RequestReader['readSotw']>): readonly string[] {
   return request.protocol === 'sotw' ? request.names : [];
 }
 

@@ -12,8 +12,8 @@ import { envoyBuildOf } from '../../../model/node/envoy-build.ts';
 import { maxNodeIdLength } from '../ads-limits.ts';
 import type { NodeIdentity } from '../resource-source.ts';
 import { omittedFrom } from './known-runs.ts';
-import { beginningOf, maxTextBytes, readFields, utf8 } from './request-fields.ts';
-import { isRun, type RequestNameLists, TooManyNames, type WireNames } from './request-names.ts';
+import { decodePrefix, maxTextBytes, readFields, utf8 } from './request-fields.ts';
+import { hasBytesAt, type RequestNameLists, TooManyNames, type WireNames } from './request-names.ts';
 
 export interface ReadRequest {
   readonly request: AdsRequest;
@@ -38,7 +38,7 @@ export class RequestReader {
   }
 
   /** Throws if the bytes are not a DiscoveryRequest. */
-  sotw(bytes: Uint8Array): ReadRequest {
+  readSotw(bytes: Uint8Array): ReadRequest {
     const request = {
       protocol: 'sotw',
       typeUrl: '',
@@ -54,18 +54,18 @@ export class RequestReader {
     const exceedsNames = !readWithin(bytes, (field, reader, start) => {
       if (field === nodeOf.sotw) node = reader.bytes();
       else if (field === 1) version = reader.bytes();
-      else if (field === 3) names.take(reader, start, () => this.#names(bytes, start));
-      else if (field === 4) request.typeUrl = beginningOf(reader.bytes(), maxTextBytes.typeUrl);
-      else if (field === 5) request.nonce = beginningOf(reader.bytes(), maxTextBytes.nonce);
+      else if (field === 3) names.gather(reader, start, () => this.#names(bytes, start));
+      else if (field === 4) request.typeUrl = decodePrefix(reader.bytes(), maxTextBytes.typeUrl);
+      else if (field === 5) request.nonce = decodePrefix(reader.bytes(), maxTextBytes.nonce);
       else if (field === 6) request.rejection = readStatusMessage(reader.bytes());
       else return false;
       return true;
     });
     if (exceedsNames) return { request, node, exceedsNames };
-    request.names = names.all();
+    request.names = names.toNames();
     if (version !== undefined && version.length > 0) {
       if (request.nonce === '') request.returning = true;
-      else request.version = beginningOf(version, maxTextBytes.version);
+      else request.version = decodePrefix(version, maxTextBytes.version);
     }
     // Only consecutive names can be recognized by their bytes.
     if (names.isOneRun && isWatchable(request.typeUrl)) this.#lastLists.set(request.typeUrl, names.run!);
@@ -77,7 +77,7 @@ export class RequestReader {
   }
 
   /** Throws if the bytes are not a DeltaDiscoveryRequest. */
-  delta(bytes: Uint8Array): ReadRequest {
+  readDelta(bytes: Uint8Array): ReadRequest {
     const request: Mutable<DeltaRequest> = {
       protocol: 'delta',
       typeUrl: '',
@@ -93,25 +93,25 @@ export class RequestReader {
     let node: Uint8Array | undefined;
     const exceedsNames = !readWithin(bytes, (field, reader, start) => {
       if (field === nodeOf.delta) node = reader.bytes();
-      else if (field === 2) request.typeUrl = beginningOf(reader.bytes(), maxTextBytes.typeUrl);
+      else if (field === 2) request.typeUrl = decodePrefix(reader.bytes(), maxTextBytes.typeUrl);
       else if (field === 3 || field === 4)
-        namesByField[field === 3 ? 'subscribe' : 'unsubscribe'].take(reader, start, () =>
+        namesByField[field === 3 ? 'subscribe' : 'unsubscribe'].gather(reader, start, () =>
           this.#lists.read(bytes, start, this.#maxNames),
         );
       else if (field === 5) {
-        const { name, version } = this.#lists.known.entry(reader.bytes());
+        const { name, version } = this.#lists.knownResourceLists.entry(reader.bytes());
         clientVersions.set(name, version);
         if (clientVersions.size > this.#maxNames) throw new TooManyNames();
-      } else if (field === 6) request.nonce = beginningOf(reader.bytes(), maxTextBytes.nonce);
+      } else if (field === 6) request.nonce = decodePrefix(reader.bytes(), maxTextBytes.nonce);
       else if (field === 7) request.rejection = readStatusMessage(reader.bytes());
       else return false;
       return true;
     });
     if (exceedsNames) return { request, node, exceedsNames };
-    request.subscribe = namesByField.subscribe.all();
-    request.unsubscribe = namesByField.unsubscribe.all();
+    request.subscribe = namesByField.subscribe.toNames();
+    request.unsubscribe = namesByField.unsubscribe.toNames();
     if (clientVersions.size > 0) {
-      const { names, versions } = this.#lists.known.list(clientVersions);
+      const { names, versions } = this.#lists.knownResourceLists.list(clientVersions);
       Object.assign(request, { known: names, knownVersions: versions });
     }
     return { request, node, exceedsNames };
@@ -119,7 +119,7 @@ export class RequestReader {
 
   /** The type may come after the names. */
   #names(bytes: Uint8Array, start: number): WireNames {
-    for (const list of this.#lastLists.values()) if (isRun(bytes, start, list.bytes)) return list;
+    for (const list of this.#lastLists.values()) if (hasBytesAt(bytes, start, list.bytes)) return list;
     return this.#lists.read(bytes, start, this.#maxNames);
   }
 
@@ -147,7 +147,7 @@ class GatheredNames {
   }
 
   /** The field begins at `start` and its tag has been read. Throws if there are too many names. */
-  take(reader: BinaryReader, start: number, read: () => WireNames): void {
+  gather(reader: BinaryReader, start: number, read: () => WireNames): void {
     if (this.run === undefined) {
       this.run = read();
       reader.pos = start + this.run.bytes.length;
@@ -157,9 +157,9 @@ class GatheredNames {
     if (this.run.names.length + this.#separateNames.length > this.#maxNames) throw new TooManyNames();
   }
 
-  all(): readonly string[] {
+  toNames(): readonly string[] {
     if (this.run === undefined) return noNames;
-    return this.isOneRun ? this.run.names : this.#lists.shared([...this.run.names, ...this.#separateNames]);
+    return this.isOneRun ? this.run.names : this.#lists.intern([...this.run.names, ...this.#separateNames]);
   }
 }
 
@@ -240,7 +240,7 @@ function readString(bytes: Uint8Array, fieldNumber: number, maxBytes: number): s
   let text = '';
   readFields(bytes, (field, reader) => {
     if (field !== fieldNumber) return false;
-    text = beginningOf(reader.bytes(), maxBytes);
+    text = decodePrefix(reader.bytes(), maxBytes);
     return true;
   });
   return text;

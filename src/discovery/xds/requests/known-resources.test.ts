@@ -10,7 +10,7 @@ const encoded = (initialResourceVersions: Record<string, string>): Uint8Array =>
   toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, { typeUrl: 't', initialResourceVersions }));
 
 const read = (lists: RequestNameLists, versions: Record<string, string>): DeltaRequest =>
-  new RequestReader(lists, 1_000_000).delta(encoded(versions)).request as DeltaRequest;
+  new RequestReader(lists, 1_000_000).readDelta(encoded(versions)).request as DeltaRequest;
 
 const reversed = (versions: Record<string, string>): Record<string, string> =>
   Object.fromEntries(Object.entries(versions).reverse());
@@ -51,7 +51,7 @@ describe('resources of an earlier stream', () => {
 
   test('have the last version if a client repeats a name', () => {
     const repeated = Buffer.concat([encoded({ a: '1' }), encoded({ a: '2' })]);
-    const { request } = new RequestReader(new RequestNameLists(), 10).delta(repeated);
+    const { request } = new RequestReader(new RequestNameLists(), 10).readDelta(repeated);
     expect(request).toMatchObject({ known: ['a'], knownVersions: ['2'] });
   });
 
@@ -60,6 +60,6 @@ describe('resources of an earlier stream', () => {
     read(lists, { a: '1' });
     // Field 5 with an entry whose name is longer than the entry.
     const truncated = Buffer.from([0x2a, 3, 0x0a, 5, 0x61]);
-    for (let i = 0; i < 2; i++) expect(() => new RequestReader(lists, 10).delta(truncated)).toThrow();
+    for (let i = 0; i < 2; i++) expect(() => new RequestReader(lists, 10).readDelta(truncated)).toThrow();
   });
 });

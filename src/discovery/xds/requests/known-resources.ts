@@ -3,7 +3,7 @@
  * almost the same ones, in any order, so equal entries are parsed once, and equal lists are one object.
  */
 import type { KnownResources } from '../../../../machines/discovery/xds/watch-record.ts';
-import { beginningOf, maxTextBytes, readFields } from './request-fields.ts';
+import { decodePrefix, maxTextBytes, readFields } from './request-fields.ts';
 
 /** An entry of `initial_resource_versions`. */
 interface KnownResource {
@@ -63,7 +63,7 @@ function parse(bytes: Uint8Array): KnownResource {
   let version = '';
   readFields(bytes, (field, reader) => {
     if (field === 1) name = reader.string();
-    else if (field === 2) version = beginningOf(reader.bytes(), maxTextBytes.version);
+    else if (field === 2) version = decodePrefix(reader.bytes(), maxTextBytes.version);
     else return false;
     return true;
   });

@@ -75,7 +75,7 @@ function readInPieces(chunks: readonly Buffer[]): { requests: ReadRequest[]; omi
     for (const message of decoder.write(chunk)) {
       const bytes = message.subarray(5);
       if (omittedFrom(bytes) !== undefined) omittedCount++;
-      requests.push(reader.sotw(bytes));
+      requests.push(reader.readSotw(bytes));
     }
   }
   return { requests, omitted: omittedCount };
@@ -103,7 +103,7 @@ test('KnownRuns yields the same requests however these are split', () => {
       (conversation, sizes, isJoined) => {
         const messages = conversation.map(encodeRequest);
         const reader = new RequestReader(new RequestNameLists(), 1_000_000);
-        const expected = messages.map((message) => reader.sotw(message));
+        const expected = messages.map((message) => reader.readSotw(message));
         const frames = isJoined ? [Buffer.concat(messages.map(framed))] : messages.map(framed);
         const read = readInPieces(frames.flatMap((bytes) => cutInto(bytes, sizes)));
         expect(read.requests).toEqual(expected);
@@ -141,7 +141,7 @@ test('KnownRuns passes truncated lists, compressed messages and invalid bytes to
   compressed[0] = 1;
   const number = Buffer.concat([Buffer.from([0, 0, 0, 0x40, 0]), Buffer.alloc(0x4000, 0x08)]);
   const reader = new RequestReader(new RequestNameLists(), 1_000_000);
-  reader.sotw(first.subarray(5));
+  reader.readSotw(first.subarray(5));
   for (const bytes of [compressed, number]) {
     const grpcDecoder = new StreamDecoder(4 * 1024 * 1024);
     const decoder = new KnownRuns(

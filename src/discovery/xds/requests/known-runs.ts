@@ -33,7 +33,7 @@ interface Run {
   readonly head: Buffer;
   readonly names: WireNames;
   /** Number of received bytes of names. */
-  at: number;
+  receivedNameBytes: number;
   /** Bytes after the names. */
   readonly tail: Buffer;
   tailAt: number;
@@ -68,15 +68,20 @@ export class KnownRuns implements MessageDecoder {
   #continueRun(run: Run, data: Buffer, start: number): Buffer[] {
     const { names, tail } = run;
     const { bytes } = names;
-    const now = Math.min(bytes.length - run.at, data.length - start);
-    if (Buffer.compare(bytes.subarray(run.at, run.at + now), data.subarray(start, start + now)) !== 0)
+    const now = Math.min(bytes.length - run.receivedNameBytes, data.length - start);
+    if (
+      Buffer.compare(
+        bytes.subarray(run.receivedNameBytes, run.receivedNameBytes + now),
+        data.subarray(start, start + now),
+      ) !== 0
+    )
       return this.#passOn(run, data.subarray(start));
-    run.at += now;
+    run.receivedNameBytes += now;
     const tailData = data.subarray(start + now, start + now + tail.length - run.tailAt);
     // More names follow, so the list differs.
     if (run.tailAt === 0 && tailData[0] === namesTag) return this.#passOn(run, data.subarray(start + now));
     run.tailAt += tailData.copy(tail, run.tailAt);
-    if (run.at < bytes.length || run.tailAt < tail.length) return [];
+    if (run.receivedNameBytes < bytes.length || run.tailAt < tail.length) return [];
     this.#run = undefined;
     const message = Buffer.allocUnsafeSlow(run.head.length + tail.length);
     message.set(run.head);
@@ -87,9 +92,9 @@ export class KnownRuns implements MessageDecoder {
   }
 
   /** Call when the list differs, before anything after the names is consumed. */
-  #passOn({ head, names, at }: Run, laterBytes: Buffer): Buffer[] {
+  #passOn({ head, names, receivedNameBytes }: Run, laterBytes: Buffer): Buffer[] {
     this.#run = undefined;
-    const repeatedBytes = names.bytes.subarray(0, at);
+    const repeatedBytes = names.bytes.subarray(0, receivedNameBytes);
     this.#decoder.write(head);
     // Passes a separate view, because the decoder keeps parts until the message is complete.
     this.#decoder.write(Buffer.from(repeatedBytes.buffer, repeatedBytes.byteOffset, repeatedBytes.byteLength));
@@ -111,7 +116,7 @@ function startRun(data: Buffer, lists: Iterable<WireNames>): Run | undefined {
     const receivedBytes = Math.min(bytes.length, data.length - start);
     if (Buffer.compare(bytes.subarray(0, receivedBytes), data.subarray(start, start + receivedBytes)) !== 0) continue;
     const head = Buffer.from(data.subarray(0, start));
-    return { head, names, at: 0, tail: Buffer.alloc(tailBytes), tailAt: 0 };
+    return { head, names, receivedNameBytes: 0, tail: Buffer.alloc(tailBytes), tailAt: 0 };
   }
   return undefined;
 }

@@ -7,7 +7,7 @@ export const maxTextBytes = { typeUrl: 256, nonce: 256, version: 256, rejection:
 export const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** Copies, because a substring keeps the complete text in memory. */
-export function beginningOf(bytes: Uint8Array, maxBytes: number): string {
+export function decodePrefix(bytes: Uint8Array, maxBytes: number): string {
   return utf8.decode(bytes.length <= maxBytes ? bytes : bytes.subarray(0, maxBytes));
 }
 

@@ -20,7 +20,7 @@ export class RequestIntake {
     this.#workTurns = workTurns;
   }
 
-  /** Reads the first request without consuming it. Call at most once, before {@link begin}. */
+  /** Reads the first request without consuming it. Call at most once, before {@link start}. */
   peek(onRequest: (bytes: Buffer) => void): void {
     const call = this.#call;
     this.#pace();
@@ -36,7 +36,7 @@ export class RequestIntake {
   }
 
   /** @param onMessage processes a request; must not throw */
-  begin(onMessage: (bytes: Buffer) => void): void {
+  start(onMessage: (bytes: Buffer) => void): void {
     const call = this.#call;
     this.#pace();
     if (this.#peekListener !== undefined) call.off('readable', this.#peekListener);
@@ -52,12 +52,12 @@ export class RequestIntake {
     if (this.#peekListener !== undefined) call.resume();
   }
 
-  /** Pauses reading until {@link release}. */
-  hold(): void {
+  /** Pauses reading until {@link resume}. */
+  pause(): void {
     this.#isHeld = true;
   }
 
-  release(): void {
+  resume(): void {
     this.#isHeld = false;
     this.#readOn();
   }

@@ -40,11 +40,11 @@ export class RequestNameLists {
   readonly #sharedLists = new WeakValues<readonly string[]>();
   /** Interned, because thousands of lists contain the same names. */
   readonly #names = new Map<string, string>();
-  readonly known = new KnownResourceLists((names) => this.shared(names));
+  readonly knownResourceLists = new KnownResourceLists((names) => this.intern(names));
 
   /** Reads consecutive fields that start here. Throws if they do not end within the bytes or if there are more than `maxNames`. */
   read(bytes: Uint8Array, start: number, maxNames: number): WireNames {
-    for (const latest of this.#latest) if (isRun(bytes, start, latest.bytes)) return latest;
+    for (const latest of this.#latest) if (hasBytesAt(bytes, start, latest.bytes)) return latest;
     const names = this.#read(bytes.subarray(start, endOfRun(bytes, start, maxNames)));
     const { length } = names.bytes;
     if (length >= latestBytes.least && length <= latestBytes.most) {
@@ -58,14 +58,14 @@ export class RequestNameLists {
     let cachedRun = this.#namesByBytes.get(key);
     if (cachedRun === undefined) {
       // Copies the bytes, because a view would keep the whole message in memory.
-      cachedRun = { bytes: concatChunks([fields]), names: this.shared(this.#decode(fields)) };
+      cachedRun = { bytes: concatChunks([fields]), names: this.intern(this.#decode(fields)) };
       this.#namesByBytes.set(key, cachedRun);
     }
     return cachedRun;
   }
 
   /** Interns these names, sorted and without duplicates. */
-  shared(names: readonly string[]): readonly string[] {
+  intern(names: readonly string[]): readonly string[] {
     if (names.length === 0) return noNames;
     const sortedNames = [...new Set(names)].sort();
     // Names contain no line break; otherwise the length prevents a wrong match.
@@ -126,7 +126,7 @@ function endOfRun(bytes: Uint8Array, start: number, maxNames: number): number {
 }
 
 /** Whether exactly these consecutive fields start here. */
-export function isRun(bytes: Uint8Array, start: number, run: Uint8Array): boolean {
+export function hasBytesAt(bytes: Uint8Array, start: number, run: Uint8Array): boolean {
   const end = start + run.length;
   return end <= bytes.length && bytes[end] !== bytes[start] && Buffer.compare(run, bytes.subarray(start, end)) === 0;
 }

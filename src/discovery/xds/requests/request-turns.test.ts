@@ -27,7 +27,7 @@ describe('RequestTurns after an error in a task', () => {
     turns.run(() => void events.push('another'), bytes);
     await eventually('both have been told', () => events.length === 2);
     await eventually('it is told of', () => caughtErrors.length === 1);
-    turns.begin(() => events.push('later') === 0);
+    turns.startWork(() => events.push('later') === 0);
     await eventually('others have their turn', () => events.includes('later'));
   });
 
@@ -38,7 +38,7 @@ describe('RequestTurns after an error in a task', () => {
     const owners: (string | undefined)[] = [];
     runAsOwner(owner('first', failedNames), () => turns.run(() => void owners.push(faultOwner()?.name), largeBytes));
     runAsOwner(owner('second', failedNames), () =>
-      turns.begin(() => {
+      turns.startWork(() => {
         owners.push(faultOwner()?.name);
         throw new Error('a bug');
       }),

@@ -11,7 +11,7 @@ const restFactor = 3;
 const largeBytes = 32 * 1024;
 
 /** Work in small steps. Each call returns whether there are more. An error ends the work. */
-export type Piecework = () => boolean;
+export type SteppedWork = () => boolean;
 
 /** Schedules work that clients cause. */
 export interface WorkTurns {
@@ -22,14 +22,14 @@ export interface WorkTurns {
    */
   run(work: () => void, bytes: number, next?: () => void): void;
   /** Runs work in steps, alternating with other work. */
-  begin(work: Piecework): void;
+  startWork(work: SteppedWork): void;
 }
 
 /** Round-robin queue for all streams of a server. */
 export class RequestTurns implements WorkTurns {
-  #waitingWork: Piecework[] = [];
+  #waitingWork: SteppedWork[] = [];
   /** Work that has completed its step in this round. */
-  #next: Piecework[] = [];
+  #next: SteppedWork[] = [];
   readonly #slices = new Slices(() => this.#runSlice());
   /** Time of the first request in this iteration of the event loop. */
   #turnStartedAt: number | undefined;
@@ -40,17 +40,17 @@ export class RequestTurns implements WorkTurns {
       doAndRest(work, next);
       return;
     }
-    this.begin(() => {
+    this.startWork(() => {
       doAndRest(work, next);
       return false;
     });
   }
 
-  begin(work: Piecework): void {
+  startWork(work: SteppedWork): void {
     // Keeps the owner's asynchronous context, so that an uncaught error closes the owner's stream.
     const inOwnName = AsyncLocalStorage.snapshot();
     this.#next.push(() => inOwnName(fenced, work));
-    this.#slices.begin();
+    this.#slices.start();
   }
 
   stop(): void {
@@ -91,7 +91,7 @@ export class RequestTurns implements WorkTurns {
   }
 }
 
-function fenced(work: Piecework): boolean {
+function fenced(work: SteppedWork): boolean {
   try {
     return work();
   } catch (error) {
@@ -119,7 +119,7 @@ export const immediateTurns: WorkTurns = {
     work();
     next?.();
   },
-  begin: (work) => {
+  startWork: (work) => {
     while (work());
   },
 };

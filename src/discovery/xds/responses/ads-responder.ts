@@ -105,7 +105,7 @@ export class AdsResponder implements GatedStream {
   }
 
   get isDelta(): boolean {
-    return this.#options.delta;
+    return this.#options.isDelta;
   }
 
   get isHalfClosed(): boolean {
@@ -118,14 +118,14 @@ export class AdsResponder implements GatedStream {
 
   departedResources(): DepartedResources | undefined {
     const node = this.#client?.node;
-    return node && this.#context.makeBeforeBreak?.departed.take(node, this.now());
+    return node && this.#context.makeBeforeBreak?.departedClusters.takeDeparted(node, this.now());
   }
 
   now(): number {
     return this.#context.now();
   }
 
-  generated(typeUrl: string): ResourceSet | undefined {
+  generatedSet(typeUrl: string): ResourceSet | undefined {
     const set = this.#tryGet(typeUrl, () => this.#client?.resources.get(typeUrl, '*'));
     return set === 'failed' ? undefined : set;
   }
@@ -133,7 +133,7 @@ export class AdsResponder implements GatedStream {
   *generating(typeUrl: string): Steps<void> {
     const preparation = this.#tryGet(typeUrl, () => this.#client?.resources.prepare?.(typeUrl, '*'));
     if (preparation === undefined || preparation === 'failed') return;
-    while (this.#tryGet(typeUrl, () => preparation.piece()) === true) yield;
+    while (this.#tryGet(typeUrl, () => preparation.runStep()) === true) yield;
   }
 
   onReport(report: AdsStreamReport): void {
@@ -145,7 +145,7 @@ export class AdsResponder implements GatedStream {
   }
 
   sharedNames(names: readonly string[]): readonly string[] {
-    return this.#context.lists.shared(names);
+    return this.#context.nameLists.intern(names);
   }
 
   get observer(): AdsObserver {
@@ -164,7 +164,7 @@ export class AdsResponder implements GatedStream {
   stop(): void {
     const resources = this.gate?.resources;
     if (resources !== undefined && this.#client !== undefined)
-      this.#context.makeBeforeBreak?.departed.add(this.#client.node, resources, this.now());
+      this.#context.makeBeforeBreak?.departedClusters.add(this.#client.node, resources, this.now());
     this.#orders = [];
     this.#sentByType.clear();
     this.#client = undefined;
@@ -213,11 +213,11 @@ export class AdsResponder implements GatedStream {
     return this.#inTurns(order, () => {
       if (gateSteps !== undefined && this.#step(gateSteps)) return 'building';
       if (set !== 'building') {
-        observer.generated?.(typeUrl, ms);
+        observer.resourcesGenerated?.(typeUrl, ms);
         return set;
       }
       const startedAt = performance.now();
-      const hasMore = this.#tryGet(typeUrl, () => preparation.piece());
+      const hasMore = this.#tryGet(typeUrl, () => preparation.runStep());
       if (hasMore === false) set = this.#tryGet(typeUrl, () => preparation.result());
       else if (hasMore === 'failed') set = hasMore;
       if (set !== 'building') gateSteps = this.#gateSteps(order, set);
@@ -230,7 +230,7 @@ export class AdsResponder implements GatedStream {
   /** @param buildSlice runs one step, and returns the resource set when it is complete */
   #inTurns(order: ResponseOrder, buildSlice: () => ResponseSet | 'building'): WaitingOrder {
     const waitingOrder: WaitingOrder = { order, set: 'building' };
-    this.#context.turns.begin(() => {
+    this.#context.turns.startWork(() => {
       if (this.#client === undefined) return false;
       waitingOrder.set = buildSlice();
       if (waitingOrder.set === 'building') return true;
@@ -241,7 +241,7 @@ export class AdsResponder implements GatedStream {
   }
 
   #gateSteps(order: ResponseOrder, set: ResponseSet): Steps<void> | undefined {
-    return set === undefined || set === 'failed' ? undefined : this.gate?.reading(order, set);
+    return set === undefined || set === 'failed' ? undefined : this.gate?.precomputeInSteps(order, set);
   }
 
   /** @returns whether there are more steps; an error closes the stream */
@@ -286,13 +286,13 @@ export class AdsResponder implements GatedStream {
       this.#skip(typeUrl, 'held');
       return;
     }
-    const selection = this.sentOf(typeUrl).take(preparedResponse.order, preparedResponse.set);
+    const selection = this.sentOf(typeUrl).selectResources(preparedResponse.order, preparedResponse.set);
     if (selection === undefined) {
       this.#skip(typeUrl, 'unchanged');
       return;
     }
     if (typeUrl === clusterType && this.#context.rules.resendsEndpoints)
-      this.sentOf(endpointType).forget(selection.changed);
+      this.sentOf(endpointType).forget(selection.changedNames);
     this.#respond(preparedResponse.order, preparedResponse.set.version, selection);
   }
 
@@ -322,7 +322,7 @@ export class AdsResponder implements GatedStream {
       this.#options.onReport({ type: 'request.denied', code: result.code, reason: shortenText(result.reason) });
     } else {
       const { version, resources } = result;
-      this.#respond(order, version, { resources, removed: [], changed: 'all', added: [] });
+      this.#respond(order, version, { resources, removedNames: [], changedNames: 'all', addedNames: [] });
     }
   }
 
@@ -330,7 +330,7 @@ export class AdsResponder implements GatedStream {
   #getMeasured<Answer>(typeUrl: string, getValue: () => Answer): Answer | 'failed' {
     const startedAt = performance.now();
     const result = this.#tryGet(typeUrl, getValue);
-    this.#context.observer.generated?.(typeUrl, performance.now() - startedAt);
+    this.#context.observer.resourcesGenerated?.(typeUrl, performance.now() - startedAt);
     return result;
   }
 
@@ -364,29 +364,29 @@ export class AdsResponder implements GatedStream {
   }
 
   #respond(order: ResponseOrder, version: string, selection: ResponseSelection): void {
-    const { resources, removed } = selection;
-    const { number, method, delta, onReport } = this.#options;
+    const { resources, removedNames } = selection;
+    const { number, method, isDelta, onReport } = this.#options;
     const { typeUrl } = order;
     // The nonce is unique in this process, so that in a log it identifies the response.
     const nonce = nonceOf(version, number, ++this.#responses);
     const count = countOf(resources);
-    const controlPlane = this.#context.controlPlane?.[delta ? 'delta' : 'sotw'];
-    const head = { typeUrl, version, nonce, removed, ...(controlPlane !== undefined && { controlPlane }) };
+    const controlPlane = this.#context.controlPlane?.[isDelta ? 'deltaField' : 'sotwField'];
+    const head = { typeUrl, version, nonce, removedNames, ...(controlPlane !== undefined && { controlPlane }) };
     const bytes = this.#write(head, resources);
     const cause = order.all || order.requested.length > 0 ? 'request' : 'push';
     this.#context.observer.responseSent?.(typeUrl, { cause, resources: count, bytes });
     this.#context.observer.messageSent?.(method);
     const sentAt = this.#context.now();
-    this.gate?.sent(order, version, selection, nonce);
+    this.gate?.onSent(order, version, selection, nonce);
     this.#client?.resources.sent?.(typeUrl, version, cause);
-    const figures = { resources: count, removed: removed.length, sentAt };
+    const figures = { resources: count, removed: removedNames.length, sentAt };
     onReport({ type: 'response.sent', typeUrl, nonce, version, ...figures, ...this.#awaits(typeUrl) });
   }
 
   #write(head: ResponseHead, resources: ResponseResources): number {
-    const { transport, delta, onBroken } = this.#options;
+    const { transport, isDelta, onBroken } = this.#options;
     const { observer, bodies } = this.#context;
-    const frameParts = { head: encodeHead(head), trailingChunks: bodies.framesOf(resources, delta) };
+    const frameParts = { head: encodeHead(head), trailingChunks: bodies.framesOf(resources, isDelta) };
     // Counted first, because a write may be flushed before it returns.
     const length = bytesIn(frameParts);
     this.#unflushedBytes += length;
@@ -407,18 +407,18 @@ export class AdsResponder implements GatedStream {
   }
 
   #skip(typeUrl: string, reason: ResponseSkipped['reason']): void {
-    this.#options.onReport({ type: 'response.skipped', typeUrl, reason: reason, ...this.#awaits(typeUrl) });
+    this.#options.onReport({ type: 'response.skipped', typeUrl, reason, ...this.#awaits(typeUrl) });
   }
 
   #awaits(typeUrl: string): Pick<ResponseSkipped, 'awaits'> {
-    const awaits = this.gate?.awaits(typeUrl) ?? [];
+    const awaits = this.gate?.awaitedClusters(typeUrl) ?? [];
     return awaits.length === 0 ? {} : { awaits };
   }
 
   sentOf(typeUrl: string): SentResources {
     let sentResources = this.#sentByType.get(typeUrl);
     if (sentResources === undefined) {
-      sentResources = new SentResources(this.#options.delta);
+      sentResources = new SentResources(this.#options.isDelta);
       this.#sentByType.set(typeUrl, sentResources);
     }
     return sentResources;

@@ -10,7 +10,7 @@ test('SharedBodies release joined bodies depending on the number of their resour
     const frame = Buffer.from('small');
     const resources = Array.from(
       { length: 2_000 },
-      () => ({ sotwFrame: frame, rest: [] }) as unknown as EncodedResource,
+      () => ({ sotwFrame: frame, tailChunks: [] }) as unknown as EncodedResource,
     );
     bodies.framesOf(resources, false);
     return new WeakRef(resources);
@@ -28,7 +28,7 @@ test('SharedBodies join small frames without copying large ones', () => {
   const resource = {
     deltaFrame: smallChunk,
     sotwFrame: smallChunk,
-    rest: [smallChunk, largeChunk, smallChunk],
+    tailChunks: [smallChunk, largeChunk, smallChunk],
   } as unknown as EncodedResource;
   const resources = [resource, resource];
   const bodies = new SharedBodies();
@@ -44,7 +44,7 @@ test('SharedBodies join a response for many streams while there is space, and ot
     ({
       deltaFrame: Buffer.from('delta'),
       sotwFrame: Buffer.from('sotw'),
-      rest: otherChunks,
+      tailChunks: otherChunks,
     }) as unknown as EncodedResource;
   const bodies = new SharedBodies();
   const sendings = (resources: readonly EncodedResource[], times: number) =>

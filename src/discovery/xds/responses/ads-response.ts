@@ -8,7 +8,7 @@ export interface ResponseHead {
   readonly version: string;
   readonly nonce: string;
   /** In delta responses, names that the client must remove. */
-  readonly removed: readonly string[];
+  readonly removedNames: readonly string[];
   /** Field that {@link encodeControlPlane} encodes. */
   readonly controlPlane?: Uint8Array;
 }
@@ -31,21 +31,21 @@ export function encodeHead(head: ResponseHead): Buffer {
     textLength(field.version, head.version) +
     textLength(field.typeUrl, head.typeUrl) +
     textLength(field.nonce, head.nonce) +
-    head.removed.reduce((sum, name) => sum + encodedLength(field.removed, name), 0) +
+    head.removedNames.reduce((sum, name) => sum + encodedLength(field.removed, name), 0) +
     (head.controlPlane?.length ?? 0);
   const writer = new WireWriter(Buffer.allocUnsafe(length));
   if (head.version !== '') writer.text(field.version, head.version);
   if (head.typeUrl !== '') writer.text(field.typeUrl, head.typeUrl);
   if (head.nonce !== '') writer.text(field.nonce, head.nonce);
-  for (const name of head.removed) writer.text(field.removed, name);
+  for (const name of head.removedNames) writer.text(field.removed, name);
   if (head.controlPlane !== undefined) writer.raw(head.controlPlane);
   return writer.finish();
 }
 
 /** The field `control_plane`, whose number differs between the protocols. */
 export interface ControlPlaneFields {
-  readonly sotw: Uint8Array;
-  readonly delta: Uint8Array;
+  readonly sotwField: Uint8Array;
+  readonly deltaField: Uint8Array;
 }
 
 /** @param identifier `ControlPlane.identifier` */
@@ -57,16 +57,16 @@ export function encodeControlPlane(identifier: string): ControlPlaneFields {
     writer.text(1, identifier);
     return writer.finish();
   };
-  return { sotw: encodeField(6), delta: encodeField(7) };
+  return { sotwField: encodeField(6), deltaField: encodeField(7) };
 }
 
 function textLength(number: number, text: string): number {
   return text === '' ? 0 : encodedLength(number, text);
 }
 
-export function bytesIn({ head, trailingChunks: shared }: ResponseParts): number {
+export function bytesIn({ head, trailingChunks }: ResponseParts): number {
   let length = head.length;
-  for (const frame of shared) length += frame.length;
+  for (const frame of trailingChunks) length += frame.length;
   return length;
 }
 
@@ -112,7 +112,7 @@ export class SharedBodies {
       body = joinFrames(framesOf(resources, delta));
       bodies.set(resources, body);
     }
-    return body.pieces;
+    return body.bodyChunks;
   }
 
   /** Joins often-sent pieces. Rarely sent ones stay shared with other bodies. */
@@ -142,9 +142,9 @@ export class SharedBodies {
 }
 
 interface Body {
-  readonly pieces: readonly Uint8Array[];
+  readonly bodyChunks: readonly Uint8Array[];
   /** Number of bytes copied from frames. */
-  readonly copied: number;
+  readonly copiedBytes: number;
 }
 
 /** Larger frames are not copied, because several bodies can share them, and a copy costs more than a write. */
@@ -171,15 +171,15 @@ function joinFrames(frames: readonly Uint8Array[]): Body {
     chunks.push(frame);
   }
   join();
-  return { pieces: chunks, copied };
+  return { bodyChunks: chunks, copiedBytes: copied };
 }
 
 /** Approximate memory of an entry and of each joined resource, without bytes. */
 const entryBytes = 1_000;
 const resourceBytes = 1_000;
 
-function bytesOf({ copied }: Body, resources: ResponseResources): number {
-  return copied + entryBytes + countOf(resources) * resourceBytes;
+function bytesOf({ copiedBytes }: Body, resources: ResponseResources): number {
+  return copiedBytes + entryBytes + countOf(resources) * resourceBytes;
 }
 
 export function countOf(resources: ResponseResources): number {
@@ -192,6 +192,6 @@ function framesOf(resources: ResponseResources, delta: boolean): Uint8Array[] {
   return frames;
 }
 
-export function frameOf({ deltaFrame, sotwFrame, rest }: EncodedResource, delta: boolean): readonly Uint8Array[] {
-  return [delta ? deltaFrame : sotwFrame, ...rest];
+export function frameOf({ deltaFrame, sotwFrame, tailChunks }: EncodedResource, delta: boolean): readonly Uint8Array[] {
+  return [delta ? deltaFrame : sotwFrame, ...tailChunks];
 }

@@ -26,7 +26,7 @@ const order = (fields: Partial<ResponseOrder>): ResponseOrder => ({
 function servedStreams(count: number, delta: boolean): SentResources[] {
   return Array.from({ length: count }, () => {
     const sentResources = new SentResources(delta);
-    sentResources.take(order({ all: true }), set(first));
+    sentResources.selectResources(order({ all: true }), set(first));
     return sentResources;
   });
 }
@@ -35,9 +35,10 @@ test.each([true, false])(
   'SentResources compute a selection and a body once for all streams in the same state (delta %s)',
   (delta) => {
     const streams = servedStreams(500, delta);
-    const selections = new Set<ReturnType<SentResources['take']>>();
+    const selections = new Set<ReturnType<SentResources['selectResources']>>();
     const tookMs = cpuMs(() => {
-      for (const sentResources of streams) selections.add(sentResources.take(order({ changed: true }), set(secondSet)));
+      for (const sentResources of streams)
+        selections.add(sentResources.selectResources(order({ changed: true }), set(secondSet)));
     });
     expect(selections.size).toBe(1);
     const [selection] = selections;
@@ -46,7 +47,7 @@ test.each([true, false])(
     expect(tookMs).toBeLessThan(30);
     const all = new Set(
       servedStreams(3, delta).map(
-        (sentResources) => sentResources.take(order({ all: true }), set(secondSet))!.resources,
+        (sentResources) => sentResources.selectResources(order({ all: true }), set(secondSet))!.resources,
       ),
     );
     expect([...all]).toEqual([secondSet]);
@@ -59,9 +60,9 @@ test('SentResources select different resources for streams in different states o
   const [one, other] = servedStreams(2, true);
   one!.forget(['service-9']);
   const takeNames = (sentResources: SentResources, fields: Partial<ResponseOrder>): string[] =>
-    [...(sentResources.take(order({ changed: true, ...fields }), set(secondSet))?.resources.values() ?? [])].map(
-      ({ name }) => name,
-    );
+    [
+      ...(sentResources.selectResources(order({ changed: true, ...fields }), set(secondSet))?.resources.values() ?? []),
+    ].map(({ name }) => name);
   expect(takeNames(one!, {})).toEqual(['service-7', 'service-9']);
   expect(takeNames(other!, {})).toEqual(['service-7']);
   expect(takeNames(other!, {})).toEqual([]);
@@ -71,7 +72,7 @@ test('SentResources select different resources for streams in different states o
 test('SentResources send the complete set with a shared body if all resources must be sent again', () => {
   const [sentResources] = servedStreams(1, true);
   sentResources!.forget('all');
-  expect(sentResources!.take(order({ changed: true }), set(first))?.resources).toBe(first);
+  expect(sentResources!.selectResources(order({ changed: true }), set(first))?.resources).toBe(first);
   expect(sentResources!.count).toBe(1_000);
 });
 
@@ -79,6 +80,6 @@ test('SentResources send nothing if only resources without a subscription differ
   const sentResources = new SentResources(false);
   const clusterOrder = order({ typeUrl: clusterType, names: ['service-1'] });
   const [a, b] = [new Map([['service-1', first.get('service-1')!]]), new Map([['service-1', first.get('service-1')!]])];
-  sentResources.take({ ...clusterOrder, all: true }, set(a));
-  expect(sentResources.take({ ...clusterOrder, changed: true }, set(b))).toBeUndefined();
+  sentResources.selectResources({ ...clusterOrder, all: true }, set(a));
+  expect(sentResources.selectResources({ ...clusterOrder, changed: true }, set(b))).toBeUndefined();
 });

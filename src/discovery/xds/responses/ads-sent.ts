@@ -20,11 +20,11 @@ export interface ResponseSelection {
   /** The complete set or a part. Equal selections are the same object. */
   readonly resources: ResourceMap | readonly EncodedResource[];
   /** In delta responses, names that the client must remove. */
-  readonly removed: readonly string[];
+  readonly removedNames: readonly string[];
   /** New or changed names; `'all'` if everything is sent regardless of the client's state. */
-  readonly changed: Names;
+  readonly changedNames: Names;
   /** Names that were not sent before. */
-  readonly added: readonly string[];
+  readonly addedNames: readonly string[];
 }
 
 type Names = readonly string[] | 'all';
@@ -32,29 +32,29 @@ type Names = readonly string[] | 'all';
 interface SentState {
   readonly resources: ResourceMap;
   /** Names that must be sent again. */
-  readonly forgotten: Names;
+  readonly forgottenNames: Names;
 }
 
 interface Outcome {
   /** `undefined` if there is nothing to send. */
   readonly selection: ResponseSelection | undefined;
-  readonly sent: SentState;
+  readonly nextState: SentState;
 }
 
 /** An outcome and its inputs, without the two maps. */
 interface CachedOutcome extends Outcome {
-  readonly forgotten: Names;
+  readonly forgottenNames: Names;
   readonly order: ResponseOrder;
-  readonly delta: boolean;
+  readonly isDelta: boolean;
 }
 
 export interface ResourceDifference {
   /** New, or with another version in the new map. */
-  readonly changed: readonly string[];
+  readonly changedNames: readonly string[];
   /** Changed names that are not in the old map. */
-  readonly added: readonly string[];
+  readonly addedNames: readonly string[];
   /** Names that are only in the old map. */
-  readonly removed: readonly string[];
+  readonly removedNames: readonly string[];
 }
 
 const noNames: readonly string[] = [];
@@ -62,7 +62,7 @@ const noResources: ResourceMap = new Map();
 
 export class SentResources {
   readonly #delta: boolean;
-  #sentState: SentState = { resources: noResources, forgotten: noNames };
+  #sentState: SentState = { resources: noResources, forgottenNames: noNames };
   /** Keeps the outcome in memory for other streams. */
   #lastOutcome: Outcome | undefined;
 
@@ -89,7 +89,7 @@ export class SentResources {
 
   /** Whether unchanged resources must be sent again. */
   get hasForgotten(): boolean {
-    return this.#sentState.forgotten.length > 0;
+    return this.#sentState.forgottenNames.length > 0;
   }
 
   /** Computed once for all streams with the same maps. */
@@ -99,14 +99,17 @@ export class SentResources {
 
   /** Marks names that the next order for changes sends again. */
   forget(names: Names): void {
-    this.#sentState = { resources: this.#sentState.resources, forgotten: joinNames(this.#sentState.forgotten, names) };
+    this.#sentState = {
+      resources: this.#sentState.resources,
+      forgottenNames: joinNames(this.#sentState.forgottenNames, names),
+    };
   }
 
   /** Marks resources as sent that the client has from a previous stream. */
   adopt(resources: readonly EncodedResource[]): void {
     this.#sentState = {
       ...this.#sentState,
-      resources: LayeredResources.shared(this.#sentState.resources, resources, []),
+      resources: LayeredResources.sharedLayerOver(this.#sentState.resources, resources, []),
     };
   }
 
@@ -115,12 +118,12 @@ export class SentResources {
    *
    * A subscription always gets a response, even if none of its resources exist: an empty list, or in delta the removed names.
    */
-  take(order: ResponseOrder, set: ResourceSet): ResponseSelection | undefined {
+  selectResources(order: ResponseOrder, set: ResourceSet): ResponseSelection | undefined {
     this.#lastOutcome =
       order.has === undefined
         ? outcomeOf(this.#sentState, order, set.resources, this.#delta)
         : resumeClient(this.#sentState, order, order.has, set.resources);
-    this.#sentState = this.#lastOutcome.sent;
+    this.#sentState = this.#lastOutcome.nextState;
     return this.#lastOutcome.selection;
   }
 }
@@ -138,21 +141,22 @@ function joinNames(names: Names, otherNames: Names): Names {
  * the same content on all servers. Clients that need the same resources share one collection.
  */
 function resumeClient(
-  { forgotten }: SentState,
+  { forgottenNames }: SentState,
   order: ResponseOrder,
   clientResources: KnownResources,
   next: ResourceMap,
 ): Outcome {
   const versions = versionsByName(clientResources.names, clientResources.versions);
-  const outdatedResources = forgotten.length === 0 ? outdated(versions, next) : outdatedOf(versions, next, forgotten);
+  const outdatedResources =
+    forgottenNames.length === 0 ? outdated(versions, next) : outdatedOf(versions, next, forgottenNames);
   const isAll = outdatedResources.length === next.size;
   const selection: ResponseSelection = {
     resources: isAll ? next : sharedPart(next, outdatedResources),
-    removed: sortedAbsentNames(order.names === '*' ? order.requested : order.names, next),
-    changed: isAll ? 'all' : outdatedResources.map(({ name }) => name),
-    added: outdatedResources.map(({ name }) => name),
+    removedNames: sortedAbsentNames(order.names === '*' ? order.requested : order.names, next),
+    changedNames: isAll ? 'all' : outdatedResources.map(({ name }) => name),
+    addedNames: outdatedResources.map(({ name }) => name),
   };
-  return { selection, sent: { resources: next, forgotten: noNames } };
+  return { selection, nextState: { resources: next, forgottenNames: noNames } };
 }
 
 // Clients that report the same resources share the lists.
@@ -204,7 +208,7 @@ const maxOutcomes = 16;
 const steps = new WeakMap<ResourceMap, WeakMap<ResourceMap, Step>>();
 
 function outcomeOf(
-  { resources, forgotten }: SentState,
+  { resources, forgottenNames }: SentState,
   order: ResponseOrder,
   next: ResourceMap,
   delta: boolean,
@@ -212,14 +216,19 @@ function outcomeOf(
   const { difference, outcomes } = stepOf(resources, next);
   for (const outcomeRef of outcomes) {
     const cachedOutcome = outcomeRef.deref();
-    if (cachedOutcome === undefined || cachedOutcome.delta !== delta || cachedOutcome.forgotten !== forgotten) continue;
+    if (
+      cachedOutcome === undefined ||
+      cachedOutcome.isDelta !== delta ||
+      cachedOutcome.forgottenNames !== forgottenNames
+    )
+      continue;
     if (isSameOrder(cachedOutcome.order, order)) return cachedOutcome;
   }
   const newOutcome: CachedOutcome = {
-    ...computeOutcome({ resources, forgotten }, order, next, difference, delta),
-    forgotten,
+    ...computeOutcome({ resources, forgottenNames }, order, next, difference, delta),
+    forgottenNames,
     order,
-    delta,
+    isDelta: delta,
   };
   if (outcomes.length === maxOutcomes) outcomes.shift();
   outcomes.push(new WeakRef(newOutcome));
@@ -260,13 +269,13 @@ function compare(previous: ResourceMap, current: ResourceMap): ResourceDifferenc
   const changedNames: string[] = [];
   const addedNames: string[] = [];
   const removedResources: string[] = [];
-  if (previous === current) return { changed: changedNames, added: addedNames, removed: removedResources };
+  if (previous === current) return { changedNames, addedNames, removedNames: removedResources };
   if (previous instanceof LayeredResources || current instanceof LayeredResources) {
     const { difference } = stepOf(baseOf(previous), baseOf(current));
     // Names can differ between the bases, or in the overrides of either map.
     for (const name of new Set([
-      ...difference.changed,
-      ...difference.removed,
+      ...difference.changedNames,
+      ...difference.removedNames,
       ...overlayNames(previous),
       ...overlayNames(current),
     ])) {
@@ -278,7 +287,7 @@ function compare(previous: ResourceMap, current: ResourceMap): ResourceDifferenc
         if (previousResource === undefined) addedNames.push(name);
       }
     }
-    return { changed: changedNames, added: addedNames, removed: removedResources };
+    return { changedNames, addedNames, removedNames: removedResources };
   }
   for (const [name, resource] of current) {
     const previousResource = previous.get(name);
@@ -287,7 +296,7 @@ function compare(previous: ResourceMap, current: ResourceMap): ResourceDifferenc
     if (previousResource === undefined) addedNames.push(name);
   }
   for (const name of previous.keys()) if (!current.has(name)) removedResources.push(name);
-  return { changed: changedNames, added: addedNames, removed: removedResources };
+  return { changedNames, addedNames, removedNames: removedResources };
 }
 
 function baseOf(resources: ResourceMap): ResourceMap {
@@ -295,7 +304,7 @@ function baseOf(resources: ResourceMap): ResourceMap {
 }
 
 function overlayNames(resources: ResourceMap): readonly string[] {
-  return resources instanceof LayeredResources ? [...resources.overrides.keys(), ...resources.without] : noNames;
+  return resources instanceof LayeredResources ? [...resources.overrides.keys(), ...resources.omittedNames] : noNames;
 }
 
 // ---- selection
@@ -316,11 +325,16 @@ function computeOutcome(
 function takeAll(order: ResponseOrder, next: ResourceMap, difference: ResourceDifference, delta: boolean): Outcome {
   const orderedNames = order.names === '*' ? order.requested : order.names;
   const removedNames = delta
-    ? new Set([...absentNames(orderedNames, next), ...subscribedRemovals(order.names, difference.removed)])
+    ? new Set([...absentNames(orderedNames, next), ...subscribedRemovals(order.names, difference.removedNames)])
     : noNames;
-  const { added } = difference;
-  const selection: ResponseSelection = { resources: next, removed: [...removedNames].sort(), changed: 'all', added };
-  return { selection, sent: { resources: next, forgotten: noNames } };
+  const { addedNames } = difference;
+  const selection: ResponseSelection = {
+    resources: next,
+    removedNames: [...removedNames].sort(),
+    changedNames: 'all',
+    addedNames,
+  };
+  return { selection, nextState: { resources: next, forgottenNames: noNames } };
 }
 
 function selectFullState(
@@ -329,12 +343,14 @@ function selectFullState(
   next: ResourceMap,
   difference: ResourceDifference,
 ): Outcome {
-  const isNews = difference.changed.length > 0 || subscribedRemovals(order.names, difference.removed).length > 0;
+  const isNews =
+    difference.changedNames.length > 0 || subscribedRemovals(order.names, difference.removedNames).length > 0;
   // The remaining differences do not affect the client, so the new map also describes its resources.
-  if (!isNews && order.requested.length === 0) return { selection: undefined, sent: { ...previous, resources: next } };
-  const { changed, added } = difference;
-  const selection: ResponseSelection = { resources: next, removed: [], changed, added };
-  return { selection, sent: { resources: next, forgotten: noNames } };
+  if (!isNews && order.requested.length === 0)
+    return { selection: undefined, nextState: { ...previous, resources: next } };
+  const { changedNames, addedNames } = difference;
+  const selection: ResponseSelection = { resources: next, removedNames: [], changedNames, addedNames };
+  return { selection, nextState: { resources: next, forgottenNames: noNames } };
 }
 
 function takeSome(
@@ -347,23 +363,28 @@ function takeSome(
   const names = new Set(order.requested);
   const removedNames = new Set(absentNames(order.requested, next));
   if (order.changed) {
-    for (const name of difference.changed) names.add(name);
-    for (const name of previous.forgotten === 'all' ? next.keys() : previous.forgotten) names.add(name);
-    for (const name of subscribedRemovals(order.names, difference.removed)) removedNames.add(name);
+    for (const name of difference.changedNames) names.add(name);
+    for (const name of previous.forgottenNames === 'all' ? next.keys() : previous.forgottenNames) names.add(name);
+    for (const name of subscribedRemovals(order.names, difference.removedNames)) removedNames.add(name);
   }
   const chosenResources = [...names].flatMap((name) => next.get(name) ?? []);
   const removedList = delta ? [...removedNames].sort() : [];
   const nextSent = order.changed
-    ? { resources: next, forgotten: noNames }
+    ? { resources: next, forgottenNames: noNames }
     : withSome(previous, order.requested, next, difference);
   if (chosenResources.length === 0 && removedList.length === 0 && order.requested.length === 0)
-    return { selection: undefined, sent: nextSent };
+    return { selection: undefined, nextState: nextSent };
   // If all are chosen, uses the complete map, so that its frames are joined once for all streams.
   const resources = chosenResources.length === next.size ? next : chosenResources;
-  const { added } = difference;
+  const { addedNames } = difference;
   return {
-    selection: { resources, removed: removedList, changed: chosenResources.map(({ name }) => name), added },
-    sent: nextSent,
+    selection: {
+      resources,
+      removedNames: removedList,
+      changedNames: chosenResources.map(({ name }) => name),
+      addedNames,
+    },
+    nextState: nextSent,
   };
 }
 
@@ -375,13 +396,13 @@ function withSome(
   difference: ResourceDifference,
 ): SentState {
   const requestedNames = new Set(names);
-  const { forgotten } = previous;
+  const { forgottenNames } = previous;
   const stillForgotten =
-    forgotten === 'all' || !forgotten.some((name) => requestedNames.has(name))
-      ? forgotten
-      : forgotten.filter((name) => !requestedNames.has(name));
-  if (difference.removed.length === 0 && difference.changed.every((name) => requestedNames.has(name))) {
-    return { resources: next, forgotten: stillForgotten };
+    forgottenNames === 'all' || !forgottenNames.some((name) => requestedNames.has(name))
+      ? forgottenNames
+      : forgottenNames.filter((name) => !requestedNames.has(name));
+  if (difference.removedNames.length === 0 && difference.changedNames.every((name) => requestedNames.has(name))) {
+    return { resources: next, forgottenNames: stillForgotten };
   }
   const resources = new Map(previous.resources);
   for (const name of names) {
@@ -389,7 +410,7 @@ function withSome(
     if (resource === undefined) resources.delete(name);
     else resources.set(name, resource);
   }
-  return { resources, forgotten: stillForgotten };
+  return { resources, forgottenNames: stillForgotten };
 }
 
 /** Removed names that are still subscribed. */

@@ -62,13 +62,13 @@ describe('an encoded resource', () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 300 })), (chunks) => {
         const [value, version] = [Buffer.from('begin'), 'v'];
-        const resource = encodeValue(typeUrl, value, 'a', { version, rest: chunks });
+        const resource = encodeValue(typeUrl, value, 'a', { version, tailChunks: chunks });
         const wholeValue = Buffer.concat([value, ...chunks]);
         const [read] = fromBinary(DeltaDiscoveryResponseSchema, Buffer.concat(frameOf(resource, true))).resources;
         expect(read).toMatchObject({ name: 'a', version, resource: { typeUrl } });
         const [anyResource] = fromBinary(DiscoveryResponseSchema, Buffer.concat(frameOf(resource, false))).resources;
         for (const one of [read!.resource!, anyResource!]) expect(wholeValue.equals(one.value)).toBe(true);
-        expect(resource.rest).toBe(chunks);
+        expect(resource.tailChunks).toBe(chunks);
       }),
     );
   });
@@ -80,7 +80,7 @@ describe('an encoded response', () => {
     const head = { typeUrl, version: 'v1', nonce: 'v1/1-1' };
     const controlPlane = encodeControlPlane('pilot-0');
     const sotw = Buffer.concat([
-      encodeHead({ ...head, removed: [], controlPlane: controlPlane.sotw }),
+      encodeHead({ ...head, removedNames: [], controlPlane: controlPlane.sotwField }),
       a!.sotwFrame,
       b!.sotwFrame,
     ]);
@@ -92,7 +92,7 @@ describe('an encoded response', () => {
       resources: [{ value: Buffer.from('a') }, { value: Buffer.from('b') }],
     });
     const delta = Buffer.concat([
-      encodeHead({ ...head, removed: ['x', 'ÿ'], controlPlane: controlPlane.delta }),
+      encodeHead({ ...head, removedNames: ['x', 'ÿ'], controlPlane: controlPlane.deltaField }),
       a!.deltaFrame,
     ]);
     expect(fromBinary(DeltaDiscoveryResponseSchema, delta)).toMatchObject({

@@ -33,16 +33,16 @@ export interface ValueOptions {
   /** Defaults to a hash of the value. */
   readonly version?: string;
   /** Further chunks of the value. */
-  readonly rest?: readonly Uint8Array[];
+  readonly tailChunks?: readonly Uint8Array[];
 }
 
 export function encodeValue(
   typeUrl: string,
   value: Uint8Array,
   name: string,
-  { version = versionOf(value), rest = none }: ValueOptions = {},
+  { version = versionOf(value), tailChunks = none }: ValueOptions = {},
 ): EncodedResource {
-  const valueLength = rest.reduce((sum, { length }) => sum + length, value.length);
+  const valueLength = tailChunks.reduce((sum, { length }) => sum + length, value.length);
   const anyLength = encodedLength(1, typeUrl) + encodedLength(2, valueLength);
   // DiscoveryResponse.resources and Resource.resource both have number 2. So the former is the end of the latter, and one copy of the bytes serves
   // both protocols.
@@ -58,28 +58,28 @@ export function encodeValue(
   writer.header(2, valueLength);
   writer.raw(value);
   const deltaFrame = writer.finish();
-  return { name, version, sotwFrame: deltaFrame.subarray(sotwStart), deltaFrame, rest };
+  return { name, version, sotwFrame: deltaFrame.subarray(sotwStart), deltaFrame, tailChunks };
 }
 
 const none: readonly Uint8Array[] = [];
 
 export interface FramedValue {
   readonly typeUrl: string;
-  readonly first: Uint8Array;
-  /** Offset of the value in `first`. */
+  readonly firstChunk: Uint8Array;
+  /** Offset of the value in `firstChunk`. */
   readonly start: number;
-  readonly rest: readonly Uint8Array[];
+  readonly tailChunks: readonly Uint8Array[];
 }
 
 /** Finds the value of a resource that {@link encodeValue} framed. */
-export function valueOf({ sotwFrame, rest }: EncodedResource): FramedValue {
+export function valueOf({ sotwFrame, tailChunks }: EncodedResource): FramedValue {
   const reader = new BinaryReader(sotwFrame);
-  // Skips field 2 of the response, field 1 of its Any, and field 2 of the Any. Their lengths include `rest`.
+  // Skips field 2 of the response, field 1 of its Any, and field 2 of the Any. Their lengths include `tailChunks`.
   reader.tag();
   reader.uint32();
   reader.tag();
   const typeUrl = reader.string();
   reader.tag();
   reader.uint32();
-  return { typeUrl, first: sotwFrame, start: reader.pos, rest };
+  return { typeUrl, firstChunk: sotwFrame, start: reader.pos, tailChunks };
 }

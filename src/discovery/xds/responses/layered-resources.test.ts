@@ -10,7 +10,7 @@ type ResourceMap = ReadonlyMap<string, EncodedResource>;
 const bytes = new Uint8Array();
 const resourceOf = (name: string, version: string): EncodedResource => ({
   ...{ name, version },
-  ...{ sotwFrame: bytes, deltaFrame: bytes, rest: [] },
+  ...{ sotwFrame: bytes, deltaFrame: bytes, tailChunks: [] },
 });
 const versions = fc.array(fc.tuple(fc.constantFrom(...'abcdef'), fc.constantFrom('1', '2')), { maxLength: 8 });
 const resources = versions.map((pairs) => new Map(pairs.map(([name, version]) => [name, resourceOf(name, version)])));
@@ -18,20 +18,20 @@ const nameSubset = fc.subarray([...'abcdef']);
 
 interface Layers {
   readonly overrides: ResourceMap;
-  readonly without: readonly string[];
+  readonly omittedNames: readonly string[];
 }
 const layers = fc
   .record({ overrides: resources, without: nameSubset })
   .map(({ overrides, without: removedNames }): Layers => {
-    return { overrides, without: removedNames.filter((name) => !overrides.has(name)) };
+    return { overrides, omittedNames: removedNames.filter((name) => !overrides.has(name)) };
   });
 
-function layered(base: ResourceMap, { overrides, without: removedNames }: Layers): ResourceMap {
-  return LayeredResources.over(base, overrides.values(), removedNames);
+function layered(base: ResourceMap, { overrides, omittedNames: removedNames }: Layers): ResourceMap {
+  return LayeredResources.layerOver(base, overrides.values(), removedNames);
 }
 
 /** Plain map with the same content. */
-function plain(base: ResourceMap, { overrides, without: removedNames }: Layers): ResourceMap {
+function plain(base: ResourceMap, { overrides, omittedNames: removedNames }: Layers): ResourceMap {
   const map = new Map([...base, ...overrides]);
   for (const name of removedNames) map.delete(name);
   return map;
@@ -56,12 +56,12 @@ it('LayeredResources behave like a plain map with equal content', () => {
 
 it('LayeredResources.over returns the base map or the previous map if the result is equal', () => {
   const base = new Map([['a', resourceOf('a', '1')]]);
-  expect(LayeredResources.over(base, base.values(), ['b'])).toBe(base);
-  const previousMap = LayeredResources.over(base, [resourceOf('b', '1')], ['a']);
+  expect(LayeredResources.layerOver(base, base.values(), ['b'])).toBe(base);
+  const previousMap = LayeredResources.layerOver(base, [resourceOf('b', '1')], ['a']);
   const overrides = [...previousMap.values()];
-  expect(LayeredResources.over(base, overrides, ['a'], previousMap)).toBe(previousMap);
-  expect(LayeredResources.over(base, overrides, [], previousMap)).not.toBe(previousMap);
-  expect(LayeredResources.over(base, [resourceOf('b', '1')], ['a'], previousMap)).not.toBe(previousMap);
+  expect(LayeredResources.layerOver(base, overrides, ['a'], previousMap)).toBe(previousMap);
+  expect(LayeredResources.layerOver(base, overrides, [], previousMap)).not.toBe(previousMap);
+  expect(LayeredResources.layerOver(base, [resourceOf('b', '1')], ['a'], previousMap)).not.toBe(previousMap);
 });
 
 it('LayeredResources cause the same responses as plain maps', () => {
@@ -69,9 +69,9 @@ it('LayeredResources cause the same responses as plain maps', () => {
   const sentOf = (delta: boolean, ...maps: readonly ResourceMap[]) => {
     const sentResources = new SentResources(delta);
     return maps.map((map) => {
-      const selection = sentResources.take(order, { version: '1', resources: map });
+      const selection = sentResources.selectResources(order, { version: '1', resources: map });
       const names = selection && [...selection.resources.values()].map(({ name, version }) => `${name} ${version}`);
-      return selection && { removed: selection.removed, names: names!.sort() };
+      return selection && { removed: selection.removedNames, names: names!.sort() };
     });
   };
   fc.assert(
@@ -102,15 +102,15 @@ it('LayeredResources with the same base are compared at the cost of their differ
   const streams = Array.from({ length: 50 }, (_, index) => {
     const overrides = [resourceOf(`inbound-${index}`, '1')];
     const sentResources = new SentResources(true);
-    sentResources.take(
+    sentResources.selectResources(
       { ...order, all: true },
-      { version: '1', resources: LayeredResources.over(previousMap, overrides, []) },
+      { version: '1', resources: LayeredResources.layerOver(previousMap, overrides, []) },
     );
-    return { sent: sentResources, now: LayeredResources.over(changedMap, overrides, []) };
+    return { sent: sentResources, now: LayeredResources.layerOver(changedMap, overrides, []) };
   });
   visits = 0;
   for (const { sent, now } of streams) {
-    expect(sent.take(order, { version: '2', resources: now })?.changed).toEqual(['cluster-7']);
+    expect(sent.selectResources(order, { version: '2', resources: now })?.changedNames).toEqual(['cluster-7']);
   }
   expect(visits).toBeLessThanOrEqual(2 * 1_000);
 });

@@ -16,13 +16,13 @@ export class LayeredResources implements ResourceMap {
   /** Added or replaced resources. */
   readonly overrides: ResourceMap;
   /** Names that are only in the base. */
-  readonly without: ReadonlySet<string>;
+  readonly omittedNames: ReadonlySet<string>;
   readonly size: number;
 
   private constructor(base: ResourceMap, overrides: ResourceMap, withoutNames: ReadonlySet<string>) {
     this.base = base;
     this.overrides = overrides;
-    this.without = withoutNames;
+    this.omittedNames = withoutNames;
     let { size } = base;
     for (const name of overrides.keys()) if (!base.has(name)) size++;
     this.size = size - withoutNames.size;
@@ -35,7 +35,7 @@ export class LayeredResources implements ResourceMap {
    * @param withoutNames disjoint from `overrides`
    * @param previous returned if it is equal
    */
-  static over(
+  static layerOver(
     base: ResourceMap,
     overrides: Iterable<EncodedResource>,
     withoutNames: Iterable<string>,
@@ -53,10 +53,10 @@ export class LayeredResources implements ResourceMap {
   }
 
   /**
-   * Like {@link over}, but equal differences from one base share a map while it is in use, so that results for this map are computed and encoded
+   * Like {@link layerOver}, but equal differences from one base share a map while it is in use, so that results for this map are computed and encoded
    * once.
    */
-  static shared(
+  static sharedLayerOver(
     base: ResourceMap,
     overrides: readonly EncodedResource[],
     withoutNames: readonly string[],
@@ -66,23 +66,23 @@ export class LayeredResources implements ResourceMap {
     const key = `${identityText(overrides)}\n${withoutNames.join('\n')}`;
     let layered = cachedLayers.get(key);
     if (layered === undefined) {
-      layered = LayeredResources.over(base, overrides, withoutNames);
+      layered = LayeredResources.layerOver(base, overrides, withoutNames);
       cachedLayers.set(key, layered);
     }
     return layered;
   }
 
-  #isEquivalentTo({ base, overrides, without }: LayeredResources): boolean {
-    if (this.base !== base || this.overrides.size !== overrides.size || this.without.size !== without.size)
+  #isEquivalentTo({ base, overrides, omittedNames }: LayeredResources): boolean {
+    if (this.base !== base || this.overrides.size !== overrides.size || this.omittedNames.size !== omittedNames.size)
       return false;
     return (
       [...overrides].every(([name, resource]) => this.overrides.get(name) === resource) &&
-      [...without].every((name) => this.without.has(name))
+      [...omittedNames].every((name) => this.omittedNames.has(name))
     );
   }
 
   get(name: string): EncodedResource | undefined {
-    return this.overrides.get(name) ?? (this.without.has(name) ? undefined : this.base.get(name));
+    return this.overrides.get(name) ?? (this.omittedNames.has(name) ? undefined : this.base.get(name));
   }
 
   has(name: string): boolean {
@@ -91,7 +91,7 @@ export class LayeredResources implements ResourceMap {
 
   *entries(): MapIterator<[string, EncodedResource]> {
     for (const [name, resource] of this.base)
-      if (!this.without.has(name)) yield [name, this.overrides.get(name) ?? resource];
+      if (!this.omittedNames.has(name)) yield [name, this.overrides.get(name) ?? resource];
     for (const entry of this.overrides) if (!this.base.has(entry[0])) yield entry;
   }
 

@@ -17,7 +17,7 @@ export interface AdsResponderOptions {
   readonly number: number;
   /** Method as `/package.Service/Method`. */
   readonly method: string;
-  readonly delta: boolean;
+  readonly isDelta: boolean;
   /** Type of a separate service. Null for ADS. */
   readonly onlyType: string | null;
   readonly peer: string;

@@ -42,14 +42,14 @@ interface RetainedResponse {
   readonly rollout: Rollout;
   readonly order: ResponseOrder;
   readonly set: ResourceSet;
-  readonly evicted: readonly string[];
+  readonly evictedClusters: readonly string[];
 }
 
 const namingTypes = [listenerType, routeType, extensionType];
 
 /** Union of two maps, cached by pair. */
 const unionOf = memoizeByPair((previous: ResourceMap, current: ResourceMap) =>
-  LayeredResources.shared(current, resourcesOf(previous, differenceOf(previous, current).removed), []),
+  LayeredResources.sharedLayerOver(current, resourcesOf(previous, differenceOf(previous, current).removedNames), []),
 );
 
 export class ClusterRetention {
@@ -83,13 +83,13 @@ export class ClusterRetention {
     const previousStream = isReturning ? this.#lastStream() : undefined;
     const departedClusters = order.returning === undefined ? undefined : previousStream?.clusters;
     const previous = departedClusters ?? sentResources.resources;
-    const unconfigured = differenceOf(previous, set.resources).removed;
+    const unconfigured = differenceOf(previous, set.resources).removedNames;
     const removedNames =
       departedClusters === undefined ? unconfigured : unconfigured.filter(this.#usedOnLastStream(previousStream!));
     // Clusters of a previous stream, known by name only.
     const brought = isReturning ? order.requested.filter((name) => !set.resources.has(name)) : [];
     if (removedNames.length + brought.length + rollout.retained.length === 0) {
-      return { rollout, order, set, evicted: [] };
+      return { rollout, order, set, evictedClusters: [] };
     }
     const next = this.#stream.rules.withRetained(
       rollout,
@@ -110,7 +110,7 @@ export class ClusterRetention {
     const isUnchangedSet = removable.length === 0 && names.length === unconfigured.length;
     const resources = isUnchangedSet
       ? unionOf(previous, set.resources)
-      : LayeredResources.shared(set.resources, resourcesOf(previous, names), []);
+      : LayeredResources.sharedLayerOver(set.resources, resourcesOf(previous, names), []);
     const unasked = new Set(names);
     const unseen = removable.filter((name) => !sentResources.has(name));
     const requestedNames = [...order.requested.filter((name) => !unasked.has(name)), ...unseen];
@@ -119,7 +119,7 @@ export class ClusterRetention {
       rollout: retainedResponse,
       order: isUnchanged ? order : { ...order, requested: requestedNames },
       set: { version: set.version, resources },
-      evicted: namesEvictedBetween(rollout, next),
+      evictedClusters: namesEvictedBetween(rollout, next),
     };
   }
 
@@ -128,7 +128,7 @@ export class ClusterRetention {
    *
    * @returns their names
    */
-  returned({ resources }: ResourceSet): readonly string[] {
+  recordReturned({ resources }: ResourceSet): readonly string[] {
     const sentResources = this.#stream.sentOf(clusterType);
     const configuredClusters = [...(this.#brought ?? [])].filter(([name]) => resources.has(name));
     const unchangedClusters = configuredClusters.flatMap(([name, version]) => {
@@ -156,15 +156,15 @@ export class ClusterRetention {
     order: ResponseOrder,
     set: ResourceSet,
     of: {
-      readonly configured: () => ResourceMap | undefined;
-      readonly outdated: readonly string[];
-      readonly unused: readonly string[];
+      readonly configuredClusters: () => ResourceMap | undefined;
+      readonly outdatedNames: readonly string[];
+      readonly unusedNames: readonly string[];
     },
   ): PreparedResponse {
-    const isUnused = new Set(of.unused);
+    const isUnused = new Set(of.unusedNames);
     const leavingNames = [
-      ...this.#leavingNames(order, of.configured).filter((name) => !isUnused.has(name)),
-      ...of.outdated,
+      ...this.#leavingNames(order, of.configuredClusters).filter((name) => !isUnused.has(name)),
+      ...of.outdatedNames,
     ];
     const replacedNames = this.#namesOfReplacedTypes(order, set.resources);
     if (retained.length + leavingNames.length + replacedNames.length === 0) return { order, set };
@@ -177,7 +177,7 @@ export class ClusterRetention {
     const unknownNames = [...names].filter(
       (name) => isUnseen(name) && (isBrought.has(name) || this.#brought?.has(name) === true),
     );
-    const resources = LayeredResources.shared(set.resources, retainedResources, unknownNames);
+    const resources = LayeredResources.sharedLayerOver(set.resources, retainedResources, unknownNames);
     if (resources === set.resources) return { order, set };
     return { order: omitNames(order, unknownNames), set: { version: set.version, resources } };
   }
@@ -215,7 +215,7 @@ export class ClusterRetention {
     const { references } = this.#stream;
     const clusters = this.#stream.sentOf(clusterType);
     const sentResources = this.#stream.sentOf(typeUrl);
-    return sentResources.differenceTo(resources).changed.filter((name) => {
+    return sentResources.differenceTo(resources).changedNames.filter((name) => {
       const assignment = resources.get(name)!;
       if (!sentResources.has(name) || !references.isEmptyAssignment(assignment)) return false;
       const cluster = clusters.get(name);
@@ -254,13 +254,13 @@ export class ClusterRetention {
     });
   }
 
-  returning(): void {
-    this.#drainingListeners.returning();
+  onReturning(): void {
+    this.#drainingListeners.onReturning();
   }
 
   /** Call before a listener, route or extension response is built. */
-  replacing(typeUrl: string, next: ResourceMap): void {
-    this.#drainingListeners.replacing(typeUrl, next);
+  recordReplacement(typeUrl: string, next: ResourceMap): void {
+    this.#drainingListeners.recordReplacement(typeUrl, next);
   }
 
   /** Whether a listener fetches the route configuration, including listeners that the client may still use. */
@@ -268,10 +268,11 @@ export class ClusterRetention {
     return this.#drainingListeners.fetches(routeConfiguration);
   }
 
-  proven(typeUrl: string): void {
+  endPreviousStream(typeUrl: string): void {
     this.#hasPreviousStream = false;
     this.#departedResources = undefined;
-    if (this.#unacknowledgedNames().every((pendingType) => pendingType === typeUrl)) this.#drainingListeners.begun();
+    if (this.#unacknowledgedNames().every((pendingType) => pendingType === typeUrl))
+      this.#drainingListeners.startDrain();
   }
 
   /**
@@ -298,7 +299,7 @@ export class ClusterRetention {
     const last = [...(this.#departedResources?.assignments.values() ?? [])].filter(
       ({ name }) => !sentResources.has(name),
     );
-    return { clusters, assignments: LayeredResources.shared(sentResources, last, []) };
+    return { clusters, assignments: LayeredResources.sharedLayerOver(sentResources, last, []) };
   }
 
   #lastStream(): DepartedResources | undefined {
@@ -321,16 +322,16 @@ export class ClusterRetention {
     if (removedNames.length === 0) return { order, set };
     const unknownNames = this.#stream.takesUnrequested ? removedNames.filter((name) => last?.has(name) !== true) : [];
     const removedResources = last === undefined ? [] : resourcesOf(last, removedNames);
-    const resources = LayeredResources.shared(set.resources, removedResources, unknownNames);
+    const resources = LayeredResources.sharedLayerOver(set.resources, removedResources, unknownNames);
     return { order: omitNames(order, unknownNames), set: { version: set.version, resources } };
   }
 
-  acknowledged(rollout: Rollout, typeUrl: string, isHeldCluster: (cluster: string) => boolean): Rollout {
+  onAcknowledged(rollout: Rollout, typeUrl: string, isHeldCluster: (cluster: string) => boolean): Rollout {
     return this.#stream.rules.withUseAcknowledged(rollout, typeUrl, () => this.#use(isHeldCluster));
   }
 
   /** @param isHeldCluster whether a delayed resource names a cluster */
-  naming(isHeldCluster: (cluster: string) => boolean): (cluster: string) => NamingResource | undefined {
+  createNamingLookup(isHeldCluster: (cluster: string) => boolean): (cluster: string) => NamingResource | undefined {
     const { references } = this.#stream;
     return (cluster) => {
       for (const typeUrl of namingTypes) {
@@ -356,9 +357,9 @@ export class ClusterRetention {
         this.#hasPreviousStream === true ||
         isHeldCluster(cluster) ||
         naming().some((resource) => references.names(resource, cluster)),
-      drains: this.#drainingListeners.naming(),
+      drains: this.#drainingListeners.createNamingFilter(),
       unacknowledged: this.#unacknowledgedNames(),
-      drainSteps: this.#drainingListeners.steps,
+      drainSteps: this.#drainingListeners.drainSteps,
     };
   }
 

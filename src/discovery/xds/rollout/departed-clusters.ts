@@ -14,7 +14,7 @@ export interface DepartedResources {
 }
 
 interface Departed extends DepartedResources {
-  readonly until: number;
+  readonly expiresAt: number;
 }
 
 export class DepartedClusters {
@@ -30,18 +30,18 @@ export class DepartedClusters {
   add(node: NodeIdentity, { clusters, assignments }: DepartedResources, now: number): void {
     const key = keyOf(node);
     this.#clients.delete(key);
-    this.#clients.set(key, { clusters, assignments, until: now + this.#retentionMs });
-    for (const [oldest, { until }] of this.#clients) {
-      if (until > now && this.#clients.size <= maxDepartedClients) break;
+    this.#clients.set(key, { clusters, assignments, expiresAt: now + this.#retentionMs });
+    for (const [oldest, { expiresAt }] of this.#clients) {
+      if (expiresAt > now && this.#clients.size <= maxDepartedClients) break;
       this.#clients.delete(oldest);
     }
   }
 
-  take(node: NodeIdentity, now: number): DepartedResources | undefined {
+  takeDeparted(node: NodeIdentity, now: number): DepartedResources | undefined {
     const key = keyOf(node);
     const departedClient = this.#clients.get(key);
     this.#clients.delete(key);
-    return departedClient !== undefined && departedClient.until > now ? departedClient : undefined;
+    return departedClient !== undefined && departedClient.expiresAt > now ? departedClient : undefined;
   }
 }
 

@@ -18,7 +18,7 @@ export interface RoutedStream {
   readonly references: ResourceReferences;
   sentOf(typeUrl: string): SentResources;
   watchOf(typeUrl: string): Watch | undefined;
-  generated(typeUrl: string): ResourceSet | undefined;
+  generatedSet(typeUrl: string): ResourceSet | undefined;
   /** Prepares {@link ResourceReferences} in steps. */
   generating(typeUrl: string): Steps<void>;
 }
@@ -31,11 +31,11 @@ const fetchedBy = memoizeByObject((references: ResourceReferences) =>
   ),
 );
 
-/** Prepares {@link DepartedConfigurations.without} in steps. */
+/** Prepares {@link DepartedConfigurations.prepareWithout} in steps. */
 export function* readingRoutes(stream: RoutedStream, order: ResponseOrder, set: ResourceSet): Steps<void> {
   if (candidates(stream, order, set).length === 0) return;
   yield* stream.generating(listenerType);
-  for (const listener of stream.generated(listenerType)?.resources.values() ?? []) {
+  for (const listener of stream.generatedSet(listenerType)?.resources.values() ?? []) {
     stream.references.routeConfigurationsOf(listener);
     yield;
   }
@@ -53,7 +53,7 @@ export class DepartedConfigurations {
   }
 
   /** Kept names that are still subscribed. */
-  of(typeUrl: string): readonly string[] {
+  retainedNamesOf(typeUrl: string): readonly string[] {
     const retainedNames = this.#retainedNames?.get(typeUrl);
     if (retainedNames === undefined) return [];
     const subscribedNames = new Set(this.#stream.watchOf(typeUrl)?.names);
@@ -64,7 +64,7 @@ export class DepartedConfigurations {
    * @param isReturning whether the client has configurations of a previous stream
    * @returns `undefined` if nothing remains
    */
-  without(order: ResponseOrder, set: ResourceSet, isReturning: boolean): PreparedResponse | undefined {
+  prepareWithout(order: ResponseOrder, set: ResourceSet, isReturning: boolean): PreparedResponse | undefined {
     const { typeUrl } = order;
     const sentResources = this.#stream.sentOf(typeUrl);
     const departedNames =
@@ -101,7 +101,7 @@ export class DepartedConfigurations {
 
 function departedRoutes(stream: RoutedStream, order: ResponseOrder, set: ResourceSet): readonly string[] {
   const names = candidates(stream, order, set);
-  const listeners = names.length === 0 ? undefined : stream.generated(listenerType)?.resources;
+  const listeners = names.length === 0 ? undefined : stream.generatedSet(listenerType)?.resources;
   if (listeners === undefined) return [];
   const fetchedNames = fetchedBy(stream.references)(listeners);
   return names.filter((name) => !fetchedNames.has(name));
@@ -115,6 +115,6 @@ function missingExtensions({ typeUrl, names }: ResponseOrder, { resources }: Res
 /** Configurations without hosts of which the client has another version. */
 function candidates(stream: RoutedStream, { typeUrl }: ResponseOrder, { resources }: ResourceSet): readonly string[] {
   if (typeUrl !== routeType) return [];
-  const { changed } = stream.sentOf(typeUrl).differenceTo(resources);
-  return changed.filter((name) => !stream.references.hasHosts(resources.get(name)!));
+  const { changedNames } = stream.sentOf(typeUrl).differenceTo(resources);
+  return changedNames.filter((name) => !stream.references.hasHosts(resources.get(name)!));
 }

@@ -29,7 +29,7 @@ interface ReplacedResources {
   readonly previous: ResourceMap | undefined;
   readonly names: readonly string[];
   /** End of draining. `undefined` while draining may not have started. */
-  until: number | undefined;
+  drainEndsAt: number | undefined;
 }
 
 /** With more replacements, all removed clusters are treated as draining. */
@@ -42,8 +42,8 @@ const noNames: readonly string[] = [];
 
 /** Listeners of the old map that the new one changes or removes. */
 const replacedNames = memoizeByPair((previous: ResourceMap, current: ResourceMap): readonly string[] => {
-  const { changed, removed } = differenceOf(previous, current);
-  return [...changed.filter((name) => previous.has(name)), ...removed];
+  const { changedNames, removedNames } = differenceOf(previous, current);
+  return [...changedNames.filter((name) => previous.has(name)), ...removedNames];
 });
 
 export class DrainingListeners {
@@ -55,19 +55,19 @@ export class DrainingListeners {
   }
 
   /** Call for a returning client: it may already drain some listeners, and the first responses replace others. */
-  returning(): void {
+  onReturning(): void {
     if (this.#replacedResources?.some(({ previous }) => previous === undefined) === true) return;
-    this.#add({ typeUrl: listenerType, previous: undefined, names: noNames, until: undefined });
+    this.#add({ typeUrl: listenerType, previous: undefined, names: noNames, drainEndsAt: undefined });
   }
 
   /** Call before a listener, route or extension response is built. */
-  replacing(typeUrl: string, next: ResourceMap): void {
+  recordReplacement(typeUrl: string, next: ResourceMap): void {
     if (typeUrl === extensionType) return;
     const { resources: previous } = this.#stream.sentOf(typeUrl);
     if (previous.size === 0 || previous === next) return;
     // A draining listener keeps the last version of a removed route configuration.
-    const names = typeUrl === listenerType ? replacedNames(previous, next) : differenceOf(previous, next).removed;
-    if (names.length > 0) this.#add({ typeUrl, previous, names, until: undefined });
+    const names = typeUrl === listenerType ? replacedNames(previous, next) : differenceOf(previous, next).removedNames;
+    if (names.length > 0) this.#add({ typeUrl, previous, names, drainEndsAt: undefined });
   }
 
   #add(replacedResources: ReplacedResources): void {
@@ -77,20 +77,21 @@ export class DrainingListeners {
   }
 
   /** Call when the client has acknowledged everything that may name clusters. */
-  begun(): void {
+  startDrain(): void {
     this.#forgetDrained();
     for (const replacedListener of this.#replacedResources ?? [])
-      replacedListener.until ??= this.#stream.now() + this.#drainMs;
+      replacedListener.drainEndsAt ??= this.#stream.now() + this.#drainMs;
   }
 
   #forgetDrained(): void {
     const now = this.#stream.now();
-    const drainingListeners = this.#replacedResources?.filter(({ until }) => until === undefined || until > now) ?? [];
+    const drainingListeners =
+      this.#replacedResources?.filter(({ drainEndsAt }) => drainEndsAt === undefined || drainEndsAt > now) ?? [];
     this.#replacedResources = drainingListeners.length === 0 ? undefined : drainingListeners;
   }
 
   /** Drain time of a listener that is replaced now, as a multiple of the removal delay. */
-  get steps(): number {
+  get drainSteps(): number {
     return Math.ceil(this.#drainMs / this.#stream.removal.delayMs) + 1;
   }
 
@@ -110,7 +111,7 @@ export class DrainingListeners {
     );
   }
 
-  naming(): (cluster: string) => boolean {
+  createNamingFilter(): (cluster: string) => boolean {
     this.#forgetDrained();
     const replacedResources = this.#replacedResources ?? [];
     if (replacedResources.length >= maxReplacements || replacedResources.some(({ previous }) => previous === undefined))

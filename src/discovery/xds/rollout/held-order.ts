@@ -32,8 +32,8 @@ function isNothingToSend(
   if (requestedNames.length > 0) return false;
   // A SotW response without listeners would remove those of the client.
   if (all) return resources.size === 0 && (names === '*' || names.length === 0);
-  const { changed, removed } = sentResources.differenceTo(resources);
-  return changed.length === 0 && removed.length === 0 && !sentResources.hasForgotten;
+  const { changedNames, removedNames } = sentResources.differenceTo(resources);
+  return changedNames.length === 0 && removedNames.length === 0 && !sentResources.hasForgotten;
 }
 
 /** Replaces delayed resources by those of the client. `undefined` if nothing remains to send. */
@@ -54,7 +54,7 @@ export function withClientVersions(
   const { has } = order;
   const names = order.names === '*' ? order.names : withoutHeldNames(order.names);
   const requestedNames = withoutHeldNames(order.requested);
-  const resources = LayeredResources.shared(set.resources, [...previous.values()], absentNames);
+  const resources = LayeredResources.sharedLayerOver(set.resources, [...previous.values()], absentNames);
   if (isNothingToSend({ ...order, names, requested: requestedNames }, resources, sentResources)) return undefined;
   const next: ResponseOrder = {
     ...order,

@@ -77,7 +77,7 @@ export class HeldResources {
     if (blocking.size === 0 && candidates === undefined) return { order: originalOrder, set };
     const order = this.#withHeldNames(originalOrder);
     const sentResources = this.#stream.sentOf(typeUrl);
-    const changedNames = outdatedNames(order, sentResources.differenceTo(set.resources).changed, set);
+    const changedNames = outdatedNames(order, sentResources.differenceTo(set.resources).changedNames, set);
     const heldResources = changedNames.flatMap((name): HeldResource[] => {
       const clusters = this.#blockingNamesOf(set.resources.get(name)!, blocking);
       return clusters.length === 0 ? [] : [{ typeUrl, name, clusters }];
@@ -162,11 +162,11 @@ export class HeldResources {
     if (candidates.isOutdated)
       this.#stream.takeRolloutEvent({ type: 'resources.ready', typeUrl, names: noNames, changed: true });
     if (requestedNames.length === 0) return undefined;
-    const { changed, removed } = sentResources.differenceTo(set.resources);
-    const isAll = removed.length === 0 && changed.every((name) => ready.has(name));
+    const { changedNames, removedNames } = sentResources.differenceTo(set.resources);
+    const isAll = removedNames.length === 0 && changedNames.every((name) => ready.has(name));
     const resources = isAll
       ? set.resources
-      : LayeredResources.shared(
+      : LayeredResources.sharedLayerOver(
           sentResources.resources,
           requestedNames.map((name) => set.resources.get(name)!),
           noNames,

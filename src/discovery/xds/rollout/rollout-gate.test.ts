@@ -37,7 +37,7 @@ it('RolloutGate reads the new clusters of a response in small steps, once for al
         withFetchLimit: (cluster) => cluster,
         usabilityOf: ({ name }) => {
           read++;
-          return { after: 'assignment', assignment: name, secrets: new Set() };
+          return { usableAfter: 'assignment', assignment: name, secrets: new Set() };
         },
       },
       removal: { delayMs: 1_000, drainMs: 1_000 },
@@ -46,7 +46,7 @@ it('RolloutGate reads the new clusters of a response in small steps, once for al
       watchOf: () => undefined,
       departedResources: () => undefined,
       now: () => 0,
-      generated: () => undefined,
+      generatedSet: () => undefined,
       *generating() {},
       onReport: () => {},
       observer: {},
@@ -62,11 +62,11 @@ it('RolloutGate reads the new clusters of a response in small steps, once for al
     has: { names: [], versions: [] },
   };
   const steps: number[] = [];
-  for (const _ of newGate().reading(order, { version: '1', resources }))
+  for (const _ of newGate().precomputeInSteps(order, { version: '1', resources }))
     steps.push(read - steps.reduce((a, b) => a + b, 0));
   expect(read).toBe(clusters);
   expect(Math.max(...steps)).toBeLessThanOrEqual(maxReadInOneStep);
   // In steps, the response would wait for other work, and the stream would be congested until then.
-  expect([...newGate().reading(order, { version: '1', resources })]).toEqual([]);
+  expect([...newGate().precomputeInSteps(order, { version: '1', resources })]).toEqual([]);
   expect(read).toBe(clusters);
 });

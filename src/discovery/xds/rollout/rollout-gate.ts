@@ -32,7 +32,7 @@ import type { PreparedResponse } from './held-order.ts';
 import { HeldResources, type HoldingStream } from './held-resources.ts';
 import type { RolloutEvent } from './rollout-events.ts';
 import { type RecordedStream, RolloutRecord } from './rollout-record.ts';
-import { clusterWaits, heldOf, type RolloutWait, retentionWaitsOf } from './rollout-waits.ts';
+import { clusterWaits, heldWaitsOf, type RolloutWait, retentionWaitsOf } from './rollout-waits.ts';
 import {
   buildClustersSent,
   readingClusters,
@@ -90,7 +90,7 @@ export class RolloutGate {
     return this.#record.current;
   }
 
-  get evicted(): number {
+  get evictedCount(): number {
     return this.#evictedCount;
   }
 
@@ -98,12 +98,15 @@ export class RolloutGate {
     return this.#heldResources.versionOf(typeUrl);
   }
 
-  waits(typeUrl: string): readonly RolloutWait[] {
+  waitsOf(typeUrl: string): readonly RolloutWait[] {
     if (typeUrl !== clusterType)
-      return [...heldOf(this.rollout, typeUrl), ...retentionWaitsOf(this.#departedConfigurations.of(typeUrl))];
+      return [
+        ...heldWaitsOf(this.rollout, typeUrl),
+        ...retentionWaitsOf(this.#departedConfigurations.retainedNamesOf(typeUrl)),
+      ];
     if (isIdle(this.rollout)) return [];
     const { delayMs } = this.#stream.removal;
-    const naming = this.#retention.naming((cluster) => this.#heldResources.names(cluster));
+    const naming = this.#retention.createNamingLookup((cluster) => this.#heldResources.names(cluster));
     return clusterWaits(this.rollout, { removalDelayMs: delayMs, naming });
   }
 
@@ -111,19 +114,19 @@ export class RolloutGate {
     this.#record.end();
   }
 
-  awaits(typeUrl: string): readonly string[] {
+  awaitedClusters(typeUrl: string): readonly string[] {
     return this.#record.current.held.length === 0 ? noNames : awaitedClusters(this.#record.current, typeUrl);
   }
 
-  /** Computes in steps what {@link prepare} and {@link sent} need. All streams share the cached results. */
-  *reading(order: ResponseOrder, set: ResourceSet): Steps<void> {
+  /** Computes in steps what {@link prepare} and {@link onSent} need. All streams share the cached results. */
+  *precomputeInSteps(order: ResponseOrder, set: ResourceSet): Steps<void> {
     const { version, resources } = set;
     const { typeUrl, has, requested: requestedNames } = order;
     const dropsRemoved =
       typeUrl === endpointType && requestedNames.length > 0 && this.#record.current.newClusters.length > 0;
     if (dropsRemoved || this.#mayPrecedeClusters(order, version)) yield* this.#stream.generating(clusterType);
     if (this.#subscription !== 'by name') yield* readingRoutes(this.#stream, order, set);
-    const { changed } = this.#stream.sentOf(typeUrl).differenceTo(resources);
+    const { changedNames } = this.#stream.sentOf(typeUrl).differenceTo(resources);
     const { references } = this.#stream;
     const hasClusterList = this.#clustersVersion !== '' || has !== undefined;
     if (typeUrl === clusterType) {
@@ -136,7 +139,7 @@ export class RolloutGate {
       });
     }
     if (isGated(typeUrl) && this.#record.current.newClusters.length > 0)
-      yield* readingNames(references, resources, changed);
+      yield* readingNames(references, resources, changedNames);
   }
 
   /** `undefined` if everything waits. */
@@ -145,19 +148,19 @@ export class RolloutGate {
     if (typeUrl === clusterType) return this.#clusters(order, set);
     if (typeUrl === endpointType) return this.#endpoints(order, set);
     if (!isGated(typeUrl) || this.#subscription === 'by name' || this.#stream.isHalfClosed) return { order, set };
-    if (isReturning(order)) this.#retention.returning();
+    if (isReturning(order)) this.#retention.onReturning();
     if (typeUrl === listenerType && order.names === '*') this.#requestsNoClusters(order);
     if (this.#subscription === 'none' && this.#isWarming && isReturning(order)) {
       this.#record.update(withUnknownClusters(this.#record.current), typeUrl);
     }
     const isOnlyReady = !order.all && !order.changed && order.requested.length === 0;
     const preparedResponse = isOnlyReady ? this.#heldResources.release(order) : this.#prepareDeparted(order, set);
-    if (preparedResponse !== undefined) this.#retention.replacing(typeUrl, preparedResponse.set.resources);
+    if (preparedResponse !== undefined) this.#retention.recordReplacement(typeUrl, preparedResponse.set.resources);
     return preparedResponse;
   }
 
   /** Call before the outcome of the response is reported. */
-  sent(order: ResponseOrder, version: string, selection: ResponseSelection, nonce: string): void {
+  onSent(order: ResponseOrder, version: string, selection: ResponseSelection, nonce: string): void {
     if (order.typeUrl === endpointType) this.#recordAssignmentsSent(selection);
     if (order.typeUrl === clusterType) this.#recordClustersSent(order, version, selection, nonce);
   }
@@ -168,10 +171,10 @@ export class RolloutGate {
     if (typeUrl === clusterType) this.#onClustersAcknowledged(request, watch);
     if (!isGated(typeUrl) || watch === undefined || nonce === '') return;
     if (rejection !== null || nonce !== watch.nonceSent || nonce === watch.nonceRejected) return;
-    this.#retention.proven(typeUrl);
+    this.#retention.endPreviousStream(typeUrl);
     if (this.#record.current.retained.length > 0) {
       this.#record.update(
-        this.#retention.acknowledged(this.#record.current, typeUrl, (cluster) => this.#heldResources.names(cluster)),
+        this.#retention.onAcknowledged(this.#record.current, typeUrl, (cluster) => this.#heldResources.names(cluster)),
       );
     }
   }
@@ -190,11 +193,13 @@ export class RolloutGate {
   }
 
   /** @param watch the subscription after the request */
-  unsubscribed(typeUrl: string, watch: Watch): void {
+  onUnsubscribed(typeUrl: string, watch: Watch): void {
     if (!isGated(typeUrl) || this.#record.current.retained.length === 0) return;
     const settledType = isSubscribed(watch) ? '' : typeUrl;
     this.#record.update(
-      this.#retention.acknowledged(this.#record.current, settledType, (cluster) => this.#heldResources.names(cluster)),
+      this.#retention.onAcknowledged(this.#record.current, settledType, (cluster) =>
+        this.#heldResources.names(cluster),
+      ),
     );
   }
 
@@ -237,7 +242,7 @@ export class RolloutGate {
   #clusters(order: ResponseOrder, set: ResourceSet): PreparedResponse {
     this.#onSubscription(order.names);
     if (this.#subscription !== 'all') return { order, set };
-    const returned = this.#retention.returned(set);
+    const returned = this.#retention.recordReturned(set);
     if (returned.length > 0) this.#removeUnsent(returned);
     const retainedResponse = this.#retention.clusters(
       this.#record.current,
@@ -245,9 +250,9 @@ export class RolloutGate {
       set,
       (cluster) => this.#heldResources.names(cluster),
     );
-    if (retainedResponse.evicted.length > 0) {
-      this.#evictedCount += retainedResponse.evicted.length;
-      this.#stream.onReport({ type: 'clusters.evicted', clusters: retainedResponse.evicted });
+    if (retainedResponse.evictedClusters.length > 0) {
+      this.#evictedCount += retainedResponse.evictedClusters.length;
+      this.#stream.onReport({ type: 'clusters.evicted', clusters: retainedResponse.evictedClusters });
     }
     const versionOf = (name: string): string | undefined => set.resources.get(name)?.version;
     this.#record.update(this.#stream.rules.withConfiguration(retainedResponse.rollout, versionOf));
@@ -303,22 +308,26 @@ export class RolloutGate {
     if (this.#subscription === 'none') {
       this.#isWarming = true;
       this.#requestsNoClusters(order);
-      const configuredClusters = this.#stream.generated(clusterType)?.resources;
+      const configuredClusters = this.#stream.generatedSet(clusterType)?.resources;
       if (configuredClusters === undefined) return { order, set };
       return this.#retention.endpointsOfLastStream(order, set, (name) => configuredClusters.has(name));
     }
     const unused = this.#record.current.newClusters.filter(({ state }) => state === 'sent').map(({ name }) => name);
     if (order.requested.length > 0 && unused.length > 0) this.#dropRemoved(order.requested);
-    const getConfigured = (): ResourceMap | undefined => this.#stream.generated(clusterType)?.resources;
+    const getConfigured = (): ResourceMap | undefined => this.#stream.generatedSet(clusterType)?.resources;
     const outdated = this.#retention.outdatedForms(order, set.resources, getConfigured);
     // Without these endpoints the client does not acknowledge the version that needs them, so the next version must not wait for an ACK.
     if (outdated.length > 0) this.#stream.takeRolloutEvent({ type: 'acknowledgement.overdue', typeUrl: clusterType });
-    return this.#retention.endpoints(this.#record.current, order, set, { configured: getConfigured, outdated, unused });
+    return this.#retention.endpoints(this.#record.current, order, set, {
+      configuredClusters: getConfigured,
+      outdatedNames: outdated,
+      unusedNames: unused,
+    });
   }
 
   /** Marks removed clusters as usable: the endpoints of a sent cluster that was removed later are unknown. */
   #dropRemoved(requestedNames: readonly string[]): void {
-    const configuredClusters = this.#stream.generated(clusterType)?.resources;
+    const configuredClusters = this.#stream.generatedSet(clusterType)?.resources;
     if (configuredClusters === undefined) return;
     const { rules } = this.#stream;
     const { current } = this.#record;
@@ -387,10 +396,10 @@ export class RolloutGate {
     if (droppedResources.length > 0) this.#prepareDropped(droppedResources);
   }
 
-  #recordAssignmentsSent({ changed }: ResponseSelection): void {
+  #recordAssignmentsSent({ changedNames }: ResponseSelection): void {
     if (this.#record.current.newClusters.length === 0) return;
     const sentResources = this.#stream.sentOf(endpointType);
-    const contained = changed === 'all' ? undefined : new Set(changed);
+    const contained = changedNames === 'all' ? undefined : new Set(changedNames);
     this.#record.update(
       this.#stream.rules.withAssignmentsSent(
         this.#record.current,
@@ -400,7 +409,7 @@ export class RolloutGate {
   }
 
   #prepareDeparted(order: ResponseOrder, set: ResourceSet): PreparedResponse | undefined {
-    const remainingOrder = this.#departedConfigurations.without(order, set, isReturning(order));
+    const remainingOrder = this.#departedConfigurations.prepareWithout(order, set, isReturning(order));
     if (remainingOrder === undefined) {
       this.#heldResources.skip(order);
       return undefined;
@@ -418,8 +427,10 @@ export class RolloutGate {
    */
   #unsentClusters(order: ResponseOrder, { version }: ResourceSet): readonly string[] {
     if (!this.#mayPrecedeClusters(order, version)) return noNames;
-    const clusters = this.#stream.generated(clusterType);
-    return clusters === undefined ? noNames : this.#stream.sentOf(clusterType).differenceTo(clusters.resources).added;
+    const clusters = this.#stream.generatedSet(clusterType);
+    return clusters === undefined
+      ? noNames
+      : this.#stream.sentOf(clusterType).differenceTo(clusters.resources).addedNames;
   }
 
   #mayPrecedeClusters({ typeUrl, all, requested: requestedNames }: ResponseOrder, version: string): boolean {

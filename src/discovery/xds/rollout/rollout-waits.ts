@@ -50,7 +50,7 @@ export type RolloutWait = HeldWait | WarmingWait | KeptWait | KeptConfigurationW
 /** The resource that names a kept cluster: sent, delayed, or listeners and routes of a `previous stream` after a reconnect. */
 export type NamingResource = { readonly typeUrl: string; readonly name: string } | 'held resource' | 'previous stream';
 
-export function heldOf({ held }: Rollout, requestedType: string): readonly HeldWait[] {
+export function heldWaitsOf({ held }: Rollout, requestedType: string): readonly HeldWait[] {
   return held
     .filter(({ typeUrl }) => typeUrl === requestedType)
     .map(({ name, clusters }): HeldWait => ({ kind: 'held', name, clusters }));

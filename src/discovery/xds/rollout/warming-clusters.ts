@@ -66,10 +66,10 @@ export function buildClustersSent(
   const sentResources = stream.sentOf(clusterType);
   const isReturning = !isFirst || order.has !== undefined || order.returning !== undefined;
   const isUnrequested = stream.watchOf(clusterType)?.unrequested === true;
-  const { added: names } = selection;
+  const { addedNames: names } = selection;
   const isResumed = isFirst && order.has !== undefined;
   const all = isResumed ? resumedClusters(stream, rollout, order, sentResources, names) : updated;
-  const contained = selection.changed === 'all' ? undefined : new Set(selection.changed);
+  const contained = selection.changedNames === 'all' ? undefined : new Set(selection.changedNames);
   const isContained = (name: string): boolean => contained?.has(name) ?? true;
   const limitedNames = new Set(rollout.givenUp.map(({ name }) => name));
   const namesOf = (isMatch: (cluster: NewCluster) => boolean): readonly string[] =>
@@ -136,11 +136,12 @@ function asSent(
   const { references } = stream;
   const isFetched = fetchedSecrets(references, rollout, sentResources, addedNames);
   return names.map((name) => {
-    const { after, assignment, secrets } = references.usabilityOf(sentResources.get(name)!);
+    const { usableAfter, assignment, secrets } = references.usabilityOf(sentResources.get(name)!);
     // In delta, Envoy does not request endpoints that it already has for another cluster. It waits until they are sent again.
     if (assignment !== name) stream.sentOf(endpointType).forget([assignment]);
-    if (![...secrets].every(isFetched) || after === 'warming') return { name, assignment, needs: 'acknowledgement' };
-    return { name, assignment, needs: after === 'at once' ? 'nothing' : 'assignment' };
+    if (![...secrets].every(isFetched) || usableAfter === 'warming')
+      return { name, assignment, needs: 'acknowledgement' };
+    return { name, assignment, needs: usableAfter === 'at once' ? 'nothing' : 'assignment' };
   });
 }
 
@@ -188,10 +189,10 @@ function memoizeByName(find: (name: string) => boolean): (name: string) => boole
 /** Clusters whose new version fetches a secret that no cluster of the client fetched. Cached by pair of maps. */
 export const updatesThatFetch = memoizeByObject((references: ResourceReferences) =>
   memoizeByPair((previous: ResourceMap, next: ResourceMap): readonly string[] => {
-    const { changed, added } = differenceOf(previous, next);
-    if (changed.length === added.length) return [];
-    const isNew = new Set(added);
-    return changed.filter((name) => {
+    const { changedNames, addedNames } = differenceOf(previous, next);
+    if (changedNames.length === addedNames.length) return [];
+    const isNew = new Set(addedNames);
+    return changedNames.filter((name) => {
       if (isNew.has(name)) return false;
       return newSecrets(references, previous, next, name).some(
         (secret) => !secretUses(references)(previous).has(secret),
@@ -260,7 +261,7 @@ export function withFetchLimits(
     const cluster = resources.get(clusterWithLimit.name);
     return cluster === undefined ? [] : [references.withFetchLimit(cluster, fetchLimitOf(clusterWithLimit))];
   });
-  return { version, resources: LayeredResources.over(resources, limitedClusters, [], sentResources) };
+  return { version, resources: LayeredResources.layerOver(resources, limitedClusters, [], sentResources) };
 }
 
 const clustersPerStep = 32;
@@ -292,10 +293,10 @@ function* readingUsability(
 }
 
 function* readingUpdates({ secretsOf }: ResourceReferences, previous: ResourceMap, next: ResourceMap): Steps<void> {
-  const { changed, added } = differenceOf(previous, next);
-  const isNew = new Set(added);
+  const { changedNames, addedNames } = differenceOf(previous, next);
+  const isNew = new Set(addedNames);
   let fetchesMore = false;
-  for (const [index, name] of changed.entries()) {
+  for (const [index, name] of changedNames.entries()) {
     if (isNew.has(name)) continue;
     const previousSecrets = secretsOf(previous.get(name)!);
     for (const secret of secretsOf(next.get(name)!)) if (!previousSecrets.has(secret)) fetchesMore = true;
@@ -338,8 +339,8 @@ export function* readingClusters(
   const sentResources = stream.sentOf(clusterType);
   const previous = sentResources.resources;
   if (response.isKnown) {
-    const { added } = sentResources.differenceTo(clusters);
-    yield* readingUsabilityOnce(clusters, added, readingUsability(references, clusters, added));
+    const { addedNames } = sentResources.differenceTo(clusters);
+    yield* readingUsabilityOnce(clusters, addedNames, readingUsability(references, clusters, addedNames));
   }
   if (!response.isFirst) yield* readingUpdatesOnce(previous, clusters, readingUpdates(references, previous, clusters));
   if (response.isSearching) yield* readingSuspects(stream, rollout, clusters);

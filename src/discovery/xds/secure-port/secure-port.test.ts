@@ -10,7 +10,7 @@ function resolve(flags: SecurePortFlags) {
   const port = securePortOf(flags, {
     hasAuthority: false,
     mayHaveAuthority: false,
-    note: (text) => noteEntries.push(text),
+    writeEntry: (text) => noteEntries.push(text),
     warn: (text) => warnings.push(text),
   });
   return { port, notes: noteEntries, warnings };

@@ -36,7 +36,7 @@ export interface SecurePortReport {
   /** Whether a CA is configured, so that the port is opened. */
   readonly hasAuthority: boolean;
   readonly mayHaveAuthority: boolean;
-  readonly note: (entry: LogEntry) => void;
+  readonly writeEntry: (entry: LogEntry) => void;
   readonly warn: (entry: LogWarning) => void;
 }
 
@@ -74,7 +74,7 @@ const minVersions = { '1.2': 'TLSv1.2', '1.3': 'TLSv1.3' } as const;
  */
 export function securePortOf(
   flags: SecurePortFlags,
-  { hasAuthority, mayHaveAuthority, note, warn }: SecurePortReport,
+  { hasAuthority, mayHaveAuthority, writeEntry, warn }: SecurePortReport,
 ): SecurePort | undefined {
   const cipherSuites = cipherSuitesOf(flags.tlsCipherSuites ?? '');
   const minVersion = minVersionOf(flags.tlsMinVersion ?? '');
@@ -103,7 +103,7 @@ export function securePortOf(
     const flagsOf = (isSet: boolean): string =>
       fileFlags.flatMap(([flag, file]) => ((file !== '') === isSet ? [flag] : [])).join(', ');
     warn({ event: 'option.securePortIncomplete', given: flagsOf(true), missing: flagsOf(false) });
-  } else note({ event: 'option.securePortDisabled' });
+  } else writeEntry({ event: 'option.securePortDisabled' });
   return undefined;
 }
 

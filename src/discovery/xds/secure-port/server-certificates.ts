@@ -77,11 +77,11 @@ function pathProblem(
  * @param chain DER, leaf first, as far as Node knows it
  */
 export interface OtherClients {
-  accepts(chain: readonly Uint8Array[]): boolean;
+  acceptsChain(chain: readonly Uint8Array[]): boolean;
   readonly roots: readonly Certificate[];
 }
 
-const noOtherClients: OtherClients = { accepts: () => false, roots: [] };
+const noOtherClients: OtherClients = { acceptsChain: () => false, roots: [] };
 
 /** A connection whose client has a valid certificate. */
 export interface ClientConnection {
@@ -115,7 +115,11 @@ export class SecurePortCredentials extends ServerCredentials {
    * chain to another root accept no more calls, and their clients must reconnect: otherwise a stolen key of the old root could obtain a certificate
    * of the next root on an existing connection. Earlier session tickets become invalid.
    */
-  use(port: TlsChoices, certificate: PemServerCertificate, otherClients: OtherClients = noOtherClients): void {
+  replaceCertificate(
+    port: TlsChoices,
+    certificate: PemServerCertificate,
+    otherClients: OtherClients = noOtherClients,
+  ): void {
     this.updateSecureContextOptions(contextOptions(port, certificate));
     const [previousRoots, now] = [this.#roots, rootsOf(certificate, otherClients)];
     this.#otherClients = otherClients;
@@ -131,7 +135,7 @@ export class SecurePortCredentials extends ServerCredentials {
 
   /** Whether a client whose certificate TLS rejects is accepted. */
   acceptsOther(chain: readonly Uint8Array[]): boolean {
-    return this.#otherClients.accepts(chain);
+    return this.#otherClients.acceptsChain(chain);
   }
 
   addClient(client: ClientConnection): void {

@@ -89,7 +89,7 @@ class Client {
     }
   }
 
-  async settle(quietMs: number): Promise<void> {
+  async waitUntilQuiet(quietMs: number): Promise<void> {
     for (;;) {
       const responses = await this.#untilQuiet(quietMs, 2);
       if (responses.length === 0) return;
@@ -166,7 +166,7 @@ async function startClient(delta: boolean, resolution: 'STATIC' | 'DNS' = 'STATI
   client.subscribe(RDS, [String(port)]);
   // On a busy machine, late routes could otherwise be counted for the next change.
   await client.roundTripsUntilRoutes(quietMs);
-  await client.settle(quietMs);
+  await client.waitUntilQuiet(quietMs);
   return { plane, client, quietMs };
 }
 
@@ -183,7 +183,7 @@ async function tripsOfChanges(
   for (let index = 1; index <= changes; index++) {
     plane.write('routes.yaml', textOf(index));
     trips.push(await client.roundTripsUntilRoutes(quietMs));
-    await client.settle(quietMs);
+    await client.waitUntilQuiet(quietMs);
   }
   return { least: Math.min(...trips), trips };
 }

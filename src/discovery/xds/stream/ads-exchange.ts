@@ -50,7 +50,7 @@ export class AdsExchange {
     return this.#exchange.isHalfClosed;
   }
 
-  take(event: ExchangeEvent): void {
+  handleEvent(event: ExchangeEvent): void {
     this.#inbox.add(event);
   }
 

@@ -106,8 +106,8 @@ test('a drain of the xDS server ends 200 idle streams together, regardless of it
 test('the xDS server reports the start and end of accepted clients only', async ({ start }) => {
   const events: string[] = [];
   const world = await start({
-    joined: (connection) => void events.push(`joined ${connection}`),
-    left: (connection) => void events.push(`left ${connection}`),
+    onJoined: (connection) => void events.push(`joined ${connection}`),
+    onLeft: (connection) => void events.push(`left ${connection}`),
   });
   const unidentified = world.client().sotw();
   unidentified.send({ typeUrl: clusterType });

@@ -36,18 +36,18 @@ function openStream({
   });
   let takeBytes: (bytes: Buffer) => void = () => {};
   const intake = {
-    begin: (taking: typeof takeBytes) => {
+    start: (taking: typeof takeBytes) => {
       takeBytes = taking;
     },
-    hold: () => {},
-    release: () => {},
+    pause: () => {},
+    resume: () => {},
   };
   const stream = new AdsStream(
     1,
     {
       call: call as unknown as AdsCall,
       intake: intake as unknown as RequestIntake,
-      kind: { path: '/test', delta: false, onlyType: null },
+      kind: { path: '/test', isDelta: false, onlyType: null },
     },
     {
       source,
@@ -55,7 +55,7 @@ function openStream({
       logger: silentLogger,
       shares: new StreamShares(1_000, () => {}),
       bodies: new SharedBodies(),
-      lists: new RequestNameLists(),
+      nameLists: new RequestNameLists(),
       turns: immediateTurns,
       closingTurns,
       rules: { resendsEndpoints: true, acceptsLateNames: true, maxNames: 10, maxNameChars: 100 },

@@ -26,7 +26,7 @@ import { type AdsCall, type AdsTransport, peerOf, replaceDecoder, transportOf } 
 import { shortenText } from './client-text.ts';
 import {
   type IncomingStream,
-  plaintext,
+  plaintextSecurity,
   type StreamKind,
   type StreamListener,
   type StreamSecurity,
@@ -63,7 +63,7 @@ export class AdsStream {
     number: number,
     { call, intake, kind }: IncomingStream,
     context: StreamContext,
-    security: StreamSecurity = plaintext,
+    security: StreamSecurity = plaintextSecurity,
   ) {
     this.number = number;
     this.#owner = { name: `ads-connection-${number}`, fail: (error) => this.#fail(error) };
@@ -72,10 +72,10 @@ export class AdsStream {
     this.#context = context;
     this.#rules = context.rules;
     this.#security = security;
-    this.#reader = new RequestReader(context.lists, context.rules.maxNames);
+    this.#reader = new RequestReader(context.nameLists, context.rules.maxNames);
     this.#intake = intake;
     this.#transport = transportOf(call);
-    if (!kind.delta) {
+    if (!kind.isDelta) {
       replaceDecoder(call, (grpcDecoder, isIdle) => new KnownRuns(grpcDecoder, () => this.#reader.lastLists, isIdle));
     }
     this.peer = call.getPeer();
@@ -84,7 +84,7 @@ export class AdsStream {
     this.responder = new AdsResponder({
       number,
       method: kind.path,
-      delta: kind.delta,
+      isDelta: kind.isDelta,
       onlyType: kind.onlyType,
       peer: this.peer,
       transport: this.#transport,
@@ -93,7 +93,7 @@ export class AdsStream {
       runGuarded: (task) => this.#runGuarded(task),
       onCongestionChange: (isCongested) => this.#setCongested(isCongested),
       onBroken: (error) => this.#fail(error),
-      onRolloutEvent: (event) => this.#exchange.take(event),
+      onRolloutEvent: (event) => this.#exchange.handleEvent(event),
       watchOf: (typeUrl) => ownValue(this.watches, typeUrl),
       isHalfClosed: () => this.#exchange.isHalfClosed,
     });
@@ -154,7 +154,7 @@ export class AdsStream {
         case 'responses.send':
         case 'changes.release':
         case 'stream.drain':
-          this.#exchange.take(order);
+          this.#exchange.handleEvent(order);
           break;
         case 'waits.expire':
           this.responder.gate?.expire();
@@ -168,7 +168,7 @@ export class AdsStream {
           this.responder.stop();
           this.#transport.end(order.code, order.reason);
           // A status would wait behind responses that the client does not read.
-          if (order.cut === true) this.#transport.cut();
+          if (order.cut === true) this.#transport.abort();
           break;
       }
     });
@@ -181,7 +181,7 @@ export class AdsStream {
     if (client === undefined) return false;
     const types = this.#typesToPush(client, change);
     if (types.length === 0) return false;
-    this.#runGuarded(() => this.#exchange.take({ type: 'connection.push', version: change.version, types }));
+    this.#runGuarded(() => this.#exchange.handleEvent({ type: 'connection.push', version: change.version, types }));
     return true;
   }
 
@@ -201,7 +201,7 @@ export class AdsStream {
     if (code === undefined && !this.responder.isCongested) {
       if (!this.#call.writableFinished) this.#call.end();
     } else if (client === undefined) this.#transport.finish();
-    else if (!this.#transport.isDone) this.#transport.cut();
+    else if (!this.#transport.isDone) this.#transport.abort();
     this.#log.end();
     this.responder.gate?.end();
     this.#context.shares.remove(this);
@@ -215,21 +215,21 @@ export class AdsStream {
       this.#admit(result.identities);
       return;
     }
-    this.#log.unauthenticated(result.failure);
+    this.#log.logUnauthenticated(result.failure);
     this.#report({ type: 'peer.unauthenticated', reason: result.failure });
   }
 
   #admit(identities: readonly string[]): void {
     this.#life = { is: 'admitted', identities };
     this.#report({ type: 'peer.authenticated', identities });
-    this.#intake.begin((bytes) => this.#runGuarded(() => this.#handleRequest(bytes)));
+    this.#intake.start((bytes) => this.#runGuarded(() => this.#handleRequest(bytes)));
     this.#call.on('end', () => this.#runGuarded(() => this.#onHalfClosed()));
   }
 
   #onHalfClosed(): void {
     // A lost connection ends the requests too.
     if (this.#transport.isDone) return;
-    this.#exchange.take({ type: 'peer.half-closed' });
+    this.#exchange.handleEvent({ type: 'peer.half-closed' });
   }
 
   #acceptNode(node: Uint8Array | undefined, identities: readonly string[]): boolean {
@@ -264,7 +264,7 @@ export class AdsStream {
     if (isProxyless(authorized.metadata)) this.#rules = grpcRules(this.#rules);
     this.#life = { is: 'serving', client: { node: authorized, resources } };
     this.#context.shares.add(this, identities);
-    resources.watched?.(() => this.watches);
+    resources.provideWatches?.(() => this.watches);
     const { isSecure } = this.#security;
     this.responder.setClient({ node: authorized, resources, identities, isSecure });
     this.#report({ type: 'node.accepted', node: identity.id });
@@ -273,13 +273,13 @@ export class AdsStream {
 
   reject({ code, reason }: StreamRejection): void {
     const text = shortenText(reason);
-    this.#log.rejected(code, text);
+    this.#log.logRejected(code, text);
     this.#report({ type: 'workload.rejected', code, reason: text });
   }
 
   #refuse(text: string): void {
     const reason = withCode(text, 'NODE_INVALID');
-    this.#log.refused(reason);
+    this.#log.logRefused(reason);
     this.#report({ type: 'node.invalid', reason });
   }
 
@@ -291,7 +291,7 @@ export class AdsStream {
       return result.identity === undefined ? node : { ...node, verifiedIdentity: result.identity };
     }
     const reason = shortenText(result.reason);
-    this.#log.forbidden(node.id, reason);
+    this.#log.logForbidden(node.id, reason);
     this.#report({ type: 'node.forbidden', reason });
     return undefined;
   }
@@ -314,7 +314,7 @@ export class AdsStream {
     const startedAt = performance.now();
     let read: ReadRequest;
     try {
-      read = this.kind.delta ? this.#reader.delta(bytes) : this.#reader.sotw(bytes);
+      read = this.kind.isDelta ? this.#reader.readDelta(bytes) : this.#reader.readSotw(bytes);
     } catch (error) {
       this.#report({ type: 'request.invalid', reason: shortenText(messageOf(error)) });
       return;
@@ -333,7 +333,7 @@ export class AdsStream {
   }
 
   #processRequest(request: AdsRequest): void {
-    this.#log.requested(request);
+    this.#log.logRequest(request);
     if (!isExchangeRequest(request, this.kind.onlyType)) {
       if (request.typeUrl === healthType) this.#processHealth(request);
       this.#report({ type: 'request.received', request });
@@ -344,11 +344,11 @@ export class AdsStream {
     const ackedBefore = previous?.nonceAcked ?? '';
     // ACKs are processed before responses to the same request.
     this.responder.gate?.onRequest(request, previous);
-    this.#exchange.take({ type: 'request.received', request });
+    this.#exchange.handleEvent({ type: 'request.received', request });
     const watch = ownValue(this.watches, typeUrl);
     if (watch === undefined) return;
     if (previous !== undefined && previous.names.length > watch.names.length) {
-      this.responder.gate?.unsubscribed(typeUrl, watch);
+      this.responder.gate?.onUnsubscribed(typeUrl, watch);
     }
     if (request.rejection !== null && watch.nonceRejected === watch.nonceSent) {
       clientOf(this.#life)?.resources.rejected?.(typeUrl);
@@ -376,15 +376,15 @@ export class AdsStream {
   }
 
   #reportOutcome(report: AdsStreamReport): void {
-    this.#log.outcome(report);
+    this.#log.logOutcome(report);
     if (report.type === 'response.sent' || report.type === 'response.skipped') {
       this.#listener.responded();
-      this.#exchange.take(report);
+      this.#exchange.handleEvent(report);
     } else this.#report(report);
   }
 
   #reportExchange(report: AdsStreamReport): void {
-    if (report.type === 'request.classified') this.#log.judged(report.typeUrl, report.requestClass, report.reason);
+    if (report.type === 'request.classified') this.#log.logClass(report.typeUrl, report.requestClass, report.reason);
     this.#report(report);
   }
 
@@ -401,9 +401,9 @@ export class AdsStream {
 
   /** Pauses reading requests while the response buffer is full. */
   #setCongested(isCongested: boolean): void {
-    if (isCongested) this.#intake.hold();
-    this.#exchange.take({ type: isCongested ? 'stream.congested' : 'stream.resumed' });
-    if (!isCongested) this.#intake.release();
+    if (isCongested) this.#intake.pause();
+    this.#exchange.handleEvent({ type: isCongested ? 'stream.congested' : 'stream.resumed' });
+    if (!isCongested) this.#intake.resume();
   }
 
   get #isOver(): boolean {
@@ -438,7 +438,7 @@ export class AdsStream {
     try {
       runAsOwner(this.#owner, task);
     } catch (error) {
-      this.#log.failed(error);
+      this.#log.logFailed(error);
       this.#fail(error);
     }
   }

@@ -31,7 +31,7 @@ const path = '/test/Stream';
 
 interface World {
   /** Server side of a new stream. */
-  open(port?: Port): Promise<{ call: AdsCall; client: ClientDuplexStream<Buffer, Buffer>; received: Buffer[] }>;
+  openStream(port?: Port): Promise<{ call: AdsCall; client: ClientDuplexStream<Buffer, Buffer>; received: Buffer[] }>;
 }
 
 type Port = 'plaintext' | 'TLS';
@@ -68,7 +68,7 @@ const test = base.extend<{ world: World }>({
     };
     const asItIs = (bytes: Buffer): Buffer => bytes;
     await use({
-      async open(port = 'plaintext') {
+      async openStream(port = 'plaintext') {
         const stream = clients[port].makeBidiStreamRequest(path, asItIs, asItIs);
         const receivedBytes: Buffer[] = [];
         stream.on('data', (bytes: Buffer) => void receivedBytes.push(bytes));
@@ -108,9 +108,9 @@ describe.each([
   ['copies', 'plaintext', copyingTransport],
 ] as const)('the transport with %s over %s', (method, port, transportFor: (call: AdsCall) => AdsTransport) => {
   test('sends each response completely and in order, and reports when it is sent', async ({ world }) => {
-    const { call, received } = await world.open(port);
+    const { call, received } = await world.openStream(port);
     const transport = transportFor(call);
-    expect(transport.way).toBe(method);
+    expect(transport.sendMode).toBe(method);
     const flushed = vi.fn();
     const expected = sizes.map(([head, sharedLengths], i) => {
       const chunks = { head: bytes(head, i), trailingChunks: sharedLengths.map((length) => bytes(length, 100 + i)) };
@@ -128,7 +128,7 @@ describe.each([
     ['OK', ''],
     ['UNAVAILABLE', 'elsewhere'],
   ] as const)('ends the stream after all responses: %s', async ([code, details], { world }) => {
-    const { call, client, received } = await world.open(port);
+    const { call, client, received } = await world.openStream(port);
     const callEnded = new Promise((resolve) => client.on('status', resolve));
     const transport = transportFor(call);
     transport.send({ head: bytes(10, 1), trailingChunks: [bytes(100_000, 2)] }, () => {});
@@ -138,7 +138,7 @@ describe.each([
   });
 
   test('reports an error for a response to a disconnected client', async ({ world }) => {
-    const { call, client } = await world.open(port);
+    const { call, client } = await world.openStream(port);
     const transport = transportFor(call);
     client.pause();
     const flushed = vi.fn();
@@ -155,12 +155,12 @@ describe.each([
 
 describe('the transport with shared frames', () => {
   test('is used if it finds the private HTTP/2 stream of grpc-js', async ({ world }) => {
-    const { call } = await world.open();
-    expect(transportOf(call).way).toBe('shared frames');
+    const { call } = await world.openStream();
+    expect(transportOf(call).sendMode).toBe('shared frames');
   });
 
   test('does not copy shared bytes', async ({ world }) => {
-    const { call, client } = await world.open();
+    const { call, client } = await world.openStream();
     const transport = transportOf(call);
     client.pause();
     const sharedChunks = [bytes(4_000_000, 1)];
@@ -173,7 +173,7 @@ describe('the transport with shared frames', () => {
   test('writes to TLS connections in small pieces, because Node.js keeps a buffer of the size of the largest write', async ({
     world,
   }) => {
-    const { call, received } = await world.open('TLS');
+    const { call, received } = await world.openStream('TLS');
     const transport = transportOf(call);
     const { stream } = (call as unknown as { call: { stream: Writable } }).call;
     const write = vi.spyOn(stream, '_write');
@@ -191,7 +191,7 @@ describe('the transport with shared frames', () => {
 
   test('is not used if there is no such HTTP/2 stream', () => {
     for (const call of [{}, { call: {} }, { call: { stream: { write: () => true } } }, { call: null }]) {
-      expect(transportOf(call as unknown as AdsCall).way).toBe('copies');
+      expect(transportOf(call as unknown as AdsCall).sendMode).toBe('copies');
     }
   });
 
@@ -205,7 +205,7 @@ describe('the transport with shared frames', () => {
 });
 
 test('a replaced decoder receives requests before the decoder of grpc-js', async ({ world }) => {
-  const { call, client } = await world.open();
+  const { call, client } = await world.openStream();
   const pieceSizes: number[] = [];
   let isDecoderIdle: (() => boolean) | undefined;
   replaceDecoder(call, (head, isIdle) => {

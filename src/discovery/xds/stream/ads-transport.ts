@@ -14,7 +14,7 @@ import { bytesIn, type ResponseParts } from '../responses/ads-response.ts';
 export type AdsCall = ServerDuplexStream<Buffer, Buffer>;
 
 export interface AdsTransport {
-  readonly way: 'shared frames' | 'copies';
+  readonly sendMode: 'shared frames' | 'copies';
   /**
    * @param flushed called once after the bytes were passed to the socket, or with an error
    * @returns bytes of the response
@@ -27,7 +27,7 @@ export interface AdsTransport {
    */
   finish(): void;
   /** Discards unsent data. */
-  cut(): void;
+  abort(): void;
   /** `undefined` if no status was sent or its code is unknown. */
   readonly sentCode: string | undefined;
   /** Whether everything including the status was sent or can never be sent. */
@@ -43,7 +43,7 @@ export function transportOf(call: AdsCall): AdsTransport {
 
 export function copyingTransport(call: AdsCall): AdsTransport {
   return {
-    way: 'copies',
+    sendMode: 'copies',
     send({ head, trailingChunks: shared }, flushed) {
       const message = Buffer.concat([head, ...shared]);
       call.write(message, flushed);
@@ -51,7 +51,7 @@ export function copyingTransport(call: AdsCall): AdsTransport {
     },
     end: (code, reason) => endCall(call, code, reason),
     finish: () => {},
-    cut: () => void call.end(),
+    abort: () => void call.end(),
     sentCode: undefined,
     get isDone() {
       return isDone(call);
@@ -78,7 +78,7 @@ function sharingTransport(call: AdsCall, stream: Http2Stream): AdsTransport {
   // Without `_writev`, a stream writes each queued piece after the previous one.
   if (isSecure) Object.assign(stream, { _writev: null });
   return {
-    way: 'shared frames',
+    sendMode: 'shared frames',
     send(responseParts, flushed) {
       const { head, trailingChunks: shared } = responseParts;
       const length = bytesIn(responseParts);
@@ -106,7 +106,7 @@ function sharingTransport(call: AdsCall, stream: Http2Stream): AdsTransport {
     end: (code, reason) => endCall(call, code, reason),
     // Node sends RST_STREAM after queued data, without an error code, as RFC 9113 §8.1 requires.
     finish: () => stream.close(constants.NGHTTP2_NO_ERROR),
-    cut: () => stream.close(constants.NGHTTP2_CANCEL),
+    abort: () => stream.close(constants.NGHTTP2_CANCEL),
     get sentCode() {
       const code = stream.sentTrailers?.['grpc-status'] ?? stream.sentHeaders?.['grpc-status'];
       return code === undefined ? undefined : status[Number(code)];

@@ -24,7 +24,7 @@ const all = [clusterType, endpointType, listenerType, routeType];
 function mesh(size = 0): ScriptedSource {
   const source = new ScriptedSource();
   // A client uses the cluster after its ACK, which a half-closed stream never receives.
-  source.usability.set('a', { after: 'warming', assignment: 'a', secrets: new Set() });
+  source.usability.set('a', { usableAfter: 'warming', assignment: 'a', secrets: new Set() });
   source.set(clusterType, 'a', size);
   source.set(endpointType, 'a');
   source.setNaming(listenerType, 'a', 'a');
@@ -41,7 +41,7 @@ function inSteps(source: ScriptedSource, steps: number): ResourceSource {
       const { resources } = openedSource;
       const prepare: typeof resources.prepare = (typeUrl, names) => {
         let remainingSteps = steps;
-        return { piece: () => --remainingSteps > 0, result: () => resources.get(typeUrl, names) };
+        return { runStep: () => --remainingSteps > 0, result: () => resources.get(typeUrl, names) };
       };
       return { resources: { ...resources, prepare } };
     },

@@ -11,12 +11,12 @@ export interface StreamSecurity {
   readonly checksIdentity: boolean;
 }
 
-export const plaintext: StreamSecurity = { isSecure: false, authenticators: [], checksIdentity: false };
+export const plaintextSecurity: StreamSecurity = { isSecure: false, authenticators: [], checksIdentity: false };
 
 export interface StreamKind {
   /** Method as `/package.Service/Method`. */
   readonly path: string;
-  readonly delta: boolean;
+  readonly isDelta: boolean;
   /** Default type of requests on a separate service. Null for ADS. */
   readonly onlyType: string | null;
 }

@@ -13,11 +13,11 @@ interface Kind {
   readonly event: Warning;
   readonly fields: object;
   /** Time from which the next line may be written. */
-  readonly next: number;
+  readonly nextLineAt: number;
   /** Lines omitted since the last written one. */
-  readonly omitted: number;
+  readonly omittedCount: number;
   /** Time of the last occurrence. */
-  readonly last: number;
+  readonly lastAt: number;
   readonly isWritten: boolean;
 }
 
@@ -44,25 +44,32 @@ export class RepeatedLines {
     const key = this.#kinds.has(kind) || this.#kinds.size < maxKinds ? kind : '';
     const now = this.#now();
     const previousLine = this.#kinds.get(key);
-    const isOver = this.#persistsMs > 0 && previousLine !== undefined && now - previousLine.last > repeatAfterMs;
+    const isOver = this.#persistsMs > 0 && previousLine !== undefined && now - previousLine.lastAt > repeatAfterMs;
     const activeRepeat = isOver ? undefined : previousLine;
-    if (activeRepeat === undefined ? this.#persistsMs > 0 : now < activeRepeat.next) {
-      const { next, omitted, isWritten } = activeRepeat ?? {
-        next: now + this.#persistsMs,
-        omitted: 0,
+    if (activeRepeat === undefined ? this.#persistsMs > 0 : now < activeRepeat.nextLineAt) {
+      const { nextLineAt, omittedCount, isWritten } = activeRepeat ?? {
+        nextLineAt: now + this.#persistsMs,
+        omittedCount: 0,
         isWritten: false,
       };
-      this.#kinds.set(key, { event, fields, next, omitted: omitted + 1, last: now, isWritten });
+      this.#kinds.set(key, { event, fields, nextLineAt, omittedCount: omittedCount + 1, lastAt: now, isWritten });
       return;
     }
-    this.#write(event, fields, activeRepeat?.omitted ?? 0);
-    this.#kinds.set(key, { event, fields, next: now + repeatAfterMs, omitted: 0, last: now, isWritten: true });
+    this.#write(event, fields, activeRepeat?.omittedCount ?? 0);
+    this.#kinds.set(key, {
+      event,
+      fields,
+      nextLineAt: now + repeatAfterMs,
+      omittedCount: 0,
+      lastAt: now,
+      isWritten: true,
+    });
   }
 
   /** Writes the number of omitted lines. */
   end(): void {
-    for (const { event, fields, omitted, isWritten } of this.#kinds.values()) {
-      if (isWritten && omitted > 0) this.#write(event, fields, omitted);
+    for (const { event, fields, omittedCount, isWritten } of this.#kinds.values()) {
+      if (isWritten && omittedCount > 0) this.#write(event, fields, omittedCount);
     }
     this.#kinds.clear();
   }

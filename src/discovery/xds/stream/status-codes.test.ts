@@ -61,7 +61,7 @@ class RawStream {
   }
 
   /** Name of the status code that the client received; CANCELLED if it received none. */
-  async ended(): Promise<string> {
+  async readEndStatus(): Promise<string> {
     if (!this.#stream.closed || !this.#stream.destroyed) {
       await new Promise((resolve) => this.#stream.once('close', resolve));
     }
@@ -146,7 +146,7 @@ test.for(Object.entries(streamEnds))(
     stream.send(end.introduction ?? introduction);
     if (end.act !== undefined) await eventuallyHolds(() => expect(started.server.connections()).toHaveLength(1));
     end.act?.(stream, started);
-    expect(await stream.ended()).toBe(end.expected);
+    expect(await stream.readEndStatus()).toBe(end.expected);
     await eventuallyHolds(() => expect(streamClosed).toHaveBeenCalledTimes(1));
     expect(streamClosed).toHaveBeenCalledWith(expect.anything(), end.expected);
   },

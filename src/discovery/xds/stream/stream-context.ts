@@ -20,7 +20,7 @@ export interface StreamContext {
   readonly bodies: SharedBodies;
   /** If `undefined`, responses do not contain this field. */
   readonly controlPlane?: ControlPlaneFields;
-  readonly lists: RequestNameLists;
+  readonly nameLists: RequestNameLists;
   /** Schedules the processing of requests. */
   readonly turns: WorkTurns;
   /** Schedules the closing of streams, thousands of which can end together with their TCP connection. */
@@ -31,7 +31,7 @@ export interface StreamContext {
   readonly makeBeforeBreak?: {
     readonly references: ResourceReferences;
     readonly removal: RemovalTimes;
-    readonly departed: DepartedClusters;
+    readonly departedClusters: DepartedClusters;
     /** Maximum duration of a wait. */
     readonly limitMs: number;
     /** Set by tests. Defaults to {@link rolloutRules}. */

@@ -33,7 +33,7 @@ export class StreamLog {
     return logger.levels.hasProxies ? logger.ofProxy(this.#node().split('~')[2] ?? '') : logger;
   }
 
-  requested(request: AdsRequest): void {
+  logRequest(request: AdsRequest): void {
     const logger = this.#logger;
     if (!logger.enabled('debug')) return;
     const { typeUrl, nonce, rejection } = request;
@@ -46,7 +46,7 @@ export class StreamLog {
     });
   }
 
-  outcome(report: AdsStreamReport): void {
+  logOutcome(report: AdsStreamReport): void {
     if (report.type === 'response.sent' || report.type === 'response.skipped') this.#logResponse(report);
     else this.#rollout(report);
   }
@@ -56,19 +56,19 @@ export class StreamLog {
     if (logger.enabled('debug')) logger.debug(type, { node: shortenText(this.#node()), ...fields });
   }
 
-  unauthenticated(reason: string): void {
+  logUnauthenticated(reason: string): void {
     this.#logger.warn('peer.unauthenticated', { peer: this.#peer, reason });
   }
 
-  rejected(code: string, reason: string): void {
+  logRejected(code: string, reason: string): void {
     this.#repeatedLines.warn('rejected', 'workload.rejected', { peer: this.#peer, code, reason });
   }
 
-  refused(reason: string): void {
+  logRefused(reason: string): void {
     this.#logger.warn('node.refused', { peer: this.#peer, reason });
   }
 
-  forbidden(node: string, reason: string): void {
+  logForbidden(node: string, reason: string): void {
     this.#logger.warn('node.forbidden', { node: shortenText(node), peer: this.#peer, reason });
   }
 
@@ -95,7 +95,7 @@ export class StreamLog {
     }
   }
 
-  judged(typeUrl: string, result: string, reason: string): void {
+  logClass(typeUrl: string, result: string, reason: string): void {
     const { observer } = this.#context;
     const node = this.#node();
     const fields = { node: shortenText(node), typeUrl };
@@ -119,7 +119,7 @@ export class StreamLog {
     this.#logger.error('resources.failed', { node: shortenText(node), reason: shortenText(messageOf(error)) });
   }
 
-  failed(error: unknown): void {
+  logFailed(error: unknown): void {
     this.#logger.error('stream.failed', { peer: this.#peer, error: (error as Error).stack });
   }
 

@@ -21,10 +21,10 @@ describe('ProxyTurns', () => {
     const events: string[] = [];
     const turns = new ProxyTurns({
       serve: (connection, { version, configs }) => void events.push(`${connection} ${version} ${[...configs]}`),
-      served: ({ connections }) => void events.push(`served ${connections}`),
+      onServed: ({ connections }) => void events.push(`served ${connections}`),
     });
-    turns.take(order([2, 1]));
-    turns.take(order([3], 'v2', ['b']));
+    turns.addOrder(order([2, 1]));
+    turns.addOrder(order([3], 'v2', ['b']));
     expect(events).toEqual([]);
     await turn();
     await eventuallyHolds(() => expect(events).toEqual(['2 v1 a', '1 v1 a', 'served 2,1', '3 v2 b', 'served 3']));
@@ -32,8 +32,8 @@ describe('ProxyTurns', () => {
 
   test('pass the same change to all connections of an order', async () => {
     const changes = new Set<ResourceChange>();
-    const turns = new ProxyTurns({ serve: (_, change) => void changes.add(change), served() {} });
-    turns.take(order([1, 2, 3]));
+    const turns = new ProxyTurns({ serve: (_, change) => void changes.add(change), onServed() {} });
+    turns.addOrder(order([1, 2, 3]));
     await turn();
     expect(changes.size).toBe(1);
   });
@@ -45,10 +45,10 @@ describe('ProxyTurns', () => {
         if (connection === 1) throw new Error('a bug');
         events.push(`${connection}`);
       },
-      failed: (connection, error) => void events.push(`${connection} ${error}`),
-      served: ({ connections }) => void events.push(`served ${connections}`),
+      onFailed: (connection, error) => void events.push(`${connection} ${error}`),
+      onServed: ({ connections }) => void events.push(`served ${connections}`),
     });
-    turns.take(order([1, 2]));
+    turns.addOrder(order([1, 2]));
     // On a busy machine, a slice may end after the first connection.
     await eventuallyHolds(() => expect(events).toEqual(['1 Error: a bug', '2', 'served 1,2']));
   });
@@ -61,21 +61,21 @@ describe('ProxyTurns', () => {
         if (connection === 2) throw new Error('a bug');
         events.push(`${connection}`);
       },
-      failed() {
+      onFailed() {
         throw new Error('no log');
       },
-      served({ connections }) {
+      onServed({ connections }) {
         if (connections.includes(1)) throw new Error('no queue');
         events.push(`served ${connections}`);
       },
     });
-    turns.take(order([1, 2]));
-    turns.take(order([3]));
+    turns.addOrder(order([1, 2]));
+    turns.addOrder(order([3]));
     await eventually('the second order is served', () => events.includes('served 3'));
     await turn();
     expect(events).toEqual(['1', '3', 'served 3']);
     expect(caughtErrors.map(({ error }) => String(error))).toEqual(['Error: no log', 'Error: no queue']);
-    turns.take(order([4]));
+    turns.addOrder(order([4]));
     await eventually('the next one, too', () => events.includes('served 4'));
   });
 
@@ -84,11 +84,11 @@ describe('ProxyTurns', () => {
     const servedConnections: number[] = [];
     const turns: ProxyTurns = new ProxyTurns({
       serve: (connection) => void servedConnections.push(connection),
-      served: ({ connections: [last] }) => {
-        if (last! < 3) turns.take(order([last! + 1]));
+      onServed: ({ connections: [last] }) => {
+        if (last! < 3) turns.addOrder(order([last! + 1]));
       },
     });
-    turns.take(order([1]));
+    turns.addOrder(order([1]));
     await turn();
     expect(servedConnections).toEqual([1, 2, 3]);
   });
@@ -101,9 +101,9 @@ describe('ProxyTurns', () => {
         servedCount++;
         clock.pass(3);
       },
-      served() {},
+      onServed() {},
     });
-    turns.take(order(Array.from({ length: 20 }, (_, i) => i)));
+    turns.addOrder(order(Array.from({ length: 20 }, (_, i) => i)));
     const servedCounts: number[] = [];
     while (servedCount < 20) {
       await turn();
@@ -120,9 +120,9 @@ describe('ProxyTurns', () => {
         servedConnections.push(connection);
         if (connection === 2) turns.stop();
       },
-      served: () => void servedConnections.push(-1),
+      onServed: () => void servedConnections.push(-1),
     });
-    turns.take(order([1, 2, 3]));
+    turns.addOrder(order([1, 2, 3]));
     await turn();
     await turn();
     expect(servedConnections).toEqual([1, 2]);

@@ -8,16 +8,16 @@ export interface ProxyTurnsOptions {
   /** Updates a connection synchronously. */
   serve(connection: number, change: ResourceChange, order: ProxiesServe): void;
   /** Reports an error. Other connections are served anyway. */
-  failed?(connection: number, error: unknown): void;
+  onFailed?(connection: number, error: unknown): void;
   /** Called when all connections of an order were served. May cause another order. */
-  served(order: ProxiesServe): void;
+  onServed(order: ProxiesServe): void;
 }
 
 export class ProxyTurns {
   readonly #options: ProxyTurnsOptions;
   readonly #orders: ProxiesServe[] = [];
   /** Change of the first order, and number of its connections that were served. */
-  #current: { readonly change: ResourceChange; served: number } | undefined;
+  #current: { readonly change: ResourceChange; completedCount: number } | undefined;
   readonly #slices = new Slices(() => this.#orders[0] !== undefined && this.#serveOne(this.#orders[0]));
 
   constructor(options: ProxyTurnsOptions) {
@@ -25,12 +25,14 @@ export class ProxyTurns {
   }
 
   get size(): number {
-    return this.#orders.reduce((sum, { connections }) => sum + connections.length, 0) - (this.#current?.served ?? 0);
+    return (
+      this.#orders.reduce((sum, { connections }) => sum + connections.length, 0) - (this.#current?.completedCount ?? 0)
+    );
   }
 
-  take(order: ProxiesServe): void {
+  addOrder(order: ProxiesServe): void {
     this.#orders.push(order);
-    this.#slices.begin();
+    this.#slices.start();
   }
 
   stop(): void {
@@ -42,15 +44,15 @@ export class ProxyTurns {
   /** @returns whether there is more work */
   #serveOne(order: ProxiesServe): boolean {
     const { version, forced, configs, connections } = order;
-    this.#current ??= { change: { version, forced, configs: new Set(configs) }, served: 0 };
+    this.#current ??= { change: { version, forced, configs: new Set(configs) }, completedCount: 0 };
     const current = this.#current;
-    this.#serve(connections[current.served++]!, current.change, order);
+    this.#serve(connections[current.completedCount++]!, current.change, order);
     // Serving may have stopped the server.
     if (current !== this.#current) return false;
-    if (current.served < connections.length) return true;
+    if (current.completedCount < connections.length) return true;
     this.#orders.shift();
     this.#current = undefined;
-    this.#options.served(order);
+    this.#options.onServed(order);
     return this.#orders.length > 0;
   }
 
@@ -59,7 +61,7 @@ export class ProxyTurns {
       this.#options.serve(connection, change, order);
     } catch (error) {
       try {
-        this.#options.failed?.(connection, error);
+        this.#options.onFailed?.(connection, error);
       } catch (reportError) {
         letEscape(reportError);
       }

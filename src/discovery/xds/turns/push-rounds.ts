@@ -16,7 +16,12 @@ export class PushRounds {
   readonly #options: PushRoundsOptions;
   #next: ResourceChange | undefined;
   #currentRound:
-    | { readonly change: ResourceChange; readonly clients: readonly number[]; served: number; startedAt: number }
+    | {
+        readonly change: ResourceChange;
+        readonly clients: readonly number[];
+        completedCount: number;
+        startedAt: number;
+      }
     | undefined;
   readonly #slices = new Slices(() => this.#serveOne());
 
@@ -26,7 +31,7 @@ export class PushRounds {
 
   push(change: ResourceChange): void {
     this.#next = this.#next === undefined ? change : joinChanges(this.#next, change);
-    this.#slices.begin();
+    this.#slices.start();
   }
 
   stop(): void {
@@ -42,12 +47,12 @@ export class PushRounds {
       const change = this.#next;
       if (change === undefined) return false;
       this.#next = undefined;
-      this.#currentRound = { change, clients: [...clients()], served: 0, startedAt: performance.now() };
+      this.#currentRound = { change, clients: [...clients()], completedCount: 0, startedAt: performance.now() };
     }
     const currentRound = this.#currentRound;
     // A round may have no clients.
     if (currentRound.clients.length > 0) {
-      const client = currentRound.clients[currentRound.served++]!;
+      const client = currentRound.clients[currentRound.completedCount++]!;
       try {
         serve(client, currentRound.change);
       } catch (error) {
@@ -56,9 +61,9 @@ export class PushRounds {
     }
     // Serving may have stopped the server.
     if (currentRound !== this.#currentRound) return false;
-    if (currentRound.served < currentRound.clients.length) return true;
+    if (currentRound.completedCount < currentRound.clients.length) return true;
     this.#currentRound = undefined;
-    finished?.(performance.now() - currentRound.startedAt, currentRound.served);
+    finished?.(performance.now() - currentRound.startedAt, currentRound.completedCount);
     return this.#next !== undefined;
   }
 }

@@ -10,10 +10,10 @@ test('Slices continue once and asynchronously if their own work stops and restar
     completedPieces.push('piece');
     if (completedPieces.length > 1) return false;
     slices.stop();
-    slices.begin();
+    slices.start();
     return true;
   });
-  slices.begin();
+  slices.start();
   await turn();
   completedPieces.push('turn');
   for (let i = 0; i < 3; i++) await turn();
@@ -30,11 +30,11 @@ test('Slices report an error and continue with other work', async () => {
     if (piece !== undefined) completedPieces.push(piece);
     return pieces.length > 0;
   });
-  slices.begin();
+  slices.start();
   await eventually('the rest is done', () => completedPieces.length === 3);
   expect(caughtErrors.map(({ error }) => String(error))).toEqual(['Error: a bug']);
   pieces.push('d');
-  slices.begin();
+  slices.start();
   await eventually('what comes later is done', () => completedPieces.includes('d'));
 });
 
@@ -45,7 +45,7 @@ test('Slices let other tasks run even if work throws repeatedly', async () => {
     thrown++;
     throw new Error('a bug');
   });
-  slices.begin();
+  slices.start();
   for (let i = 0; i < 10; i++) await turn();
   slices.stop();
   const thrownBefore = thrown;
@@ -62,7 +62,7 @@ test('Slices pause until the next event loop iteration after writing too many by
     countSocketBytes(mib);
     return pieces.filter((one) => one === 'piece').length < 6;
   });
-  slices.begin();
+  slices.start();
   for (let i = 0; i < 4; i++) {
     await turn();
     pieces.push('turn');

@@ -37,7 +37,7 @@ export class Slices {
   }
 
   /** Starts asynchronously, unless it is running. */
-  begin(): void {
+  start(): void {
     this.#scheduledSlice ??= setImmediate(() => this.#slice());
   }
 

@@ -81,7 +81,7 @@ function* restOf(shared: PlanComputation): PlanComputation {
 
 function* precomputePlan(key: string, context: PlanContext): PlanComputation {
   const otherModel = modelFor(context);
-  const ownPlan = context.cache.latest('RDS', planKey(key)) as RoutePlan | undefined;
+  const ownPlan = context.cache.latestValue('RDS', planKey(key)) as RoutePlan | undefined;
   const model = closerModel(otherModel, ownPlan, context);
   const start = model?.plan ?? ownPlan;
   const planned = yield* buildHostsInSteps(start?.planned, context, model);
