@@ -46,7 +46,7 @@ describe('docs/state-tables.md', () => {
 describe('the table of the supervisor', () => {
   const { events, states } = eventTableOf(statechartOf(supervisorMachine));
   const cells = states.flatMap(({ path, cells: row }) =>
-    row.map(({ tried }, index) => ({ path, event: events[index]!, tried })),
+    row.map(({ triedTransitions }, index) => ({ path, event: events[index]!, tried: triedTransitions })),
   );
 
   it("the supervisor's table has a result for each condition that is false", () => {

@@ -45,9 +45,9 @@ function withStyles(head: string, styles: string, hash: string): string {
   // No `connect-src`: the page sends no requests.
   const policy = `default-src 'none'; script-src 'sha256-${hash}'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'`;
   const [textBefore, textAfter] = split(head, '<link rel="stylesheet" href="page.css">');
-  const [top, textAfterCharset] = split(textBefore, '<meta charset="utf-8">');
+  const [textBeforeCharset, textAfterCharset] = split(textBefore, '<meta charset="utf-8">');
   const css = styles.replace(/\n?\/\*# sourceMappingURL=.*\s*$/, '').replaceAll('</style', '<\\/style');
-  return `${top}<meta charset="utf-8">\n    <meta http-equiv="Content-Security-Policy" content="${policy}">${textAfterCharset}<style>${css}</style>${textAfter}`;
+  return `${textBeforeCharset}<meta charset="utf-8">\n    <meta http-equiv="Content-Security-Policy" content="${policy}">${textAfterCharset}<style>${css}</style>${textAfter}`;
 }
 
 function split(html: string, separator: string): [string, string] {

@@ -244,7 +244,7 @@ class ModelRun implements SimulatedRun {
   }
 
   #takeLap(): Elapsed {
-    const elapsed = { minMs: this.#system.zone.sinceMs(lapTimer), maxMs: this.#system.zone.atMostSinceMs(lapTimer) };
+    const elapsed = { minMs: this.#system.zone.sinceMs(lapTimer), maxMs: this.#system.zone.maxElapsedMs(lapTimer) };
     this.#system.disarm(lapTimer);
     this.#system.arm(lapTimer, 0, 'mark');
     return elapsed;

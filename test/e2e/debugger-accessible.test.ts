@@ -75,7 +75,7 @@ const overlays: readonly {
   { name: 'hints for a search', opens: 'search', show: (page) => page.keyboard.press('/') },
   { name: 'the help', opens: '#help', show: (page) => page.keyboard.press('?') },
   { name: 'the export menu', opens: '.export', show: (page) => page.getByRole('button', { name: 'Export' }).click() },
-  { name: 'all verdicts', opens: '.verdicts', show: (page) => page.locator('.verdicts summary').click() },
+  { name: 'all findings', opens: '.all-findings', show: (page) => page.locator('.all-findings summary').click() },
 ];
 
 let browser: Browser;

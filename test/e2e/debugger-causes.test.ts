@@ -123,7 +123,8 @@ test.each<Case>([
   const clicks = new Clicks(page);
   const bar = page.getByRole('region', { name: 'Findings' });
   const details = page.locator('.details');
-  const sentenceText = async (): Promise<string> => (await bar.locator('.verdict').innerText()).replaceAll(/\s+/g, ' ');
+  const sentenceText = async (): Promise<string> =>
+    (await bar.locator('.current-finding').innerText()).replaceAll(/\s+/g, ' ');
   const isShown = async (): Promise<boolean> => {
     const text = await details.innerText();
     return causes.every((cause) => cause.test(text));

@@ -87,7 +87,7 @@ async function views(): Promise<Views> {
     rows: ${count('.sequence-row')},
     bars: ${count('.bar')},
     marks: ${count('.mark')},
-    verdict: ${text('.verdict')},
+    verdict: ${text('.current-finding')},
     details: ${text('.details')},
   })`);
 }

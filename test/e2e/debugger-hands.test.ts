@@ -300,10 +300,10 @@ test('an exported file contains the selected part with its facts, opens without 
     hash: `#record=${lostSeq}&actor=supervisor&marks=${lostSeq - 2}`,
   });
   await waitUntilOpened(openedPage.page);
-  await expectEventually(() => openedPage.page.locator('.verdict-bar .verdict').innerText()).toMatch(
+  await expectEventually(() => openedPage.page.locator('.finding-bar .current-finding').innerText()).toMatch(
     /failed while serving: /,
   );
-  const summary = await openedPage.page.locator('.verdict-bar .verdict').innerText();
+  const summary = await openedPage.page.locator('.finding-bar .current-finding').innerText();
   const file = await copyAsFile(openedPage.page);
   await openedPage.close();
   const html = readFileSync(file, 'utf8');
@@ -313,17 +313,17 @@ test('an exported file contains the selected part with its facts, opens without 
   await waitUntilOpened(other.page);
   await expectEventually(() => shownSeq(other.page)).toBe(lostSeq);
   expect(await shownRecordCount(other.page)).toBeLessThan(life.records.length);
-  await expectEventually(() => other.page.locator('.verdict-bar .verdict').innerText()).toBe(summary);
+  await expectEventually(() => other.page.locator('.finding-bar .current-finding').innerText()).toBe(summary);
   const partText = await other.page.locator('[data-part-of]').innerText();
   const [, first, last, of] = /part of a trace: records (\d+)–(\d+) of (\d+)/i.exec(partText)!.map(Number);
   expect([last! - first! + 1, of]).toEqual([await shownRecordCount(other.page), life.records.length]);
   expect(last).toBeGreaterThanOrEqual(servingAgainSeq);
   // The part contains the result of the restart, and none for a shutdown that did not happen.
-  await other.page.locator('.verdicts summary').click();
-  const all = async (): Promise<string> => (await other.page.locator('.verdicts li').allInnerTexts()).join('\n');
+  await other.page.locator('.all-findings summary').click();
+  const all = async (): Promise<string> => (await other.page.locator('.all-findings li').allInnerTexts()).join('\n');
   await expectEventually(all).toMatch(/serves after|replaced/);
   expect(await all()).not.toMatch(/no Envoy serves|trace ends/);
-  await other.page.locator('.verdicts summary').click();
+  await other.page.locator('.all-findings summary').click();
   await expectEventually(() => other.page.url()).toMatch(
     new RegExp(`#.*record=${lostSeq}&actor=supervisor&marks=${lostSeq - 2}`),
   );
@@ -336,7 +336,7 @@ test('an exported file contains the selected part with its facts, opens without 
   const third = await openAddress(browser, pathToFileURL(sentOn).href, { offline: true });
   await waitUntilOpened(third.page);
   await expectEventually(() => shownSeq(third.page)).toBe(lostSeq);
-  await expectEventually(() => third.page.locator('.verdict-bar .verdict').innerText()).toBe(summary);
+  await expectEventually(() => third.page.locator('.finding-bar .current-finding').innerText()).toBe(summary);
   expect(await third.page.locator('[data-part-of]').innerText()).toContain(`of ${life.records.length}`);
   await third.close();
   const partFile = join(folder, 'part.trace');

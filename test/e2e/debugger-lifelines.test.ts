@@ -140,7 +140,7 @@ test.each([1_440, 390])(
     const opening = await openDiagram(width);
     const { page } = opening;
     await waitUntilOpened(page);
-    const bar = page.locator('.verdict-bar');
+    const bar = page.locator('.finding-bar');
     await bar.locator('summary').click();
     const list = bar.locator('.popup');
     const item = list.locator('.words').filter({ hasText: 'of a very long path' });
@@ -151,7 +151,7 @@ test.each([1_440, 390])(
     const { x, width: boxWidth } = (await list.boundingBox())!;
     expect({ cut: isCut, left: x >= 0, right: x + boxWidth <= width }).toEqual({ cut: false, left: true, right: true });
     await item.click();
-    const linkText = () => bar.locator('.verdict .link').innerText();
+    const linkText = () => bar.locator('.current-finding .link').innerText();
     expect(await linkText()).toContain('of a very long path');
     await bar.getByRole('button', { name: 'Root cause' }).click();
     await expect.poll(() => page.locator('#place').getAttribute('aria-valuetext')).toMatch(/begin/);

@@ -44,7 +44,7 @@ describe('page with a deviation', () => {
     await expectEventually(() => shownSeq(openedPage.page)).toBe(roots.length + 1);
     const row = openedPage.page.locator(`.sequence-view [data-record="${roots.length + 1}"].departure`);
     await row.waitFor();
-    expect(await openedPage.page.locator('.verdict-bar .verdict').innerText()).toMatch(
+    expect(await openedPage.page.locator('.finding-bar .current-finding').innerText()).toMatch(
       /1 message deviates from the sequence diagrams/,
     );
     expect(await row.getAttribute('aria-label')).toMatch(/deviates from a sequence diagram/);
@@ -147,7 +147,7 @@ test('a search shows why each record matches, and releases the keys when it clos
   await expectEventually(() => page.locator('.found').count()).toBe(1);
   for (let i = 0; i < 7; i++) await page.keyboard.press('Tab');
   await expectEventually(() => page.locator('.found').count()).toBe(0);
-  const findings = page.locator('.verdicts');
+  const findings = page.locator('.all-findings');
   await findings.locator('summary').click();
   await expectEventually(() => findings.locator('ol').count()).toBe(1);
   await findings.locator('ol button').first().focus();
@@ -219,14 +219,16 @@ test('a sentence at the top summarizes the displayed record and links to its roo
   const openedPage = await openPage(browser, [traceOf(life)]);
   const { page } = openedPage;
   await waitUntilOpened(page);
-  const bar = page.locator('.verdict-bar');
+  const bar = page.locator('.finding-bar');
   await bar.getByRole('button', { name: 'Previous finding' }).click();
   await bar.getByText('2 problems').click();
   await bar
     .getByRole('listitem')
     .getByRole('button', { name: /epoch 1 replaced epoch 0/ })
     .click();
-  await expectEventually(() => bar.locator('.verdict').innerText()).toMatch(/with no downtime: tls\.crt changed/);
+  await expectEventually(() => bar.locator('.current-finding').innerText()).toMatch(
+    /with no downtime: tls\.crt changed/,
+  );
   expect(await bar.locator('.spent').innerText()).toMatch(/^1\.2 s: 538 ms epoch-1\/probe/);
   expect(await page.locator('.range-text').innerText()).toMatch(/records \d+–\d+, 1\.2 s/);
   await takePicture('debugger-finding', page);

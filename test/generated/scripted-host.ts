@@ -8,7 +8,7 @@ import type {
   StartOrder,
 } from '../../machines/agent/envoy/epoch.machine.ts';
 import type { ProbeExplain, ProbeRun, ProcessSignal } from '../../machines/agent/protocol.ts';
-import { type Running, report, scriptedCallback } from '../../src/debugger/explore/scripted-effect.ts';
+import { type Running, reportEvent, scriptedCallback } from '../../src/debugger/explore/scripted-effect.ts';
 import { StepNotPossible } from './driver.ts';
 import { epochName, type Host, type HostKind, type HostPlan, waitForValue } from './host.ts';
 
@@ -46,7 +46,13 @@ function openHost(plan: HostPlan): Host {
     const process = processes.get(name);
     if (process === undefined) throw new StepNotPossible('there is no process of that epoch');
     runningNames.delete(name);
-    report(process, { type: 'process.exited', ...processEnd, lastOutput: '', refusedByParent, outOfMemory: false });
+    reportEvent(process, {
+      type: 'process.exited',
+      ...processEnd,
+      lastOutput: '',
+      refusedByParent,
+      outOfMemory: false,
+    });
   };
   const process = scriptedCallback<ProcessSignal, StartOrder>({
     start: ({ input, self }: Running<EpochRun>) => {
@@ -56,8 +62,8 @@ function openHost(plan: HostPlan): Host {
       // Like the operating system, responds later than the current iteration.
       queueMicrotask(() =>
         setImmediate(() => {
-          if (!plan.spawns) return report(self, { type: 'process.failed', reason: 'spawn ENOENT' });
-          report(self, { type: 'process.spawned', pid: 100, startedAtMs: 0 });
+          if (!plan.spawns) return reportEvent(self, { type: 'process.failed', reason: 'spawn ENOENT' });
+          reportEvent(self, { type: 'process.spawned', pid: 100, startedAtMs: 0 });
           if (refuses) {
             refuses = false;
             end(name, { code: 1, signal: null }, true);
@@ -68,7 +74,7 @@ function openHost(plan: HostPlan): Host {
   });
   // Like an admin interface, responds later than the current iteration.
   const reportInitializing = (probe: AnyActorRef): void =>
-    void setImmediate(() => report(probe, { type: 'probe.failed', reason: '503 INITIALIZING' }));
+    void setImmediate(() => reportEvent(probe, { type: 'probe.failed', reason: '503 INITIALIZING' }));
   const probing = scriptedCallback<ProbeRun | ProbeExplain, ProbeOrder>({
     start: ({ input, self }: Running<ProbeOrder>) => {
       probes.set(epochName(input, baseIds), self);
@@ -110,9 +116,9 @@ function openHost(plan: HostPlan): Host {
       }),
     },
     prepare: () => finishPreparation(),
-    live: async (name) => report(await probe(name), { type: 'probe.passed', timeToLiveMs: 300, unseenMs: 50 }),
-    waits: async (name) => report(await probe(name), { type: 'probe.waiting', reason: '503 INITIALIZING' }),
-    lacks: async (name) => report(await probe(name), { type: 'probe.incomplete', reason: 'LIVE without tls' }),
+    live: async (name) => reportEvent(await probe(name), { type: 'probe.passed', timeToLiveMs: 300, unseenMs: 50 }),
+    waits: async (name) => reportEvent(await probe(name), { type: 'probe.waiting', reason: '503 INITIALIZING' }),
+    lacks: async (name) => reportEvent(await probe(name), { type: 'probe.incomplete', reason: 'LIVE without tls' }),
     holdBack: () => {},
     running: () => [...runningNames],
     end: (name, endKind) => {

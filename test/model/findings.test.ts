@@ -148,7 +148,7 @@ test('a growing trace has the same findings as a complete one', () => {
     growing.push(record);
     check.grow();
   }
-  expect(check.found).toEqual(checkedFindings({ header, records }).verdicts);
+  expect(check.findings).toEqual(checkedFindings({ header, records }).verdicts);
 });
 
 test('a rule that throws is reported once, without affecting other rules', () => {
@@ -158,7 +158,7 @@ test('a rule that throws is reported once, without affecting other rules', () =>
     name: 'broken',
     reads: { events: ['files.changed', 'serving.began'], kinds: ['spawn'] },
     begin: () => ({
-      take: () => {
+      onRecord: () => {
         calls++;
         throw new Error('no such field');
       },
@@ -166,9 +166,9 @@ test('a rule that throws is reported once, without affecting other rules', () =>
   };
   const check = new TraceFindings(runOf({ header, records }), [brokenRule, ...rules]);
   check.grow();
-  expect(check.broken).toEqual([{ rule: 'broken', reason: 'no such field' }]);
+  expect(check.brokenRules).toEqual([{ rule: 'broken', reason: 'no such field' }]);
   expect(calls).toBe(1);
-  expect(check.found).toEqual(checkedFindings({ header, records }).verdicts);
+  expect(check.findings).toEqual(checkedFindings({ header, records }).verdicts);
 });
 
 test('rules do not throw, whatever events a trace contains', () => {
@@ -233,7 +233,7 @@ function runOf({ header, records }: RecordedLife) {
 function checkedFindings(trace: RecordedLife) {
   const check = new TraceFindings(runOf(trace));
   check.grow();
-  return { verdicts: check.found, broken: check.broken, atEnd: check.atEnd() };
+  return { verdicts: check.findings, broken: check.brokenRules, atEnd: check.finish() };
 }
 
 /** Findings when each rule receives every record, whatever it declares. */
@@ -241,7 +241,7 @@ function findingsOfAll(trace: RecordedLife): Finding[] {
   const run = runOf(trace);
   const runs = rules.map((rule) => rule.begin());
   return [
-    ...trace.records.flatMap((record, index) => runs.flatMap((rule) => rule.take(record, index, run) ?? [])),
+    ...trace.records.flatMap((record, index) => runs.flatMap((rule) => rule.onRecord(record, index, run) ?? [])),
     ...runs.flatMap((rule) => rule.end?.(run) ?? []),
   ];
 }

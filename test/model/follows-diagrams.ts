@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect } from 'vitest';
 import type { AnyStateMachine } from 'xstate';
 import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
 import { TraceChecker } from '../../src/debugger/check/check.ts';
-import { outside } from '../../src/debugger/check/message.ts';
+import { outsideActor } from '../../src/debugger/check/message.ts';
 import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
@@ -49,7 +49,9 @@ export function eachWorldFollowsTheDiagrams(
       for (const record of world.records) checker.feed(record);
       const report = checker.report();
       // Events that a test sends to an actor itself are not the program's behaviour.
-      const deviations = report.departures.filter(({ message }) => message.from !== outside && !bugs.has(message.type));
+      const deviations = report.departures.filter(
+        ({ message }) => message.from !== outsideActor && !bugs.has(message.type),
+      );
       expect(deviations).toEqual([]);
       for (const { file, started } of report.diagrams)
         if (started > 0) begunDiagrams.add(file.slice(file.lastIndexOf('/') + 1));

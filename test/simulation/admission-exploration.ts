@@ -14,7 +14,7 @@ import {
   streamAdmissionMachine,
 } from '../../machines/discovery/xds/stream-admission.machine.ts';
 import type { LoadMeasured } from '../../machines/discovery/xds/stream-admission-protocol.ts';
-import { report, scriptedCallback } from '../../src/debugger/explore/scripted-effect.ts';
+import { reportEvent, scriptedCallback } from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
 import type { InvariantViolation, World, WorldChoice } from '../../src/debugger/explore/world.ts';
 
@@ -145,7 +145,7 @@ export class AdmissionExploration implements World {
 
   #measure(load: Omit<LoadMeasured, 'type' | 'isFull'>): void {
     const { inProgress, slots } = this.#state;
-    report(this.#state.load!, { type: 'load.measured', ...load, isFull: inProgress >= slots });
+    reportEvent(this.#state.load!, { type: 'load.measured', ...load, isFull: inProgress >= slots });
   }
 
   // ---- violations

@@ -11,7 +11,12 @@ import type { AnyActorRef } from 'xstate';
 import { apiServerMachine, type PingResult } from '../../machines/discovery/kubernetes/api-server.machine.ts';
 import { informerMachine, type SetOrder } from '../../machines/discovery/kubernetes/informer.machine.ts';
 import type { RequestFailure, ResourceName } from '../../machines/discovery/kubernetes/kubernetes-protocol.ts';
-import { report, scriptedCallback, scriptedPromise, settleCall } from '../../src/debugger/explore/scripted-effect.ts';
+import {
+  reportEvent,
+  scriptedCallback,
+  scriptedPromise,
+  settleCall,
+} from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
 import type { InvariantViolation, World, WorldChoice } from '../../src/debugger/explore/world.ts';
 
@@ -175,7 +180,7 @@ export class ClusterExploration implements World {
         this.#failRequest(subject as RequestName, { kind: 'status', code: Number(code), message: code });
         break;
       case 'end':
-        report(this.#takeRequest('stream').actor, { type: 'watch.ended' });
+        reportEvent(this.#takeRequest('stream').actor, { type: 'watch.ended' });
         break;
       default:
         if (isPause.test(subject)) this.#set({ burst: 0 });
@@ -230,11 +235,11 @@ export class ClusterExploration implements World {
       settleCall(actor, { value: name === 'hand' ? { objects: 1 } : { outcome: 'answered' } });
     } else if (name === 'check') {
       this.#takeRequest(name);
-      report(actor, { type: 'version.received', version: now });
+      reportEvent(actor, { type: 'version.received', version: now });
     } else if (sentVersion !== undefined) {
       this.#changeRequest('stream', { sentVersion: version });
       this.#set({ storedVersion: this.#serverState });
-      report(actor, { type: 'objects.changed', version: now, objects: 1 });
+      reportEvent(actor, { type: 'objects.changed', version: now, objects: 1 });
     } else if (name === 'stream' && order?.initial === false) {
       if (Number(order.version) + 1 < compactedVersion)
         this.#failRequest(name, { kind: 'status', code: 410, message: 'gone' });
@@ -247,7 +252,7 @@ export class ClusterExploration implements World {
       this.#set({ appliedVersion: this.#serverState });
       if (name === 'stream') this.#changeRequest(name, { sentVersion: version });
       else this.#takeRequest(name);
-      report(actor, { type: name === 'stream' ? 'initial-list.ended' : 'list.ended', version: now });
+      reportEvent(actor, { type: name === 'stream' ? 'initial-list.ended' : 'list.ended', version: now });
     }
   }
 
@@ -259,11 +264,11 @@ export class ClusterExploration implements World {
     };
     if (name === 'ping')
       settleCall(actor, { value: { outcome: 'failed', reason: transportState, draw: 0.5 } satisfies PingResult });
-    else report(actor, { type: 'request.failed', failure, draw: 0.5 });
+    else reportEvent(actor, { type: 'request.failed', failure, draw: 0.5 });
   }
 
   #failRequest(name: RequestName, failure: RequestFailure): void {
-    report(this.#takeRequest(name).actor, { type: 'request.failed', failure, draw: 0.5 });
+    reportEvent(this.#takeRequest(name).actor, { type: 'request.failed', failure, draw: 0.5 });
   }
 
   /** Redirects everything that uses the connection. */

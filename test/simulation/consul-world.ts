@@ -19,7 +19,12 @@ import {
   type SurveyOutcome,
 } from '../../machines/discovery/consul/consul-catalog.machine.ts';
 import type { IndexRegressed, QueryFailed } from '../../machines/discovery/consul/consul-protocol.ts';
-import { report, scriptedCallback, scriptedPromise, settleCall } from '../../src/debugger/explore/scripted-effect.ts';
+import {
+  reportEvent,
+  scriptedCallback,
+  scriptedPromise,
+  settleCall,
+} from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
 import type { InvariantViolation, World, WorldChoice } from '../../src/debugger/explore/world.ts';
 
@@ -151,7 +156,7 @@ export class ConsulWorld implements World {
         this.#set({ isUp: kind === 'start' });
         break;
       case 'token':
-        report(this.#credentials!, { type: 'consul-credentials.changed' });
+        reportEvent(this.#credentials!, { type: 'consul-credentials.changed' });
         break;
       case 'accept':
         this.#root.send({ type: 'catalog.accept', datacenter: '' });
@@ -244,14 +249,14 @@ export class ConsulWorld implements World {
       return;
     }
     this.#set({ watch: { ...watch!, version }, lastReading: this.#currentReading });
-    report(actor, { type: 'catalog.changed', reading: this.#currentReading });
+    reportEvent(actor, { type: 'catalog.changed', reading: this.#currentReading });
   }
 
   /** A watch reports its first failure, then does nothing. */
   #endWatch(reason: IndexRegressed | QueryFailed): void {
     const { actor } = this.#state.watch!;
     this.#set({ watch: undefined });
-    report(actor, { ...reason });
+    reportEvent(actor, { ...reason });
   }
 
   // ---- the charts
@@ -267,7 +272,7 @@ export class ConsulWorld implements World {
     return consulMachine.provide({
       actors: {
         listDatacenters: scriptedCallback<{ type: never }, undefined>({
-          start: ({ self }) => report(self, { type: 'datacenters.listed', datacenters: [''] }),
+          start: ({ self }) => reportEvent(self, { type: 'datacenters.listed', datacenters: [''] }),
         }),
         consulCatalog: catalog.provide({
           actors: {

@@ -26,7 +26,12 @@ import {
   type Journal,
 } from '../../machines/discovery/ca/authority.machine.ts';
 import type { LeafCertificatesAwait, RootsAwait } from '../../machines/discovery/ca/authority-protocol.ts';
-import { report, scriptedCallback, scriptedPromise, settleCall } from '../../src/debugger/explore/scripted-effect.ts';
+import {
+  reportEvent,
+  scriptedCallback,
+  scriptedPromise,
+  settleCall,
+} from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
 import type { InvariantViolation, World, WorldChoice } from '../../src/debugger/explore/world.ts';
 import { WorkloadLedger } from '../../src/discovery/ca/ledger/workload-ledger.ts';
@@ -398,7 +403,7 @@ export class IdentityWorld implements World {
       pendingAwait.type === 'roots.await'
         ? { type: 'roots.trusted', roots: pendingAwait.roots }
         : { type: 'leaf-certificates.unused', authority: pendingAwait.authority };
-    report(ledger!, result);
+    reportEvent(ledger!, result);
   }
 
   #signCertificate(index: number): void {
@@ -425,7 +430,7 @@ export class IdentityWorld implements World {
   #acceptCertificate(index: number): void {
     const { certificate, server } = this.#state.workloads[index]!;
     this.#changeWorkload(index, { envoyCertificate: certificate });
-    report(server!, { type: 'sds.acknowledged', name: identityName, version: certificate });
+    reportEvent(server!, { type: 'sds.acknowledged', name: identityName, version: certificate });
   }
 
   /** Reports over a stream; without one, the workload reports over its next stream. */
@@ -526,8 +531,8 @@ export class IdentityWorld implements World {
 
   #serve(index: number, server: AnyActorRef, order: SdsOrder): void {
     if (order.type === 'sds.open') {
-      report(server, { type: 'sds.listening' });
-      for (const name of [rootsName, identityName]) report(server, { type: 'sds.subscribed', name });
+      reportEvent(server, { type: 'sds.listening' });
+      for (const name of [rootsName, identityName]) reportEvent(server, { type: 'sds.subscribed', name });
     }
     if (order.type !== 'sds.serve') return;
     if (order.name === identityName) this.#changeWorkload(index, { certificate: order.version });
@@ -538,7 +543,7 @@ export class IdentityWorld implements World {
   #takeRoots(index: number): void {
     const { roots, server } = this.#state.workloads[index]!;
     this.#changeWorkload(index, { acceptedRoots: roots, owes: false });
-    report(server!, { type: 'sds.acknowledged', name: rootsName, version: roots });
+    reportEvent(server!, { type: 'sds.acknowledged', name: rootsName, version: roots });
   }
 
   /** The bundle over xDS, with its tainted root. */

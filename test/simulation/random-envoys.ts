@@ -1,6 +1,6 @@
 /** The spontaneous events of a host's Envoys and their times, random within measured bounds. */
 import type { AnyActorRef } from 'xstate';
-import { report } from '../../src/debugger/explore/scripted-effect.ts';
+import { reportEvent } from '../../src/debugger/explore/scripted-effect.ts';
 import type { SimulatedHost, SimulatedProcess } from '../../src/simulation/agent/simulated-host.ts';
 import type { RandomDurations } from './nature.ts';
 import type { VirtualClock } from './virtual-clock.ts';
@@ -111,6 +111,6 @@ export class EnvoyTimes {
     const probe = this.#options.probeOf(process);
     if (probe === undefined) return;
     this.#options.host.markSeenLive(process);
-    report(probe, { type: 'probe.passed', timeToLiveMs: 300, unseenMs: 300 });
+    reportEvent(probe, { type: 'probe.passed', timeToLiveMs: 300, unseenMs: 300 });
   }
 }

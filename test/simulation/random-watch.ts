@@ -1,6 +1,6 @@
 /** The watch of the certificate directory in a random run: it can fail or hang, and the directory can be missing. */
 import type { AnyActorRef } from 'xstate';
-import { report } from '../../src/debugger/explore/scripted-effect.ts';
+import { reportEvent } from '../../src/debugger/explore/scripted-effect.ts';
 
 /** `fails`: immediately, at each setup. `hangs`: the directory was replaced, and the kernel never confirms a new watch. */
 export type WatchFault = 'watch fails' | 'watch hangs' | 'directory gone';
@@ -33,7 +33,7 @@ export class RandomWatch {
   /** @returns why the watch must not be set up now, if so */
   start(self: AnyActorRef, seenContents: string | null): string | undefined {
     this.#watch = { self, lastContents: seenContents, holdsEvents: false };
-    if (this.#faults.has('directory gone')) report(self, { type: 'directory.missing' });
+    if (this.#faults.has('directory gone')) reportEvent(self, { type: 'directory.missing' });
     else this.#setUp(this.#watch);
     const since = this.#now() - minuteMs;
     this.#setUps = [...this.#setUps.filter((at) => at > since), this.#now()];
@@ -47,17 +47,17 @@ export class RandomWatch {
 
   /** The files have changed, possibly without an event. */
   notifyChange(): void {
-    if (this.#watch?.holdsEvents === true) report(this.#watch.self, { type: 'files.changed', path: 'tls.crt' });
+    if (this.#watch?.holdsEvents === true) reportEvent(this.#watch.self, { type: 'files.changed', path: 'tls.crt' });
   }
 
   beginFault(fault: WatchFault): void {
     this.#faults.add(fault);
     const watch = this.#watch;
     if (watch === undefined) return;
-    if (fault === 'directory gone') report(watch.self, { type: 'directory.missing' });
+    if (fault === 'directory gone') reportEvent(watch.self, { type: 'directory.missing' });
     else if (!watch.holdsEvents) return;
     else if (fault === 'watch fails') this.#fail(watch);
-    else report(watch.self, { type: 'directory.found' });
+    else reportEvent(watch.self, { type: 'directory.found' });
     watch.holdsEvents = false;
   }
 
@@ -65,8 +65,8 @@ export class RandomWatch {
     if (!this.#faults.delete(fault) || this.#watch === undefined || this.#watch.holdsEvents) return;
     // A kernel that has not responded never will: the chart has a limit for that.
     if (fault !== 'directory gone') return;
-    report(this.#watch.self, { type: 'directory.found' });
-    report(this.#watch.self, { type: 'files.changed', path: 'certs' });
+    reportEvent(this.#watch.self, { type: 'directory.found' });
+    reportEvent(this.#watch.self, { type: 'files.changed', path: 'certs' });
     this.#setUp(this.#watch);
   }
 
@@ -75,13 +75,13 @@ export class RandomWatch {
     const { lastContents } = watch;
     watch.lastContents = this.#contents();
     const isDifferentContents = lastContents !== null && lastContents !== watch.lastContents;
-    if (isDifferentContents) report(watch.self, { type: 'files.changed', path: 'certs' });
+    if (isDifferentContents) reportEvent(watch.self, { type: 'files.changed', path: 'certs' });
     watch.holdsEvents = !this.#faults.has('watch fails');
-    if (watch.holdsEvents) report(watch.self, { type: 'watch.began' });
+    if (watch.holdsEvents) reportEvent(watch.self, { type: 'watch.began' });
     else this.#fail(watch);
   }
 
   #fail({ self }: Watch): void {
-    report(self, { type: 'watch.failed', reason: 'ENOSPC', knownHash: this.#contents() });
+    reportEvent(self, { type: 'watch.failed', reason: 'ENOSPC', knownHash: this.#contents() });
   }
 }

@@ -7,7 +7,7 @@ import type { PreparedEpoch, PrepareOrder } from '../../machines/agent/envoy/epo
 import type { ProcessSignal } from '../../machines/agent/protocol.ts';
 import type { AgentSettings } from '../../machines/agent/settings.ts';
 import type { EnvoyProbe } from '../../machines/agent/status-protocol.ts';
-import { type Running, report, settleCall } from '../../src/debugger/explore/scripted-effect.ts';
+import { type Running, reportEvent, settleCall } from '../../src/debugger/explore/scripted-effect.ts';
 import {
   type DirectoryWatchInput,
   noPendingFiles,
@@ -176,12 +176,12 @@ export class RandomWorld implements RandomEffectWorld {
   }
 
   deliverSignal(signal: string): void {
-    if (this.#signals !== undefined) report(this.#signals, { type: 'signal.received', signal });
+    if (this.#signals !== undefined) reportEvent(this.#signals, { type: 'signal.received', signal });
   }
 
   /** Sends an HTTP call at the status port, or the end of its server. */
   http(event: { type: string; reason?: string; request?: number }): void {
-    if (this.#http !== undefined) report(this.#http, event);
+    if (this.#http !== undefined) reportEvent(this.#http, event);
   }
 
   get hasHttp(): boolean {
@@ -257,8 +257,8 @@ export class RandomWorld implements RandomEffectWorld {
     this.#http = isOn ? http : undefined;
     if (!isOn) return;
     if (this.schedule.startConditions === 'status port taken')
-      report(http, { type: 'http.failed', reason: 'EADDRINUSE' });
-    else report(http, { type: 'http.listening', port: 15020 });
+      reportEvent(http, { type: 'http.failed', reason: 'EADDRINUSE' });
+    else reportEvent(http, { type: 'http.listening', port: 15020 });
   }
 
   statusOrder(
@@ -279,7 +279,7 @@ export class RandomWorld implements RandomEffectWorld {
         request: order.request,
         ...this.host.responseOf(order.at ?? 'admin', this.#adminOf),
       };
-      report(http, event);
+      reportEvent(http, event);
     }, ms);
   }
 
@@ -291,7 +291,7 @@ export class RandomWorld implements RandomEffectWorld {
   }
 
   #reportFilesPresent(wait: AnyActorRef): void {
-    this.#calls.runLater(wait, 0, () => report(wait, noPendingFiles));
+    this.#calls.runLater(wait, 0, () => reportEvent(wait, noPendingFiles));
   }
 
   readFiles(): string {
@@ -336,18 +336,18 @@ export class RandomWorld implements RandomEffectWorld {
     const diskError = this.#diskErrorOf('no room for pipes');
     if (diskError !== undefined) {
       this.ledger.expectReport(diskError);
-      report(self, { type: 'process.failed', reason: diskError });
+      reportEvent(self, { type: 'process.failed', reason: diskError });
       return;
     }
     if (this.#lastingFaults.has('no processes')) {
-      report(self, { type: 'process.failed', reason: 'spawn EAGAIN' });
+      reportEvent(self, { type: 'process.failed', reason: 'spawn EAGAIN' });
       return;
     }
     const generation = { files: this.ledger.content, orders: this.ledger.restartOrders };
     const { pid } = this.host.spawn({ epoch, baseId, generation, effect: self });
     this.#slownessByPid.set(pid, this.slowerMs);
     this.slowerMs = 0;
-    report(self, { type: 'process.spawned', pid, startedAtMs: 0 });
+    reportEvent(self, { type: 'process.spawned', pid, startedAtMs: 0 });
   }
 
   signal({ self }: Running<unknown>, signal: ProcessSignal['signal']): void {
@@ -372,7 +372,7 @@ export class RandomWorld implements RandomEffectWorld {
 
   explain({ self }: Running<Run>): void {
     this.#calls.runLater(self, this.#durations.drawMostlyShort(20, this.#nextOccasion('look')), () =>
-      report(self, { type: 'probe.waiting', reason: 'Envoy is initializing' }),
+      reportEvent(self, { type: 'probe.waiting', reason: 'Envoy is initializing' }),
     );
   }
 
@@ -381,7 +381,7 @@ export class RandomWorld implements RandomEffectWorld {
     this.clock.setTimeout(() => {
       const process = this.host.processes.find((other) => keyOf(other) === keyOf(input) && this.host.hasAdmin(other));
       if (process !== undefined && this.host.isBlocked(process)) return;
-      if (process?.isLive !== true || process.exitRequested) report(self, { type: 'probe.failed', reason: '503' });
+      if (process?.isLive !== true || process.exitRequested) reportEvent(self, { type: 'probe.failed', reason: '503' });
       else this.#times.reportLive(process);
     }, ms);
   }

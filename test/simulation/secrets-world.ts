@@ -10,7 +10,12 @@ import type {
   TrustBundleServed,
 } from '../../machines/agent/secrets-protocol.ts';
 import { defaultSettings } from '../../machines/agent/settings.ts';
-import { report, scriptedCallback, scriptedPromise, settleCall } from '../../src/debugger/explore/scripted-effect.ts';
+import {
+  reportEvent,
+  scriptedCallback,
+  scriptedPromise,
+  settleCall,
+} from '../../src/debugger/explore/scripted-effect.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { createRecorder } from '../../src/runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
@@ -250,7 +255,7 @@ export class SecretsWorld {
           receive: ({ self }, { certificate }) => {
             this.outputWrites.push({ atMs: this.now, certificate });
             const reason = this.outputError;
-            report(self, reason === undefined ? { type: 'output.written' } : { type: 'output.failed', reason });
+            reportEvent(self, reason === undefined ? { type: 'output.written' } : { type: 'output.failed', reason });
           },
         }),
         secret: machines.secret.provide({
@@ -319,7 +324,7 @@ export class SecretsWorld {
   }
 
   #serve(server: AnyActorRef, order: SdsOrder): void {
-    if (order.type === 'sds.open') report(server, { type: 'sds.listening' });
+    if (order.type === 'sds.open') reportEvent(server, { type: 'sds.listening' });
     if (order.type === 'sds.withdraw') this.servedSecrets.delete(order.name);
     if (order.type !== 'sds.serve') return;
     if (order.name === identityName) this.#checkInvariants(order.version);
@@ -345,7 +350,7 @@ export class SecretsWorld {
   }
 
   #report(event: { type: string; [field: string]: unknown }): void {
-    if (this.#server !== undefined) report(this.#server, event);
+    if (this.#server !== undefined) reportEvent(this.#server, event);
   }
 
   #child(name: string): AnyActorRef | undefined {

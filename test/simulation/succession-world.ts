@@ -17,7 +17,12 @@ import { certWatcherMachine } from '../../machines/agent/files/cert-watcher.mach
 import { defaultSettings } from '../../machines/agent/settings.ts';
 import type { LinkOrder, TakeoverConfirm } from '../../machines/agent/succession-protocol.ts';
 import { promiseEffect } from '../../machines/effect.ts';
-import { report, scriptedCallback, scriptedPromise, settleCall } from '../../src/debugger/explore/scripted-effect.ts';
+import {
+  reportEvent,
+  scriptedCallback,
+  scriptedPromise,
+  settleCall,
+} from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
 import type { InvariantViolation, World, WorldChoice } from '../../src/debugger/explore/world.ts';
 
@@ -319,7 +324,7 @@ export class SuccessionWorld implements World {
       if (this.#state.holder !== number && this.#machines.locksNothing !== true)
         this.#recordViolation('the agent with control has the base IDs', `${number} has not`);
     if (this.#system.zone.has(noControl)) {
-      const maxMs = this.#system.zone.atMostSinceMs(noControl);
+      const maxMs = this.#system.zone.maxElapsedMs(noControl);
       if (maxMs > maxWithoutControlMs) this.#recordViolation('never 2 s without an agent with control', `${maxMs} ms`);
     }
     if (this.#isOver && !this.isEnding) this.#recordViolation('agents stop only by order', 'no stop was ordered');
@@ -429,7 +434,7 @@ export class SuccessionWorld implements World {
 
   #signal(root: AnyActorRef, signal: 'SIGTERM' | 'SIGHUP' = 'SIGTERM'): void {
     const { signals } = (root.getSnapshot() as { children: Record<string, AnyActorRef> }).children;
-    if (signals !== undefined) report(signals, { type: 'signal.received', signal });
+    if (signals !== undefined) reportEvent(signals, { type: 'signal.received', signal });
   }
 
   #kill(number: number): void {
@@ -518,7 +523,7 @@ export class SuccessionWorld implements World {
     this.#set({ link: isOlder ? { ...link, toOlder: rest } : { ...link, toNewer: rest } });
     const actor = this.#linkOf(number, isOlder);
     if (actor === undefined) return;
-    report(actor, isOlder ? toOlder(message) : toNewer(message));
+    reportEvent(actor, isOlder ? toOlder(message) : toNewer(message));
   }
 
   #linkOf(number: number, isOlder: boolean): AnyActorRef | undefined {

@@ -12,7 +12,12 @@
 import type { AnyActorRef } from 'xstate';
 import { type RestoredState, xdsSourceMachine } from '../../machines/discovery/config/xds-source.machine.ts';
 import type { XdsProtocol, XdsSourceOrder } from '../../machines/discovery/config/xds-source-protocol.ts';
-import { report, scriptedCallback, scriptedPromise, settleCall } from '../../src/debugger/explore/scripted-effect.ts';
+import {
+  reportEvent,
+  scriptedCallback,
+  scriptedPromise,
+  settleCall,
+} from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
 import type { InvariantViolation, World, WorldChoice } from '../../src/debugger/explore/world.ts';
 
@@ -313,11 +318,11 @@ export class XdsSourceExploration implements World {
     const endEvent = { type: 'source-stream.ended', code: 'UNAVAILABLE', reason: 'gone', retryAfterMs: 0, chance: 0 };
     const { stream } = this.#state;
     this.#set({ isOpen: false, sentText: undefined, response: undefined, pausedNames: [] });
-    if (stream !== undefined) report(stream, endEvent);
+    if (stream !== undefined) reportEvent(stream, endEvent);
   }
 
   #report(event: { type: string; [field: string]: unknown }): void {
-    report(this.#state.stream!, event);
+    reportEvent(this.#state.stream!, event);
   }
 
   // ---- the control plane

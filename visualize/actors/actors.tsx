@@ -167,12 +167,14 @@ function ChainCount({ actors }: { readonly actors: readonly ActorSnapshot[] }): 
 }
 
 /** Shows the innermost state, and its parent states in small type. */
-function State({ of }: { readonly of: ActorSnapshot }): JSX.Element {
-  if (of.state === '') return <span class="state-name muted">{recording.value?.missingStateReason(of.machine)}</span>;
-  if (of.state.length > maxStateChars) return <span class="state-name">{`${of.state.slice(0, maxStateChars)}…`}</span>;
+function State({ of: snapshot }: { readonly of: ActorSnapshot }): JSX.Element {
+  if (snapshot.state === '')
+    return <span class="state-name muted">{recording.value?.missingStateReason(snapshot.machine)}</span>;
+  if (snapshot.state.length > maxStateChars)
+    return <span class="state-name">{`${snapshot.state.slice(0, maxStateChars)}…`}</span>;
   return (
     <span class="state-name">
-      {regionsOf(of.state).map((path) => (
+      {regionsOf(snapshot.state).map((path) => (
         <span class="region" key={path.join('.')}>
           {path.slice(0, -1).map((outer) => (
             <span class="outer-state" key={outer}>

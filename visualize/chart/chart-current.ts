@@ -44,7 +44,7 @@ export function stepsOf(actor: string): Iterable<{ readonly index: number; reado
 }
 
 export function currentTransitions({ actor, spawned }: ActorSnapshot): TakenTransitions {
-  if (recording.value === undefined) return { now: [], last: [] };
+  if (recording.value === undefined) return { currentNumbers: [], previousNumbers: [] };
   return takenAt(recording.value, actor, spawned, place.value);
 }
 

@@ -2,7 +2,7 @@
 
 import { computed, signal } from '@preact/signals';
 import { briefFor, wholeRows } from '../../src/debugger/statechart/brief-choice.ts';
-import { openFor } from '../../src/debugger/statechart/fold-statechart.ts';
+import { openStatesFor } from '../../src/debugger/statechart/fold-statechart.ts';
 import { ownValue } from '../../src/runtime/json-object.ts';
 import { storedValue, storeValue } from '../model/page-storage.ts';
 import { session, size } from '../model/place.ts';
@@ -51,7 +51,7 @@ export function toggleState(machine: string, number: number | undefined): void {
   const row = number ?? wholeRows;
   const nextOpened = openedNumbers.includes(row)
     ? openedNumbers.filter((openedRow) => openedRow !== row)
-    : [...openedNumbers, row, ...(number === undefined ? [] : openFor(chart, [number]))];
+    : [...openedNumbers, row, ...(number === undefined ? [] : openStatesFor(chart, [number]))];
   openedStates.value = { ...openedStates.value, [machine]: [...new Set(nextOpened)] };
   storeValue('opened-states', JSON.stringify(openedStates.value));
 }

@@ -9,7 +9,7 @@ export interface ChartGroup {
   readonly machine: string;
   readonly actors: readonly ActorSnapshot[];
   /** Whether one chart with the number of actors in each state represents the group. */
-  readonly together: boolean;
+  readonly isShared: boolean;
 }
 
 /** Larger families share one chart. */
@@ -40,9 +40,9 @@ function groupsOf(members: readonly ActorSnapshot[], areByMachine: boolean): Cha
   const machine = members[0]!.machine!;
   if (members.length > maxApart) {
     const name = areByMachine ? machine : familyOf(members[0]!.actor);
-    return [{ name, machine, actors: members, together: true }];
+    return [{ name, machine, actors: members, isShared: true }];
   }
-  return members.map((actor) => ({ name: actor.actor, machine, actors: [actor], together: false }));
+  return members.map((actor) => ({ name: actor.actor, machine, actors: [actor], isShared: false }));
 }
 
 /** @returns `undefined` if there are more keys than `maxKeys` */

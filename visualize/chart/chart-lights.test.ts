@@ -43,10 +43,10 @@ test('the leaves of parallel regions are all active', () => {
 test('a timer counts down at all of its transitions and stops when it ends', () => {
   const timers = [{ timer: 'warmUp', state: 'on.slow', ms: 4000, startedAt: 1000 }];
   expect(countdownsAt(chart, timers, 2000)).toEqual([
-    { timer: 'warmUp', transitions: [1, 2], leftMs: 3000, remainingShare: 0.75 },
+    { timer: 'warmUp', transitions: [1, 2], remainingMs: 3000, remainingShare: 0.75 },
   ]);
-  expect(countdownsAt(chart, timers, 9000)[0]).toMatchObject({ leftMs: 0, remainingShare: 0 });
-  expect(countdownsAt(chart, timers, 0)[0]).toMatchObject({ leftMs: 4000, remainingShare: 1 });
+  expect(countdownsAt(chart, timers, 9000)[0]).toMatchObject({ remainingMs: 0, remainingShare: 0 });
+  expect(countdownsAt(chart, timers, 0)[0]).toMatchObject({ remainingMs: 4000, remainingShare: 1 });
 });
 
 test('a timer of another state with the same name does not count down', () => {
@@ -83,7 +83,7 @@ test('the text of a chart contains its state, its duration, its timers and its n
 test('few actors of a machine have a chart each, many share a chart, and effects have none', () => {
   const fewActors = [actor('lamp', 'off'), actor('epoch-0', 'on.slow'), actor('epoch-1', 'off')];
   const { machine: _, ...effect } = actor('lamp/bulb', '');
-  expect(chartGroups([...fewActors, effect]).groups.map(({ name, together }) => [name, together])).toEqual([
+  expect(chartGroups([...fewActors, effect]).groups.map(({ name, isShared }) => [name, isShared])).toEqual([
     ['lamp', false],
     ['epoch-0', false],
     ['epoch-1', false],
@@ -91,7 +91,7 @@ test('few actors of a machine have a chart each, many share a chart, and effects
   const manyActors = Array.from({ length: 200 }, (_, i) => actor(`ads-connection-${i}`, 'off'));
   expect(chartGroups([...fewActors, ...manyActors]).groups.at(-1)).toMatchObject({
     name: 'ads-connection-N',
-    together: true,
+    isShared: true,
   });
 });
 

@@ -21,7 +21,7 @@ export interface Countdown {
   readonly timer: string;
   /** Numbers of the transitions of the elapsed timer, one for each guard. */
   readonly transitions: readonly number[];
-  readonly leftMs: number;
+  readonly remainingMs: number;
   /** Decreases from 1 at the start to 0 at the end. */
   readonly remainingShare: number;
 }
@@ -34,7 +34,7 @@ export function countdownsAt(chart: Statechart, timers: readonly RunningTimer[],
         ? [number]
         : [],
     );
-    return { timer, transitions, leftMs: remainingMs, remainingShare: ms === 0 ? 0 : remainingMs / ms };
+    return { timer, transitions, remainingMs, remainingShare: ms === 0 ? 0 : remainingMs / ms };
   });
 }
 

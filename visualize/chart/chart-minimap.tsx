@@ -13,17 +13,17 @@ export interface VisiblePart {
 
 const maxSize = { width: 170, height: 38 };
 
-interface Props {
+interface MinimapProps {
   readonly machine: string;
   readonly picture: Picture;
   readonly scale: number;
-  readonly seen: Signal<VisiblePart>;
+  readonly shownPart: Signal<VisiblePart>;
   readonly goTo: (left: number, top: number) => void;
 }
 
 /** A small view of a chart that exceeds its viewport. Pressing or dragging moves the visible part. */
-export function Minimap({ machine, picture, scale, seen, goTo }: Props): JSX.Element | null {
-  const { left, top, width, height } = seen.value;
+export function Minimap({ machine, picture, scale, shownPart, goTo }: MinimapProps): JSX.Element | null {
+  const { left, top, width, height } = shownPart.value;
   if (picture.width * scale <= width + 30 && picture.height * scale <= height + 30) return null;
   const chart = definitionOf(machine);
   const active = chart === undefined ? [] : activeLeaves(chart, shownSnapshot.value?.state ?? '');

@@ -17,14 +17,14 @@ import { ChartScene } from './chart-scene.ts';
 const maxDrawn = 60;
 const maxOptions = 200;
 
-interface Props {
+interface OverviewProps {
   groups: readonly ChartGroup[];
   omittedActors: number;
   show: (actor: string) => void;
 }
 
 /** Small charts of all living actors; many actors of one machine share a chart with counts. */
-export function ChartOverview({ groups, omittedActors, show }: Props): JSX.Element {
+export function ChartOverview({ groups, omittedActors, show }: OverviewProps): JSX.Element {
   const record = recording.value?.recordAt(place.value);
   const movedActor = record === undefined ? undefined : actorOf(record);
   const notDrawn = groups.slice(maxDrawn).reduce((sum, { actors }) => sum + actors.length, omittedActors);
@@ -36,7 +36,7 @@ export function ChartOverview({ groups, omittedActors, show }: Props): JSX.Eleme
           data-actor={group.name}
           class={`chart-card${group.actors.some(({ actor }) => actor === movedActor) ? ' moved' : ''}`}
         >
-          {group.together ? (
+          {group.isShared ? (
             <GroupCard group={group} show={show} />
           ) : (
             <ActorCard actor={group.actors[0]!} show={show} />

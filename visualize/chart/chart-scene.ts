@@ -42,8 +42,8 @@ export class ChartScene {
     swapClass(this.#lit, states, 'active');
     this.#lit = states;
     for (const transition of this.#takenArrows) transition.classList.remove('taken', 'last');
-    const now = this.#arrowsOf(takenTransitions.now);
-    const lastArrows = now.length > 0 ? [] : this.#arrowsOf(takenTransitions.last);
+    const now = this.#arrowsOf(takenTransitions.currentNumbers);
+    const lastArrows = now.length > 0 ? [] : this.#arrowsOf(takenTransitions.previousNumbers);
     for (const transition of now) transition.classList.add('taken');
     for (const transition of lastArrows) transition.classList.add('last');
     // Later elements are drawn on top.
@@ -73,11 +73,11 @@ export class ChartScene {
       group.classList.remove('counting');
       this.#countdownBars.delete(group);
     }
-    for (const [group, { remainingShare, leftMs }] of activeCountdowns) {
+    for (const [group, { remainingShare, remainingMs }] of activeCountdowns) {
       const counting = this.#countdownBars.get(group) ?? beginCounting(group);
       this.#countdownBars.set(group, counting);
       counting.bar.style.transform = `scaleX(${remainingShare.toFixed(4)})`;
-      const timeText = remainingTimeText(leftMs);
+      const timeText = remainingTimeText(remainingMs);
       if (counting.text.textContent !== timeText) counting.text.textContent = timeText;
     }
   }

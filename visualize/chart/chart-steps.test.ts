@@ -17,20 +17,20 @@ const traceBodies: TraceBody[] = [
 ];
 
 test('the transitions of a step are those of its record', () => {
-  expect(at(3)).toEqual({ now: [5], last: [5] });
-  expect(at(4)).toEqual({ now: [6], last: [6] });
+  expect(at(3)).toEqual({ currentNumbers: [5], previousNumbers: [5] });
+  expect(at(4)).toEqual({ currentNumbers: [6], previousNumbers: [6] });
 });
 
 test('a record with the same cause as the last step shows the transitions of that step', () => {
-  expect(at(5)).toEqual({ now: [6], last: [6] });
+  expect(at(5)).toEqual({ currentNumbers: [6], previousNumbers: [6] });
 });
 
 test('a record with another cause shows only the step that led to the current state', () => {
-  expect(at(6)).toEqual({ now: [], last: [6] });
+  expect(at(6)).toEqual({ currentNumbers: [], previousNumbers: [6] });
 });
 
 test('an actor has none of the transitions of an earlier actor with its name', () => {
-  expect(at(8, 9)).toEqual({ now: [], last: [] });
+  expect(at(8, 9)).toEqual({ currentNumbers: [], previousNumbers: [] });
 });
 
 test('the machine of an ended actor is that of the last actor with its name', () => {

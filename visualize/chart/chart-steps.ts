@@ -25,12 +25,12 @@ export function hasStepped(recording: PageRecording, actor: string, afterIndex: 
 
 export interface TakenTransitions {
   /** Transitions of the record at the place, or of the actor's steps with the same cause. */
-  readonly now: readonly number[];
+  readonly currentNumbers: readonly number[];
   /** Transitions of the preceding step, which led to the current state. */
-  readonly last: readonly number[];
+  readonly previousNumbers: readonly number[];
 }
 
-const noTransitions: TakenTransitions = { now: [], last: [] };
+const noTransitions: TakenTransitions = { currentNumbers: [], previousNumbers: [] };
 
 /** The transitions of an actor at a place. `spawned` is the `seq` of its spawn. */
 export function takenAt(
@@ -43,10 +43,10 @@ export function takenAt(
   for (const { index, record } of stepsBefore(recording, actor, recordIndex)) {
     if (record.seq < spawnIndex) return noTransitions;
     const takenNumbers = record.taken ?? [];
-    if (index === recordIndex) return { now: takenNumbers, last: takenNumbers };
+    if (index === recordIndex) return { currentNumbers: takenNumbers, previousNumbers: takenNumbers };
     const sameCause =
       currentRecord !== undefined && causeOf(currentRecord) !== undefined && causeOf(currentRecord) === record.cause;
-    return { now: sameCause && !isStep(currentRecord) ? takenNumbers : [], last: takenNumbers };
+    return { currentNumbers: sameCause && !isStep(currentRecord) ? takenNumbers : [], previousNumbers: takenNumbers };
   }
   return noTransitions;
 }

@@ -7,15 +7,15 @@ import { moreText } from '../parts/more.ts';
 import { shownActor } from './chart-current.ts';
 import { type ChartGroup, countsByState } from './chart-groups.ts';
 
-interface Props {
+interface StripProps {
   groups: readonly ChartGroup[];
   omittedActors: number;
-  all: Signal<boolean>;
+  showsAllActors: Signal<boolean>;
   show: (actor: string) => void;
 }
 
 /** All actors with a chart and their states. The chart of the chosen actor is shown below. */
-export function ChartStrip({ groups, omittedActors, all, show }: Props): JSX.Element {
+export function ChartStrip({ groups, omittedActors, showsAllActors: all, show }: StripProps): JSX.Element {
   const record = recording.value?.recordAt(place.value);
   const movedActor = record === undefined ? undefined : actorOf(record);
   return (
@@ -24,7 +24,7 @@ export function ChartStrip({ groups, omittedActors, all, show }: Props): JSX.Ele
         All charts
       </button>
       {groups.map((group) => (
-        <Chip key={group.name} group={group} moved={movedActor} all={all} show={show} />
+        <Chip key={group.name} group={group} moved={movedActor} showsAllActors={all} show={show} />
       ))}
       {omittedActors > 0 && (
         <span class="muted chart-more">{moreText(omittedActors, 'select one in the list of actors')}</span>
@@ -36,15 +36,15 @@ export function ChartStrip({ groups, omittedActors, all, show }: Props): JSX.Ele
 function Chip({
   group,
   moved,
-  all,
+  showsAllActors,
   show,
-}: Omit<Props, 'groups' | 'omittedActors'> & { group: ChartGroup; moved: string | undefined }): JSX.Element {
-  const { name, actors, together } = group;
-  const isShown = !all.value && actors.some(({ actor }) => actor === shownActor.value);
+}: Omit<StripProps, 'groups' | 'omittedActors'> & { group: ChartGroup; moved: string | undefined }): JSX.Element {
+  const { name, actors, isShared } = group;
+  const isShown = !showsAllActors.value && actors.some(({ actor }) => actor === shownActor.value);
   const isInShownChain = chainAnchor.value !== undefined && actors.some(({ actor }) => chainActors.value.has(actor));
   const isMoved = actors.some(({ actor }) => actor === moved);
   const openChart = (): void => {
-    if (together) all.value = true;
+    if (isShared) showsAllActors.value = true;
     else show(actors[0]!.actor);
   };
   return (
@@ -55,8 +55,8 @@ function Chip({
       data-actor={name}
       onClick={openChart}
     >
-      <span class="chart-chip-name">{together ? `${name} × ${actors.length}` : name}</span>
-      <span class="chart-chip-state">{together ? frequentStatesText(group) : stateText(actors[0]!.state) || '…'}</span>
+      <span class="chart-chip-name">{isShared ? `${name} × ${actors.length}` : name}</span>
+      <span class="chart-chip-state">{isShared ? frequentStatesText(group) : stateText(actors[0]!.state) || '…'}</span>
     </button>
   );
 }

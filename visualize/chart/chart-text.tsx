@@ -21,7 +21,7 @@ export function ChartText({
       <ul aria-label="Actors and their states">
         {groups.map((group) => (
           <li key={group.name} data-actor={group.name}>
-            {group.together ? countsText(group) : actorText(group)}
+            {group.isShared ? countsText(group) : actorText(group)}
           </li>
         ))}
         {omittedActors > 0 && <li>{moreText(omittedActors, 'select one in the list of actors')}</li>}

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
-import { chooseActor, goTo, now, recording, showsAll, state } from '../model/place.ts';
+import { chooseActor, goTo, now, recording, showsAllActors, state } from '../model/place.ts';
 import { clockText, eventText } from '../model/recording/words.ts';
 import { LargeButton } from '../parts/large-button.tsx';
 import {
@@ -25,8 +25,8 @@ export function ChartView(): JSX.Element {
   const { groups, omittedActors } = chartGroups(state.value?.actors.values() ?? []);
   return (
     <section class="chart-view" aria-label="Statecharts">
-      <ChartStrip groups={groups} omittedActors={omittedActors} all={showsAll} show={chooseActor} />
-      {showsAll.value ? (
+      <ChartStrip groups={groups} omittedActors={omittedActors} showsAllActors={showsAllActors} show={chooseActor} />
+      {showsAllActors.value ? (
         <ChartOverview groups={groups} omittedActors={omittedActors} show={chooseActor} />
       ) : (
         <ChosenChart />
@@ -72,7 +72,7 @@ function ChartHead({ actor, snapshot, machine }: HeadProps): JSX.Element {
           <span class="chart-state">
             {snapshot.state || (machine === undefined ? 'active' : recording.value?.missingStateReason(machine))}
           </span>
-          <Since snapshot={snapshot} />
+          <StateDuration snapshot={snapshot} />
           <Timers snapshot={snapshot} />
         </>
       )}
@@ -91,7 +91,7 @@ function absenceReason(actor: string): string {
   return 'not active at this record';
 }
 
-function Since({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element {
+function StateDuration({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element {
   const index = stateEntryIndex(snapshot);
   const record = recording.value?.recordAt(index);
   if (record === undefined) return <span class="chart-since">since {clockText(snapshot.spawnedAt)}</span>;
@@ -106,8 +106,8 @@ function Since({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element {
 function LastAndNextTransitions({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element | null {
   const chart = definitionOf(snapshot.machine);
   if (chart === undefined || showsCompleteCharts.value) return null;
-  const { now: takenNow, last } = currentTransitions(snapshot);
-  const [number] = takenNow.length > 0 ? takenNow : last;
+  const { currentNumbers: takenNow, previousNumbers } = currentTransitions(snapshot);
+  const [number] = takenNow.length > 0 ? takenNow : previousNumbers;
   const transition = number === undefined ? undefined : chart.transitions[number];
   const next = sortedTransitionTexts(chart, snapshot.state);
   return (
@@ -123,11 +123,11 @@ function Timers({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element | null {
   if (chart === undefined || (snapshot.timers ?? []).length === 0) return null;
   return (
     <>
-      {countdownsAt(chart, snapshot.timers ?? [], now.value).map(({ timer, remainingShare, leftMs }) => (
+      {countdownsAt(chart, snapshot.timers ?? [], now.value).map(({ timer, remainingShare, remainingMs }) => (
         <span class="chart-timer" key={timer}>
           <span class="chart-timer-bar" style={{ transform: `scaleX(${remainingShare.toFixed(4)})` }} />
           <span class="chart-timer-text">
-            {timer}: {remainingTimeText(leftMs)}
+            {timer}: {remainingTimeText(remainingMs)}
           </span>
         </span>
       ))}

@@ -27,7 +27,7 @@ const zoomStep = 1.2;
 const viewportMargin = 24;
 const maxAnimated = 40;
 const minAnimationIntervalMs = 150;
-const noTransitions: TakenTransitions = { now: [], last: [] };
+const noTransitions: TakenTransitions = { currentNumbers: [], previousNumbers: [] };
 /** The scale of a chart: set by the user, fitting the viewport, or the smallest readable scale. */
 type Zoom = number | 'fit' | 'readable';
 const zooms = new Map<string, Zoom>();
@@ -77,7 +77,7 @@ export function ChartViewport({ machine, text }: { machine: string; text: string
           machine={machine}
           picture={scene.picture}
           scale={scale.value}
-          seen={visiblePart}
+          shownPart={visiblePart}
           goTo={(left, top) => viewport.current?.scrollTo({ left, top, behavior: 'instant' })}
         />
         <fieldset class="chart-zoom" aria-label="Zoom">
@@ -209,7 +209,11 @@ function useHighlights(
     const isCalm = performance.now() - lastShown.current.at > minAnimationIntervalMs;
     if (snapshot !== undefined && forward > 0 && forward <= maxAnimated && isCalm && !reducedMotion()) {
       if (steppedSince(snapshot, lastShown.current.place))
-        scene.animate(takenTransitions.now.length > 0 ? takenTransitions.now : takenTransitions.last);
+        scene.animate(
+          takenTransitions.currentNumbers.length > 0
+            ? takenTransitions.currentNumbers
+            : takenTransitions.previousNumbers,
+        );
     }
     const leaves = `${shownActor.value} ${snapshot?.state} ${isMeasured.value}`;
     if (leaves !== lastShown.current.leaves) {

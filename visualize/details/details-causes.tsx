@@ -90,7 +90,7 @@ function foldLabel(chainPart: ChainPart): { readonly label: string; readonly isB
 }
 
 /** Lists the repetitions with their numbers and the intervals between them. */
-function Repetitions({ open, part, from }: Listed & { readonly part: ChainPart }): JSX.Element {
+function Repetitions({ open, part, from }: LinkListProps & { readonly part: ChainPart }): JSX.Element {
   return (
     <>
       {attemptsOf(part, durationText)
@@ -132,12 +132,12 @@ function ChainButton({ open }: { readonly open: PageRecording }): JSX.Element {
   );
 }
 
-interface Listed {
+interface LinkListProps {
   readonly open: PageRecording;
   readonly from: number;
 }
 
-function Links({ open, links, from }: Listed & { readonly links: readonly CauseLink[] }): JSX.Element {
+function Links({ open, links, from }: LinkListProps & { readonly links: readonly CauseLink[] }): JSX.Element {
   return (
     <>
       {links.map((link) => (
@@ -150,7 +150,7 @@ function Links({ open, links, from }: Listed & { readonly links: readonly CauseL
   );
 }
 
-function Consequences({ open, led, from }: Listed & { readonly led: readonly number[] }): JSX.Element {
+function Consequences({ open, led, from }: LinkListProps & { readonly led: readonly number[] }): JSX.Element {
   return (
     <>
       {led.map((ledIndex) => (

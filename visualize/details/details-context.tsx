@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import type { ContextChange } from '../../src/runtime/trace/trace.ts';
 import { valueAt } from '../../src/runtime/trace/trace-state.ts';
-import { changesOf, shortPair } from '../model/context-change.ts';
+import { changesOf, shortenPair } from '../model/context-change.ts';
 import type { Moment } from '../model/moment.ts';
 import { moreText } from '../parts/more.ts';
 import { Column } from './column.tsx';
@@ -29,7 +29,7 @@ export function Context({ moment }: { readonly moment: Moment }): JSX.Element {
       ) : (
         <>
           <Changes changes={changes} previous={stateBefore?.context} />
-          <Json value={context} marked={previousValues} />
+          <Json value={context} markedPaths={previousValues} />
         </>
       )}
     </Column>
@@ -47,7 +47,7 @@ function Changes({
   return (
     <ul class="changes" aria-label="Changes">
       {changes.slice(0, maxChanges).map((change) => {
-        const [oldText, now] = shortPair(valueAt(previous, change.path) ?? 'nothing', change.value);
+        const [oldText, now] = shortenPair(valueAt(previous, change.path) ?? 'nothing', change.value);
         return (
           <li key={change.path} data-path={change.path}>
             <span class="key">

@@ -7,23 +7,25 @@ const maxListed = 50;
 
 /** Descriptions of the record's states and transitions from the definition of the machine. */
 export function Definition({ moment }: { readonly moment: Moment }): JSX.Element {
-  const { machineId, machine, taken, described } = moment;
+  const { machineId, machine, takenTransitions, describedStates } = moment;
   const reason = missingDefinitionReason(moment);
   return (
     <div data-part="definition">
       <h3 class="column-head">{machineId === undefined ? 'Definition' : `Machine ${machineId}`}</h3>
       {reason !== undefined && <p class="muted">{reason}</p>}
-      {machine !== undefined && taken.length > 0 && (
+      {machine !== undefined && takenTransitions.length > 0 && (
         <ul class="taken" aria-label="Transitions taken">
-          {taken.slice(0, maxListed).map((transition, i) => (
-            <Taken key={i} machine={machine} transition={transition} />
+          {takenTransitions.slice(0, maxListed).map((transition, i) => (
+            <TakenTransition key={i} machine={machine} transition={transition} />
           ))}
-          {taken.length > maxListed && <li class="muted">{moreText(taken.length - maxListed, '')}</li>}
+          {takenTransitions.length > maxListed && (
+            <li class="muted">{moreText(takenTransitions.length - maxListed, '')}</li>
+          )}
         </ul>
       )}
-      {described.length > 0 && (
+      {describedStates.length > 0 && (
         <dl class="descriptions">
-          {described.slice(0, maxListed).map(({ path, description }) => (
+          {describedStates.slice(0, maxListed).map(({ path, description }) => (
             <div key={path}>
               <dt>{path === '' ? machine?.id : path.split('.').at(-1)}</dt>
               <dd>{description}</dd>
@@ -31,12 +33,12 @@ export function Definition({ moment }: { readonly moment: Moment }): JSX.Element
           ))}
         </dl>
       )}
-      {described.length > maxListed && <p class="muted">{moreText(described.length - maxListed, '')}</p>}
+      {describedStates.length > maxListed && <p class="muted">{moreText(describedStates.length - maxListed, '')}</p>}
     </div>
   );
 }
 
-function Taken({
+function TakenTransition({
   machine,
   transition,
 }: {

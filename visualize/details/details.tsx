@@ -122,12 +122,12 @@ function ActorLink({ actor }: { readonly actor: string }): JSX.Element {
   );
 }
 
-function Payload({ moment: { record, steps } }: { readonly moment: Moment }): JSX.Element {
+function Payload({ moment: { record, stepIndexes } }: { readonly moment: Moment }): JSX.Element {
   const openRecording = recording.value!;
   const resultingSteps =
     record.kind === 'transition' || record.kind === 'step'
       ? []
-      : steps.slice(0, maxResultingSteps).map((index) => openRecording.recordAt(index)!);
+      : stepIndexes.slice(0, maxResultingSteps).map((index) => openRecording.recordAt(index)!);
   const { title, value } = payloadOf(record);
   return (
     <>
@@ -172,7 +172,7 @@ function Payload({ moment: { record, steps } }: { readonly moment: Moment }): JS
                 : 'no state change',
             )
             .join(', ')}
-          {steps.length > maxResultingSteps && ` ${moreText(steps.length - maxResultingSteps, '')}`}
+          {stepIndexes.length > maxResultingSteps && ` ${moreText(stepIndexes.length - maxResultingSteps, '')}`}
         </p>
       )}
     </>

@@ -1,9 +1,9 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import { shortPair } from '../model/context-change.ts';
+import { shortenPair } from '../model/context-change.ts';
 import {
   entryCount,
-  type Marked,
+  type MarkedPaths,
   maxJsonEntries,
   openedAtFirst,
   pointerTo,
@@ -15,31 +15,43 @@ import { moreText } from '../parts/more.ts';
 const shownChars = 600;
 
 /** Plain data as a collapsible tree. `marked` has the JSON Pointers of new values. */
-export function Json({ value, path = '', marked }: JsonProps): JSX.Element {
+export function Json({ value, path = '', markedPaths: marked }: JsonProps): JSX.Element {
   if (typeof value !== 'object' || value === null) return <Leaf value={value} />;
-  return <Fields value={value} path={path} marked={marked} opened={openedAtFirst(value, path, marked)} />;
+  return <Fields value={value} path={path} markedPaths={marked} openedPaths={openedAtFirst(value, path, marked)} />;
 }
 
 interface JsonProps {
   readonly value: unknown;
   readonly path?: string;
-  readonly marked?: Marked | undefined;
+  readonly markedPaths?: MarkedPaths | undefined;
 }
 
 interface NestedProps {
   readonly path: string;
-  readonly marked: Marked | undefined;
-  readonly opened: ReadonlySet<string>;
+  readonly markedPaths: MarkedPaths | undefined;
+  readonly openedPaths: ReadonlySet<string>;
 }
 
-function Fields({ value, path, marked, opened }: NestedProps & { readonly value: object }): JSX.Element {
+function Fields({
+  value,
+  path,
+  markedPaths: marked,
+  openedPaths: opened,
+}: NestedProps & { readonly value: object }): JSX.Element {
   const entries = shownEntries(value);
   const count = entryCount(value);
   if (count === 0) return <span class="json-empty">{Array.isArray(value) ? '[ ]' : '{ }'}</span>;
   return (
     <ul class="json">
       {entries.map(([key, field]) => (
-        <Field key={key} name={key} value={field} path={pointerTo(path, key)} marked={marked} opened={opened} />
+        <Field
+          key={key}
+          name={key}
+          value={field}
+          path={pointerTo(path, key)}
+          markedPaths={marked}
+          openedPaths={opened}
+        />
       ))}
       {count > maxJsonEntries && <li class="muted">{moreText(count - maxJsonEntries, 'copy to see all')}</li>}
     </ul>
@@ -50,8 +62,8 @@ function Field({
   name,
   value,
   path,
-  marked,
-  opened,
+  markedPaths: marked,
+  openedPaths: opened,
 }: NestedProps & { readonly name: string; readonly value: unknown }): JSX.Element {
   const [isOpen, setOpen] = useState(false);
   const isNew = marked?.has(path) ?? false;
@@ -60,7 +72,7 @@ function Field({
     return (
       <li data-changed={isNew || undefined}>
         <span class="key">{name}</span>
-        {isNew && previousValue !== undefined && <del>{shortPair(previousValue, value)[0]}</del>}
+        {isNew && previousValue !== undefined && <del>{shortenPair(previousValue, value)[0]}</del>}
         <Json value={value} path={path} />
       </li>
     );
@@ -75,9 +87,9 @@ function Field({
           <span class="muted">{Array.isArray(value) ? `[${entries}]` : `{${entries}}`}</span>
         </summary>
         {opensAtFirst ? (
-          <Fields value={value} path={path} marked={marked} opened={opened} />
+          <Fields value={value} path={path} markedPaths={marked} openedPaths={opened} />
         ) : (
-          isOpen && <Json value={value} path={path} marked={marked} />
+          isOpen && <Json value={value} path={path} markedPaths={marked} />
         )}
       </details>
     </li>

@@ -10,7 +10,7 @@ import { copyText, download } from './download.ts';
 import { type ExportedRange, exportedRange, fileName } from './exported-range.ts';
 import { machinesWithin, minimalTrace } from './minimal-trace.ts';
 import { pageFile } from './page-file.ts';
-import { pngOf, type StandaloneSvg, standalone } from './picture.ts';
+import { pngOf, type StandaloneSvg, standaloneSvg } from './picture.ts';
 import { rangeMermaid } from './range-mermaid.ts';
 import { rangeTest, testErrorText } from './range-test.ts';
 import { partInformationOf, relevantPart } from './relevant-part.ts';
@@ -58,13 +58,13 @@ export const exportCommands: readonly ExportCommand[] = [
     name: 'Download as SVG',
     group: 'Chart',
     unavailableReason: chartErrorText,
-    run: () => save(`${shownMachine()}.svg`, standalone(shownChart()!).text, svgType),
+    run: () => save(`${shownMachine()}.svg`, standaloneSvg(shownChart()!).text, svgType),
   },
   {
     name: 'Download as PNG',
     group: 'Chart',
     unavailableReason: chartErrorText,
-    run: async () => save(`${shownMachine()}.png`, await pngOf(standalone(shownChart()!))),
+    run: async () => save(`${shownMachine()}.png`, await pngOf(standaloneSvg(shownChart()!))),
   },
   {
     name: 'Download as trace',
@@ -188,6 +188,6 @@ function paletteOf(element: HTMLElement): Palette {
     box: colour('--chart-box'),
     active: colour('--chart-active'),
     activeInk: colour('--chart-active-ink'),
-    bad: colour('--bad'),
+    failureColor: colour('--bad'),
   };
 }

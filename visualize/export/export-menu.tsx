@@ -72,8 +72,8 @@ function Menu({ close }: { close: (focusButton: boolean) => void }): JSX.Element
             <Item
               key={command.name}
               command={command}
-              whyNot={now && whyNotNow(command, now)}
-              enabled={now !== undefined}
+              disabledReason={now && disabledReasonOf(command, now)}
+              isEnabled={now !== undefined}
               close={close}
             />
           ))}
@@ -85,23 +85,23 @@ function Menu({ close }: { close: (focusButton: boolean) => void }): JSX.Element
 
 interface ItemProps {
   command: ExportCommand;
-  whyNot: string | undefined;
-  enabled: boolean;
+  disabledReason: string | undefined;
+  isEnabled: boolean;
   close: (focusButton: boolean) => void;
 }
 
-function Item({ command, whyNot, enabled, close }: ItemProps): JSX.Element {
-  const isDisabled = whyNot !== undefined || !enabled;
+function Item({ command, disabledReason, isEnabled, close }: ItemProps): JSX.Element {
+  const isDisabled = disabledReason !== undefined || !isEnabled;
   return (
     <button
       type="button"
       role="menuitem"
       tabIndex={-1}
       aria-disabled={isDisabled}
-      title={whyNot}
+      title={disabledReason}
       onClick={() => {
         if (isDisabled) {
-          showNotice(whyNot ?? 'Nothing to export yet.');
+          showNotice(disabledReason ?? 'Nothing to export yet.');
           return;
         }
         close(true);
@@ -123,7 +123,7 @@ async function run(command: ExportCommand): Promise<void> {
   }
 }
 
-function whyNotNow(
+function disabledReasonOf(
   command: ExportCommand,
   { open, exported }: NonNullable<ReturnType<typeof currentRange>>,
 ): string | undefined {

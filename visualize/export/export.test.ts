@@ -153,7 +153,7 @@ function drawnOf(bodies: readonly TraceBody[], range: { first: number; last: num
     box: '#eee',
     active: '#cfc',
     activeInk: '#060',
-    bad: '#c00',
+    failureColor: '#c00',
   };
   return { rows, picture: sequenceSvg(rows, columns, range, palette) };
 }

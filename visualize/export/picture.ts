@@ -27,7 +27,7 @@ const properties = [
 /** Maximum side length in pixels of a canvas that all browsers support. */
 const maxSide = 16_000;
 
-export function standalone(shownSvg: SVGSVGElement): StandaloneSvg {
+export function standaloneSvg(shownSvg: SVGSVGElement): StandaloneSvg {
   const copy = shownSvg.cloneNode(true) as SVGSVGElement;
   const originals = shownSvg.querySelectorAll<SVGElement>('*');
   const copies = copy.querySelectorAll<SVGElement>('*');
@@ -46,12 +46,12 @@ function inlineStyle(original: SVGElement, copy: SVGElement): void {
   copy.removeAttribute('class');
   const style = properties
     .map((name) => [name, computed.getPropertyValue(name)] as const)
-    .filter(([name, value]) => value !== '' && value !== initial[name])
+    .filter(([name, value]) => value !== '' && value !== initialValues[name])
     .map(([name, value]) => `${name}:${value}`);
   copy.setAttribute('style', style.join(';'));
 }
 
-const initial: Partial<Record<(typeof properties)[number], string>> = {
+const initialValues: Partial<Record<(typeof properties)[number], string>> = {
   'fill-opacity': '1',
   stroke: 'none',
   'stroke-width': '1px',

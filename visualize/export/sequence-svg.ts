@@ -23,15 +23,15 @@ export interface Palette {
   readonly box: string;
   readonly active: string;
   readonly activeInk: string;
-  readonly bad: string;
+  readonly failureColor: string;
 }
 
 /** A longer picture is unreadable and exceeds browser limits. */
 export const maxPictureRows = 1_500;
 
 const maxPayload = 90;
-const head = 44;
-const foot = 12;
+const headHeight = 44;
+const footHeight = 12;
 const font = "system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif";
 
 /** Range of rows that show these records; `end` is exclusive. */
@@ -50,15 +50,16 @@ export function sequenceSvg(
   const columns = columnsWith(allColumns, touchedLifelines(rows, from, end));
   const layout = layoutOf(columns.list.length, minGutter + columns.list.length * 150 + 330);
   const width = layout.width;
-  const height = head + Math.max(1, end - from) * rowHeight + foot;
+  const height = headHeight + Math.max(1, end - from) * rowHeight + footHeight;
   const body: string[] = [];
   columns.list.forEach((column, columnIndex) => {
     const x = xOf(columnIndex, layout);
     body.push(nameBox(titleOf(column, range.last), x, 9, layout.columnWidth - 10, palette));
     for (const lifeline of column.lifelines) {
       for (const { begin, end: lifeEnd } of livesWithin(lifeline, range.first, range.last)) {
-        const top = begin < range.first ? head - 9 : yOf(rows.rowsBefore(begin) - from) + rowHeight / 2;
-        const bottom = lifeEnd > range.last ? height - foot : yOf(rows.rowsBefore(lifeEnd) - from) + rowHeight / 2;
+        const top = begin < range.first ? headHeight - 9 : yOf(rows.rowsBefore(begin) - from) + rowHeight / 2;
+        const bottom =
+          lifeEnd > range.last ? height - footHeight : yOf(rows.rowsBefore(lifeEnd) - from) + rowHeight / 2;
         body.push(`<path d="M${x} ${top}V${bottom}" stroke="${palette.line}" opacity=".6"/>`);
       }
     }
@@ -97,15 +98,15 @@ function rowSvg(rows: SequenceRows, rowIndex: number, y: number, drawing: Drawin
   const { palette, width } = drawing;
   const ground =
     deviations.length > 0
-      ? `<rect y="${y}" width="${width}" height="${rowHeight}" fill="${palette.bad}" opacity=".13"/>`
+      ? `<rect y="${y}" width="${width}" height="${rowHeight}" fill="${palette.failureColor}" opacity=".13"/>`
       : '';
   if (line > 0) {
     const lineDeviation = deviationOfLine(deviations, line);
     const deviationText =
       lineDeviation === undefined ? '' : deviationLineText(lineDeviation.deviation, lineDeviation.lineIndex);
-    return [ground, text(28, y + 17, deviationText, { fill: palette.bad })];
+    return [ground, text(28, y + 17, deviationText, { fill: palette.failureColor })];
   }
-  const alarm = deviations.length > 0 ? [text(4, y + 17, '⚠', { fill: palette.bad })] : [];
+  const alarm = deviations.length > 0 ? [text(4, y + 17, '⚠', { fill: palette.failureColor })] : [];
   return [
     ground,
     ...alarm,
@@ -127,7 +128,7 @@ function arrowSvg(
   const form = drawnEntryOf(entry, columns, layout);
   if (form === undefined) return [];
   const note = actorPrefixOf(entry, columns) + label;
-  const colour = departs ? palette.bad : palette.line;
+  const colour = departs ? palette.failureColor : palette.line;
   if (form.form === 'note') return [noteBox(note, noteMiddle(form.x, note, layout), y + 4, palette)];
   const actorPrefix = actorPrefixOf(entry, columns);
   const born = entry.kind === 'spawn' && hasLifeline(columns, entry.to);
@@ -136,10 +137,24 @@ function arrowSvg(
   const halo = `stroke="${palette.paper}" stroke-width="4" stroke-linejoin="round" paint-order="stroke"`;
   const arrowEnds = [
     ...(born
-      ? [nameBox(entry.toActor, xOf(columns.of(entry.to)!, layout), y + 2, 8 * entry.toActor.length + 12, palette, 22)]
+      ? [
+          nameBox(
+            entry.toActor,
+            xOf(columns.columnIndexOf(entry.to)!, layout),
+            y + 2,
+            8 * entry.toActor.length + 12,
+            palette,
+            22,
+          ),
+        ]
       : []),
     ...(isEnd(entry) && hasLifeline(columns, entry.from)
-      ? [text(xOf(columns.of(entry.from)!, layout), y + 18, '✕', { 'text-anchor': 'middle', fill: palette.line })]
+      ? [
+          text(xOf(columns.columnIndexOf(entry.from)!, layout), y + 18, '✕', {
+            'text-anchor': 'middle',
+            fill: palette.line,
+          }),
+        ]
       : []),
   ];
   if (form.form !== 'arrow') {
@@ -187,5 +202,5 @@ function text(x: number, y: number, content: string, attributes: Readonly<Record
 }
 
 function yOf(row: number): number {
-  return head + row * rowHeight;
+  return headHeight + row * rowHeight;
 }

@@ -5,18 +5,18 @@ import { connection } from '../model/connection.ts';
 import { place, recording, session, size } from '../model/place.ts';
 import { firstAfter } from '../model/recording/sorted.ts';
 
-const none: readonly Finding[] = [];
+const noFindings: readonly Finding[] = [];
 
 /** Sorted by record. Includes findings about the end of the trace if no more records follow. */
 export const findings = computed<readonly Finding[]>(() => {
   const openRecording = recording.value;
-  if (openRecording === undefined || size.value === 0 || connection.value.kind === 'opening') return none;
+  if (openRecording === undefined || size.value === 0 || connection.value.kind === 'opening') return noFindings;
   // A part of a trace contains the findings of the complete trace, which depend on all records.
   if (session.value?.part !== undefined) return session.value.part.verdicts;
   const { findings: follower } = openRecording;
   const isOver = connection.value.kind !== 'live' && connection.value.kind !== 'lost';
   const departs = deviationsFinding(openRecording.deviations);
-  return [...follower.found, ...(isOver ? follower.atEnd() : []), ...(departs === undefined ? [] : [departs])].sort(
+  return [...follower.findings, ...(isOver ? follower.finish() : []), ...(departs === undefined ? [] : [departs])].sort(
     (a, b) => a.index - b.index,
   );
 });
@@ -26,7 +26,7 @@ export const chosenFinding = signal<(Pick<Finding, 'rule' | 'index'> & { readonl
   undefined,
 );
 
-const gravity: readonly Weight[] = ['fine', 'note', 'bad'];
+const weightOrder: readonly Weight[] = ['fine', 'note', 'bad'];
 
 /** Index of the finding at the current place, or -1 before the first: of the findings decided last, the selected one, else the worst. */
 export const currentFinding = computed(() => {
@@ -41,7 +41,7 @@ export const currentFinding = computed(() => {
   let current = lastReachedIndex;
   for (let findingIndex = lastReachedIndex; findingIndex >= 0 && all[findingIndex]!.index === index; findingIndex--) {
     const { weight } = all[findingIndex]!;
-    if (gravity.indexOf(weight) > gravity.indexOf(all[current]!.weight)) current = findingIndex;
+    if (weightOrder.indexOf(weight) > weightOrder.indexOf(all[current]!.weight)) current = findingIndex;
   }
   return current;
 });

@@ -21,21 +21,21 @@ export function FindingBar(): JSX.Element | null {
   const currentIndex = currentFinding.value;
   const finding = all[currentIndex];
   return (
-    <section class="verdict-bar" aria-label="Findings">
+    <section class="finding-bar" aria-label="Findings">
       <span class="buttons">
-        <Step by={-1} at={currentIndex} />
-        <Step by={1} at={currentIndex} />
+        <StepButton by={-1} at={currentIndex} />
+        <StepButton by={1} at={currentIndex} />
       </span>
       {finding === undefined ? (
-        <p class="verdict muted">No findings before this record.</p>
+        <p class="current-finding muted">No findings before this record.</p>
       ) : (
-        <p class="verdict" data-weight={finding.weight} data-rule={finding.rule}>
+        <p class="current-finding" data-weight={finding.weight} data-rule={finding.rule}>
           <Sign weight={finding.weight} />
           <Time finding={finding} />
           <button type="button" class="link" title={finding.sentence} onClick={() => show(finding)}>
             {finding.sentence}
           </button>
-          <Spent finding={finding} />
+          <SpentTimes finding={finding} />
         </p>
       )}
       {finding?.root !== undefined && finding.root !== finding.index && (
@@ -43,12 +43,12 @@ export function FindingBar(): JSX.Element | null {
           Root cause
         </button>
       )}
-      <All all={all} at={currentIndex} />
+      <AllFindings all={all} at={currentIndex} />
     </section>
   );
 }
 
-function Step({ by, at }: { readonly by: 1 | -1; readonly at: number }): JSX.Element {
+function StepButton({ by, at }: { readonly by: 1 | -1; readonly at: number }): JSX.Element {
   const next = findings.value[at + by];
   const label = by === 1 ? 'Next finding' : 'Previous finding';
   return (
@@ -67,7 +67,7 @@ function Step({ by, at }: { readonly by: 1 | -1; readonly at: number }): JSX.Ele
 
 function Sign({ weight }: { readonly weight: Weight }): JSX.Element {
   return (
-    <span class="verdict-sign" data-weight={weight} role="img" aria-label={weights[weight]}>
+    <span class="finding-sign" data-weight={weight} role="img" aria-label={weights[weight]}>
       {{ bad: '✕', note: '•', fine: '✓' }[weight]}
     </span>
   );
@@ -83,7 +83,7 @@ function Time({ finding: { index } }: { readonly finding: Finding }): JSX.Elemen
   );
 }
 
-function Spent({ finding: { spent = [] } }: { readonly finding: Finding }): JSX.Element | null {
+function SpentTimes({ finding: { spent = [] } }: { readonly finding: Finding }): JSX.Element | null {
   return spent.length === 0 ? null : (
     <span class="spent muted" title={`Time spent: ${spentText(spent)}`}>
       <span class="spent-text">{spentText(spent)}</span>
@@ -91,12 +91,18 @@ function Spent({ finding: { spent = [] } }: { readonly finding: Finding }): JSX.
   );
 }
 
-function All({ all, at }: { readonly all: readonly Finding[]; readonly at: number }): JSX.Element {
-  const badCount = all.filter(({ weight }) => weight === 'bad').length;
-  const first = Math.max(0, Math.min(at - maxListed / 2, all.length - maxListed));
+function AllFindings({
+  all: listedFindings,
+  at,
+}: {
+  readonly all: readonly Finding[];
+  readonly at: number;
+}): JSX.Element {
+  const badCount = listedFindings.filter(({ weight }) => weight === 'bad').length;
+  const first = Math.max(0, Math.min(at - maxListed / 2, listedFindings.length - maxListed));
   return (
     <details
-      class="verdicts"
+      class="all-findings"
       open={isOpen.value}
       onKeyDown={(event) => {
         if (event.key !== 'Escape' || !isOpen.value) return;
@@ -109,7 +115,7 @@ function All({ all, at }: { readonly all: readonly Finding[]; readonly at: numbe
       }}
     >
       <summary>
-        {all.length} {all.length === 1 ? 'finding' : 'findings'}
+        {listedFindings.length} {listedFindings.length === 1 ? 'finding' : 'findings'}
         {badCount > 0 && (
           <span class="bad-count">
             , {badCount} {badCount === 1 ? 'problem' : 'problems'}
@@ -119,7 +125,7 @@ function All({ all, at }: { readonly all: readonly Finding[]; readonly at: numbe
       {isOpen.value && (
         <ol class="popup">
           {first > 0 && <li class="muted">{first} earlier</li>}
-          {all.slice(first, first + maxListed).map((finding, i) => (
+          {listedFindings.slice(first, first + maxListed).map((finding, i) => (
             <li key={`${finding.rule} ${finding.index}`}>
               <button
                 type="button"
@@ -137,7 +143,9 @@ function All({ all, at }: { readonly all: readonly Finding[]; readonly at: numbe
               </button>
             </li>
           ))}
-          {first + maxListed < all.length && <li class="muted">{all.length - first - maxListed} later</li>}
+          {first + maxListed < listedFindings.length && (
+            <li class="muted">{listedFindings.length - first - maxListed} later</li>
+          )}
         </ol>
       )}
     </details>

@@ -18,11 +18,11 @@ export interface Address {
 /** Parses the fragment. Invalid fields are ignored, because a link may be old or edited. */
 export function parseAddress(hash: string): Address {
   const fields = new URLSearchParams(hash.replace(/^#/, ''));
-  const source = count(fields.get('source'));
-  const record = count(fields.get('record'));
+  const source = countOf(fields.get('source'));
+  const record = countOf(fields.get('record'));
   const actor = fields.get('actor');
-  const [first, last] = (fields.get('range') ?? '').split('-').map(count);
-  const marks = (fields.get('marks') ?? '').split(',').flatMap((mark) => count(mark) ?? []);
+  const [first, last] = (fields.get('range') ?? '').split('-').map(countOf);
+  const marks = (fields.get('marks') ?? '').split(',').flatMap((mark) => countOf(mark) ?? []);
   return {
     ...(source !== undefined && { source }),
     ...(record !== undefined && { record }),
@@ -46,6 +46,6 @@ export function formatAddress({ source, record, actor, range, marks = [] }: Addr
   return `#${fields.join('&')}`;
 }
 
-function count(text: string | null | undefined): number | undefined {
+function countOf(text: string | null | undefined): number | undefined {
   return text !== null && text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined;
 }

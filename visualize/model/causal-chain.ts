@@ -66,7 +66,7 @@ export function toggleChain(): void {
 export function stepAlongCause(direction: 1 | -1): void {
   const openRecording = recording.value;
   if (openRecording === undefined) return;
-  const now = chainAnchor.value === undefined ? neighboursOf(openRecording, place.value) : causalChain.value;
-  const next = now === undefined ? undefined : nextInPath(now, place.value, direction);
+  const neighbours = chainAnchor.value === undefined ? neighboursOf(openRecording, place.value) : causalChain.value;
+  const next = neighbours === undefined ? undefined : nextInPath(neighbours, place.value, direction);
   if (next !== undefined) goTo(next);
 }

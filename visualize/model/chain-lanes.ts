@@ -1,5 +1,5 @@
 /** Positions of the records of a causal chain among the lanes: on the lane of their actor, or of its nearest ancestor with a lane. */
-import { outside } from '../../src/debugger/check/message.ts';
+import { outsideActor } from '../../src/debugger/check/message.ts';
 import type { Lane } from './recording/lanes.ts';
 import type { PageRecording } from './recording/recording.ts';
 import { actorOf } from './recording/words.ts';
@@ -19,11 +19,11 @@ export class Parents {
   grow(openRecording: PageRecording): void {
     for (; this.#read < openRecording.length; this.#read++) {
       const parent = openRecording.kindAt(this.#read) === 'spawn' ? openRecording.otherAt(this.#read) : undefined;
-      if (parent !== undefined && parent !== outside) this.#parents.set(openRecording.aboutAt(this.#read), parent);
+      if (parent !== undefined && parent !== outsideActor) this.#parents.set(openRecording.aboutAt(this.#read), parent);
     }
   }
 
-  of(actor: string): string | undefined {
+  parentOf(actor: string): string | undefined {
     const slash = actor.lastIndexOf('/');
     return this.#parents.get(actor) ?? (slash < 0 ? undefined : actor.slice(0, slash));
   }
@@ -57,7 +57,7 @@ function rowOf(
   for (
     let currentActor: string | undefined = actor;
     currentActor !== undefined && !visitedActors.has(currentActor);
-    currentActor = parents.of(currentActor)
+    currentActor = parents.parentOf(currentActor)
   ) {
     const row = rows.get(currentActor);
     if (row !== undefined) return { row, isFolded: currentActor !== actor };

@@ -3,8 +3,8 @@ import type { Source } from '../../src/debugger/page-data.ts';
 
 export type TraceConnection =
   | { readonly kind: 'opening'; readonly records: number }
-  /** The file was read completely. `cutOff` lists the numbers of incomplete lines. */
-  | { readonly kind: 'complete'; readonly cutOff: readonly number[] }
+  /** The file was read completely. `cutOffLines` lists the numbers of incomplete lines. */
+  | { readonly kind: 'complete'; readonly cutOffLines: readonly number[] }
   /** The program sends records while it writes them. */
   | { readonly kind: 'live' }
   /** The connection was lost; the next attempt is at `retryAt` (`performance.now()`). */

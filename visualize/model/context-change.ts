@@ -5,11 +5,11 @@ import type { Moment } from './moment.ts';
 /** The changes, except the initial context; of a replaced list, only the changed entries and fields. */
 export function changesOf({ stateBefore, changes }: Pick<Moment, 'stateBefore' | 'changes'>): ContextChange[] {
   if (stateBefore?.context === undefined) return [];
-  const fine = changes.flatMap((change) =>
+  const detailedChanges = changes.flatMap((change) =>
     'value' in change ? changesOfFields(change, valueAt(stateBefore.context, change.path)) : [change],
   );
   // If several steps change one field, the last change is shown.
-  return [...new Map(fine.map((change) => [change.path, change])).values()];
+  return [...new Map(detailedChanges.map((change) => [change.path, change])).values()];
 }
 
 function changesOfFields({ path, value }: ContextChange, previous: unknown): ContextChange[] {
@@ -38,21 +38,21 @@ const shownChars = 60;
 const commonChars = 12;
 
 /** Two values as lines, cut so that the first difference is visible. */
-export function shortPair(previous: unknown, next: unknown): [string, string] {
+export function shortenPair(previous: unknown, next: unknown): [string, string] {
   const texts: [string, string] = [textOf(previous), textOf(next)];
   let sharedLength = 0;
   while (sharedLength < texts[0].length && texts[0][sharedLength] === texts[1][sharedLength]) sharedLength++;
   const maxLength = Math.max(texts[0].length, texts[1].length);
   // A short value is shown from its beginning.
   const from = maxLength <= shownChars ? 0 : Math.max(0, sharedLength - commonChars);
-  return [abbreviated(texts[0], from), abbreviated(texts[1], from)];
+  return [abbreviate(texts[0], from), abbreviate(texts[1], from)];
 }
 
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? 'nothing');
 }
 
-function abbreviated(text: string, from: number): string {
+function abbreviate(text: string, from: number): string {
   const prefix = from === 0 ? '' : '…';
   const remainder = text.slice(from);
   const maxChars = shownChars - prefix.length;

@@ -1,5 +1,5 @@
 import { connection } from './connection.ts';
-import { follows } from './place.ts';
+import { followsEnd } from './place.ts';
 import { isPlaying } from './playing.ts';
 
 /** Longer than the delays of address updates and screen reader announcements. */
@@ -35,7 +35,7 @@ export async function waitUntilIdle(): Promise<void> {
       const now = performance.now();
       const busyNames = [...indicators].filter(([, isBusy]) => isBusy()).map(([name]) => name);
       if (busyNames.length > 0) changedAt = now;
-      else if (follows.value || now - changedAt >= quietMs) return;
+      else if (followsEnd.value || now - changedAt >= quietMs) return;
       if (now > deadline)
         throw new Error(`the page does not become idle: ${busyNames.join(', ') || 'it keeps changing'}`);
     }

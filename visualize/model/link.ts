@@ -4,7 +4,7 @@ import { type Address, formatAddress, parseAddress } from './address.ts';
 import { source } from './connection.ts';
 import { openSource } from './load.ts';
 import { marks } from './marks.ts';
-import { chosenActor, follows, goTo, jumps, place, range, recording } from './place.ts';
+import { chosenActor, followsEnd, goTo, jumps, place, range, recording } from './place.ts';
 
 /** Minimum interval between updates: browsers allow some 200 changes of the address in 30 s. */
 const settleMs = 250;
@@ -12,7 +12,7 @@ const settleMs = 250;
 /** Address of the current place; omits the place while the page follows the end of the trace. */
 export function currentAddress(): Address {
   const openRecording = recording.value;
-  const record = follows.value ? undefined : openRecording?.seqAt(place.value);
+  const record = followsEnd.value ? undefined : openRecording?.seqAt(place.value);
   const [first, last] = range.value ?? [];
   const firstSeq = first === undefined ? undefined : openRecording?.seqAt(first);
   const lastSeq = last === undefined ? undefined : openRecording?.seqAt(last);

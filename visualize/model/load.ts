@@ -8,7 +8,7 @@ import type { TraceHeader } from '../../src/runtime/trace/trace.ts';
 import type { Address } from './address.ts';
 import { connection, notice, source, sources } from './connection.ts';
 import { marks } from './marks.ts';
-import { chosenActor, elapsedMs, follows, place, range, recording, session, size } from './place.ts';
+import { chosenActor, elapsedMs, followsEnd, place, range, recording, session, size } from './place.ts';
 import { InvalidTraceLine, TraceParser } from './recording/incoming-trace.ts';
 import { PageRecording } from './recording/recording.ts';
 import { droppedName, loadSession, traceTexts } from './source-data.ts';
@@ -24,7 +24,7 @@ const maxRecords = 400_000;
 /** Time in milliseconds from opening the latest source until its trace was read completely. */
 export let openDurationMs: number | undefined;
 
-let opening = new AbortController();
+let openController = new AbortController();
 
 /** Opens a source at an address; closes the previous one. */
 export async function openSource(number: number, address: Address = {}): Promise<void> {
@@ -35,9 +35,9 @@ export async function openSource(number: number, address: Address = {}): Promise
     return;
   }
   const goBack = returnToCurrent(number);
-  opening.abort();
-  opening = new AbortController();
-  const { signal } = opening;
+  openController.abort();
+  openController = new AbortController();
+  const { signal } = openController;
   openDurationMs = undefined;
   batch(() => {
     source.value = number;
@@ -81,7 +81,7 @@ function returnToCurrent(next: number): ((why: string) => void) | undefined {
     restoreSignal(chosenActor),
     restoreSignal(range),
     restoreSignal(marks),
-    restoreSignal(follows),
+    restoreSignal(followsEnd),
   ];
   return (reason) => {
     batch(() => {
@@ -94,7 +94,7 @@ function returnToCurrent(next: number): ((why: string) => void) | undefined {
     if (chosenSource === undefined || (connectionState.kind !== 'live' && connectionState.kind !== 'lost')) return;
     // The stream was closed because the other source was opened.
     connection.value = { kind: 'lost', reason: 'another source was opened', retryAt: performance.now() };
-    void new SourceReader(number, chosenSource, {}, opening.signal, undefined).run();
+    void new SourceReader(number, chosenSource, {}, openController.signal, undefined).run();
   };
 }
 
@@ -138,7 +138,7 @@ class SourceReader {
     this.#targetAddress =
       targetAddress.record === undefined && targetAddress.range === undefined ? undefined : targetAddress;
     this.#signal = signal;
-    follows.value = source.kind === 'live' && targetAddress.record === undefined;
+    followsEnd.value = source.kind === 'live' && targetAddress.record === undefined;
   }
 
   async run(): Promise<void> {
@@ -188,7 +188,7 @@ class SourceReader {
     grows?.append(records, lines);
     if (grows === undefined) throw new InvalidTraceLine(1, 'missing header; the trace is empty');
     if (this.#source.kind === 'live') this.#complete({ kind: 'ended' });
-    else this.#complete({ kind: 'complete', cutOff: stream.cutOff });
+    else this.#complete({ kind: 'complete', cutOffLines: stream.cutOffLines });
     return false;
   }
 
@@ -208,7 +208,7 @@ class SourceReader {
     this.#onShown = undefined;
     this.#goBack = undefined;
     const previousSeq = recording.value?.seqAt(place.value);
-    if (this.#targetAddress === undefined && previousSeq !== undefined && !follows.value)
+    if (this.#targetAddress === undefined && previousSeq !== undefined && !followsEnd.value)
       this.#targetAddress = { record: previousSeq };
     this.#drawnUpTo = 0;
     this.#retryMs = firstRetryMs;
@@ -222,9 +222,9 @@ class SourceReader {
     });
   }
 
-  #publish(read: PageRecording): void {
+  #publish(newRecording: PageRecording): void {
     if (this.#source.kind === 'file') {
-      connection.value = { kind: 'opening', records: read.length };
+      connection.value = { kind: 'opening', records: newRecording.length };
       return;
     }
     if (this.#frame !== 0) return;
@@ -233,14 +233,14 @@ class SourceReader {
       // The connection may have been lost and restored in between.
       const openRecording = recording.value;
       if (openRecording === undefined || this.#signal.aborted) return;
-      const last = openRecording.timeAt(openRecording.length - 1);
-      noteRecord(last);
+      const lastTime = openRecording.timeAt(openRecording.length - 1);
+      noteRecord(lastTime);
       batch(() => {
         size.value = openRecording.length;
         this.#goToTargetAddress(openRecording);
-        if (!follows.value) return;
+        if (!followsEnd.value) return;
         place.value = openRecording.length - 1;
-        elapsedMs.value = Math.max(0, (programTime() ?? last) - last);
+        elapsedMs.value = Math.max(0, (programTime() ?? lastTime) - lastTime);
       });
       this.#noteDrawn(openRecording);
     });
@@ -248,12 +248,12 @@ class SourceReader {
 
   /** Must be called in the frame that shows the new records. */
   #noteDrawn(openRecording: PageRecording): void {
-    if (follows.value) noteDrawn(seqsFrom(openRecording, this.#drawnUpTo));
+    if (followsEnd.value) noteDrawn(seqsFrom(openRecording, this.#drawnUpTo));
     this.#drawnUpTo = openRecording.length;
   }
 
   #complete(
-    end: { kind: 'complete'; cutOff: readonly number[] } | { kind: 'ended' } | { kind: 'failed'; reason: string },
+    end: { kind: 'complete'; cutOffLines: readonly number[] } | { kind: 'ended' } | { kind: 'failed'; reason: string },
   ): void {
     batch(() => {
       this.#onShown?.();
@@ -266,10 +266,10 @@ class SourceReader {
         notice.value = `Record ${this.#targetAddress.record} of the link is not in this trace.`;
       }
       this.#noteDrawn(openRecording);
-      if (follows.value) place.value = openRecording.length - 1;
+      if (followsEnd.value) place.value = openRecording.length - 1;
       else if (place.value === -1 && this.#source.kind === 'file') place.value = initialPlace(openRecording);
       chosenActor.value ??= initialActor(openRecording, place.value);
-      follows.value = false;
+      followsEnd.value = false;
     });
     openDurationMs ??= performance.now() - this.#startedAt;
   }
@@ -304,24 +304,24 @@ class SourceReader {
   }
 }
 
-function seqsFrom(all: PageRecording, from: number): number[] {
-  return Array.from({ length: all.length - from }, (_, i) => all.seqAt(from + i)!);
+function seqsFrom(pageRecording: PageRecording, from: number): number[] {
+  return Array.from({ length: pageRecording.length - from }, (_, i) => pageRecording.seqAt(from + i)!);
 }
 
 /** Initial place of a file: the first deviation, else the last restart, else the end. */
-function initialPlace(all: PageRecording): number {
-  const restarts = all.lanes.lanes
+function initialPlace(pageRecording: PageRecording): number {
+  const restarts = pageRecording.lanes.lanes
     .flatMap(({ marks }) => marks)
     .filter(({ kind }) => kind === 'restart' || kind === 'retry');
-  return all.deviations[0]?.index ?? restarts.at(-1)?.index ?? all.length - 1;
+  return pageRecording.deviations[0]?.index ?? restarts.at(-1)?.index ?? pageRecording.length - 1;
 }
 
 /** For a merged trace, chooses the actor of the initial record, because its programs have no common first actor. */
-function initialActor(all: PageRecording, index: number): string | undefined {
-  if (all.header.programs === undefined || index < 0) return undefined;
-  const actor = all.aboutAt(index);
+function initialActor(pageRecording: PageRecording, index: number): string | undefined {
+  if (pageRecording.header.programs === undefined || index < 0) return undefined;
+  const actor = pageRecording.aboutAt(index);
   const owner = actor.split('/')[0]!;
-  return all.machineOf(owner) === undefined ? undefined : owner;
+  return pageRecording.machineOf(owner) === undefined ? undefined : owner;
 }
 
 /** An unreadable diagram is skipped, because the trace is useful without it. */

@@ -54,23 +54,23 @@ const door: TraceBody[] = [
 test('an event is shown with the states, context and transitions of the receiving chart', () => {
   const moment = momentAt(recordingOf(...door), 2)!;
   expect(moment.actor).toBe('door');
-  expect(moment.steps).toEqual([4]);
+  expect(moment.stepIndexes).toEqual([4]);
   expect([moment.stateBefore?.state, moment.stateAfter?.state]).toEqual(['closed', 'open']);
-  expect(moment.taken.map(({ on }) => on)).toEqual(['door.open']);
-  expect(moment.described.map(({ description }) => description)).toEqual(['A door.', 'Anybody does.']);
+  expect(moment.takenTransitions.map(({ on }) => on)).toEqual(['door.open']);
+  expect(moment.describedStates.map(({ description }) => description)).toEqual(['A door.', 'Anybody does.']);
   expect(changesOf(moment)).toEqual([{ path: '/opened', value: 1 }]);
 });
 
 test('steps of other actors with the same cause are not shown as steps of the receiver', () => {
   const recording = recordingOf(...door, { kind: 'step', actor: 'bell', on: 'door.open', cause: 3 });
   expect(recording.ledTo(3)).toEqual([3, 4, 5]);
-  expect(momentAt(recording, 2)!.steps).toEqual([4]);
+  expect(momentAt(recording, 2)!.stepIndexes).toEqual([4]);
 });
 
 test('a transition is shown with its context change, while a record that is not a step has none', () => {
   const recording = recordingOf(...door);
-  expect(momentAt(recording, 4)).toMatchObject({ actor: 'door', steps: [4], changes: [{ path: '/opened' }] });
-  expect(momentAt(recording, 3)).toMatchObject({ actor: 'bell', steps: [], machine: undefined });
+  expect(momentAt(recording, 4)).toMatchObject({ actor: 'door', stepIndexes: [4], changes: [{ path: '/opened' }] });
+  expect(momentAt(recording, 3)).toMatchObject({ actor: 'bell', stepIndexes: [], machine: undefined });
   expect(momentAt(recording, -1)).toBeUndefined();
 });
 
@@ -134,7 +134,7 @@ test('a missing chart is explained: an effect, a machine without a statechart, o
   const textAt = (index: number): string | undefined => missingDefinitionReason(momentAt(recording, index)!);
   expect(textAt(2)).toBeUndefined();
   expect(textAt(3)).toBe('bell has no statechart: it is an effect, or it is not recorded.');
-  expect(momentAt(recording, 6)).toMatchObject({ machineId: 'door', taken: [], described: [] });
+  expect(momentAt(recording, 6)).toMatchObject({ machineId: 'door', takenTransitions: [], describedStates: [] });
   expect(textAt(6)).toBe('door is not running, so it takes no transition.');
   expect(textAt(7)).toBe('The trace does not contain the statechart of gate.');
 });

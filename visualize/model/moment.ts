@@ -14,13 +14,13 @@ export interface Moment {
   readonly stateAfter: ActorSnapshot | undefined;
   readonly changes: readonly ContextChange[];
   /** Indexes of the steps that the record caused, or of the record itself if it is a step. */
-  readonly steps: readonly number[];
+  readonly stepIndexes: readonly number[];
   /** Machine of the actor, running or stopped; `undefined` for effects and unrecorded machines. */
   readonly machineId: string | undefined;
   readonly machine: Statechart | undefined;
-  readonly taken: readonly StatechartTransition[];
+  readonly takenTransitions: readonly StatechartTransition[];
   /** Active states with a description, outermost first. */
-  readonly described: readonly StatechartState[];
+  readonly describedStates: readonly StatechartState[];
 }
 
 const logWindowMs = 2_000;
@@ -43,11 +43,13 @@ export function momentAt(recording: PageRecording, index: number): Moment | unde
     stateBefore,
     stateAfter,
     changes: stepped.flatMap(({ change }) => change ?? []),
-    steps,
+    stepIndexes: steps,
     machineId,
     machine,
-    taken: stepped.flatMap(({ taken }) => taken ?? []).flatMap((number) => machine?.transitions[number] ?? []),
-    described:
+    takenTransitions: stepped
+      .flatMap(({ taken }) => taken ?? [])
+      .flatMap((number) => machine?.transitions[number] ?? []),
+    describedStates:
       machine?.states.filter(
         ({ path, description }) =>
           currentState !== undefined && description !== undefined && isActive(path, stateAfter?.state ?? ''),
@@ -62,13 +64,13 @@ export function missingDefinitionReason({
   stateAfter,
   machineId,
   machine,
-  taken,
-  described,
+  takenTransitions,
+  describedStates,
 }: Moment): string | undefined {
   if (machineId === undefined) return `${actor} has no statechart: it is an effect, or it is not recorded.`;
   if (machine === undefined) return `The trace does not contain the statechart of ${machineId}.`;
   if ((stateAfter ?? stateBefore) === undefined) return `${actor} is not running, so it takes no transition.`;
-  return taken.length + described.length === 0 ? 'No transition or description.' : undefined;
+  return takenTransitions.length + describedStates.length === 0 ? 'No transition or description.' : undefined;
 }
 
 export interface LoggedLine {

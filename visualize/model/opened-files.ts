@@ -27,7 +27,7 @@ export async function openFiles(files: readonly File[]): Promise<void> {
   const first = sources.value.length;
   batch(() => {
     for (const file of validFiles) {
-      add(unusedName(file.name), file.name, file);
+      addSource(unusedName(file.name), file.name, file);
     }
   });
   if (validFiles.length > 0) {
@@ -37,11 +37,11 @@ export async function openFiles(files: readonly File[]): Promise<void> {
     await opening;
     const mergedTrace = await mergedTraceOf(validFiles);
     if (mergedTrace !== undefined)
-      add(unusedName(mergedName), validFiles.map(({ name }) => name).join(', '), mergedTrace);
+      addSource(unusedName(mergedName), validFiles.map(({ name }) => name).join(', '), mergedTrace);
   } else if (problems.length > 0) notice.value = problems.join(' ');
 }
 
-function add(name: string, location: string, file: Blob): void {
+function addSource(name: string, location: string, file: Blob): void {
   addFile(sources.value.length, name, file);
   sources.value = [...sources.value, { name, kind: 'file', place: location }];
 }
@@ -62,9 +62,9 @@ async function mergedTraceOf(files: readonly File[]): Promise<Blob | undefined> 
       const records: TraceRecord[] = [];
       for (;;) {
         const deadline = performance.now() + sliceMs;
-        const read = stream.read(() => performance.now() < deadline);
-        if (read.records.length === 0) break;
-        for (const record of read.records) records.push(record);
+        const parsedRecords = stream.read(() => performance.now() < deadline);
+        if (parsedRecords.records.length === 0) break;
+        for (const record of parsedRecords.records) records.push(record);
         await yieldToBrowser();
       }
       records.push(...stream.end().records);

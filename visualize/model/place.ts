@@ -17,7 +17,7 @@ export const size = signal(0);
 export const place = signal(-1);
 
 /** Whether the place follows the end of a live trace. */
-export const follows = signal(false);
+export const followsEnd = signal(false);
 
 export const chosenActor = signal<string | undefined>(undefined);
 
@@ -41,7 +41,7 @@ export function goTo(index: number): void {
   batch(() => {
     place.value = Math.max(-1, Math.min(index, lastIndex));
     elapsedMs.value = 0;
-    if (place.value < lastIndex) follows.value = false;
+    if (place.value < lastIndex) followsEnd.value = false;
   });
 }
 
@@ -52,11 +52,11 @@ export function jumpTo(index: number): void {
 }
 
 /** Whether the overview of all charts replaces the chart of the chosen actor. */
-export const showsAll = signal(false);
+export const showsAllActors = signal(false);
 
 /** Chooses an actor and shows its chart. */
 export function chooseActor(actor: string): void {
-  showsAll.value = false;
+  showsAllActors.value = false;
   if (actor === chosenActor.value) return;
   chosenActor.value = actor;
   jumps.value++;

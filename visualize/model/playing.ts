@@ -1,8 +1,8 @@
 /** The clock of the page: plays a recording, or advances the time of a live program. */
 import { batch, effect, signal } from '@preact/signals';
 import { connection } from './connection.ts';
-import { elapsedMs, follows, goTo, place, recording, size } from './place.ts';
-import { playedOn } from './time/player.ts';
+import { elapsedMs, followsEnd, goTo, place, recording, size } from './place.ts';
+import { nextPosition } from './time/player.ts';
 import { programTime } from './time/program-clock.ts';
 
 export const isPlaying = signal(false);
@@ -25,7 +25,7 @@ export function runClock(): void {
     if (isPlaying.value) play();
   });
   effect(() => {
-    if (follows.value && connection.value.kind === 'live' && size.value > 0) return advanceElapsedTime();
+    if (followsEnd.value && connection.value.kind === 'live' && size.value > 0) return advanceElapsedTime();
     return undefined;
   });
 }
@@ -33,24 +33,24 @@ export function runClock(): void {
 function play(): void {
   let shownMs = 0;
   let drawnAt = performance.now();
-  let expected = place.peek();
+  let expectedPlace = place.peek();
   const frame = (frameMs: number): void => {
     const openRecording = recording.peek();
     if (openRecording === undefined) isPlaying.value = false;
     if (!isPlaying.peek() || openRecording === undefined) return;
     // The user moved to another place; playback continues there.
-    if (place.peek() !== expected) shownMs = 0;
+    if (place.peek() !== expectedPlace) shownMs = 0;
     shownMs += Math.max(0, frameMs - drawnAt);
     drawnAt = frameMs;
     const lastIndex = openRecording.length - 1;
-    const next = playedOn(
+    const next = nextPosition(
       (index) => openRecording.timeAt(index),
       lastIndex,
       { index: place.peek(), shownMs },
       pace.peek(),
     );
     shownMs = next.shownMs;
-    expected = next.index;
+    expectedPlace = next.index;
     batch(() => {
       if (next.index !== place.peek()) goTo(next.index);
       elapsedMs.value = next.elapsed;

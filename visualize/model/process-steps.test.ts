@@ -30,7 +30,7 @@ const header = headerWith({
 function lanesOf(bodies: readonly TraceBody[]): Lanes {
   const lanes = new Lanes(header);
   bodies.forEach((body, i) => {
-    lanes.feed({ seq: i + 1, t: i * 10, ...body } as TraceRecord, i);
+    lanes.addRecord({ seq: i + 1, t: i * 10, ...body } as TraceRecord, i);
   });
   return lanes;
 }

@@ -67,7 +67,7 @@ test.each([
 
 test('an incomplete query finds nothing', () => {
   expect(parseQuery('  ').terms).toEqual([]);
-  expect(parseQuery('actor:').terms).toEqual([{ field: undefined, text: 'actor:', not: false }]);
+  expect(parseQuery('actor:').terms).toEqual([{ field: undefined, text: 'actor:', isNegated: false }]);
 });
 
 test('an interrupted search continues where it stopped, and includes new records', () => {
@@ -78,14 +78,14 @@ test('an interrupted search continues where it stopped, and includes new records
   const firstRecords = new RecordArray(records.slice(0, 3_000));
   const search = new TraceSearch(parseQuery('bad'));
   expect(search.advance(firstRecords, () => false)).toBe(false);
-  const reachedIndex = search.reached;
+  const reachedIndex = search.searchedCount;
   expect(reachedIndex).toBeLessThan(3_000);
   let rounds = 1;
   while (!search.advance(firstRecords, () => false)) rounds++;
   expect(rounds).toBeGreaterThan(2);
-  expect(search.found).toHaveLength(300);
+  expect(search.matchIndexes).toHaveLength(300);
   expect(search.advance(new RecordArray(records), () => true)).toBe(true);
-  expect(search.found).toEqual(records.flatMap(({ seq }) => ((seq - 1) % 10 === 0 ? [seq - 1] : [])));
+  expect(search.matchIndexes).toEqual(records.flatMap(({ seq }) => ((seq - 1) % 10 === 0 ? [seq - 1] : [])));
 });
 
 test('the matching part of the payload is shown unless the sentence already contains it', () => {
@@ -95,8 +95,8 @@ test('the matching part of the payload is shown unless the sentence already cont
   expect(matchedText('kind:event')).toBeUndefined();
   expect(matchedText('-tls.crt')).toBeUndefined();
   expect(matchedText('TLS.crt')).toMatchObject({
-    match: 'tls.crt',
+    matchedText: 'tls.crt',
     textBefore: expect.stringMatching(/^….*\/etc\/certs\/$/),
   });
-  expect(matchedText('supervisor ab12')?.match).toBe('ab12');
+  expect(matchedText('supervisor ab12')?.matchedText).toBe('ab12');
 });

@@ -15,7 +15,7 @@ interface Term {
   readonly field: Field | undefined;
   readonly text: string;
   /** Whether the term is negated (`-word`). */
-  readonly not: boolean;
+  readonly isNegated: boolean;
 }
 
 const fields = {
@@ -41,26 +41,30 @@ export const fieldNames = Object.keys(fields) as readonly Field[];
 
 export function parseQuery(text: string): TraceQuery {
   const terms: Term[] = [];
-  for (const [, minus, name, quoted, plain] of text.matchAll(/(-?)(?:(\w+):)?(?:"([^"]*)"?|(\S+))/g)) {
+  for (const [, minus, name, quotedText, plainText] of text.matchAll(/(-?)(?:(\w+):)?(?:"([^"]*)"?|(\S+))/g)) {
     const isField = name !== undefined && Object.hasOwn(fields, name.toLowerCase());
     // `xds:foo` contains no field name, so it is searched literally.
-    const termText = `${isField || name === undefined ? '' : `${name}:`}${quoted ?? plain ?? ''}`.toLowerCase();
+    const termText = `${isField || name === undefined ? '' : `${name}:`}${quotedText ?? plainText ?? ''}`.toLowerCase();
     if (termText === '') continue;
-    terms.push({ field: isField ? (name.toLowerCase() as Field) : undefined, text: termText, not: minus === '-' });
+    terms.push({
+      field: isField ? (name.toLowerCase() as Field) : undefined,
+      text: termText,
+      isNegated: minus === '-',
+    });
   }
   return { text, terms };
 }
 
 export function matches({ terms }: TraceQuery, record: TraceRecord): boolean {
   let recordJson: string | undefined;
-  for (const { field, text, not } of terms) {
+  for (const { field, text, isNegated } of terms) {
     if (field !== undefined) {
-      if (hasField(record, field, text) === not) return false;
+      if (hasField(record, field, text) === isNegated) return false;
       continue;
     }
     // Most terms are decided without the text of the payload, which is expensive.
     recordJson ??= `${actionText(record)} ${JSON.stringify(record)}`.toLowerCase();
-    if (recordJson.includes(text) === not) return false;
+    if (recordJson.includes(text) === isNegated) return false;
   }
   return true;
 }
@@ -70,8 +74,8 @@ const contextChars = 24;
 /** The match within the payload, which shows why a record was found; `undefined` if its sentence contains the match. */
 export function foundText({ terms }: TraceQuery, record: TraceRecord, sentence: string): FoundText | undefined {
   const sentenceText = sentence.toLowerCase();
-  for (const { field, text, not } of terms) {
-    if (not || field !== undefined || sentenceText.includes(text)) continue;
+  for (const { field, text, isNegated } of terms) {
+    if (isNegated || field !== undefined || sentenceText.includes(text)) continue;
     const recordJson = JSON.stringify(record);
     const matchOffset = recordJson.toLowerCase().indexOf(text);
     if (matchOffset < 0) continue;
@@ -79,7 +83,7 @@ export function foundText({ terms }: TraceQuery, record: TraceRecord, sentence: 
     const to = matchOffset + text.length;
     return {
       textBefore: `${from > 0 ? '…' : ''}${recordJson.slice(from, matchOffset)}`,
-      match: recordJson.slice(matchOffset, to),
+      matchedText: recordJson.slice(matchOffset, to),
       textAfter: `${recordJson.slice(to, to + contextChars)}${to + contextChars < recordJson.length ? '…' : ''}`,
     };
   }
@@ -88,7 +92,7 @@ export function foundText({ terms }: TraceQuery, record: TraceRecord, sentence: 
 
 export interface FoundText {
   readonly textBefore: string;
-  readonly match: string;
+  readonly matchedText: string;
   readonly textAfter: string;
 }
 
@@ -101,14 +105,14 @@ function hasField(record: TraceRecord, field: Field, text: string): boolean {
 /** A running search. It reads a growing trace in slices, so that the page stays responsive. */
 export class TraceSearch {
   readonly query: TraceQuery;
-  readonly found: number[] = [];
+  readonly matchIndexes: number[] = [];
   #next = 0;
 
   constructor(query: TraceQuery) {
     this.query = query;
   }
 
-  get reached(): number {
+  get searchedCount(): number {
     return this.#next;
   }
 
@@ -126,6 +130,6 @@ export class TraceSearch {
   }
 
   #searchFrom(records: RecordList): void {
-    if (matches(this.query, records.recordAt(this.#next)!)) this.found.push(this.#next);
+    if (matches(this.query, records.recordAt(this.#next)!)) this.matchIndexes.push(this.#next);
   }
 }

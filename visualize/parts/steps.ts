@@ -1,8 +1,8 @@
 import { connection } from '../model/connection.ts';
-import { chosenActor, follows, goTo, jumpTo, place, recording } from '../model/place.ts';
+import { chosenActor, followsEnd, goTo, jumpTo, place, recording } from '../model/place.ts';
 import { isAbout } from '../model/recording/words.ts';
 
-export function step(direction: 1 | -1): void {
+export function stepRecord(direction: 1 | -1): void {
   goTo(place.value + direction);
 }
 
@@ -11,7 +11,7 @@ export function stepOfActor(direction: 1 | -1): void {
   const openRecording = recording.value;
   const actor = chosenActor.value;
   if (openRecording === undefined || actor === undefined) {
-    step(direction);
+    stepRecord(direction);
     return;
   }
   for (let index = place.value + direction; index >= 0 && index < openRecording.length; index += direction) {
@@ -26,13 +26,13 @@ export function goToDeviation(direction: 1 | -1): void {
   const openRecording = recording.value;
   if (openRecording === undefined) return;
   // Wraps around at both ends.
-  const wrapped = direction === 1 ? openRecording.deviations[0]?.index : openRecording.deviations.at(-1)?.index;
-  const index = openRecording.nextDeviation(place.value, direction) ?? wrapped;
+  const wrappedIndex = direction === 1 ? openRecording.deviations[0]?.index : openRecording.deviations.at(-1)?.index;
+  const index = openRecording.nextDeviation(place.value, direction) ?? wrappedIndex;
   if (index !== undefined) jumpTo(index);
 }
 
 /** Goes to the end; follows the end of a live program. */
 export function goToEnd(): void {
   goTo((recording.value?.length ?? 0) - 1);
-  if (connection.value.kind === 'live') follows.value = true;
+  if (connection.value.kind === 'live') followsEnd.value = true;
 }

@@ -130,7 +130,7 @@ function MatchedPayload({ record }: { readonly record: TraceRecord }): JSX.Eleme
   return (
     <span class="found-text">
       {text.textBefore}
-      <mark>{text.match}</mark>
+      <mark>{text.matchedText}</mark>
       {text.textAfter}
     </span>
   );

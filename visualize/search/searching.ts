@@ -16,7 +16,7 @@ export const isComplete = signal(true);
 
 export const matchIndexes = computed<readonly number[]>(() => {
   progress.value;
-  return currentSearch.value?.found ?? [];
+  return currentSearch.value?.matchIndexes ?? [];
 });
 
 export function startSearching(): void {

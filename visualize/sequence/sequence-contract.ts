@@ -9,7 +9,7 @@ export interface ContractPlace {
 }
 
 /** Limits the cache, because each connection has a separate name. */
-const maxRemembered = 20_000;
+const maxCachedPlaces = 20_000;
 
 export class ContractPlaces {
   readonly #symbols = new Map<string, { file: string; symbol: MessageSymbol }[]>();
@@ -26,18 +26,18 @@ export class ContractPlaces {
   }
 
   /** Matching arrows, the first one in each diagram. */
-  of(message: Pick<Message, 'from' | 'to' | 'type'>): readonly ContractPlace[] {
+  placesFor(message: Pick<Message, 'from' | 'to' | 'type'>): readonly ContractPlace[] {
     const key = `${message.type} ${message.from} ${message.to}`;
     const cachedPlaces = this.#cachedPlaces.get(key);
     if (cachedPlaces !== undefined) return cachedPlaces;
     const contractPlaces = (this.#symbols.get(message.type) ?? [])
       .filter(({ symbol }) => bindEnds(symbol, { ...message, seq: 0, t: 0 }) !== undefined)
       .map(({ file, symbol }) => ({ file, line: symbol.lines[0]! }));
-    const first = [
+    const firstPlaces = [
       ...new Map(contractPlaces.toReversed().map((contractPlace) => [contractPlace.file, contractPlace])).values(),
     ].toReversed();
-    if (this.#cachedPlaces.size >= maxRemembered) this.#cachedPlaces.clear();
-    this.#cachedPlaces.set(key, first);
-    return first;
+    if (this.#cachedPlaces.size >= maxCachedPlaces) this.#cachedPlaces.clear();
+    this.#cachedPlaces.set(key, firstPlaces);
+    return firstPlaces;
   }
 }

@@ -6,7 +6,7 @@ import { type Columns, columnsOf, columnsWith, maxColumns, participantOrder } fr
 import { type RowFilter, SequenceIndex, SequenceRows } from './sequence-rows.ts';
 
 /** Whether only the chosen actor's messages are shown. */
-export const onlyChosen = signal(false);
+export const showsOnlyChosen = signal(false);
 export const showsStates = signal(true);
 export const showsInternal = signal(false);
 /** Whether effects are drawn on the lifeline of their owner. */
@@ -15,7 +15,7 @@ export const foldsEffects = signal(true);
 interface CurrentSequence {
   readonly index: SequenceIndex;
   readonly order: ReadonlyMap<string, number>;
-  readonly places: ContractPlaces;
+  readonly contractPlacesOf: ContractPlaces;
 }
 
 const cachedByRecording = new WeakMap<PageRecording, CurrentSequence>();
@@ -24,14 +24,14 @@ function cachedStateOf(openRecording: PageRecording): CurrentSequence {
   const cachedState = cachedByRecording.get(openRecording) ?? {
     index: new SequenceIndex(openRecording),
     order: participantOrder(openRecording.diagrams),
-    places: new ContractPlaces(openRecording.diagrams),
+    contractPlacesOf: new ContractPlaces(openRecording.diagrams),
   };
   cachedByRecording.set(openRecording, cachedState);
   return cachedState;
 }
 
 const filter = computed<RowFilter>(() => ({
-  ...(onlyChosen.value && chosenActor.value !== undefined && { actor: chosenActor.value }),
+  ...(showsOnlyChosen.value && chosenActor.value !== undefined && { actor: chosenActor.value }),
   states: showsStates.value,
   internal: showsInternal.value,
 }));
@@ -57,7 +57,7 @@ let columns:
 /** Columns of all rows, rebuilt only after a lifeline was added. */
 const allColumns = computed<Columns>(() => {
   const currentRows = shownRows.value;
-  if (currentRows === undefined) return { list: [], of: () => undefined };
+  if (currentRows === undefined) return { list: [], columnIndexOf: () => undefined };
   const { rows } = currentRows;
   const folds = foldsEffects.value;
   // If every lifeline fits, all are shown, whichever actor is chosen.
@@ -90,5 +90,5 @@ export const shownColumns = computed<Columns>(() => {
 });
 
 export function contractPlaces(openRecording: PageRecording): ContractPlaces {
-  return cachedStateOf(openRecording).places;
+  return cachedStateOf(openRecording).contractPlacesOf;
 }

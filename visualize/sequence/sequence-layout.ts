@@ -1,7 +1,7 @@
 import { textWidth } from '../../src/debugger/statechart/text-width.ts';
 import { clockText } from '../model/recording/words.ts';
 import type { Column, Columns } from './sequence-lifelines.ts';
-import { columnFor } from './sequence-name.ts';
+import { columnWidthFor } from './sequence-name.ts';
 import type { Entry } from './sequence-rows.ts';
 
 export const rowHeight = 26;
@@ -64,7 +64,7 @@ const minWidthOf = new WeakMap<Columns, number>();
 
 export function layoutFor(columns: Columns, viewport: number, gutter?: number): Layout {
   const { list } = columns;
-  const minWidth = minWidthOf.get(columns) ?? columnFor(list.map(({ family }) => family));
+  const minWidth = minWidthOf.get(columns) ?? columnWidthFor(list.map(({ family }) => family));
   minWidthOf.set(columns, minWidth);
   return layoutOf(list.length, viewport, minWidth, gutter);
 }
@@ -135,8 +135,8 @@ export function drawnEntryOf(
   columns: Columns,
   layout: Pick<Layout, 'gutter' | 'columnWidth'>,
 ): DrawnEntry | undefined {
-  const from = columns.of(entry.from);
-  const to = columns.of(entry.to);
+  const from = columns.columnIndexOf(entry.from);
+  const to = columns.columnIndexOf(entry.to);
   if (from === undefined || to === undefined) return undefined;
   const x = xOf(from, layout);
   if (entry.kind === 'state' || entry.kind === 'effect') return { form: 'note', x };
@@ -167,6 +167,6 @@ export function noteLeftX(x: number, text: string, layout: Pick<Layout, 'gutter'
 
 /** Whether a lifeline is drawn itself, not merged into that of its owner. */
 export function hasLifeline(columns: Columns, lifeline: Entry['from']): boolean {
-  const column: Column | undefined = columns.list[columns.of(lifeline) ?? -1];
+  const column: Column | undefined = columns.list[columns.columnIndexOf(lifeline) ?? -1];
   return column?.lifelines.includes(lifeline) ?? false;
 }

@@ -1,4 +1,4 @@
-import { outside } from '../../src/debugger/check/message.ts';
+import { outsideActor } from '../../src/debugger/check/message.ts';
 import type { Diagram } from '../../src/debugger/diagram/diagram.ts';
 
 /** Range of record indexes from the spawn of an actor to its end. */
@@ -53,11 +53,11 @@ export class Lifelines {
   }
 
   /** Lifeline of an actor. An actor without a spawn in the trace lives from this record on. */
-  of(actor: string, index: number): Lifeline {
-    return this.#lifelineOf.get(actor) ?? this.begin(actor, index);
+  forActor(actor: string, index: number): Lifeline {
+    return this.#lifelineOf.get(actor) ?? this.addLifeline(actor, index);
   }
 
-  begin(actor: string, index: number): Lifeline {
+  addLifeline(actor: string, index: number): Lifeline {
     const previousLife = this.#lifelineOf.get(actor)?.lives.at(-1);
     if (previousLife?.actor === actor && previousLife.end === Number.POSITIVE_INFINITY) this.end(actor, index);
     const lifeline = this.#freeLifeline(actor, index);
@@ -76,7 +76,7 @@ export class Lifelines {
 
   #freeLifeline(actor: string, index: number): Lifeline {
     const ownerName = ownerOf(actor);
-    const owner = ownerName === undefined ? undefined : this.of(ownerName, index);
+    const owner = ownerName === undefined ? undefined : this.forActor(ownerName, index);
     const family = familyOf(actor);
     const isMachine = this.#isMachine(actor);
     const lifelines = this.#families.get(family) ?? [];
@@ -133,7 +133,7 @@ export interface Column {
 export interface Columns {
   readonly list: readonly Column[];
   /** Index of the column of a lifeline; `undefined` if the lifeline is hidden. */
-  of(lifeline: Lifeline): number | undefined;
+  columnIndexOf(lifeline: Lifeline): number | undefined;
 }
 
 export interface ColumnOptions {
@@ -169,7 +169,7 @@ export function columnsOf(
     for (const one of grouped) columnIndex.set(one, list.length);
     list.push({ lifelines: grouped, family: 'others', isRest: true });
   }
-  return { list, of: (lifeline) => columnIndex.get(foldEffects ? rootOf(lifeline) : lifeline) };
+  return { list, columnIndexOf: (lifeline) => columnIndex.get(foldEffects ? rootOf(lifeline) : lifeline) };
 }
 
 /** Family whose column shows an actor or its nearest visible owner. */
@@ -197,7 +197,7 @@ function restOf(
   let columnCount = 0;
   for (const family of families.keys()) columnCount += columns(family);
   if (columnCount <= maxColumns) return foldedFamilies;
-  const isNamed = (family: string): boolean => family === outside || family === chosenActor || order.has(family);
+  const isNamed = (family: string): boolean => family === outsideActor || family === chosenActor || order.has(family);
   const all = [...families.keys()];
   // One column is for the remaining families.
   let freeColumns = maxColumns - 1;
@@ -211,14 +211,14 @@ function restOf(
 export function columnsWith(columns: Columns, lifelines: Iterable<Lifeline>): Columns {
   const usedIndexes = new Set<number>();
   for (const lifeline of lifelines) {
-    const columnIndex = columns.of(lifeline);
+    const columnIndex = columns.columnIndexOf(lifeline);
     if (columnIndex !== undefined) usedIndexes.add(columnIndex);
   }
   const keptColumns = [...usedIndexes].sort((a, b) => a - b);
   const newIndexes = new Map(keptColumns.map((oldIndex, newIndex) => [oldIndex, newIndex]));
   return {
     list: keptColumns.map((oldIndex) => columns.list[oldIndex]!),
-    of: (lifeline) => newIndexes.get(columns.of(lifeline) ?? -1),
+    columnIndexOf: (lifeline) => newIndexes.get(columns.columnIndexOf(lifeline) ?? -1),
   };
 }
 
@@ -284,16 +284,16 @@ function rootOf(lifeline: Lifeline): Lifeline {
   return lifeline.owner === undefined || lifeline.isMachine ? lifeline : rootOf(lifeline.owner);
 }
 
-const notListed = 10_000;
+const unlistedRank = 10_000;
 
 function keyOf(lifeline: Lifeline, order: ReadonlyMap<string, number>): readonly number[] {
-  const rank = order.get(lifeline.family) ?? (lifeline.family === outside ? -1 : undefined);
+  const rank = order.get(lifeline.family) ?? (lifeline.family === outsideActor ? -1 : undefined);
   const { owner } = lifeline;
   // Effects of a numbered actor are next to it, wherever the diagrams place them.
   if (owner !== undefined && (rank === undefined || owner.family.includes('-N'))) {
-    return [...keyOf(owner, order), rank ?? notListed + lifeline.id];
+    return [...keyOf(owner, order), rank ?? unlistedRank + lifeline.id];
   }
-  return [rank ?? notListed + (lifeline.number === 0 ? lifeline.id : notListed), lifeline.number];
+  return [rank ?? unlistedRank + (lifeline.number === 0 ? lifeline.id : unlistedRank), lifeline.number];
 }
 
 function compareKeys(a: readonly number[], b: readonly number[]): number {

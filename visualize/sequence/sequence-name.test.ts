@@ -10,7 +10,7 @@ import {
   noteMiddle,
   widthFor,
 } from './sequence-layout.ts';
-import { columnFor, nameLines } from './sequence-name.ts';
+import { columnWidthFor, nameLines } from './sequence-name.ts';
 
 test.each([
   ['agent', 78, ['agent']],
@@ -35,7 +35,7 @@ test('a name of a million characters is not measured as a whole', () => {
   const longName = `an-${'exceedingly-long-'.repeat(60_000)}name-17`;
   expect(cpuMs(() => nameLines(longName, 78))).toBeLessThan(200);
   expect(nameLines(longName, 78).at(-1)!.endsWith('17')).toBe(true);
-  expect(cpuMs(() => columnFor([longName]))).toBeLessThan(200);
+  expect(cpuMs(() => columnWidthFor([longName]))).toBeLessThan(200);
 });
 
 test('the width of a diagram grows with the number of lifelines', () => {
@@ -67,10 +67,10 @@ test('the label of an arrow to its own lifeline is on the side with more space',
 });
 
 test('columns are as wide as names of several programs need, up to a limit', () => {
-  expect(columnFor(['agent', 'supervisor'])).toBe(84);
-  const width = columnFor(['agent', 'gateway:restart-status']);
+  expect(columnWidthFor(['agent', 'supervisor'])).toBe(84);
+  const width = columnWidthFor(['agent', 'gateway:restart-status']);
   expect(nameLines('gateway:restart-status', width - 12).join('')).toBe('gateway:restart-status');
-  expect(columnFor(['an-exceedingly-long-name-of-an-actor-17-of-many-others'])).toBe(132);
+  expect(columnWidthFor(['an-exceedingly-long-name-of-an-actor-17-of-many-others'])).toBe(132);
 });
 
 test('the page contains only the rows around the current position if a browser cannot lay out all of them', () => {

@@ -7,9 +7,9 @@ const maxChars = 120;
 
 /** Lines of a name for a box of a width in pixels. The start and the end of the name are always included. */
 export function nameLines(fullName: string, width: number): string[] {
-  const name = shortened(fullName, maxChars);
+  const name = shortenName(fullName, maxChars);
   for (let shownChars = name.length; shownChars > 2; shownChars--) {
-    const lines = linesOf(shortened(name, shownChars), width);
+    const lines = linesOf(shortenName(name, shownChars), width);
     if (lines !== undefined) return lines;
   }
   return [name];
@@ -20,10 +20,10 @@ const widths = { least: 84, most: 132, step: 8 };
 export const namePadding = 12;
 
 /** Column width at which no name is shortened, up to a maximum. */
-export function columnFor(names: Iterable<string>): number {
+export function columnWidthFor(names: Iterable<string>): number {
   let { least: width } = widths;
   for (const fullName of names) {
-    const name = shortened(fullName, maxChars);
+    const name = shortenName(fullName, maxChars);
     while (width < widths.most && linesOf(name, width - namePadding) === undefined) width += widths.step;
   }
   return width;
@@ -34,14 +34,14 @@ function linesOf(name: string, width: number): string[] | undefined {
   const segments = name.match(/[^-/: ]*[-/: …]?/g)!.filter((part) => part !== '');
   const lines: string[] = [];
   for (const segment of segments) {
-    const longer = (lines.at(-1) ?? '') + segment;
-    if (lines.length > 0 && textWidth(longer, font) <= width) lines[lines.length - 1] = longer;
+    const longerLine = (lines.at(-1) ?? '') + segment;
+    if (lines.length > 0 && textWidth(longerLine, font) <= width) lines[lines.length - 1] = longerLine;
     else lines.push(segment);
   }
   return lines.length <= maxLines && lines.every((line) => textWidth(line, font) <= width) ? lines : undefined;
 }
 
-function shortened(name: string, shownChars: number): string {
+function shortenName(name: string, shownChars: number): string {
   if (shownChars >= name.length) return name;
   const startLength = Math.ceil(shownChars / 2);
   return `${name.slice(0, startLength)}…${name.slice(name.length - (shownChars - startLength))}`;

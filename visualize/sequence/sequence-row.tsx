@@ -31,24 +31,32 @@ import {
 } from './sequence-rows.ts';
 import { actorPrefixOf, labelOf, payloadOf, sentenceOf, typeOf } from './sequence-text.ts';
 
-interface Props {
-  at: number;
+interface SequenceRowProps {
+  rowNumber: number;
   base: number;
   rows: SequenceRows;
   columns: Columns;
   layout: Layout;
   /** `near`: the record at the current place has no row, and this is the last row before it. */
-  here: 'here' | 'near' | undefined;
+  currentMark: 'here' | 'near' | undefined;
   /** Whether the record is part of the shown causal chain. */
   isInShownChain: boolean;
 }
 
-export function SequenceRow({ at, base, rows, columns, layout, here, isInShownChain }: Props): JSX.Element {
-  const { entry, line } = rows.row(at);
+export function SequenceRow({
+  rowNumber,
+  base,
+  rows,
+  columns,
+  layout,
+  currentMark,
+  isInShownChain,
+}: SequenceRowProps): JSX.Element {
+  const { entry, line } = rows.row(rowNumber);
   const { recording } = rows.index;
   const record = recording.recordAt(entry.index)!;
   const deviations = recording.deviationsAt(entry.index);
-  const style = { top: px(topOf(at, base)), height: px(rowHeight) };
+  const style = { top: px(topOf(rowNumber, base)), height: px(rowHeight) };
   if (line > 0) {
     const lineDeviation = deviationOfLine(deviations, line);
     return (
@@ -60,7 +68,7 @@ export function SequenceRow({ at, base, rows, columns, layout, here, isInShownCh
   const classes = [
     'sequence-row',
     entry.kind,
-    here ?? '',
+    currentMark ?? '',
     isInShownChain ? 'story' : '',
     deviations.length > 0 ? 'departure' : '',
     isOutside(entry) ? 'outside' : '',
@@ -69,13 +77,13 @@ export function SequenceRow({ at, base, rows, columns, layout, here, isInShownCh
     // biome-ignore lint/a11y/useKeyWithClickEvents: the list box has the keys
     <div
       class={classes.filter(Boolean).join(' ')}
-      id={`sequence-row-${at}`}
+      id={`sequence-row-${rowNumber}`}
       data-record={record.seq}
       style={style}
       role="option"
       tabIndex={-1}
-      aria-selected={here === 'here'}
-      aria-posinset={at + 1}
+      aria-selected={currentMark === 'here'}
+      aria-posinset={rowNumber + 1}
       aria-setsize={-1}
       aria-label={spokenText(entry, record, deviations, actorPrefixOf(entry, columns))}
       title={completePayload(entry, record)}
@@ -84,7 +92,7 @@ export function SequenceRow({ at, base, rows, columns, layout, here, isInShownCh
       <Arrow
         entry={entry}
         record={record}
-        drawn={drawnEntryOf(entry, columns, layout)}
+        drawnEntry={drawnEntryOf(entry, columns, layout)}
         columns={columns}
         layout={layout}
       />
@@ -95,24 +103,24 @@ export function SequenceRow({ at, base, rows, columns, layout, here, isInShownCh
 
 /** `seq` and time of a row, outside of it, so that horizontal scrolling does not move them. */
 export function SequenceStamp({
-  at,
+  rowNumber,
   base,
   rows,
-  here,
+  currentMark,
   isInShownChain,
-}: Pick<Props, 'at' | 'base' | 'rows' | 'here' | 'isInShownChain'>): JSX.Element | null {
-  const { entry, line } = rows.row(at);
+}: Pick<SequenceRowProps, 'rowNumber' | 'base' | 'rows' | 'currentMark' | 'isInShownChain'>): JSX.Element | null {
+  const { entry, line } = rows.row(rowNumber);
   if (line > 0) return null;
   const { recording } = rows.index;
   const record = recording.recordAt(entry.index)!;
   const departs = recording.deviationsAt(entry.index).length > 0;
-  const classes = ['sequence-stamp', here ?? '', isInShownChain ? 'story' : '', departs ? 'departs' : ''];
+  const classes = ['sequence-stamp', currentMark ?? '', isInShownChain ? 'story' : '', departs ? 'departs' : ''];
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: a part of the row, which has the role
     // biome-ignore lint/a11y/useKeyWithClickEvents: the list box has the keys
     <div
       class={classes.filter(Boolean).join(' ')}
-      style={{ top: px(topOf(at, base)), height: px(rowHeight) }}
+      style={{ top: px(topOf(rowNumber, base)), height: px(rowHeight) }}
       onClick={() => goTo(entry.index)}
     >
       {departs && <span class="sequence-alarm">⚠</span>}
@@ -130,21 +138,21 @@ const shortArrow = 130;
 interface ArrowProps {
   entry: Entry;
   record: TraceRecord;
-  drawn: DrawnEntry | undefined;
+  drawnEntry: DrawnEntry | undefined;
   columns: Columns;
   layout: Layout;
 }
 
-function Arrow({ entry, record, drawn: form, columns, layout }: ArrowProps): JSX.Element | null {
+function Arrow({ entry, record, drawnEntry: form, columns, layout }: ArrowProps): JSX.Element | null {
   if (form === undefined) return null;
   const label = labelOf(entry, record);
   const actorPrefix = actorPrefixOf(entry, columns);
   if (form.form === 'note') {
     return (
       <StickyLabel
-        at={noteLeftX(form.x, actorPrefix + label, layout)}
-        wide={noteWidth(actorPrefix + label)}
-        of={[form.x, form.x]}
+        labelX={noteLeftX(form.x, actorPrefix + label, layout)}
+        labelWidth={noteWidth(actorPrefix + label)}
+        arrowEnds={[form.x, form.x]}
         actorPrefix={arrowActorsText(entry, form.form, columns)}
       >
         <span
@@ -168,11 +176,11 @@ function Arrow({ entry, record, drawn: form, columns, layout }: ArrowProps): JSX
     form.form === 'self' ? labelBesideLoop(form.x, labelWidth, layout) : labelAt(form.x + 8, labelWidth, layout);
   const text = (
     <StickyLabel
-      at={labelBox.left}
-      wide={labelWidth}
+      labelX={labelBox.left}
+      labelWidth={labelWidth}
       maxWidth={labelBox.maxWidth}
       isStill={born}
-      of={[form.x, form.x + lengthOf(form)]}
+      arrowEnds={[form.x, form.x + lengthOf(form)]}
       actorPrefix={arrowActorsText(entry, form.form, columns)}
     >
       <span class="sequence-text" data-whose={arrowActorsText(entry, form.form, columns)}>
@@ -212,12 +220,12 @@ function lengthOf(form: DrawnEntry): number {
 
 interface KeptProps {
   /** Start of the label while it is visible. */
-  readonly at: number;
-  readonly wide: number;
+  readonly labelX: number;
+  readonly labelWidth: number;
   readonly maxWidth?: number;
   readonly isStill?: boolean;
   /** Both ends of the arrow in pixels; equal for an arrow to its own lifeline. */
-  readonly of: readonly [number, number];
+  readonly arrowEnds: readonly [number, number];
   /** Prefix for an arrow that is out of view; empty if the label contains it. */
   readonly actorPrefix?: string;
   readonly children: JSX.Element;
@@ -228,11 +236,11 @@ interface KeptProps {
  * out of view, the label begins with the actors.
  */
 function StickyLabel({
-  at,
-  wide,
+  labelX,
+  labelWidth,
   maxWidth,
   isStill = false,
-  of: [first, last],
+  arrowEnds: [first, last],
   actorPrefix = '',
   children,
 }: KeptProps): JSX.Element {
@@ -241,8 +249,8 @@ function StickyLabel({
       class={isStill ? 'sequence-kept still' : 'sequence-kept'}
       style={{
         ...{
-          '--at': px(at),
-          '--wide': px(wide),
+          '--at': px(labelX),
+          '--wide': px(labelWidth),
           '--first': px(first),
           '--last': px(last),
           '--whose-wide': actorPrefix === '' ? 0 : Math.ceil(textWidth(actorPrefix, noteFont)) + 2,
@@ -256,13 +264,13 @@ function StickyLabel({
 }
 
 /** A box at the spawn of an actor, a cross at its end. */
-function Ends({ entry, columns, layout }: Omit<ArrowProps, 'record' | 'drawn'>): JSX.Element | null {
+function Ends({ entry, columns, layout }: Omit<ArrowProps, 'record' | 'drawnEntry'>): JSX.Element | null {
   const { kind, fromActor, toActor } = entry;
   const lifeline = kind === 'spawn' ? entry.to : entry.from;
   if ((kind !== 'spawn' && kind !== 'done' && kind !== 'ended') || !hasLifeline(columns, lifeline)) return null;
-  const x = xOf(columns.of(lifeline)!, layout);
+  const x = xOf(columns.columnIndexOf(lifeline)!, layout);
   return kind === 'spawn' ? (
-    <StickyLabel at={noteLeftX(x, `${toActor} `, layout)} wide={noteWidth(`${toActor} `)} of={[x, x]}>
+    <StickyLabel labelX={noteLeftX(x, `${toActor} `, layout)} labelWidth={noteWidth(`${toActor} `)} arrowEnds={[x, x]}>
       <span class="sequence-born" data-whose="" style={{ '--least': px(noteWidth(`${toActor} `)) }}>
         {toActor}
       </span>
@@ -281,7 +289,11 @@ function Place({
 }: Pick<ArrowProps, 'entry' | 'record'> & { rows: SequenceRows }): JSX.Element | null {
   const type = typeOf(entry, record);
   if (type === undefined) return null;
-  const messagePlaces = contractPlaces(rows.index.recording).of({ from: entry.fromActor, to: entry.toActor, type });
+  const messagePlaces = contractPlaces(rows.index.recording).placesFor({
+    from: entry.fromActor,
+    to: entry.toActor,
+    type,
+  });
   if (messagePlaces.length === 0) return null;
   const [first] = messagePlaces;
   const all = messagePlaces.map(({ file, line }) => `${file}:${line}`).join('\n');

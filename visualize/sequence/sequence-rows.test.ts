@@ -45,7 +45,7 @@ test('the end of an actor is sent to its parent even if its spawn was before the
   const livingActors: ActorSnapshot[] = [
     { actor: 'b', parent: 'a', machine: 'm', state: '', spawned: 1, spawnedAt: 0 },
   ];
-  const rows = rowsOf([{ kind: 'stop', actor: 'b', status: 'done' }], { living: livingActors });
+  const rows = rowsOf([{ kind: 'stop', actor: 'b', status: 'done' }], { livingActors });
   expect(rowTexts(rows)).toEqual(['done b→a']);
 });
 
@@ -194,7 +194,7 @@ test('effects are drawn on the lifeline of their owner or on a separate one', ()
   expect(families(false)).toEqual(['outside', 'a', 'a/process', 'b']);
   const folded = columnsOf(rows.lifelines, new Map(), { foldEffects: true });
   const process = rows.index.entry(2);
-  expect([folded.of(process.from), folded.of(process.to)]).toEqual([1, 1]);
+  expect([folded.columnIndexOf(process.from), folded.columnIndexOf(process.to)]).toEqual([1, 1]);
 });
 
 test('a child machine has a separate lifeline, also for its effects, when effects are folded', () => {
@@ -207,7 +207,7 @@ test('a child machine has a separate lifeline, also for its effects, when effect
   ]);
   const folded = columnsOf(rows.lifelines, new Map(), { foldEffects: true, actor: 'par/kid' });
   expect(folded.list.map(({ family }) => family)).toEqual(['par', 'par/kid']);
-  expect([3, 4].map((at) => folded.of(rows.index.entry(at).from))).toEqual([1, 1]);
+  expect([3, 4].map((at) => folded.columnIndexOf(rows.index.entry(at).from))).toEqual([1, 1]);
 });
 
 test('the lifelines of a range are those with a row in the range', () => {
@@ -258,7 +258,7 @@ test('families without a separate column share the last one, while the selected 
     { kind: 'spawn', actor: 'supervisor' },
     { kind: 'spawn', actor: `${name(599)}/process`, parent: name(599) },
   ]);
-  const { list, of } = columnsOf(rows.lifelines, new Map([['supervisor', 0]]), {
+  const { list, columnIndexOf } = columnsOf(rows.lifelines, new Map([['supervisor', 0]]), {
     foldEffects: true,
     actor: `${name(599)}/process`,
   });
@@ -268,7 +268,7 @@ test('families without a separate column share the last one, while the selected 
   expect(list.at(-2)!.family).toBe(name(599));
   expect(titleOf(list.at(-1)!, 600)).toBe(`${601 - (maxColumns - 1)} others`);
   // Actors without their own column are drawn in the shared one.
-  expect(of(rows.index.entry(400).to)).toBe(maxColumns - 1);
+  expect(columnIndexOf(rows.index.entry(400).to)).toBe(maxColumns - 1);
   const all = columnsOf([...rows.lifelines].slice(0, maxColumns), new Map(), { foldEffects: true });
   expect(all.list.map(({ isRest }) => isRest)).toEqual(Array.from({ length: maxColumns }, () => undefined));
 });
@@ -298,13 +298,16 @@ test('columns have the order of the participants in the merged diagrams', () => 
 });
 
 interface Options {
-  living?: ActorSnapshot[];
+  livingActors?: ActorSnapshot[];
   diagrams?: ConstructorParameters<typeof PageRecording>[1];
   filter?: ConstructorParameters<typeof SequenceRows>[1];
 }
 
-function rowsOf(bodies: readonly TraceBody[], { living, diagrams = [], filter = all }: Options = {}): SequenceRows {
-  const recording = new PageRecording(header(living), diagrams);
+function rowsOf(
+  bodies: readonly TraceBody[],
+  { livingActors, diagrams = [], filter = all }: Options = {},
+): SequenceRows {
+  const recording = new PageRecording(header(livingActors), diagrams);
   recording.append(numbered(bodies));
   return new SequenceRows(new SequenceIndex(recording), filter);
 }

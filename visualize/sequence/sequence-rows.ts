@@ -1,6 +1,6 @@
 /** Rows of the sequence view: shown records and their lifelines. Grows with the trace and is never rebuilt. */
 import type { Deviation } from '../../src/debugger/check/check.ts';
-import { outside, unknownParent } from '../../src/debugger/check/message.ts';
+import { outsideActor, unknownParent } from '../../src/debugger/check/message.ts';
 import { withDoubledCapacity } from '../model/recording/record-store.ts';
 import type { PageRecording } from '../model/recording/recording.ts';
 import { type Lifeline, Lifelines } from './sequence-lifelines.ts';
@@ -35,7 +35,7 @@ export class SequenceIndex {
   constructor(recording: PageRecording) {
     this.recording = recording;
     this.#lifelines = new Lifelines((actor) => recording.machineOf(actor) !== undefined);
-    for (const { actor } of recording.header.actors ?? []) this.#lifelines.begin(actor, -1);
+    for (const { actor } of recording.header.actors ?? []) this.#lifelines.addLifeline(actor, -1);
     this.grow();
   }
 
@@ -94,14 +94,19 @@ export class SequenceIndex {
         this.#add(index, kind, this.#lifelineFor(other!, index), this.#lifelineFor(subject, index));
         break;
       case 'spawn': {
-        const born = this.#lifelines.begin(subject, index);
+        const born = this.#lifelines.addLifeline(subject, index);
         // No actor in the trace spawns or ends a root actor.
-        this.#add(index, kind, other === undefined || other === outside ? born : this.#lifelineFor(other, index), born);
+        this.#add(
+          index,
+          kind,
+          other === undefined || other === outsideActor ? born : this.#lifelineFor(other, index),
+          born,
+        );
         break;
       }
       case 'stop': {
         const lifeline = this.#lifelineFor(subject, index);
-        const isWithoutPeer = other === undefined || other === outside || other === unknownParent;
+        const isWithoutPeer = other === undefined || other === outsideActor || other === unknownParent;
         this.#add(
           index,
           other === undefined ? 'ended' : 'done',
@@ -119,7 +124,7 @@ export class SequenceIndex {
   }
 
   #lifelineFor(actor: string, index: number): Lifeline {
-    return this.#lifelines.of(actor, actor === outside ? -1 : index);
+    return this.#lifelines.forActor(actor, actor === outsideActor ? -1 : index);
   }
 
   #add(index: number, kind: EntryKind, from: Lifeline, to: Lifeline): void {

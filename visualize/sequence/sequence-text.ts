@@ -65,7 +65,7 @@ export function actorPrefixOf(entry: Entry, columns: Columns): string {
 }
 
 function isShared(columns: Columns, lifeline: Entry['from']): boolean {
-  return (columns.list[columns.of(lifeline) ?? -1]?.lifelines.length ?? 0) > 1;
+  return (columns.list[columns.columnIndexOf(lifeline) ?? -1]?.lifelines.length ?? 0) > 1;
 }
 
 /** The row as a sentence, for screen readers. */

@@ -4,7 +4,7 @@ import { chosenActor, place, recording, size } from '../model/place.ts';
 import type { PageRecording } from '../model/recording/recording.ts';
 import { LargeButton } from '../parts/large-button.tsx';
 import { goToDeviation } from '../parts/steps.ts';
-import { foldsEffects, onlyChosen, showsInternal, showsStates } from './sequence-current.ts';
+import { foldsEffects, showsInternal, showsOnlyChosen, showsStates } from './sequence-current.ts';
 
 export function SequenceTools(): JSX.Element {
   return (
@@ -12,9 +12,9 @@ export function SequenceTools(): JSX.Element {
       <label>
         Messages{' '}
         <select
-          value={onlyChosen.value ? 'chosen' : 'all'}
+          value={showsOnlyChosen.value ? 'chosen' : 'all'}
           onChange={(event) => {
-            onlyChosen.value = event.currentTarget.value === 'chosen';
+            showsOnlyChosen.value = event.currentTarget.value === 'chosen';
           }}
         >
           <option value="all">of all actors</option>
@@ -60,7 +60,7 @@ function DeviationButtons(): JSX.Element | null {
   const { deviations } = openRecording;
   if (deviations.length === 0) {
     return (
-      <span class="sequence-verdict" title={notCheckedText(openRecording.notChecked)}>
+      <span class="sequence-result" title={notCheckedText(openRecording.notChecked)}>
         ✓ matches the diagrams
         {openRecording.notChecked.length > 0 && ` (${openRecording.notChecked.length} not checked)`}
       </span>
@@ -68,7 +68,7 @@ function DeviationButtons(): JSX.Element | null {
   }
   const currentIndex = deviations.filter(({ index }) => index <= place.value).length;
   return (
-    <span class="sequence-verdict departs" role="status">
+    <span class="sequence-result departs" role="status">
       <button
         type="button"
         aria-label="Previous deviation"

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { isInChain } from '../model/causal-chain.ts';
-import { follows, goTo, place, recording, size } from '../model/place.ts';
+import { followsEnd, goTo, place, recording, size } from '../model/place.ts';
 import { shownColumns, shownRows } from './sequence-current.ts';
 import {
   drawnEntryOf as drawnForm,
@@ -143,20 +143,20 @@ function useDrawnRows(
       const node = previousNodes.get(key) ?? [
         <SequenceRow
           key={rowIndex}
-          at={rowIndex}
+          rowNumber={rowIndex}
           base={base}
           rows={rows}
           columns={columns}
           layout={layout}
-          here={mark}
+          currentMark={mark}
           isInShownChain={isInShownChain}
         />,
         <SequenceStamp
           key={rowIndex}
-          at={rowIndex}
+          rowNumber={rowIndex}
           base={base}
           rows={rows}
-          here={mark}
+          currentMark={mark}
           isInShownChain={isInShownChain}
         />,
       ];
@@ -215,7 +215,7 @@ function usePlaceInView(
     const visibleHeight = element.clientHeight - headHeight;
     const isRowVisible = (rowIndex: number): boolean =>
       topOf(rowIndex, base) >= top && topOf(rowIndex + 1, base) <= top + visibleHeight;
-    if (follows.peek() && previous !== -1 && previous !== row && !isRowVisible(previous)) return;
+    if (followsEnd.peek() && previous !== -1 && previous !== row && !isRowVisible(previous)) return;
     scrollHorizontallyTo(element, row);
     if (isRowVisible(row)) return;
     const isNear = Math.abs(topOf(row, base) - (top + visibleHeight / 2)) < visibleHeight;

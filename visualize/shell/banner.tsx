@@ -69,14 +69,15 @@ function ConnectionBanner(): JSX.Element | null {
         </p>
       );
     case 'complete':
-      if (connectionState.cutOff.length === 0) return null;
+      if (connectionState.cutOffLines.length === 0) return null;
       return (
         <p class="banner note">
           <span>
-            {connectionState.cutOff.length === 1 ? 'Line' : 'Lines'}{' '}
-            {connectionState.cutOff.slice(0, maxLines).join(', ')}
-            {connectionState.cutOff.length > maxLines && ` ${moreText(connectionState.cutOff.length - maxLines, '')}`}:
-            truncated by a crash or a full disk, and skipped.
+            {connectionState.cutOffLines.length === 1 ? 'Line' : 'Lines'}{' '}
+            {connectionState.cutOffLines.slice(0, maxLines).join(', ')}
+            {connectionState.cutOffLines.length > maxLines &&
+              ` ${moreText(connectionState.cutOffLines.length - maxLines, '')}`}
+            : truncated by a crash or a full disk, and skipped.
           </span>
         </p>
       );
@@ -110,7 +111,7 @@ function GapBanner(): JSX.Element | null {
   const holes = openRecording?.gaps.filter(({ index }) => index > 0 || openRecording.header.actors === undefined) ?? [];
   const [first] = holes;
   if (openRecording === undefined || first === undefined || connection.value.kind === 'opening') return null;
-  const missingRecords = holes.reduce((sum, hole) => sum + hole.missing, 0);
+  const missingRecords = holes.reduce((sum, hole) => sum + hole.missingCount, 0);
   return (
     <p class="banner note" data-gaps={holes.length}>
       <span>

@@ -25,10 +25,10 @@ export function Help(): JSX.Element {
           </button>
         </header>
         <dl>
-          {commands.map(({ id, description, shown, isCharacter = false }) => (
+          {commands.map(({ id, description, keyLabels, isCharacter = false }) => (
             <div key={id} class={isCharacter && !characterKeys.value ? 'off' : undefined}>
               <dt>
-                {shown.map((keyName) => (
+                {keyLabels.map((keyName) => (
                   <kbd key={keyName}>{keyName}</kbd>
                 ))}
               </dt>

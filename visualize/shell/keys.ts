@@ -6,11 +6,11 @@ import { storedValue, storeValue } from '../model/page-storage.ts';
 import { goTo, place } from '../model/place.ts';
 import { togglePlaying } from '../model/playing.ts';
 import { showAllPanes } from '../parts/large-button.tsx';
-import { goToDeviation, goToEnd, step, stepOfActor } from '../parts/steps.ts';
+import { goToDeviation, goToEnd, stepOfActor, stepRecord } from '../parts/steps.ts';
 import { focusSearch } from '../search/searching.ts';
 import { rangeOfChoice, showChoice } from '../timeline/timeline-choice.ts';
 import { setRangeEnd } from '../timeline/timeline-place.ts';
-import { fit, panByShare, zoomAtPointer } from '../timeline/timeline-view.ts';
+import { fitView, panByShare, zoomAtPointer } from '../timeline/timeline-view.ts';
 import { isHelpOpen, openHelp } from './help-dialog.ts';
 
 interface Key {
@@ -25,7 +25,7 @@ interface Key {
 export interface Command {
   readonly id: string;
   readonly description: string;
-  readonly shown: readonly string[];
+  readonly keyLabels: readonly string[];
   readonly keys: readonly Key[];
   /** Whether the command has only character keys, which dictation software may type. WCAG 2.1.4 requires an option to turn them off. */
   readonly isCharacter?: boolean;
@@ -35,16 +35,16 @@ export const commands: readonly Command[] = [
   {
     id: 'step',
     description: 'Previous or next record',
-    shown: ['←', '→'],
+    keyLabels: ['←', '→'],
     keys: [
-      { key: 'ArrowLeft', act: () => step(-1) },
-      { key: 'ArrowRight', act: () => step(1) },
+      { key: 'ArrowLeft', act: () => stepRecord(-1) },
+      { key: 'ArrowRight', act: () => stepRecord(1) },
     ],
   },
   {
     id: 'step-of-actor',
     description: 'Previous or next record of the selected actor',
-    shown: ['Shift + ←', 'Shift + →'],
+    keyLabels: ['Shift + ←', 'Shift + →'],
     keys: [
       { key: 'ArrowLeft', modifier: 'shift', act: () => stepOfActor(-1) },
       { key: 'ArrowRight', modifier: 'shift', act: () => stepOfActor(1) },
@@ -53,7 +53,7 @@ export const commands: readonly Command[] = [
   {
     id: 'step-of-actor-by-character',
     description: 'Previous or next record of the selected actor',
-    shown: [',', '.'],
+    keyLabels: [',', '.'],
     isCharacter: true,
     keys: [
       { key: ',', act: () => stepOfActor(-1) },
@@ -63,7 +63,7 @@ export const commands: readonly Command[] = [
   {
     id: 'departure',
     description: 'Previous or next deviation from the sequence diagrams',
-    shown: ['Ctrl + ←', 'Ctrl + →'],
+    keyLabels: ['Ctrl + ←', 'Ctrl + →'],
     keys: [
       { key: 'ArrowLeft', modifier: 'jump', act: () => goToDeviation(-1) },
       { key: 'ArrowRight', modifier: 'jump', act: () => goToDeviation(1) },
@@ -72,7 +72,7 @@ export const commands: readonly Command[] = [
   {
     id: 'ends',
     description: 'First or last record; End follows a running program',
-    shown: ['Home', 'End'],
+    keyLabels: ['Home', 'End'],
     keys: [
       { key: 'Home', act: () => goTo(0) },
       { key: 'End', act: goToEnd },
@@ -81,13 +81,13 @@ export const commands: readonly Command[] = [
   {
     id: 'play',
     description: 'Play or pause at the recorded speed; long pauses are shortened',
-    shown: ['Space'],
+    keyLabels: ['Space'],
     keys: [{ key: ' ', act: togglePlaying }],
   },
   {
     id: 'zoom-and-pan',
     description: 'Timeline: zoom in at the pointer, zoom out, pan left, pan right',
-    shown: ['W', 'S', 'A', 'D'],
+    keyLabels: ['W', 'S', 'A', 'D'],
     isCharacter: true,
     keys: [
       { code: 'KeyW', act: () => zoomAtPointer(0.7) },
@@ -99,33 +99,33 @@ export const commands: readonly Command[] = [
   {
     id: 'zoom',
     description: 'Timeline: zoom in, zoom out, show all',
-    shown: ['+', '−', '0'],
+    keyLabels: ['+', '−', '0'],
     isCharacter: true,
     keys: [
       { key: '+', act: () => zoomAtPointer(0.5) },
       { key: '=', act: () => zoomAtPointer(0.5) },
       { key: '-', act: () => zoomAtPointer(2) },
-      { key: '0', act: fit },
+      { key: '0', act: fitView },
     ],
   },
   {
     id: 'show-choice',
     description: 'Center the selection on the timeline; press again to zoom to it',
-    shown: ['F'],
+    keyLabels: ['F'],
     isCharacter: true,
     keys: [{ key: 'f', act: showChoice }],
   },
   {
     id: 'range-of-choice',
     description: 'Select the time of the current state of the selected actor as range',
-    shown: ['R'],
+    keyLabels: ['R'],
     isCharacter: true,
     keys: [{ key: 'r', act: rangeOfChoice }],
   },
   {
     id: 'range-ends',
     description: 'Set the start or end of the range',
-    shown: ['I', 'O'],
+    keyLabels: ['I', 'O'],
     isCharacter: true,
     keys: [
       { key: 'i', act: () => setRangeEnd('first', place.value) },
@@ -135,7 +135,7 @@ export const commands: readonly Command[] = [
   {
     id: 'mark',
     description: 'Mark or unmark this record; go to the next mark. Links and exported pages keep marks',
-    shown: ['M', 'Shift + M'],
+    keyLabels: ['M', 'Shift + M'],
     isCharacter: true,
     keys: [
       { key: 'm', act: () => toggleMark(place.value) },
@@ -145,7 +145,7 @@ export const commands: readonly Command[] = [
   {
     id: 'along-cause',
     description: 'Go to the cause or to the consequence of this record',
-    shown: ['[', ']'],
+    keyLabels: ['[', ']'],
     isCharacter: true,
     keys: [
       { key: '[', act: () => stepAlongCause(-1) },
@@ -155,11 +155,11 @@ export const commands: readonly Command[] = [
   {
     id: 'all-panes',
     description: 'Show all panes after one was maximized',
-    shown: ['Esc'],
+    keyLabels: ['Esc'],
     keys: [{ key: 'Escape', act: showAllPanes }],
   },
-  { id: 'search', description: 'Search', shown: ['/'], isCharacter: true, keys: [{ key: '/', act: focusSearch }] },
-  { id: 'help', description: 'This help', shown: ['?'], isCharacter: true, keys: [{ key: '?', act: openHelp }] },
+  { id: 'search', description: 'Search', keyLabels: ['/'], isCharacter: true, keys: [{ key: '/', act: focusSearch }] },
+  { id: 'help', description: 'This help', keyLabels: ['?'], isCharacter: true, keys: [{ key: '?', act: openHelp }] },
 ];
 
 export const characterKeys = signal(storedValue('character-keys') !== 'off');
@@ -192,11 +192,13 @@ function keyOf({ key, code, ctrlKey, shiftKey }: KeyboardEvent): Key | undefined
   const isShifted = shiftKey && (key.length > 1 || letter !== key);
   const modifier = ctrlKey ? 'jump' : isShifted ? 'shift' : undefined;
   const enabledCommands = commands.filter(({ isCharacter = false }) => characterKeys.value || !isCharacter);
-  const all = enabledCommands.flatMap(({ keys }) => keys).filter((keyBinding) => keyBinding.modifier === modifier);
+  const matchingBindings = enabledCommands
+    .flatMap(({ keys }) => keys)
+    .filter((keyBinding) => keyBinding.modifier === modifier);
   // Positions have priority over letters, so that the four position keys stay adjacent on every keyboard layout.
   return (
-    all.find((keyBinding) => keyBinding.code === code && keyBinding.code !== undefined) ??
-    all.find((keyBinding) => keyBinding.key === letter)
+    matchingBindings.find((keyBinding) => keyBinding.code === code && keyBinding.code !== undefined) ??
+    matchingBindings.find((keyBinding) => keyBinding.key === letter)
   );
 }
 

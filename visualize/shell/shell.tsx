@@ -6,7 +6,7 @@ import { ChartView } from '../chart/chart-view.tsx';
 import { Details } from '../details/details.tsx';
 import { FindingBar } from '../findings/finding-bar.tsx';
 import { connection, source, sources } from '../model/connection.ts';
-import { follows, place, recording, size } from '../model/place.ts';
+import { followsEnd, place, recording, size } from '../model/place.ts';
 import { isPlaying } from '../model/playing.ts';
 import type { PageRecording } from '../model/recording/recording.ts';
 import { largePane } from '../parts/large-button.tsx';
@@ -28,7 +28,7 @@ export function Shell(): JSX.Element {
     <main class="shell" data-large={largePane.value}>
       <Topbar />
       <Banners />
-      <Boundary name="verdict">
+      <Boundary name="findings">
         <FindingBar />
       </Boundary>
       {recording.value === undefined ? <Opening /> : isWithoutRun(recording.value) ? <ChartsOnly /> : <Views />}
@@ -59,7 +59,14 @@ function ActorsAndChart(): JSX.Element {
       <Boundary name="actors">
         <Actors />
       </Boundary>
-      <Splitter name="actors-width" label="Width of the actors pane" axis="x" of="before" minSize={180} maxSize={480} />
+      <Splitter
+        name="actors-width"
+        label="Width of the actors pane"
+        axis="x"
+        paneSide="before"
+        minSize={180}
+        maxSize={480}
+      />
       <section class="pane chart-pane" aria-label="Statechart">
         <Boundary name="statechart">
           <ChartView />
@@ -78,7 +85,7 @@ function Views(): JSX.Element {
           name="sequence-width"
           label="Width of the sequence pane"
           axis="x"
-          of="behind"
+          paneSide="behind"
           minSize={240}
           maxSize={1_000}
         />
@@ -92,7 +99,7 @@ function Views(): JSX.Element {
         name="timeline-height"
         label="Height of the timeline pane"
         axis="y"
-        of="behind"
+        paneSide="behind"
         minSize={96}
         maxSize={420}
       />
@@ -104,7 +111,7 @@ function Views(): JSX.Element {
         name="details-height"
         label="Height of the details pane"
         axis="y"
-        of="behind"
+        paneSide="behind"
         minSize={80}
         maxSize={600}
       />
@@ -135,7 +142,7 @@ export function startAnnouncing(): void {
   effect(() => {
     place.value;
     clearTimeout(timer);
-    if (isPlaying.value || follows.value) return;
+    if (isPlaying.value || followsEnd.value) return;
     timer = setTimeout(() => {
       announced.value = placeText();
     }, settleMs);

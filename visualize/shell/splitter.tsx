@@ -9,7 +9,7 @@ export interface SplitterProps {
   readonly label: string;
   readonly axis: 'x' | 'y';
   /** Whether the resized pane is before or after the border. */
-  readonly of: 'before' | 'behind';
+  readonly paneSide: 'before' | 'behind';
   readonly minSize: number;
   readonly maxSize: number;
 }
@@ -18,12 +18,12 @@ const keyStep = 24;
 
 /** The border between two panes. It can be dragged or moved with the arrow keys; a double-click resets it. */
 export function Splitter(props: SplitterProps): JSX.Element {
-  const { label, axis, of, minSize, maxSize } = props;
+  const { label, axis, paneSide, minSize, maxSize } = props;
   const handle = useRef<HTMLDivElement>(null);
   const size = useSignal(0);
-  const sign = of === 'before' ? 1 : -1;
+  const sign = paneSide === 'before' ? 1 : -1;
   const measure = (): number => {
-    const pane = of === 'before' ? handle.current?.previousElementSibling : handle.current?.nextElementSibling;
+    const pane = paneSide === 'before' ? handle.current?.previousElementSibling : handle.current?.nextElementSibling;
     const { width = 0, height = 0 } = pane?.getBoundingClientRect() ?? {};
     return Math.round(axis === 'x' ? width : height);
   };

@@ -39,8 +39,8 @@ function Logo(): JSX.Element {
 }
 
 function SourceSwitch(): JSX.Element | null {
-  const all = sources.value;
-  const currentSource = all[source.value];
+  const sourceList = sources.value;
+  const currentSource = sourceList[source.value];
   if (currentSource === undefined) return null;
   const status = (
     <span class="status" data-connection={connection.value.kind}>
@@ -48,7 +48,7 @@ function SourceSwitch(): JSX.Element | null {
       {statusText()}
     </span>
   );
-  if (all.length === 1) {
+  if (sourceList.length === 1) {
     return (
       <span class="source" title={currentSource.place}>
         <b>{currentSource.name}</b>
@@ -68,7 +68,7 @@ function SourceSwitch(): JSX.Element | null {
           void openSource(Number(currentTarget.value));
         }}
       >
-        {all.map(({ name }, number) => (
+        {sourceList.map(({ name }, number) => (
           <option key={name} value={String(number)}>
             {name}
           </option>

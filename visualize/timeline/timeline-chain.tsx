@@ -23,8 +23,8 @@ export function ChainPath({ lanes }: { readonly lanes: readonly Lane[] }): JSX.E
   for (const { index, t, row, isFolded } of chainPoints(chainIndexes, openRecording, lanes, parents)) {
     const x = axis.value.xOf(t);
     const y = row < 0 ? axisHeight : axisHeight + row * laneHeight + laneHeight / 2;
-    const last = points.at(-1);
-    if (last === undefined || last.y !== y || Math.abs(last.x - x) >= minDistance)
+    const previousPoint = points.at(-1);
+    if (previousPoint === undefined || previousPoint.y !== y || Math.abs(previousPoint.x - x) >= minDistance)
       points.push({ index, x, y, isFolded });
   }
   const isVisibleX = (x: number): boolean => x >= -1 && x <= width.value + 1;

@@ -17,10 +17,10 @@ export function onLaneKey(event: KeyboardEvent): void {
 function nextItem(lanes: HTMLElement, currentItem: SVGGElement | null, key: string): SVGGElement | undefined {
   const rows = [...lanes.querySelectorAll('.lane')].map(itemsOf).filter((rowItems) => rowItems.length > 0);
   // Moves from the lanes to the item nearest to the current place.
-  if (currentItem === null) return nearest(rows.flat(), xOf(recording.value?.timeAt(place.value) ?? 0));
+  if (currentItem === null) return nearestItem(rows.flat(), xOf(recording.value?.timeAt(place.value) ?? 0));
   const row = rows.findIndex((rowItems) => rowItems.includes(currentItem));
   if (key === 'ArrowUp' || key === 'ArrowDown') {
-    return nearest(rows[row + (key === 'ArrowUp' ? -1 : 1)] ?? [], xOfItem(currentItem));
+    return nearestItem(rows[row + (key === 'ArrowUp' ? -1 : 1)] ?? [], xOfItem(currentItem));
   }
   const currentItems = rows[row] ?? [];
   return currentItems[currentItems.indexOf(currentItem) + (key === 'ArrowLeft' ? -1 : 1)];
@@ -31,7 +31,7 @@ function itemsOf(lane: Element): SVGGElement[] {
   return [...lane.querySelectorAll<SVGGElement>('[data-index]')].sort((a, b) => xOfItem(a) - xOfItem(b));
 }
 
-function nearest(items: readonly SVGGElement[], x: number): SVGGElement | undefined {
+function nearestItem(items: readonly SVGGElement[], x: number): SVGGElement | undefined {
   const distanceTo = (item: SVGGElement): number => Math.abs(xOfItem(item) - x);
   return items.toSorted((a, b) => distanceTo(a) - distanceTo(b))[0];
 }

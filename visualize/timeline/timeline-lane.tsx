@@ -81,10 +81,10 @@ export function EmptyLaneRow({ name }: { readonly name: string }): JSX.Element {
 }
 
 function BarShape({ bar, lane }: { readonly bar: Bar; readonly lane: Lane }): JSX.Element {
-  const { x, width: barWidth, phase, from, to, merged, index, text } = bar;
+  const { x, width: barWidth, phase, from, to, mergedCount, index, text } = bar;
   const length = to === undefined ? 'ongoing' : durationText(to - from);
   const phaseText = text === undefined ? phase : `${phase}, ${text}`;
-  const description = `${merged > 1 ? `${merged} short phases (zoom in to see them)` : `${phaseText}, ${length}`}, from ${clockText(from)}`;
+  const description = `${mergedCount > 1 ? `${mergedCount} short phases (zoom in to see them)` : `${phaseText}, ${length}`}, from ${clockText(from)}`;
   return (
     // biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: reached with the arrows of the lanes, which lead to its record; a press goes through time
     <g

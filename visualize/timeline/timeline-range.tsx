@@ -23,18 +23,18 @@ export function RangeShade(): JSX.Element | null {
     <>
       <div class="shade" style={{ left: 0, width: `${leftX}px` }} />
       <div class="shade" style={{ left: `${rightX}px`, right: 0 }} />
-      <RangeHandle which="first" index={first} x={leftX} />
-      <RangeHandle which="last" index={last} x={rightX} />
+      <RangeHandle rangeEnd="first" index={first} x={leftX} />
+      <RangeHandle rangeEnd="last" index={last} x={rightX} />
     </>
   );
 }
 
 function RangeHandle({
-  which,
+  rangeEnd,
   index,
   x,
 }: {
-  readonly which: 'first' | 'last';
+  readonly rangeEnd: 'first' | 'last';
   readonly index: number;
   readonly x: number;
 }): JSX.Element {
@@ -47,7 +47,7 @@ function RangeHandle({
     handle.setPointerCapture(down.pointerId);
     handle.onpointermove = (event) => {
       const t = timeOf(event.clientX - leftX);
-      setRangeEnd(which, openRecording.placeAt(t) + (which === 'first' ? 1 : 0));
+      setRangeEnd(rangeEnd, openRecording.placeAt(t) + (rangeEnd === 'first' ? 1 : 0));
     };
     handle.onpointerup = () => {
       handle.onpointermove = null;
@@ -56,10 +56,10 @@ function RangeHandle({
   };
   return (
     <div
-      class={`range-handle ${which}`}
+      class={`range-handle ${rangeEnd}`}
       role="slider"
       tabIndex={0}
-      aria-label={which === 'first' ? 'First record of the range' : 'Last record of the range'}
+      aria-label={rangeEnd === 'first' ? 'First record of the range' : 'Last record of the range'}
       aria-valuemin={0}
       aria-valuemax={openRecording.length - 1}
       aria-valuenow={index}
@@ -71,7 +71,7 @@ function RangeHandle({
         if (offset === 0) return;
         event.preventDefault();
         event.stopPropagation();
-        setRangeEnd(which, index + offset);
+        setRangeEnd(rangeEnd, index + offset);
       }}
     />
   );

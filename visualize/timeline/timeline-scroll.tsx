@@ -90,12 +90,12 @@ export function HiddenLanes({
   return (
     <>
       <Hint
-        way="above"
+        direction="above"
         rows={lanes.flatMap((lane, row) => (isAbove(row) ? [{ lane, row }] : []))}
         scroller={scroller}
       />
       <Hint
-        way="below"
+        direction="below"
         rows={lanes.flatMap((lane, row) => (isBelow(row) ? [{ lane, row }] : []))}
         scroller={scroller}
       />
@@ -104,28 +104,29 @@ export function HiddenLanes({
 }
 
 interface HintProps {
-  readonly way: 'above' | 'below';
+  readonly direction: 'above' | 'below';
   readonly rows: readonly { readonly lane: Lane; readonly row: number }[];
   readonly scroller: Scroller;
 }
 
-function Hint({ way, rows, scroller }: HintProps): JSX.Element | null {
+function Hint({ direction, rows, scroller }: HintProps): JSX.Element | null {
   const { from, to } = axis.value;
   const problemCounts = rows.map(({ lane, row }) => ({ row, bad: countBadMarks(lane, from, to) }));
   const problemCount = problemCounts.reduce((sum, entry) => sum + entry.bad, 0);
   if (rows.length === 0) return null;
   const targetRow =
-    (way === 'above'
+    (direction === 'above'
       ? problemCounts.findLast((entry) => entry.bad > 0)
-      : problemCounts.find((entry) => entry.bad > 0)) ?? (way === 'above' ? problemCounts.at(-1) : problemCounts[0]);
-  const arrow = way === 'above' ? '↑' : '↓';
+      : problemCounts.find((entry) => entry.bad > 0)) ??
+    (direction === 'above' ? problemCounts.at(-1) : problemCounts[0]);
+  const arrow = direction === 'above' ? '↑' : '↓';
   const laneCount = `${rows.length} ${rows.length === 1 ? 'lane' : 'lanes'}`;
   return (
     <button
       type="button"
-      class={`lanes-hint ${way}`}
+      class={`lanes-hint ${direction}`}
       data-bad={problemCount || undefined}
-      aria-label={`${laneCount} ${way}${problemCount > 0 ? `, with ${problemCount} ${problemCount === 1 ? 'problem' : 'problems'}` : ''}: scroll there`}
+      aria-label={`${laneCount} ${direction}${problemCount > 0 ? `, with ${problemCount} ${problemCount === 1 ? 'problem' : 'problems'}` : ''}: scroll there`}
       onClick={() => showRow(scroller.current, targetRow!.row)}
     >
       {arrow} {laneCount}

@@ -27,7 +27,7 @@ const openedFolds = signal<ReadonlySet<number>>(new Set());
 
 const foldable = computed(() => {
   const startTime = recording.value?.timeAt(0) ?? 0;
-  const idle = size.value > 0 ? (recording.value?.idle.until(end.value) ?? []) : [];
+  const idle = size.value > 0 ? (recording.value?.idleTimes.idleTimesUntil(end.value) ?? []) : [];
   return foldsOf(idle, { from: startTime, to: end.value }, width.value);
 });
 
@@ -36,12 +36,12 @@ export const hasIdle = computed(() => foldable.value.folds.length > 0);
 /** The trace's clock with folded idle times. The view is a range of it. */
 const clock = computed(() => {
   const { folds, pixels } = foldable.value;
-  const folded = foldsIdle.value ? folds.filter(({ from }) => !openedFolds.value.has(from)) : [];
-  return foldedClock(folded, pixels, { from: recording.value?.timeAt(0) ?? 0, to: end.value }, width.value);
+  const foldedIdleTimes = foldsIdle.value ? folds.filter(({ from }) => !openedFolds.value.has(from)) : [];
+  return foldedClock(foldedIdleTimes, pixels, { from: recording.value?.timeAt(0) ?? 0, to: end.value }, width.value);
 });
 
 const wholeView = computed<View>(() =>
-  completeView(clock.value.shown(recording.value?.timeAt(0) ?? 0), clock.value.shown(end.value)),
+  completeView(clock.value.toShownTime(recording.value?.timeAt(0) ?? 0), clock.value.toShownTime(end.value)),
 );
 
 export const view = computed<View>(() => zoom.value ?? wholeView.value);
@@ -59,7 +59,7 @@ export function pan(offsetMs: number): void {
 }
 
 export function zoomTo(from: number, to: number): void {
-  const next = { from: clock.value.shown(from), to: clock.value.shown(to) };
+  const next = { from: clock.value.toShownTime(from), to: clock.value.toShownTime(to) };
   set(zoomView(next, (next.from + next.to) / 2, 1, wholeView.value));
 }
 
@@ -85,17 +85,17 @@ export function panByShare(share: number): void {
 }
 
 export function centre(t: number): void {
-  pan(clock.value.shown(t) - (view.value.from + view.value.to) / 2);
+  pan(clock.value.toShownTime(t) - (view.value.from + view.value.to) / 2);
 }
 
 export function unfold(from: number): void {
-  keepingView(() => {
+  changeKeepingView(() => {
     openedFolds.value = new Set([...openedFolds.value, from]);
   });
 }
 
 export function toggleIdle(): void {
-  keepingView(() => {
+  changeKeepingView(() => {
     const isAll = foldsIdle.value && openedFolds.value.size === 0;
     foldsIdle.value = !isAll;
     openedFolds.value = new Set();
@@ -105,7 +105,7 @@ export function toggleIdle(): void {
 export const areAllFolded = computed(() => foldsIdle.value && openedFolds.value.size === 0);
 
 /** Keeps the visible times in place while the clock changes. */
-function keepingView(change: () => void): void {
+function changeKeepingView(change: () => void): void {
   const { from, to } = axis.peek();
   const wasZoomed = isZoomed.peek();
   batch(() => {
@@ -114,7 +114,7 @@ function keepingView(change: () => void): void {
   });
 }
 
-export function fit(): void {
+export function fitView(): void {
   zoom.value = undefined;
 }
 
@@ -137,7 +137,7 @@ export function startKeepingPlaceInView(): void {
     const openRecording = recording.value;
     const shownView = zoom.peek();
     if (openRecording === undefined || shownView === undefined || connection.peek().kind === 'opening') return;
-    zoom.value = viewShowing(shownView, clock.peek().shown(openRecording.timeAt(place.value)), wholeView.peek());
+    zoom.value = viewShowing(shownView, clock.peek().toShownTime(openRecording.timeAt(place.value)), wholeView.peek());
   });
 }
 

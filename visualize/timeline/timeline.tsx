@@ -18,7 +18,7 @@ import { Axis, EmptyLaneRow, LaneRow } from './timeline-lane.tsx';
 import { scrubTo, selectBetween } from './timeline-place.ts';
 import { Playhead, RangeShade } from './timeline-range.tsx';
 import { HiddenLanes, rowsInView, useLanesInView } from './timeline-scroll.tsx';
-import { axis, end, fit, isZoomed, pan, pointerX, timeOf, view, width, zoomAt, zoomBy } from './timeline-view.ts';
+import { axis, end, fitView, isZoomed, pan, pointerX, timeOf, view, width, zoomAt, zoomBy } from './timeline-view.ts';
 
 /** Lanes over time. Dragging moves the current place, with Shift it chooses a range. The wheel zooms over the axis, and elsewhere with Ctrl. */
 export function Timeline(): JSX.Element {
@@ -249,7 +249,14 @@ function ZoomButtons(): JSX.Element {
       >
         <Icon name="farther" />
       </button>
-      <button type="button" class="quiet" aria-label="Show all" title="Show all (0)" disabled={!zoomedIn} onClick={fit}>
+      <button
+        type="button"
+        class="quiet"
+        aria-label="Show all"
+        title="Show all (0)"
+        disabled={!zoomedIn}
+        onClick={fitView}
+      >
         <Icon name="fit" />
       </button>
     </span>

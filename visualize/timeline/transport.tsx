@@ -1,25 +1,25 @@
 import type { JSX } from 'preact';
 import { connection, source, sources } from '../model/connection.ts';
-import { follows, goTo, place, recording, size } from '../model/place.ts';
+import { followsEnd, goTo, place, recording, size } from '../model/place.ts';
 import { isPlaying, pace, togglePlaying } from '../model/playing.ts';
 import { clockText, durationText, recordText, wallClockText } from '../model/recording/words.ts';
 import { paces } from '../model/time/player.ts';
 import { Icon, type IconName } from '../parts/icon.tsx';
-import { goToDeviation, goToEnd, step } from '../parts/steps.ts';
+import { goToDeviation, goToEnd, stepRecord } from '../parts/steps.ts';
 
 export function Transport(): JSX.Element {
   return (
     <section class="transport" aria-label="Playback">
       <span class="buttons">
         <Button icon="first" label="First record (Home)" onClick={() => goTo(0)} />
-        <Button icon="back" label="Previous record (←)" onClick={() => step(-1)} />
+        <Button icon="back" label="Previous record (←)" onClick={() => stepRecord(-1)} />
         <Button
           icon={isPlaying.value ? 'pause' : 'play'}
           label={isPlaying.value ? 'Pause (Space)' : 'Play (Space)'}
           onClick={togglePlaying}
           id="play"
         />
-        <Button icon="forward" label="Next record (→)" onClick={() => step(1)} />
+        <Button icon="forward" label="Next record (→)" onClick={() => stepRecord(1)} />
         <Button icon="last" label="Last record (End)" onClick={goToEnd} />
       </span>
       <Pace />
@@ -77,8 +77,8 @@ function Pace(): JSX.Element {
 }
 
 function Slider(): JSX.Element {
-  const last = size.value - 1;
-  const share = last < 0 ? 0 : ((place.value + 1) / (last + 1)) * 100;
+  const lastIndex = size.value - 1;
+  const share = lastIndex < 0 ? 0 : ((place.value + 1) / (lastIndex + 1)) * 100;
   return (
     <input
       type="range"
@@ -86,7 +86,7 @@ function Slider(): JSX.Element {
       aria-label="Position in the trace"
       aria-valuetext={placeText()}
       min={-1}
-      max={Math.max(last, -1)}
+      max={Math.max(lastIndex, -1)}
       step={1}
       value={place.value}
       style={{ '--share': `${share}%` }}
@@ -140,15 +140,15 @@ function Follow(): JSX.Element | null {
       type="button"
       class="follow"
       id="follow"
-      aria-pressed={follows.value}
+      aria-pressed={followsEnd.value}
       title="Follow the running program (End)"
       onClick={() => {
-        if (follows.value) follows.value = false;
+        if (followsEnd.value) followsEnd.value = false;
         else goToEnd();
       }}
     >
       <span class="dot" />
-      {follows.value ? 'Following' : 'Follow'}
+      {followsEnd.value ? 'Following' : 'Follow'}
     </button>
   );
 }

@@ -22,7 +22,7 @@ export interface Uncertainty {
    */
   readonly cuts: readonly Cut[];
   /** Numbers that have occurred since the loss; their activations are tracked individually. */
-  readonly seen: Set<Binding>;
+  readonly seenBindings: Set<Binding>;
 }
 
 /** @returns a key: activations of a diagram with the same key accept the same continuations */
@@ -36,15 +36,17 @@ export function isActivationInterrupted({ cuts }: Activation, { interruptions }:
 }
 
 export function isNumbered({ alphabet }: Contract): boolean {
-  return alphabet.some(({ from, to }) => from.numbered || to.numbered);
+  return alphabet.some(({ from, to }) => from.hasNumber || to.hasNumber);
 }
 
 /** Positions that an activation can reach by messages without a number, which leave N undetermined. */
 export function unnumberedCuts({ terms, start, alphabet }: Contract): readonly Cut[] {
-  const plain = new Set(alphabet.flatMap(({ from, to }, symbol) => (from.numbered || to.numbered ? [] : [symbol])));
+  const plainSymbols = new Set(
+    alphabet.flatMap(({ from, to }, symbol) => (from.hasNumber || to.hasNumber ? [] : [symbol])),
+  );
   const openTerms = new Set<Term>();
   const visit = (term: Term): void => {
-    for (const derivedTerm of terms.after(term, plain)) {
+    for (const derivedTerm of terms.continuationsAfter(term, plainSymbols)) {
       if (derivedTerm === terms.empty || openTerms.has(derivedTerm)) continue;
       openTerms.add(derivedTerm);
       visit(derivedTerm);

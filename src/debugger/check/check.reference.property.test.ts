@@ -20,7 +20,7 @@ type RecordedStep = { from: string; to: string; type: string } | { stopped: stri
 interface Words {
   /** Prefixes of words that are at most as long as the longest trace, and complete words. */
   begins: Set<string>;
-  whole: Set<string>;
+  completeWords: Set<string>;
 }
 
 const letterOf = (arrow: DiagramArrow): string => String.fromCharCode(64 + arrow.line);
@@ -70,7 +70,7 @@ function languageOf(body: Fragment): Words {
   const bodyWords = [...wordsOf(body)];
   return {
     begins: new Set(bodyWords.flatMap((word) => Array.from({ length: word.length + 1 }, (_, i) => word.slice(0, i)))),
-    whole: new Set(bodyWords),
+    completeWords: new Set(bodyWords),
   };
 }
 
@@ -114,7 +114,7 @@ class Reference {
     return this.#live.length;
   }
 
-  take(message: { from: string; to: string; type: string }): 'out-of-order' | 'unexpected' | undefined {
+  receive(message: { from: string; to: string; type: string }): 'out-of-order' | 'unexpected' | undefined {
     let isTaken = false;
     let interrupted = false;
     let isRefused = false;
@@ -132,7 +132,7 @@ class Reference {
       } else if (left.length > 0) {
         this.#replace(activation, left);
       } else if (
-        activation.some(({ taken: word }) => this.#diagramWords.whole.has(word)) &&
+        activation.some(({ taken: word }) => this.#diagramWords.completeWords.has(word)) &&
         this.#openActivation(message).length > 0
       ) {
         this.#replace(activation, undefined);
@@ -155,7 +155,7 @@ class Reference {
     return interrupted || !isInAlphabet ? undefined : 'unexpected';
   }
 
-  stopped(actor: string): void {
+  stopActor(actor: string): void {
     for (const activation of [...this.#live]) {
       const remainingReadings = activation.filter(
         ({ n }) => n === undefined || (nameAt('epoch-N', n) !== actor && nameAt('epoch-N+1', n) !== actor),
@@ -394,10 +394,10 @@ test('the check finds the same first deviation as a search through all words of 
           const kinds = [...new Set(findings.map(({ kind }) => kind))];
           if ('stopped' in happening) {
             expect(findings).toEqual([]);
-            reference.stopped(happening.stopped);
+            reference.stopActor(happening.stopped);
           } else {
             const spokenOf = numbers.some((n) => arrows.some((arrow) => matchesLine(asLine(arrow), happening, n)));
-            const kind = reference.take(happening);
+            const kind = reference.receive(happening);
             expect(kinds).toEqual(spokenOf ? (kind === undefined ? [] : [kind]) : ['undeclared']);
           }
           for (const kind of kinds) resultCounts[kind]++;

@@ -90,17 +90,17 @@ export class TraceChecker {
     const omittedIn = ({ alphabet }: Contract): string[] => [
       ...new Set(alphabet.flatMap(({ type }) => (header.omits?.includes(type) === true ? [type] : []))),
     ];
-    const unchecked: Contract[] = [];
+    const uncheckedContracts: Contract[] = [];
     const notChecked: { readonly file: string; readonly omitted: string[] }[] = [];
     this.#monitors = contracts.flatMap((contract) => {
       const omittedItems = omittedIn(contract);
       if (omittedItems.length === 0) return new DiagramMonitor(contract);
-      unchecked.push(contract);
+      uncheckedContracts.push(contract);
       notChecked.push({ file: contract.diagram.file, omitted: omittedItems });
       return [];
     });
     this.#notChecked = notChecked;
-    this.#kinds = new MessageKinds(this.#monitors, unchecked);
+    this.#kinds = new MessageKinds(this.#monitors, uncheckedContracts);
     this.#messages = new MessageReader(header.actors);
   }
 
@@ -111,7 +111,7 @@ export class TraceChecker {
     const message = this.#messages.read(record);
     const deviations = message === undefined ? noDeviation : this.#check(message);
     if (record.kind === 'stop' && record.status !== 'done') {
-      for (const monitor of this.#monitors) monitor.actorEnded(record.actor);
+      for (const monitor of this.#monitors) monitor.onActorEnded(record.actor);
     }
     if (deviations.length > 0) this.#keepDeviations(deviations);
     return deviations;
@@ -164,7 +164,7 @@ export class TraceChecker {
     const lostCount = seq - this.#lastSeq - 1;
     if (lostCount <= 0) return;
     this.#counts.lost += lostCount;
-    for (const monitor of this.#monitors) monitor.recordsLost();
+    for (const monitor of this.#monitors) monitor.onRecordsLost();
   }
 
   #keepDeviations(deviations: readonly Deviation[]): void {
@@ -173,9 +173,9 @@ export class TraceChecker {
   }
 
   #check(message: Message): readonly Deviation[] {
-    const kind = this.#kinds.of(message);
-    const { occurrences, standing } = kind;
-    if (occurrences.length === 0 && standing !== 'undeclared') {
+    const kind = this.#kinds.kindOf(message);
+    const { occurrences, category } = kind;
+    if (occurrences.length === 0 && category !== 'undeclared') {
       this.#ignore(kind);
       return noDeviation;
     }
@@ -183,7 +183,7 @@ export class TraceChecker {
     let confirm: (() => void) | undefined;
     const deviations: Deviation[] = [];
     for (const [monitor, occurrence] of occurrences) {
-      const result = monitor.take(message, occurrence);
+      const result = monitor.handleMessage(message, occurrence);
       if (result.accepted) acceptedCount++;
       confirm ??= result.confirm;
       for (const refusal of result.refusals) deviations.push(this.#outOfOrder(message, monitor, refusal));
@@ -191,20 +191,20 @@ export class TraceChecker {
     const isAccepted = acceptedCount > 0;
     // Without this uncertain activation the message would be a deviation, so the activation becomes certain.
     if (acceptedCount === 1) confirm?.();
-    if (standing === 'undeclared')
+    if (category === 'undeclared')
       deviations.push({ kind: 'undeclared', message, expected: [], before: [...this.#previousMessages] });
     else if (isAccepted) this.#counts.accepted++;
-    else if (standing !== 'declared') this.#ignore(kind);
+    else if (category !== 'declared') this.#ignore(kind);
     else if (deviations.length === 0) deviations.push(this.#unexpectedMessage(message, kind));
-    if (standing === 'declared' || deviations.length > 0)
+    if (category === 'declared' || deviations.length > 0)
       this.#previousMessages = [...this.#previousMessages.slice(1 - maxPreviousMessages), message];
     return deviations;
   }
 
-  #ignore({ standing, unknown }: MessageKind): void {
-    if (standing === 'declared' || standing === 'undeclared') return;
-    this.#counts[standing]++;
-    for (const name of unknown) {
+  #ignore({ category, unknownActors }: MessageKind): void {
+    if (category === 'declared' || category === 'undeclared') return;
+    this.#counts[category]++;
+    for (const name of unknownActors) {
       const series = this.#ignoredActors.has(name) || this.#ignoredActors.size < maxSeries ? name : otherSeries;
       this.#ignoredActors.set(series, (this.#ignoredActors.get(series) ?? 0) + 1);
     }

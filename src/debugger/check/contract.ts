@@ -67,11 +67,14 @@ export interface Occurrence {
   /** N of the activations that the message may interrupt. */
   readonly interruptions: readonly Binding[];
   /** N of the activations that the message may advance or interrupt. */
-  readonly numbers: readonly Binding[];
+  readonly bindings: readonly Binding[];
   /** The symbols of the steps without a number. */
-  readonly plain: ReadonlySet<number> | undefined;
+  readonly plainSymbols: ReadonlySet<number> | undefined;
   /** By N: the symbols that need this number (`alone`), and these with the symbols that need no number (`all`). */
-  readonly numbered: ReadonlyMap<Binding, { readonly alone: ReadonlySet<number>; readonly all: ReadonlySet<number> }>;
+  readonly symbolsByNumber: ReadonlyMap<
+    Binding,
+    { readonly alone: ReadonlySet<number>; readonly all: ReadonlySet<number> }
+  >;
 }
 
 export function occurrenceOf(
@@ -88,9 +91,9 @@ export function occurrenceOf(
   return {
     steps,
     interruptions,
-    numbers: [...new Set([...numbers, ...interruptions])],
-    plain: numbers.includes('free') ? symbolsAt('free') : undefined,
-    numbered: new Map(
+    bindings: [...new Set([...numbers, ...interruptions])],
+    plainSymbols: numbers.includes('free') ? symbolsAt('free') : undefined,
+    symbolsByNumber: new Map(
       numbers.filter((n) => n !== 'free').map((n) => [n, { alone: symbolsAt(n), all: symbolsAt(n, 'free') }]),
     ),
   };
@@ -115,7 +118,7 @@ export interface Advance {
 
 export interface AdvanceOptions {
   /** Whether records before this message may be missing. */
-  skipping?: boolean;
+  mayHaveGaps?: boolean;
   mayBind?: boolean;
 }
 
@@ -126,16 +129,16 @@ export interface AdvanceOptions {
 export function advance(
   contract: Contract,
   cuts: readonly Cut[],
-  { plain, numbered }: Occurrence,
+  { plainSymbols, symbolsByNumber }: Occurrence,
   options: AdvanceOptions = {},
 ): Advance {
-  const { skipping = false, mayBind = true } = options;
+  const { mayHaveGaps = false, mayBind = true } = options;
   const { terms } = contract;
   const next: Cut[] = [];
   let isAccepted = false;
   let died = false;
   const derive = (term: Term, n: Binding, symbols: ReadonlySet<number>): boolean => {
-    const derivedTerms = skipping ? terms.afterSkipping(term, symbols) : terms.after(term, symbols);
+    const derivedTerms = mayHaveGaps ? terms.afterSkipping(term, symbols) : terms.continuationsAfter(term, symbols);
     for (const derivedTerm of derivedTerms) next.push({ n, term: derivedTerm });
     isAccepted ||= derivedTerms.size > 0;
     return derivedTerms.size > 0;
@@ -146,10 +149,10 @@ export function advance(
       next.push(cut);
       continue;
     }
-    const matchingSymbols = cut.n === 'free' ? plain : (numbered.get(cut.n)?.all ?? plain);
+    const matchingSymbols = cut.n === 'free' ? plainSymbols : (symbolsByNumber.get(cut.n)?.all ?? plainSymbols);
     let isAdvanced = matchingSymbols !== undefined && derive(cut.term, cut.n, matchingSymbols);
     if (cut.n === 'free' && mayBind) {
-      for (const [n, { alone }] of numbered) if (derive(cut.term, n, alone)) isAdvanced = true;
+      for (const [n, { alone }] of symbolsByNumber) if (derive(cut.term, n, alone)) isAdvanced = true;
     }
     if (isAdvanced) continue;
     if (matchingSymbols === undefined) next.push(cut);

@@ -36,13 +36,13 @@ export interface MessageResult {
 }
 
 const maxShown = 5;
-const none: readonly Activation[] = [];
+const noActivations: readonly Activation[] = [];
 
 /** Tracks the activations of one diagram through a trace. */
 export class DiagramMonitor {
   readonly contract: Contract;
   readonly #numberedPatterns: readonly NamePattern[];
-  readonly #live = new Set<Activation>();
+  readonly #liveActivations = new Set<Activation>();
   /** Activations by their possible N. */
   readonly #activationsByNumber = new Map<Binding, Set<Activation>>();
   readonly #counts = { started: 0, completed: 0, interrupted: 0 };
@@ -55,44 +55,44 @@ export class DiagramMonitor {
     // activations.
     this.#numberedPatterns = contract.diagram.participants
       .map(({ name }) => name)
-      .filter((name) => name.numbered && !name.text.includes('/'));
+      .filter((name) => name.hasNumber && !name.text.includes('/'));
   }
 
   counts(): ActivationCounts {
     const isCounted = ({ startedAt }: Activation): boolean => startedAt > 0;
-    return { ...this.#counts, live: [...this.#live].filter(isCounted).length };
+    return { ...this.#counts, live: [...this.#liveActivations].filter(isCounted).length };
   }
 
   save(): () => void {
-    const live = [...this.#live].map((activation) => ({ activation, was: { ...activation } }));
+    const live = [...this.#liveActivations].map((activation) => ({ activation, was: { ...activation } }));
     const counts = { ...this.#counts };
     const doubt =
-      this.#uncertainty === undefined ? undefined : { ...this.#uncertainty, seen: [...this.#uncertainty.seen] };
+      this.#uncertainty === undefined ? undefined : { ...this.#uncertainty, seen: [...this.#uncertainty.seenBindings] };
     return () => {
-      this.#live.clear();
+      this.#liveActivations.clear();
       this.#activationsByNumber.clear();
       for (const { activation, was } of live) {
-        this.#live.add(Object.assign(activation, was));
+        this.#liveActivations.add(Object.assign(activation, was));
         this.#index(activation);
       }
       Object.assign(this.#counts, counts);
-      this.#uncertainty = doubt === undefined ? undefined : { ...doubt, seen: new Set(doubt.seen) };
+      this.#uncertainty = doubt === undefined ? undefined : { ...doubt, seenBindings: new Set(doubt.seen) };
     };
   }
 
   /** @returns a key of the positions of the live activations */
   key(): string {
-    return [...this.#live].map(positionKey).join(';');
+    return [...this.#liveActivations].map(positionKey).join(';');
   }
 
   /** Offers a message to the live activations, and begins one if none accepts it. */
-  take(message: Message, occurrence: Occurrence): MessageResult {
+  handleMessage(message: Message, occurrence: Occurrence): MessageResult {
     const refusals: RefusedMessage[] = [];
     let isHandled = false;
     let interrupted = false;
-    const unseen = this.#uncertainty !== undefined && this.#takeUnseen(occurrence);
+    const isUnseen = this.#uncertainty !== undefined && this.#takeUnseen(occurrence);
     const inDoubt: Activation[] = [];
-    for (const activation of this.#affectedActivations(occurrence.numbers)) {
+    for (const activation of this.#affectedActivations(occurrence.bindings)) {
       // If another activation accepted the message, its number does not determine N of this one.
       const advanced = advance(this.contract, activation.cuts, occurrence, { mayBind: !isHandled });
       if (advanced.outcome === 'accepted') {
@@ -115,26 +115,26 @@ export class DiagramMonitor {
         this.#catchUp(activation, occurrence, message);
       }
     }
-    const isUncertain = unseen || inDoubt.length > 0;
+    const isUncertain = isUnseen || inDoubt.length > 0;
     const newActivation =
       !isHandled && refusals.length === 0 ? this.#beginActivation(occurrence, message, isUncertain) : undefined;
     if (newActivation !== undefined && isUncertain) inDoubt.push(newActivation);
     const isAccepted = isHandled || interrupted || isUncertain || newActivation !== undefined;
-    if (isHandled || interrupted || unseen || inDoubt.length === 0) return { accepted: isAccepted, refusals };
+    if (isHandled || interrupted || isUnseen || inDoubt.length === 0) return { accepted: isAccepted, refusals };
     // An uncertain activation that this message completed may be the one that it belongs to.
-    const stillLive = inDoubt.filter((activation) => this.#live.has(activation));
+    const stillLive = inDoubt.filter((activation) => this.#liveActivations.has(activation));
     const distinct = this.#distinct(stillLive);
     if (distinct.length !== 1 || stillLive.length < inDoubt.length) return { accepted: isAccepted, refusals };
     return { accepted: isAccepted, refusals, confirm: () => this.#confirm(distinct[0]!) };
   }
 
   /** Ends the activations that include a stopped or failed actor. */
-  actorEnded(name: string): void {
+  onActorEnded(name: string): void {
     const endedBindings = new Set<Binding>();
     for (const pattern of this.#numberedPatterns) {
       const n = matchName(pattern, name);
       if (n === undefined) continue;
-      this.#uncertainty?.seen.add(n);
+      this.#uncertainty?.seenBindings.add(n);
       endedBindings.add(n);
     }
     // Each activation ends once, although `epoch-2` is epoch-N and epoch-N+1 for different N.
@@ -156,12 +156,12 @@ export class DiagramMonitor {
   }
 
   /** Must be called after a loss of records: live activations may have advanced or ended, and others may have begun. */
-  recordsLost(): void {
-    for (const activation of [...this.#live]) this.#end(activation, 'interrupted');
+  onRecordsLost(): void {
+    for (const activation of [...this.#liveActivations]) this.#end(activation, 'interrupted');
     const { terms, start } = this.contract;
-    const anywhere: Cut = { n: 'free', term: terms.rest(start) };
+    const anywhere: Cut = { n: 'free', term: terms.firstRemainder(start) };
     const numbered = isNumbered(this.contract);
-    this.#uncertainty = { cuts: numbered ? [anywhere] : [], seen: new Set() };
+    this.#uncertainty = { cuts: numbered ? [anywhere] : [], seenBindings: new Set() };
     this.#trackUncertain(numbered ? unnumberedCuts(this.contract) : [anywhere]);
   }
 
@@ -170,8 +170,8 @@ export class DiagramMonitor {
    * diagram.
    */
   expected(numbers: readonly Binding[]): ExpectedMessage[] {
-    const affected = this.#affectedActivations(numbers);
-    const live = (affected.length > 0 ? affected : [...this.#live]).slice(0, maxShown);
+    const affectedActivations = this.#affectedActivations(numbers);
+    const live = (affectedActivations.length > 0 ? affectedActivations : [...this.#liveActivations]).slice(0, maxShown);
     return expectedAt(this.contract, [...live.flatMap((activation) => activation.cuts), this.#start]);
   }
 
@@ -181,14 +181,14 @@ export class DiagramMonitor {
 
   /** Activations that a message with these numbers may affect; those with a determined N precede the others. */
   #affectedActivations(numbers: readonly Binding[]): readonly Activation[] {
-    if (this.#live.size === 0) return none;
+    if (this.#liveActivations.size === 0) return noActivations;
     const openActivations = this.#openActivations();
     if (openActivations.length === 0 && numbers.length === 1 && numbers[0] !== 'free') {
       const bound = this.#activationsByNumber.get(numbers[0]!);
-      return bound === undefined ? none : [...bound];
+      return bound === undefined ? noActivations : [...bound];
     }
     const bound = numbers.includes('free')
-      ? [...this.#live]
+      ? [...this.#liveActivations]
       : numbers.flatMap((n) => [...(this.#activationsByNumber.get(n) ?? [])]);
     if (openActivations.length === 0) return [...new Set(bound)];
     return [...new Set(bound.filter((activation) => !openActivations.includes(activation))), ...openActivations];
@@ -197,7 +197,7 @@ export class DiagramMonitor {
   /** Activations with an undetermined N, oldest first: a number determines N of only one of them. */
   #openActivations(): readonly Activation[] {
     const freeActivations = this.#activationsByNumber.get('free');
-    if (freeActivations === undefined) return none;
+    if (freeActivations === undefined) return noActivations;
     return freeActivations.size === 1
       ? [...freeActivations]
       : [...freeActivations].sort((a, b) => a.startedAt - b.startedAt);
@@ -214,7 +214,7 @@ export class DiagramMonitor {
     if (cuts.length === 0) return undefined;
     this.#counts.started++;
     const activation: Activation = { cuts: [], startedAt: message.seq, lastAccepted: message.seq, isUncertain };
-    this.#live.add(activation);
+    this.#liveActivations.add(activation);
     this.#accept(activation, cuts, message);
     return activation;
   }
@@ -223,21 +223,21 @@ export class DiagramMonitor {
   #trackUncertain(cuts: readonly Cut[]): void {
     if (cuts.length === 0) return;
     const activation: Activation = { cuts: [], startedAt: 0, lastAccepted: 0, isUncertain: true };
-    this.#live.add(activation);
+    this.#liveActivations.add(activation);
     this.#moveTo(activation, cuts);
   }
 
   /** Offers a message to activations that have not occurred since a loss. @returns whether one may accept it */
   #takeUnseen(occurrence: Occurrence): boolean {
-    const { cuts, seen } = this.#uncertainty!;
-    const numbers = [...occurrence.numbered.keys()].filter((n) => !seen.has(n));
+    const { cuts, seenBindings } = this.#uncertainty!;
+    const numbers = [...occurrence.symbolsByNumber.keys()].filter((n) => !seenBindings.has(n));
     for (const n of numbers) this.#trackUncertain(cuts.map(({ term }) => ({ n, term })));
     const plain =
-      occurrence.plain === undefined ? undefined : advance(this.contract, cuts, occurrence, { mayBind: false });
+      occurrence.plainSymbols === undefined ? undefined : advance(this.contract, cuts, occurrence, { mayBind: false });
     const isInterruption = occurrence.interruptions.includes('free') && plain?.outcome !== 'accepted';
-    for (const n of numbers) seen.add(n);
-    for (const n of occurrence.interruptions) seen.add(n);
-    this.#uncertainty = { cuts: isInterruption ? [] : (plain?.cuts ?? cuts), seen };
+    for (const n of numbers) seenBindings.add(n);
+    for (const n of occurrence.interruptions) seenBindings.add(n);
+    this.#uncertainty = { cuts: isInterruption ? [] : (plain?.cuts ?? cuts), seenBindings };
     return plain?.outcome === 'accepted';
   }
 
@@ -271,7 +271,7 @@ export class DiagramMonitor {
   }
 
   #catchUp(activation: Activation, occurrence: Occurrence, message: Message): boolean {
-    const { outcome, cuts } = advance(this.contract, activation.cuts, occurrence, { skipping: true });
+    const { outcome, cuts } = advance(this.contract, activation.cuts, occurrence, { mayHaveGaps: true });
     if (outcome !== 'accepted') return false;
     this.#accept(activation, cuts, message);
     return true;
@@ -301,7 +301,7 @@ export class DiagramMonitor {
     // An activation that was never certain does not count as started.
     if (activation.startedAt > 0) this.#counts[ending]++;
     this.#forget(activation);
-    this.#live.delete(activation);
+    this.#liveActivations.delete(activation);
   }
 
   #forget(activation: Activation): void {

@@ -14,9 +14,9 @@ export interface MessageKind {
    * The other messages are ignored by rule: those of XState, those of actors that are in no diagram, spawns, timers and
    * ends that no diagram names, and messages that only unchecked diagrams contain.
    */
-  readonly standing: 'declared' | 'undeclared' | 'internal' | 'unknownActor' | 'notInDiagrams';
+  readonly category: 'declared' | 'undeclared' | 'internal' | 'unknownActor' | 'notInDiagrams';
   /** Series (such as `epoch-N/process`) of its actors that are in no diagram. */
-  readonly unknown: readonly string[];
+  readonly unknownActors: readonly string[];
 }
 
 /** Names and types repeat; the limit bounds the memory for a trace of many connections. */
@@ -25,7 +25,7 @@ const maxCached = 50_000;
 interface TypeKind {
   readonly arrows: readonly { readonly monitor: DiagramMonitor; readonly symbol: number }[];
   readonly interruptions: readonly { readonly monitor: DiagramMonitor; readonly interruption: Interruption }[];
-  readonly byEnds: Map<string, MessageKind>;
+  readonly kindsByEnds: Map<string, MessageKind>;
 }
 
 export class MessageKinds {
@@ -36,25 +36,25 @@ export class MessageKinds {
   readonly #isKnownByActor = new Map<string, boolean>();
   #cachedCount = 0;
 
-  /** @param unchecked contracts that are not checked because the trace omits some of their messages */
-  constructor(monitors: readonly DiagramMonitor[], unchecked: readonly Contract[] = []) {
+  /** @param uncheckedContracts contracts that are not checked because the trace omits some of their messages */
+  constructor(monitors: readonly DiagramMonitor[], uncheckedContracts: readonly Contract[] = []) {
     this.#monitors = monitors;
-    this.#uncheckedContracts = unchecked;
+    this.#uncheckedContracts = uncheckedContracts;
     this.#names = monitors.flatMap(({ contract }) => contract.diagram.participants.map(({ name }) => name));
   }
 
-  of(message: Message): MessageKind {
+  kindOf(message: Message): MessageKind {
     const type = this.#typeOf(message.type);
     const endsKey = `${message.from} ${message.to}`;
-    const cachedKind = type.byEnds.get(endsKey);
+    const cachedKind = type.kindsByEnds.get(endsKey);
     if (cachedKind !== undefined) return cachedKind;
     if (this.#cachedCount++ >= maxCached) this.#forget();
     const kind = this.#classify(message, type);
-    type.byEnds.set(endsKey, kind);
+    type.kindsByEnds.set(endsKey, kind);
     return kind;
   }
 
-  isKnown(actor: string): boolean {
+  isKnownActor(actor: string): boolean {
     let isKnownActor = this.#isKnownByActor.get(actor);
     if (isKnownActor === undefined) {
       isKnownActor = this.#names.some((name) => matchName(name, actor) !== undefined);
@@ -81,7 +81,7 @@ export class MessageKinds {
           .filter((interruption) => interruption.type === '*' || interruption.type === type)
           .map((interruption) => ({ monitor, interruption })),
       ),
-      byEnds: new Map(),
+      kindsByEnds: new Map(),
     };
     this.#types.set(type, kind);
     return kind;
@@ -94,12 +94,12 @@ export class MessageKinds {
       matchesByMonitor.set(monitor, matches);
       return matches;
     };
-    let declared = false;
+    let isDeclared = false;
     for (const { monitor, symbol } of type.arrows) {
       const n = bindEnds(monitor.contract.alphabet[symbol]!, message);
       if (n === undefined) continue;
       partOf(monitor).steps.push({ symbol, n });
-      declared = true;
+      isDeclared = true;
     }
     for (const { monitor, interruption } of type.interruptions) {
       const n = bindEnds(interruption, message);
@@ -108,20 +108,21 @@ export class MessageKinds {
     const occurrences = [...matchesByMonitor].map(
       ([monitor, { steps, interruptions }]) => [monitor, occurrenceOf(monitor.contract, steps, interruptions)] as const,
     );
-    if (declared) return { occurrences, standing: 'declared', unknown: [] };
+    if (isDeclared) return { occurrences, category: 'declared', unknownActors: [] };
     const isUnchecked = this.#uncheckedContracts.some(({ alphabet }) =>
       alphabet.some((arrow) => arrow.type === message.type && bindEnds(arrow, message) !== undefined),
     );
-    if (isUnchecked) return { occurrences, standing: 'notInDiagrams', unknown: [] };
+    if (isUnchecked) return { occurrences, category: 'notInDiagrams', unknownActors: [] };
     return { occurrences, ...this.#classifyUnmatched(message) };
   }
 
   /** Classifies a message that no arrow matches. It may still interrupt activations. */
-  #classifyUnmatched({ from, to, type }: Message): Pick<MessageKind, 'standing' | 'unknown'> {
-    if (isInternal(type)) return { standing: 'internal', unknown: [] };
-    const unknownEnds = [from, to].filter((end) => !this.isKnown(end));
-    if (unknownEnds.length > 0) return { standing: 'unknownActor', unknown: [...new Set(unknownEnds.map(seriesOf))] };
-    return { standing: isEvent(type) ? 'undeclared' : 'notInDiagrams', unknown: [] };
+  #classifyUnmatched({ from, to, type }: Message): Pick<MessageKind, 'category' | 'unknownActors'> {
+    if (isInternal(type)) return { category: 'internal', unknownActors: [] };
+    const unknownEnds = [from, to].filter((end) => !this.isKnownActor(end));
+    if (unknownEnds.length > 0)
+      return { category: 'unknownActor', unknownActors: [...new Set(unknownEnds.map(seriesOf))] };
+    return { category: isEvent(type) ? 'undeclared' : 'notInDiagrams', unknownActors: [] };
   }
 }
 
@@ -138,8 +139,8 @@ export class CheckedMessages {
   read(record: TraceRecord): Message | undefined {
     const message = this.#messages.read(record);
     if (message === undefined) return undefined;
-    const { standing } = this.#kinds.of(message);
-    return standing === 'declared' || standing === 'undeclared' ? message : undefined;
+    const { category } = this.#kinds.kindOf(message);
+    return category === 'declared' || category === 'undeclared' ? message : undefined;
   }
 }
 

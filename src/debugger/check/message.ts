@@ -12,7 +12,7 @@ export interface Message {
 }
 
 /** The environment of the actor system; also the parent of root actors. */
-export const outside = 'outside';
+export const outsideActor = 'outside';
 
 /** The parent of an actor whose spawn is not in the trace. It matches any actor. */
 export const unknownParent = '?';
@@ -26,7 +26,7 @@ export class MessageReader {
 
   /** @param liveActors actors before the first record, as listed in the header */
   constructor(liveActors: readonly ActorSnapshot[] = []) {
-    for (const { actor, parent = outside } of liveActors) this.#parents.set(actor, parent);
+    for (const { actor, parent = outsideActor } of liveActors) this.#parents.set(actor, parent);
   }
 
   save(): () => void {
@@ -46,7 +46,7 @@ export class MessageReader {
       case 'timer':
         return { seq, t, from: record.actor, to: record.actor, type: `timer ${record.timer}` };
       case 'spawn': {
-        const parent = record.parent ?? outside;
+        const parent = record.parent ?? outsideActor;
         this.#parents.set(record.actor, parent);
         return { seq, t, from: parent, to: record.actor, type: 'spawn' };
       }

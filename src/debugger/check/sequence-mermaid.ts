@@ -79,9 +79,9 @@ function idsOf(messages: readonly Message[]): ReadonlyMap<string, string> {
   for (const name of messages.flatMap(({ from, to }) => [from, to])) {
     if (ids.has(name)) continue;
     const identifier = name.replaceAll(/[^A-Za-z0-9]+/g, '_') || '_';
-    const base = reserved.has(identifier.toLowerCase()) ? `${identifier}_` : identifier;
-    let id = base;
-    for (let n = 2; takenIds.has(id); n++) id = `${base}_${n}`;
+    const baseIdentifier = reserved.has(identifier.toLowerCase()) ? `${identifier}_` : identifier;
+    let id = baseIdentifier;
+    for (let n = 2; takenIds.has(id); n++) id = `${baseIdentifier}_${n}`;
     takenIds.add(id);
     ids.set(name, id);
   }

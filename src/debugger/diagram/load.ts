@@ -32,9 +32,9 @@ export function loadDiagrams(path: string, displayName = path): Diagram[] {
   return diagrams;
 }
 
-export function diagramTexts(path: string, shownAs = path): { readonly file: string; readonly text: string }[] {
-  if (!isFolder(path)) return [{ file: shownAs, text: readText(path) }];
-  return namesIn(path).map((name) => ({ file: join(shownAs, name), text: readText(join(path, name)) }));
+export function diagramTexts(path: string, displayName = path): { readonly file: string; readonly text: string }[] {
+  if (!isFolder(path)) return [{ file: displayName, text: readText(path) }];
+  return namesIn(path).map((name) => ({ file: join(displayName, name), text: readText(join(path, name)) }));
 }
 
 function isFolder(path: string): boolean {

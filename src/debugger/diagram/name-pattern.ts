@@ -13,7 +13,7 @@ export type Binding = 'free' | `${number}${string}`;
 export interface NamePattern {
   /** As written: `epoch-N+1`. */
   readonly text: string;
-  readonly numbered: boolean;
+  readonly hasNumber: boolean;
   readonly regexp: RegExp | undefined;
   /** The number added to each N, in order. */
   readonly offsets: readonly number[];
@@ -27,21 +27,21 @@ const numberAndSeries = /^(0|[1-9]\d*)([a-z]?)$/;
 /** @returns `undefined` if N has no meaning at its position (`epoch-N-1`, `N/x`) */
 export function namePattern(text: string): NamePattern | undefined {
   if (anyOfSeries.test(text)) {
-    return { text, numbered: false, regexp: new RegExp(`^${text.slice(0, -1)}(?:0|[1-9]\\d*)$`), offsets: [] };
+    return { text, hasNumber: false, regexp: new RegExp(`^${text.slice(0, -1)}(?:0|[1-9]\\d*)$`), offsets: [] };
   }
   const offsets = [...text.matchAll(variable)].map((match) => Number(match[1] ?? 0));
   if (misplacedVariable.test(text.replaceAll(variable, ''))) return undefined;
-  if (offsets.length === 0) return { text, numbered: false, regexp: undefined, offsets };
+  if (offsets.length === 0) return { text, hasNumber: false, regexp: undefined, offsets };
   const source = text
     .split(/(-N(?:\+\d+)?(?=\/|$))/)
     .map((segment) =>
       /^-N(?:\+\d+)?$/.test(segment) ? '-((?:0|[1-9]\\d*)[a-z]?)' : segment.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'),
     )
     .join('');
-  return { text, numbered: true, regexp: new RegExp(`^${source}$`), offsets };
+  return { text, hasNumber: true, regexp: new RegExp(`^${source}$`), offsets };
 }
 
-export const anyName: NamePattern = { text: '*', numbered: false, regexp: /^/, offsets: [] };
+export const anyName: NamePattern = { text: '*', hasNumber: false, regexp: /^/, offsets: [] };
 
 /** @returns the N for which the pattern matches this name; `undefined` if it cannot match. N is never negative. */
 export function matchName(pattern: NamePattern, name: string): Binding | undefined {

@@ -41,7 +41,7 @@ class DiagramParser {
   readonly #interruptions: { line: number; text: string }[] = [];
   readonly #openBlocks: OpenBlock[] = [{ kind: 'diagram', line: 1, branches: [[]] }];
   #hasBegun = false;
-  #arrows = 0;
+  #arrowCount = 0;
 
   constructor(source: readonly string[], file: string) {
     this.#source = source;
@@ -55,7 +55,7 @@ class DiagramParser {
     for (const block of this.#openBlocks.slice(1))
       this.#problem(block.line, `missing 'end' of ${block.kind}`, { expected: 'end' });
     if (!this.#hasBegun) this.#problem(1, "missing first statement 'sequenceDiagram'", { expected: 'sequenceDiagram' });
-    else if (this.#arrows === 0 && this.#problems.length === 0)
+    else if (this.#arrowCount === 0 && this.#problems.length === 0)
       this.#problem(1, 'the diagram has no arrows', { expected: 'an arrow' });
     const interruptions = this.#interruptions.flatMap(({ line, text }) => this.#interruption(text, line) ?? []);
     if (this.#problems.length > 0)
@@ -144,7 +144,7 @@ class DiagramParser {
   }
 
   #arrow(fromId: string, toId: string, text: string, line: number): void {
-    this.#arrows++;
+    this.#arrowCount++;
     const from = this.#declaredName(fromId, line);
     const to = this.#declaredName(toId, line);
     const type = this.#messageType(text, line, fromId === toId);

@@ -20,7 +20,7 @@ function run(fragment: Fragment, letterWord: string): { left: ReadonlySet<Term>;
   let remainingTerms: ReadonlySet<Term> = new Set([pool.fromFragment(fragment, ({ type }) => letters.indexOf(type))]);
   for (const letter of letterWord) {
     remainingTerms = new Set(
-      [...remainingTerms].flatMap((term) => [...pool.after(term, new Set([letters.indexOf(letter)]))]),
+      [...remainingTerms].flatMap((term) => [...pool.continuationsAfter(term, new Set([letters.indexOf(letter)]))]),
     );
   }
   return { left: remainingTerms, pool };
@@ -236,21 +236,24 @@ test('the continuation of a diagram from an unknown position is the union of the
       for (const reachableTerm of reachableTerms) {
         fc.pre(reachableTerms.size < 200);
         for (const symbol of symbols)
-          for (const nextTerm of pool.after(reachableTerm, symbol)) reachableTerms.add(nextTerm);
+          for (const nextTerm of pool.continuationsAfter(reachableTerm, symbol)) reachableTerms.add(nextTerm);
       }
       const termsAfterText = (startTerms: Iterable<Term>, text: string): Term[] =>
         [...text].reduce<Term[]>(
           (terms, letter) => [
-            ...new Set(terms.flatMap((term) => [...pool.after(term, symbols[letters.indexOf(letter)]!)])),
+            ...new Set(terms.flatMap((term) => [...pool.continuationsAfter(term, symbols[letters.indexOf(letter)]!)])),
           ],
           [...startTerms],
         );
       for (const text of texts) {
-        const [restTerms, anywhere] = [termsAfterText([pool.rest(start)], text), termsAfterText(reachableTerms, text)];
+        const [restTerms, anywhere] = [
+          termsAfterText([pool.firstRemainder(start)], text),
+          termsAfterText(reachableTerms, text),
+        ];
         expect(restTerms.length > 0).toBe(anywhere.length > 0);
         expect(restTerms.some((term) => term.optional)).toBe(anywhere.some((term) => term.optional));
       }
-      expect(pool.rest(start).optional).toBe(true);
+      expect(pool.firstRemainder(start).optional).toBe(true);
     }),
     { numRuns: 300 },
   );

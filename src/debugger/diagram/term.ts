@@ -68,8 +68,8 @@ export class TermPool {
   }
 
   alt(terms: readonly Term[]): Term {
-    const flat = terms.flatMap((term) => (term.op === 'alt' ? term.branches : [term]));
-    const branches = [...new Set(flat)].sort((a, b) => a.id - b.id);
+    const flatTerms = terms.flatMap((term) => (term.op === 'alt' ? term.branches : [term]));
+    const branches = [...new Set(flatTerms)].sort((a, b) => a.id - b.id);
     if (branches.length === 1) return branches[0]!;
     return this.#intern(`alt ${ids(branches)}`, { op: 'alt', branches }, branches.some(isOptional));
   }
@@ -90,30 +90,30 @@ export class TermPool {
   }
 
   /** The possible continuations of a term after any number of its messages was missed. */
-  rest(term: Term): Term {
+  firstRemainder(term: Term): Term {
     switch (term.op) {
       case 'empty':
         return term;
       case 'message':
         return this.alt([term, this.empty]);
       case 'sequence':
-        return this.alt([this.sequence(this.rest(term.first), term.then), this.rest(term.then)]);
+        return this.alt([this.sequence(this.firstRemainder(term.first), term.then), this.firstRemainder(term.then)]);
       case 'alt':
-        return this.alt(term.branches.map((branch) => this.rest(branch)));
+        return this.alt(term.branches.map((branch) => this.firstRemainder(branch)));
       case 'loop':
-        return this.sequence(this.rest(term.body), term);
+        return this.sequence(this.firstRemainder(term.body), term);
       case 'par':
-        return this.par(term.branches.map((branch) => this.rest(branch)));
+        return this.par(term.branches.map((branch) => this.firstRemainder(branch)));
     }
   }
 
   /** The possible continuations after a message with one of these symbols; empty if it is not allowed next. */
-  after(term: Term, symbols: ReadonlySet<number>): ReadonlySet<Term> {
-    const derived = this.#derivatives.get(symbols) ?? new Map<Term, ReadonlySet<Term>>();
-    const cachedTerms = derived.get(term);
+  continuationsAfter(term: Term, symbols: ReadonlySet<number>): ReadonlySet<Term> {
+    const derivedByTerm = this.#derivatives.get(symbols) ?? new Map<Term, ReadonlySet<Term>>();
+    const cachedTerms = derivedByTerm.get(term);
     if (cachedTerms !== undefined) return cachedTerms;
     const derivedTerms = this.#derive(term, symbols);
-    this.#derivatives.set(symbols, derived.set(term, derivedTerms));
+    this.#derivatives.set(symbols, derivedByTerm.set(term, derivedTerms));
     return derivedTerms;
   }
 
@@ -124,26 +124,30 @@ export class TermPool {
       case 'message':
         return new Set(symbols.has(term.symbol) ? [this.empty] : []);
       case 'sequence': {
-        const firstDerivatives = this.#mapTerms(this.after(term.first, symbols), (remainder) =>
+        const firstDerivatives = this.#mapTerms(this.continuationsAfter(term.first, symbols), (remainder) =>
           this.sequence(remainder, term.then),
         );
-        return term.first.optional ? union([firstDerivatives, this.after(term.then, symbols)]) : firstDerivatives;
+        return term.first.optional
+          ? union([firstDerivatives, this.continuationsAfter(term.then, symbols)])
+          : firstDerivatives;
       }
       case 'alt':
-        return union(term.branches.map((branch) => this.after(branch, symbols)));
+        return union(term.branches.map((branch) => this.continuationsAfter(branch, symbols)));
       case 'loop':
-        return this.#mapTerms(this.after(term.body, symbols), (remainder) => this.sequence(remainder, term));
+        return this.#mapTerms(this.continuationsAfter(term.body, symbols), (remainder) =>
+          this.sequence(remainder, term),
+        );
       case 'par':
-        return this.#deriveParallel(term.branches, (branch) => this.after(branch, symbols));
+        return this.#deriveParallel(term.branches, (branch) => this.continuationsAfter(branch, symbols));
     }
   }
 
-  /** Like `after`, but any number of messages before it may have been missed. */
+  /** Like `continuationsAfter`, but any number of messages before it may have been missed. */
   afterSkipping(term: Term, symbols: ReadonlySet<number>): ReadonlySet<Term> {
     switch (term.op) {
       case 'empty':
       case 'message':
-        return this.after(term, symbols);
+        return this.continuationsAfter(term, symbols);
       case 'sequence':
         return union([
           this.#mapTerms(this.afterSkipping(term.first, symbols), (remainder) => this.sequence(remainder, term.then)),

@@ -114,7 +114,7 @@ export interface Task {
 export interface PeerThread {
   readonly isIdle: boolean;
   readonly isDone: boolean;
-  give(task: Task): void;
+  sendTask(task: Task): void;
 }
 
 export class StateSearch {
@@ -323,7 +323,7 @@ function shareWork(nodePath: readonly Node[], pathBefore: readonly string[], pee
   // A single choice at a single node is the current work of this thread and cannot be shared.
   if (node === undefined || (depth === nodePath.length - 1 && node.choices.length - node.next < 2)) return;
   const keptChoices = depth === nodePath.length - 1 ? node.next + 1 : node.next;
-  peer.give({
+  peer.sendTask({
     path: [...pathBefore, ...choicesOn(nodePath.slice(0, depth))],
     state: node.state,
     choices: node.choices.slice(keptChoices),

@@ -73,7 +73,7 @@ export function scriptedCallback<Order extends { type: string }, Input>(effect: 
   return logic;
 }
 
-export function report(effect: AnyActorRef, event: AnyEventObject): void {
+export function reportEvent(effect: AnyActorRef, event: AnyEventObject): void {
   const parent = effect._parent;
   if (parent === undefined || effect.getSnapshot().status !== 'active') return;
   relay(effect, parent, event);

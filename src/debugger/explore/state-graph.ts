@@ -7,14 +7,14 @@ class Numbers {
 
   push(value: number): void {
     if (this.length === this.#values.length) {
-      const larger = new Int32Array(this.length * 2);
-      larger.set(this.#values);
-      this.#values = larger;
+      const largerArray = new Int32Array(this.length * 2);
+      largerArray.set(this.#values);
+      this.#values = largerArray;
     }
     this.#values[this.length++] = value;
   }
 
-  at(index: number): number {
+  valueAt(index: number): number {
     return this.#values[index]!;
   }
 
@@ -39,7 +39,7 @@ export interface EdgeList {
   readonly reached: Int32Array;
 }
 
-const none = -1;
+const noEdge = -1;
 const freeFlag = 1;
 const restless = 2;
 const fair = 4;
@@ -106,10 +106,10 @@ export class StateGraph {
 
   coveringPaths(): string[][] {
     const { edgeTo } = this.#searchPaths();
-    const passed = new Set(Array.from(edgeTo.subarray(1), (edge) => this.#sources.at(edge)));
+    const passedStates = new Set(Array.from(edgeTo.subarray(1), (edge) => this.#sources.valueAt(edge)));
     const paths: string[][] = [];
     for (let state = 0; state < this.#states; state++) {
-      if (!passed.has(state)) paths.push(this.#pathBack(edgeTo, state));
+      if (!passedStates.has(state)) paths.push(this.#pathBack(edgeTo, state));
     }
     return paths;
   }
@@ -126,13 +126,14 @@ export class StateGraph {
   findLivelock(): { path: string[]; cycle: string[] } | undefined {
     const component = this.#components();
     for (let edge = 0; edge < this.edges; edge++) {
-      const from = this.#sources.at(edge);
-      const to = this.#to.at(edge);
-      if ((this.#facts.at(edge) & freeAndRestless) !== freeAndRestless || component[from] !== component[to]) continue;
-      const name = this.#names[this.#choice.at(edge)]!;
+      const from = this.#sources.valueAt(edge);
+      const to = this.#to.valueAt(edge);
+      if ((this.#facts.valueAt(edge) & freeAndRestless) !== freeAndRestless || component[from] !== component[to])
+        continue;
+      const name = this.#names[this.#choice.valueAt(edge)]!;
       const isInComponent = (state: number): boolean => component[state] === component[from];
-      const back = this.#pathBack(this.#searchPaths(to, isInComponent).edgeTo, from);
-      return { path: [...this.pathTo(from), name], cycle: [name, ...back] };
+      const pathBack = this.#pathBack(this.#searchPaths(to, isInComponent).edgeTo, from);
+      return { path: [...this.pathTo(from), name], cycle: [name, ...pathBack] };
     }
     return undefined;
   }
@@ -144,12 +145,12 @@ export class StateGraph {
   findDeadEnd(): string[] | undefined {
     const leadsToGoal = this.#statesLeadingToGoal();
     const { distance } = this.#searchPaths();
-    let nearest = none;
+    let nearest = noEdge;
     for (let state = 0; state < this.#states; state++) {
-      if (leadsToGoal[state] !== 0 || distance[state] === none) continue;
-      if (nearest === none || distance[state]! < distance[nearest]!) nearest = state;
+      if (leadsToGoal[state] !== 0 || distance[state] === noEdge) continue;
+      if (nearest === noEdge || distance[state]! < distance[nearest]!) nearest = state;
     }
-    return nearest === none ? undefined : this.pathTo(nearest);
+    return nearest === noEdge ? undefined : this.pathTo(nearest);
   }
 
   /** 1 for each state from which fair choices lead to the goal, found by a backward search. */
@@ -162,11 +163,11 @@ export class StateGraph {
       includedStates[state] = 1;
       openStates.push(state);
     };
-    for (let i = 0; i < this.#reachedFlags.length; i++) add(this.#reachedFlags.at(i));
+    for (let i = 0; i < this.#reachedFlags.length; i++) add(this.#reachedFlags.valueAt(i));
     for (let state = openStates.pop(); state !== undefined; state = openStates.pop()) {
       for (let i = first[state]!; i < first[state + 1]!; i++) {
         const edge = byState[i]!;
-        if ((this.#facts.at(edge) & fair) !== 0) add(this.#sources.at(edge));
+        if ((this.#facts.valueAt(edge) & fair) !== 0) add(this.#sources.valueAt(edge));
       }
     }
     return includedStates;
@@ -183,8 +184,8 @@ export class StateGraph {
   /** Searches breadth first; with `within`, only over free edges to states for which it returns true. */
   #searchPaths(start = 0, isIncluded?: (state: number) => boolean): { distance: Int32Array; edgeTo: Int32Array } {
     const { first, byState } = this.#edgesByState();
-    const distance = new Int32Array(this.#states).fill(none);
-    const edgeTo = new Int32Array(this.#states).fill(none);
+    const distance = new Int32Array(this.#states).fill(noEdge);
+    const edgeTo = new Int32Array(this.#states).fill(noEdge);
     const queue = new Int32Array(this.#states);
     let end = 0;
     if (this.#states > 0) {
@@ -195,9 +196,9 @@ export class StateGraph {
       const state = queue[queueIndex]!;
       for (let i = first[state]!; i < first[state + 1]!; i++) {
         const edge = byState[i]!;
-        const to = this.#to.at(edge);
-        if (distance[to] !== none) continue;
-        if (isIncluded !== undefined && (!isIncluded(to) || (this.#facts.at(edge) & freeFlag) === 0)) continue;
+        const to = this.#to.valueAt(edge);
+        if (distance[to] !== noEdge) continue;
+        if (isIncluded !== undefined && (!isIncluded(to) || (this.#facts.valueAt(edge) & freeFlag) === 0)) continue;
         distance[to] = distance[state]! + 1;
         edgeTo[to] = edge;
         queue[end++] = to;
@@ -208,8 +209,8 @@ export class StateGraph {
 
   #pathBack(edgeTo: Int32Array, state: number): string[] {
     const path: string[] = [];
-    for (let edge = edgeTo[state]!; edge !== none; edge = edgeTo[this.#sources.at(edge)]!) {
-      path.push(this.#names[this.#choice.at(edge)]!);
+    for (let edge = edgeTo[state]!; edge !== noEdge; edge = edgeTo[this.#sources.valueAt(edge)]!) {
+      path.push(this.#names[this.#choice.valueAt(edge)]!);
     }
     return path.reverse();
   }
@@ -218,11 +219,11 @@ export class StateGraph {
     if (end === 'from' && this.#index?.edges === this.edges) return this.#index;
     const states = end === 'from' ? this.#sources : this.#to;
     const first = new Int32Array(this.#states + 1);
-    for (let edge = 0; edge < this.edges; edge++) first[states.at(edge) + 1]!++;
+    for (let edge = 0; edge < this.edges; edge++) first[states.valueAt(edge) + 1]!++;
     for (let state = 0; state < this.#states; state++) first[state + 1]! += first[state]!;
     const edgesByState = new Int32Array(this.edges);
     const next = first.slice();
-    for (let edge = 0; edge < this.edges; edge++) edgesByState[next[states.at(edge)]!++] = edge;
+    for (let edge = 0; edge < this.edges; edge++) edgesByState[next[states.valueAt(edge)]!++] = edge;
     const index = { edges: this.edges, first, byState: edgesByState };
     if (end === 'from') this.#index = index;
     return index;
@@ -235,28 +236,28 @@ export class StateGraph {
   #components(): Int32Array {
     const size = this.#states;
     const { first, byState } = this.#edgesByState();
-    const component = new Int32Array(size).fill(none);
-    const index = new Int32Array(size).fill(none);
+    const component = new Int32Array(size).fill(noEdge);
+    const index = new Int32Array(size).fill(noEdge);
     const lowLinks = new Int32Array(size);
     const nextEdge = first.slice(0, size);
     const openStates: number[] = [];
     let counter = 0;
     for (let root = 0; root < size; root++) {
-      if (index[root] !== none) continue;
+      if (index[root] !== noEdge) continue;
       const calls = [root];
       while (calls.length > 0) {
         const state = calls.at(-1)!;
-        if (index[state] === none) {
+        if (index[state] === noEdge) {
           index[state] = lowLinks[state] = counter++;
           openStates.push(state);
         }
         const edge = nextEdge[state]!;
         if (edge < first[state + 1]!) {
           nextEdge[state] = edge + 1;
-          if ((this.#facts.at(byState[edge]!) & freeFlag) === 0) continue;
-          const to = this.#to.at(byState[edge]!);
-          if (index[to] === none) calls.push(to);
-          else if (component[to] === none) lowLinks[state] = Math.min(lowLinks[state]!, index[to]!);
+          if ((this.#facts.valueAt(byState[edge]!) & freeFlag) === 0) continue;
+          const to = this.#to.valueAt(byState[edge]!);
+          if (index[to] === noEdge) calls.push(to);
+          else if (component[to] === noEdge) lowLinks[state] = Math.min(lowLinks[state]!, index[to]!);
           continue;
         }
         calls.pop();

@@ -121,7 +121,7 @@ export class SymbolicSystem implements ActorHome {
     for (const [name, { source }] of this.#timers) {
       if (source.system !== root.system) continue;
       this.#timers = withoutTimer(this.#timers, name);
-      this.#zone = this.#zone.as(name, 'mark');
+      this.#zone = this.#zone.withKind(name, 'mark');
     }
     this.forget(root);
   }
@@ -156,7 +156,7 @@ export class SymbolicSystem implements ActorHome {
   }
 
   rename(name: string, to: string): void {
-    this.#zone = this.#zone.renamed(name, to);
+    this.#zone = this.#zone.withRenamed(name, to);
   }
 
   /** Lets any time pass that the deadlines allow. */
@@ -234,7 +234,7 @@ export class SymbolicSystem implements ActorHome {
     this.#timers = new Map(this.#timers).set(name, timer);
     if (!this.#zone.has(name)) this.#zone = this.#zone.arm(name, delay);
     else if (this.#zone.hasPassed(name)) this.#zone = this.#zone.cancel(name).arm(name, 0);
-    else this.#zone = this.#zone.as(name, 'exact');
+    else this.#zone = this.#zone.withKind(name, 'exact');
   }
 
   #cancel(source: AnyActorRef, id: string): void {
@@ -243,7 +243,7 @@ export class SymbolicSystem implements ActorHome {
 
   #drop(name: string): void {
     this.#timers = withoutTimer(this.#timers, name);
-    this.#zone = this.#retainedActors.has(name) ? this.#zone.as(name, 'mark') : this.#zone.cancel(name);
+    this.#zone = this.#retainedActors.has(name) ? this.#zone.withKind(name, 'mark') : this.#zone.cancel(name);
   }
 
   /** `epoch-1.healthy`: the name of the delay in the machine, if that is unique. */

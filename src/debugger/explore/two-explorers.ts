@@ -59,8 +59,8 @@ export function exploreWithHelper(
   const control = new SharedArrayBuffer(4 * controlWords);
   const { port1, port2 } = new MessageChannel();
   const search = new StateSearch(beginWorld(), limits, sharedStates, report);
-  const needed: HelperData = { world: helper.world, limits, states: sharedStates.buffer, control, port: port2 };
-  const worker = new Worker(helper.module, { workerData: needed, transferList: [port2] });
+  const helperData: HelperData = { world: helper.world, limits, states: sharedStates.buffer, control, port: port2 };
+  const worker = new Worker(helper.module, { workerData: helperData, transferList: [port2] });
   // The helper is idle until it receives a task.
   const peer = new PeerThreadChannel(control, port1);
   try {
@@ -89,12 +89,12 @@ export function runHelper(beginWorld: (world: unknown) => World, needed: HelperD
   }
 }
 
-const idle = 0;
+const idleFlag = 0;
 const doneIndex = 1;
 /** Slot for the state of the helper. The main thread does not wait for a helper that has not joined. */
 const joinedIndex = 2;
 const controlWords = 3;
-const yes = 1;
+const trueFlag = 1;
 const tooLate = 2;
 const threads = 2;
 const pollMs = 5;
@@ -110,15 +110,15 @@ class PeerThreadChannel implements PeerThread {
   }
 
   get isIdle(): boolean {
-    return Atomics.load(this.#control, idle) > 0;
+    return Atomics.load(this.#control, idleFlag) > 0;
   }
 
   get isDone(): boolean {
     return Atomics.load(this.#control, doneIndex) > 0;
   }
 
-  give(task: Task): void {
-    Atomics.sub(this.#control, idle, 1);
+  sendTask(task: Task): void {
+    Atomics.sub(this.#control, idleFlag, 1);
     this.#port.postMessage({ kind: 'task', task } satisfies Message);
   }
 
@@ -136,7 +136,7 @@ class PeerThreadChannel implements PeerThread {
 
   /** Called by the helper when it starts; false if it is no longer needed. */
   join(): boolean {
-    return Atomics.compareExchange(this.#control, joinedIndex, 0, yes) === 0;
+    return Atomics.compareExchange(this.#control, joinedIndex, 0, trueFlag) === 0;
   }
 
   /** The result of the helper; `undefined` if it has not joined. */
@@ -144,13 +144,13 @@ class PeerThreadChannel implements PeerThread {
     if (Atomics.compareExchange(this.#control, joinedIndex, 0, tooLate) === 0) return undefined;
     while (this.#result === undefined) {
       this.#receive();
-      if (this.#result === undefined) Atomics.wait(this.#control, joinedIndex, yes, pollMs);
+      if (this.#result === undefined) Atomics.wait(this.#control, joinedIndex, trueFlag, pollMs);
     }
     return this.#result;
   }
 
   #nextTask(): Task | undefined {
-    Atomics.add(this.#control, idle, 1);
+    Atomics.add(this.#control, idleFlag, 1);
     for (;;) {
       const task = this.#receive();
       if (task !== undefined) return task;
@@ -161,7 +161,7 @@ class PeerThreadChannel implements PeerThread {
 
   #isNothingLeft(): boolean {
     const isWithoutPeer = Atomics.load(this.#control, joinedIndex) === 0;
-    return isWithoutPeer || Atomics.load(this.#control, idle) === threads;
+    return isWithoutPeer || Atomics.load(this.#control, idleFlag) === threads;
   }
 
   #receive(): Task | undefined {

@@ -81,7 +81,7 @@ interface Step {
   readonly ms: number;
   /** The fraction of the allowed time that passes before this step. */
   readonly share: number;
-  readonly which: number;
+  readonly timerIndex: number;
 }
 
 const step = fc.record<Step>({
@@ -89,51 +89,51 @@ const step = fc.record<Step>({
   kind: fc.constantFrom<DeadlineKind>('exact', 'exact', 'within', 'mark'),
   ms: fc.integer({ min: 0, max: 20 }),
   share: fc.constantFrom(0, 0.25, 0.5, 1),
-  which: fc.nat(1000),
+  timerIndex: fc.nat(1000),
 });
 
 /** A concrete timing with its zone. */
 class Timing {
   now = 0;
   zone = Zone.empty;
-  readonly due = new Map<string, { at: number; kind: DeadlineKind }>();
+  readonly pendingDeadlines = new Map<string, { at: number; kind: DeadlineKind }>();
   #armedCount = 0;
 
   get soonest(): number {
-    return Math.min(...[...this.due.values()].filter(({ kind }) => kind !== 'mark').map(({ at }) => at));
+    return Math.min(...[...this.pendingDeadlines.values()].filter(({ kind }) => kind !== 'mark').map(({ at }) => at));
   }
 
-  take({ operation, kind, ms, share, which }: Step): void {
-    if (operation === 'fire') this.#fire(which);
+  apply({ operation, kind, ms, share, timerIndex }: Step): void {
+    if (operation === 'fire') this.#fire(timerIndex);
     else {
       const remainingMs = this.soonest - this.now;
       this.now += share * (Number.isFinite(remainingMs) ? remainingMs : 10);
       if (operation === 'arm') this.#arm(ms, kind);
-      else this.#cancel(which);
+      else this.#cancel(timerIndex);
     }
     this.zone = this.zone.elapse();
   }
 
   #arm(ms: number, kind: DeadlineKind): void {
     const name = `deadline ${this.#armedCount++}`;
-    this.due.set(name, { at: this.now + ms, kind });
+    this.pendingDeadlines.set(name, { at: this.now + ms, kind });
     this.zone = this.zone.arm(name, ms, kind);
   }
 
   #cancel(deadlineIndex: number): void {
-    const name = [...this.due.keys()][deadlineIndex % Math.max(1, this.due.size)];
+    const name = [...this.pendingDeadlines.keys()][deadlineIndex % Math.max(1, this.pendingDeadlines.size)];
     if (name === undefined) return;
-    this.due.delete(name);
+    this.pendingDeadlines.delete(name);
     this.zone = this.zone.cancel(name);
   }
 
   #fire(deadlineIndex: number): void {
-    const first = [...this.due].filter(([, { at, kind }]) => kind === 'exact' && at === this.soonest);
+    const first = [...this.pendingDeadlines].filter(([, { at, kind }]) => kind === 'exact' && at === this.soonest);
     const name = first[deadlineIndex % Math.max(1, first.length)]?.[0];
     if (name === undefined) return;
     expect(this.zone.firable()).toContain(name);
     this.now = this.soonest;
-    this.due.delete(name);
+    this.pendingDeadlines.delete(name);
     this.zone = this.zone.fire(name);
   }
 }
@@ -143,9 +143,9 @@ test('a zone allows every event of a concrete timing, and its certain bounds hol
     fc.property(fc.array(step, { maxLength: 30, size: 'max' }), (steps) => {
       const timing = new Timing();
       for (const one of steps) {
-        timing.take(one);
-        const { zone, now, due } = timing;
-        for (const [name, { at, kind }] of due) {
+        timing.apply(one);
+        const { zone, now, pendingDeadlines } = timing;
+        for (const [name, { at, kind }] of pendingDeadlines) {
           expect(zone.has(name)).toBe(true);
           if (zone.hasPassed(name)) expect(at).toBeLessThanOrEqual(now);
           if (kind === 'mark') expect(zone.sinceMs(name)).toBeLessThanOrEqual(now - at);

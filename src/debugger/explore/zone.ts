@@ -68,7 +68,7 @@ export class Zone {
   }
 
   /** Renames a deadline. The new name must be unused. */
-  renamed(name: string, to: string): Zone {
+  withRenamed(name: string, to: string): Zone {
     if (this.has(to)) throw new Error(`deadline '${to}' exists already`);
     return new Zone(
       this.#deadlines.map((deadline) => (deadline.name === name ? { ...deadline, name: to } : deadline)),
@@ -77,7 +77,7 @@ export class Zone {
   }
 
   /** Changes the kind of a deadline. If the new kind is not a mark, only timings remain in which the deadline has not passed. */
-  as(name: string, kind: DeadlineKind): Zone {
+  withKind(name: string, kind: DeadlineKind): Zone {
     const index = this.#indexOf(name);
     const next = this.#bounds.slice();
     if (kind !== 'mark') tighten(next, this.#size, 0, index, 0);
@@ -135,7 +135,7 @@ export class Zone {
   }
 
   /** The maximum time, in milliseconds, since that moment. */
-  atMostSinceMs(name: string): number {
+  maxElapsedMs(name: string): number {
     return this.#bound(0, this.#indexOf(name));
   }
 
@@ -207,8 +207,8 @@ function tighten(bounds: Float64Array, size: number, i: number, j: number, bound
   if (bounds[i * size + j]! <= bound) return;
   for (let a = 0; a < size; a++) {
     for (let b = 0; b < size; b++) {
-      const via = bounds[a * size + i]! + bound + bounds[j * size + b]!;
-      if (via < bounds[a * size + b]!) bounds[a * size + b] = via;
+      const boundVia = bounds[a * size + i]! + bound + bounds[j * size + b]!;
+      if (boundVia < bounds[a * size + b]!) bounds[a * size + b] = boundVia;
     }
   }
 }

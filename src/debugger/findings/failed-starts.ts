@@ -23,8 +23,8 @@ class FailedStartsRun implements RuleRun {
   #reportedGivenUp = false;
   #tags: StateTags | undefined;
 
-  take(record: TraceRecord, index: number, run: Run): Finding[] | undefined {
-    this.#servingState.take(record, index);
+  onRecord(record: TraceRecord, index: number, run: Run): Finding[] | undefined {
+    this.#servingState.addRecord(record, index);
     if (record.kind === 'event') return this.#event(record, index);
     if (record.kind === 'transition') return this.#transition(record, index, run);
     if (record.kind === 'stop') return this.#stop(record, index, run);
@@ -58,7 +58,7 @@ class FailedStartsRun implements RuleRun {
   #transition({ actor, to }: TraceRecord & { kind: 'transition' }, index: number, run: Run): Finding[] | undefined {
     if (actor !== 'supervisor' || this.#reportedGivenUp) return undefined;
     this.#tags ??= new StateTags(run.header.machines);
-    if (!this.#tags.of(actor, to).has('retries exhausted')) return undefined;
+    if (!this.#tags.tagsOf(actor, to).has('retries exhausted')) return undefined;
     this.#reportedGivenUp = true;
     const servingText =
       this.#servingState.name === undefined ? 'no Envoy serves' : `${actorText(this.#servingState.name)} still serves`;

@@ -31,7 +31,7 @@ export interface Run extends RecordList {
 
 export interface RuleRun {
   /** Processes the record at an index and returns the resulting findings. */
-  take(record: TraceRecord, index: number, run: Run): readonly Finding[] | undefined;
+  onRecord(record: TraceRecord, index: number, run: Run): readonly Finding[] | undefined;
   end?(run: Run): readonly Finding[] | undefined;
 }
 

@@ -33,7 +33,7 @@ export function formatFindings(
 /** Formats parts as `1.2 s: 538 ms epoch-1/probe, 500 ms timer watchDelay of cert-watcher`. */
 export function spentText(spent: readonly TimePart[]): string {
   if (spent.length === 0) return '';
-  const all = spent.reduce((sum, { ms }) => sum + ms, 0);
+  const totalMs = spent.reduce((sum, { ms }) => sum + ms, 0);
   const durations = spent.slice(0, maxParts).map(({ what, ms }) => `${span(ms)} ${what}`);
-  return `${span(all)}: ${durations.join(', ')}${spent.length > maxParts ? ', …' : ''}`;
+  return `${span(totalMs)}: ${durations.join(', ')}${spent.length > maxParts ? ', …' : ''}`;
 }

@@ -13,12 +13,12 @@ export const lostServingRule: FindingRule = {
 class LostServingRun implements RuleRun {
   readonly #servingState = new Serving();
   /** Whether the agent was ordered to stop or is exiting, which ends the last Envoy, too. */
-  #leaves = false;
+  #isLeaving = false;
 
-  take(record: TraceRecord, index: number): Finding[] | undefined {
+  onRecord(record: TraceRecord, index: number): Finding[] | undefined {
     const servingName = this.#servingState.name;
-    this.#servingState.take(record, index);
-    this.#leaves ||= isStop(record) || (record.kind === 'stop' && record.actor === 'supervisor');
+    this.#servingState.addRecord(record, index);
+    this.#isLeaving ||= isStop(record) || (record.kind === 'stop' && record.actor === 'supervisor');
     if (record.kind !== 'event' || record.event.type !== 'epoch.failed' || record.to !== 'supervisor') return undefined;
     const { name, during, reason } = record.event;
     if (during !== 'serving' && during !== 'draining') return undefined;
@@ -43,7 +43,7 @@ class LostServingRun implements RuleRun {
   end(run: Run): Finding[] | undefined {
     const { lostAt, lostIndex } = this.#servingState;
     const lastRecord = run.recordAt(run.length - 1);
-    if (this.#leaves || lostAt === undefined || lastRecord === undefined) return undefined;
+    if (this.#isLeaving || lostAt === undefined || lastRecord === undefined) return undefined;
     return [
       {
         rule: 'lost serving',

@@ -23,14 +23,15 @@ class EndingRun implements RuleRun {
   /** Failed starts since the last success; above 0, the rule for failed starts reports the end instead. */
   #failedTries = 0;
 
-  take(record: TraceRecord, index: number, run: Run): Finding[] | undefined {
+  onRecord(record: TraceRecord, index: number, run: Run): Finding[] | undefined {
     if (record.kind === 'event' && isEndOrder(record.event)) this.#orderedIndex ??= index;
     if (record.kind === 'event' && record.event.type === 'epoch.failed') this.#failedTries++;
     if (record.kind === 'event' && record.event.type === 'epoch.live') this.#failedTries = 0;
     if (record.kind === 'spawn' && record.parent === undefined) this.#hasEnded = false;
     if (record.kind !== 'stop' || !isRoot(record, run)) return undefined;
     this.#hasEnded = true;
-    if (isRootEnd(record, run)) return this.#failedTries > 0 ? undefined : [this.#inTrouble(record, index, run)];
+    if (isRootEnd(record, run))
+      return this.#failedTries > 0 ? undefined : [this.#unexpectedEndFinding(record, index, run)];
     if (this.#orderedIndex === undefined) return undefined;
     const order = run.recordAt(this.#orderedIndex) as TraceRecord & { kind: 'event' };
     return [
@@ -45,7 +46,7 @@ class EndingRun implements RuleRun {
     ];
   }
 
-  #inTrouble(record: TraceRecord & { kind: 'stop' }, index: number, run: Run): Finding {
+  #unexpectedEndFinding(record: TraceRecord & { kind: 'stop' }, index: number, run: Run): Finding {
     const problems = troubleOf(record.output);
     const root = causeChain(run, index, ({ how }) => how === 'cause').links.at(-1)?.index;
     return {

@@ -17,7 +17,7 @@ const slowMs = 1_000;
 class PushRun implements RuleRun {
   #pushIndex: number | undefined;
 
-  take(record: TraceRecord, index: number, run: Run): Finding[] | undefined {
+  onRecord(record: TraceRecord, index: number, run: Run): Finding[] | undefined {
     if (record.kind !== 'event') return undefined;
     if (record.event.type === 'clients.push') {
       this.#pushIndex = index;

@@ -16,7 +16,7 @@ class RejectionRun implements RuleRun {
   /** One finding per type and reason, at the first proxy that rejects it. */
   readonly #rejections = new Set<string>();
 
-  take(record: TraceRecord, index: number): Finding[] | undefined {
+  onRecord(record: TraceRecord, index: number): Finding[] | undefined {
     if (record.kind === 'unexpected') {
       return [
         findingOf(index, `${record.actor} dropped unexpected event ${record.on} in state ${record.state || '(none)'}`),

@@ -19,10 +19,10 @@ class RestartRun implements RuleRun {
   /** The reason of the last planned start; retries keep the reason of the first attempt. */
   #reason = '';
 
-  take(record: TraceRecord, index: number, run: Run): Finding[] | undefined {
+  onRecord(record: TraceRecord, index: number, run: Run): Finding[] | undefined {
     const previousEpoch = this.#servingState.name;
     const { lostAt, hasServed } = this.#servingState;
-    this.#servingState.take(record, index);
+    this.#servingState.addRecord(record, index);
     if (record.kind !== 'event') return undefined;
     const { event } = record;
     if (event.type === 'restart.decided') this.#reason = text(event.reason);
@@ -31,20 +31,20 @@ class RestartRun implements RuleRun {
     const isUnrequested = this.#reason !== '' && !requestedReasons.has(this.#reason);
     const { links } = causeChain(run, index, isUnrequested ? isEnvoyLoss : isRestartOrder);
     const root = links.at(-1);
-    const gap = lostAt === undefined ? 0 : record.t - lostAt;
+    const gapMs = lostAt === undefined ? 0 : record.t - lostAt;
     const causeText = root === undefined ? 'cause not in the trace' : reasonOf(root, links, run);
     const name = actorText(event.name);
     const change =
       previousEpoch === undefined
-        ? `serves after ${span(gap)} of downtime`
-        : `replaced ${actorText(previousEpoch)} with ${gap === 0 ? 'no' : span(gap)} downtime`;
+        ? `serves after ${span(gapMs)} of downtime`
+        : `replaced ${actorText(previousEpoch)} with ${gapMs === 0 ? 'no' : span(gapMs)} downtime`;
     const sentence = hasServed
       ? `${name} ${change}: ${causeText}`
       : `${name} is live ${span(record.t - (run.recordAt(0)?.t ?? 0))} after the start`;
     return [
       {
         rule: 'restart',
-        weight: hasServed && gap > 0 ? 'bad' : hasServed ? 'note' : 'fine',
+        weight: hasServed && gapMs > 0 ? 'bad' : hasServed ? 'note' : 'fine',
         sentence,
         index,
         range: [root?.index ?? index, index],
@@ -105,7 +105,7 @@ function filesChanged({ to }: TraceRecord & { kind: 'event' }, links: readonly C
   )?.index;
   const names = new Set<string>();
   let endIndex = changedAt ?? links.at(-1)!.index + 1;
-  for (let inspected = 0; inspected < maxChanges; inspected++) {
+  for (let inspectedCount = 0; inspectedCount < maxChanges; inspectedCount++) {
     const eventIndex = run.lastIndexAbout(to, ['event'], endIndex);
     const record = eventIndex === undefined ? undefined : run.recordAt(eventIndex);
     if (eventIndex === undefined || record?.kind !== 'event' || isEarlier(record, links)) break;
@@ -114,8 +114,10 @@ function filesChanged({ to }: TraceRecord & { kind: 'event' }, links: readonly C
     }
     endIndex = eventIndex;
   }
-  const all = [...names].reverse();
-  return all.length <= maxNamedFiles ? all : [...all.slice(0, maxNamedFiles), `${all.length - maxNamedFiles} more`];
+  const changedNames = [...names].reverse();
+  return changedNames.length <= maxNamedFiles
+    ? changedNames
+    : [...changedNames.slice(0, maxNamedFiles), `${changedNames.length - maxNamedFiles} more`];
 }
 
 /** Returns `tls.crt`, or `files in certs/` for a Kubernetes volume. */

@@ -17,7 +17,7 @@ export class Serving {
   }
 
   /** Must be called for each record after the rule has processed it. */
-  take(record: TraceRecord, index: number): void {
+  addRecord(record: TraceRecord, index: number): void {
     if (record.kind !== 'event') return;
     const { type, name } = record.event;
     if (type === 'serving.began' && typeof name === 'string') {

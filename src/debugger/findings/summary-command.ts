@@ -21,21 +21,21 @@ export async function printSummary(
   const { records } = await readRecords(openedTrace.records);
   const traceFindings = new TraceFindings(new RecordedRun(header, records));
   traceFindings.grow();
-  const all = [...traceFindings.found, ...traceFindings.atEnd()].sort((a, b) => a.index - b.index);
+  const sortedFindings = [...traceFindings.findings, ...traceFindings.finish()].sort((a, b) => a.index - b.index);
   if (format === 'text') {
     const print = clock ? { startedAt: header.startedAt } : {};
     await out(
-      `${formatFindings(all, traceFindings.broken, records, (record) => formatPosition(record, print)).join('\n')}\n`,
+      `${formatFindings(sortedFindings, traceFindings.brokenRules, records, (record) => formatPosition(record, print)).join('\n')}\n`,
     );
   } else {
     const seqOf = (index: number): number => records[index]!.seq;
-    const entries = all.map(({ index, range, root, ...finding }) => ({
+    const entries = sortedFindings.map(({ index, range, root, ...finding }) => ({
       ...finding,
       record: seqOf(index),
       range: range.map(seqOf),
       ...(root !== undefined && { root: seqOf(root) }),
     }));
-    await out(`${JSON.stringify({ verdicts: entries, broken: traceFindings.broken }, undefined, 2)}\n`);
+    await out(`${JSON.stringify({ verdicts: entries, broken: traceFindings.brokenRules }, undefined, 2)}\n`);
   }
   for (const gap of describeGaps(records)) error(`${path}: ${gap}: findings may be wrong\n`);
   for (const line of incompleteLineWarnings(openedTrace)) error(`${line}\n`);

@@ -46,7 +46,7 @@ function inMergedTrace({ sentence, index, range, root, ...finding }: Finding, { 
 interface ActiveRule {
   readonly name: string;
   readonly run: RuleRun;
-  found: number;
+  findingCount: number;
 }
 
 /** The findings for a growing trace. In a merged trace the rules are applied to each program separately. */
@@ -59,45 +59,45 @@ export class TraceFindings {
   readonly #rulesByKind = new Map<TraceRecord['kind'], ActiveRule[]>();
   readonly #findings: Finding[] = [];
   readonly #brokenRules: BrokenRule[] = [];
-  #read = 0;
+  #readCount = 0;
 
-  constructor(run: Run, use: readonly FindingRule[] = rules) {
+  constructor(run: Run, usedRules: readonly FindingRule[] = rules) {
     this.#run = run;
     const { programs } = run.header;
     if (programs !== undefined) {
       const runs = new ProgramRuns(run.header, programs);
-      const programFindings = runs.all.map(
+      const programFindings = runs.allRuns.map(
         (programRun) =>
-          [programRun.label, { ...programRun, findings: new TraceFindings(programRun.run, use) }] as const,
+          [programRun.label, { ...programRun, findings: new TraceFindings(programRun.run, usedRules) }] as const,
       );
       this.#programs = { runs, findings: new Map(programFindings) };
       this.#rules = [];
       return;
     }
-    this.#rules = use.map(({ name, begin }) => ({ name, run: begin(), found: 0 }));
-    for (const [ruleIndex, { reads }] of use.entries()) {
+    this.#rules = usedRules.map(({ name, begin }) => ({ name, run: begin(), findingCount: 0 }));
+    for (const [ruleIndex, { reads }] of usedRules.entries()) {
       for (const type of new Set(reads.events)) listOf(this.#rulesByEvent, type).push(this.#rules[ruleIndex]!);
       for (const kind of new Set(reads.kinds)) listOf(this.#rulesByKind, kind).push(this.#rules[ruleIndex]!);
     }
   }
 
   /** In the order of their records. */
-  get found(): readonly Finding[] {
+  get findings(): readonly Finding[] {
     return this.#findings;
   }
 
-  get broken(): readonly BrokenRule[] {
-    return [...this.#brokenRules, ...this.#programFindings().flatMap(({ findings }) => findings.broken)];
+  get brokenRules(): readonly BrokenRule[] {
+    return [...this.#brokenRules, ...this.#programFindings().flatMap(({ findings }) => findings.brokenRules)];
   }
 
   /** Processes the records that were added since the last call. */
   grow(): void {
-    while (this.#read < this.#run.length) this.take(this.#run.recordAt(this.#read)!);
+    while (this.#readCount < this.#run.length) this.addRecord(this.#run.recordAt(this.#readCount)!);
   }
 
   /** Processes the next record, which must already be in the run. */
-  take(record: TraceRecord): void {
-    const index = this.#read++;
+  addRecord(record: TraceRecord): void {
+    const index = this.#readCount++;
     if (this.#programs !== undefined) {
       this.#takeProgramRecord(this.#programs, record, index);
       return;
@@ -105,14 +105,14 @@ export class TraceFindings {
     const activeRules =
       record.kind === 'event' ? this.#rulesByEvent.get(record.event.type) : this.#rulesByKind.get(record.kind);
     if (activeRules !== undefined)
-      this.#findings.push(...this.#applyRules(activeRules, (rule) => rule.take(record, index, this.#run)));
+      this.#findings.push(...this.#applyRules(activeRules, (rule) => rule.onRecord(record, index, this.#run)));
   }
 
   /** Additional findings if the trace ends here. */
-  atEnd(): readonly Finding[] {
+  finish(): readonly Finding[] {
     if (this.#programs !== undefined) {
       return this.#programFindings().flatMap((program) =>
-        program.findings.atEnd().map((finding) => inMergedTrace(finding, program)),
+        program.findings.finish().map((finding) => inMergedTrace(finding, program)),
       );
     }
     return this.#applyRules(this.#rules, (rule) => rule.end?.(this.#run));
@@ -126,10 +126,10 @@ export class TraceFindings {
     const labelledRecord = runs.add(record, index);
     if (labelledRecord === undefined) return;
     const program = findings.get(labelledRecord.label)!;
-    const previousCount = program.findings.found.length;
-    program.findings.take(labelledRecord.record);
+    const previousCount = program.findings.findings.length;
+    program.findings.addRecord(labelledRecord.record);
     this.#findings.push(
-      ...program.findings.found.slice(previousCount).map((finding) => inMergedTrace(finding, program)),
+      ...program.findings.findings.slice(previousCount).map((finding) => inMergedTrace(finding, program)),
     );
   }
 
@@ -137,14 +137,14 @@ export class TraceFindings {
     activeRules: readonly ActiveRule[],
     question: (rule: RuleRun) => readonly Finding[] | undefined,
   ): readonly Finding[] {
-    const all: Finding[] = [];
+    const endFindings: Finding[] = [];
     for (const rule of [...activeRules]) {
       // Further findings are dropped, so the rule need not follow the trace unless it reports at the end.
-      if (rule.found >= maxPerRule && rule.run.end === undefined) continue;
+      if (rule.findingCount >= maxPerRule && rule.run.end === undefined) continue;
       try {
         const newFindings = question(rule.run) ?? [];
-        rule.found += newFindings.length;
-        if (rule.found <= maxPerRule) all.push(...newFindings);
+        rule.findingCount += newFindings.length;
+        if (rule.findingCount <= maxPerRule) endFindings.push(...newFindings);
       } catch (error) {
         for (const list of [this.#rules, ...this.#rulesByEvent.values(), ...this.#rulesByKind.values()]) {
           const ruleIndex = list.indexOf(rule);
@@ -153,7 +153,7 @@ export class TraceFindings {
         this.#brokenRules.push({ rule: rule.name, reason: messageOf(error) });
       }
     }
-    return all;
+    return endFindings;
   }
 }
 

@@ -26,16 +26,16 @@ export function possibleSteps(run: MachineRun, samples: Samples): Step[] {
       return [{ kind: 'done', effect, ...(outcome.output !== undefined && { output: outcome.output }) }];
     }),
   );
-  const next = run.nextTimers;
-  return [...events, ...outcomeSteps, ...(next === undefined ? [] : [{ kind: 'delay' as const, ...next }])];
+  const nextTimer = run.nextTimers;
+  return [...events, ...outcomeSteps, ...(nextTimer === undefined ? [] : [{ kind: 'delay' as const, ...nextTimer }])];
 }
 
 /** @returns a key: runs with the same key behave identically from then on */
 export function configurationKey(run: MachineRun, samples: Samples, start: number): string {
   const { value, status, context, historyValue } = run.snapshot;
-  const relevant = samples.relevant === undefined ? context : samples.relevant(context);
+  const relevantContext = samples.relevant === undefined ? context : samples.relevant(context);
   const history = mapNodes(historyValue as Record<string, AnyStateNode[]>);
-  return JSON.stringify([start, value, status, relevant, history, run.effects, run.pendingTimers()], plain);
+  return JSON.stringify([start, value, status, relevantContext, history, run.effects, run.pendingTimers()], plain);
 }
 
 function mapNodes(history: Record<string, AnyStateNode[]>): Record<string, string[]> {

@@ -12,7 +12,7 @@ export interface SelectedRun {
 }
 
 export interface RunSelection {
-  readonly chosen: readonly SelectedRun[];
+  readonly chosenRuns: readonly SelectedRun[];
   readonly bounds: readonly string[];
 }
 
@@ -20,22 +20,26 @@ export interface RunSelection {
 type Covered = AnyStateNode | AnyTransitionDefinition | string;
 
 const refusals = (edge: Edge, names: ReadonlyMap<unknown, string>): string[] =>
-  edge.refused.map((definition) => `refused: ${names.get(definition)}`);
+  edge.rejectedTransitions.map((definition) => `refused: ${names.get(definition)}`);
 
 /** Selects few short runs that cover all states or transitions, or all runs that visit no configuration twice. */
-export function selectRuns(walked: Walk, targets: Targets, cover: Cover, limit: number): RunSelection {
-  if (cover === 'paths') return simplePaths(walked, limit);
+export function selectRuns(completedWalk: Walk, targets: Targets, cover: Cover, limit: number): RunSelection {
+  if (cover === 'paths') return simplePaths(completedWalk, limit);
   const names = new Map<Covered, string>(namedTransitions(targets));
-  const coveredBy = (edge: Edge): readonly Covered[] => [...edge.active, ...edge.taken, ...refusals(edge, names)];
+  const coveredBy = (edge: Edge): readonly Covered[] => [
+    ...edge.activeNodes,
+    ...edge.chosenTransitions,
+    ...refusals(edge, names),
+  ];
   const uncovered =
     cover === 'states'
       ? new Map<Covered, string>(targets.states.map((node) => [node, nodeName(node)]))
       : new Map(names);
   if (cover === 'transitions') {
-    for (const refusal of walked.edges.flatMap((edge) => refusals(edge, names))) uncovered.set(refusal, refusal);
+    for (const refusal of completedWalk.edges.flatMap((edge) => refusals(edge, names))) uncovered.set(refusal, refusal);
   }
-  for (const item of coveredByStart(walked)) uncovered.delete(item);
-  return { chosen: minimalRuns(shortRuns(walked, uncovered, coveredBy), uncovered, coveredBy), bounds: [] };
+  for (const item of coveredByStart(completedWalk)) uncovered.delete(item);
+  return { chosenRuns: minimalRuns(shortRuns(completedWalk, uncovered, coveredBy), uncovered, coveredBy), bounds: [] };
 }
 
 const namedTransitions = ({ transitions }: Targets): [Covered, string][] =>
@@ -43,12 +47,12 @@ const namedTransitions = ({ transitions }: Targets): [Covered, string][] =>
 
 /** For each target the first run that covers it: edges are sorted by distance. */
 function shortRuns(
-  walked: Walk,
+  completedWalk: Walk,
   uncovered: ReadonlyMap<Covered, string>,
   coveredBy: (edge: Edge) => readonly Covered[],
 ): Edge[][] {
   const newlyCovered = new Set<Covered>();
-  return walked.edges.flatMap((edge) => {
+  return completedWalk.edges.flatMap((edge) => {
     const newlyCoveredKeys = coveredBy(edge).filter((covered) => uncovered.has(covered) && !newlyCovered.has(covered));
     for (const covered of newlyCoveredKeys) newlyCovered.add(covered);
     return newlyCoveredKeys.length === 0 ? [] : [[...edgesTo(edge.from), edge]];
@@ -78,7 +82,7 @@ function minimalRuns(
 }
 
 /** Depth first. A run is chosen when it cannot be extended, so none is the prefix of another. */
-function simplePaths(walked: Walk, limit: number): RunSelection {
+function simplePaths(completedWalk: Walk, limit: number): RunSelection {
   const chosenRuns: SelectedRun[] = [];
   let additionalCount = 0;
   // Edges back to a configuration of the path are not followed.
@@ -94,35 +98,36 @@ function simplePaths(walked: Walk, limit: number): RunSelection {
       extend(edge.to, [...edges, edge], new Set([...visited, edge.to]));
     }
   };
-  for (const { first } of walked.starts) extend(first, [], new Set([first]));
+  for (const { firstConfiguration } of completedWalk.starts)
+    extend(firstConfiguration, [], new Set([firstConfiguration]));
   const omittedPaths = additionalCount >= limit ? `at least ${additionalCount} paths` : `${additionalCount} paths`;
   return {
-    chosen: chosenRuns,
+    chosenRuns,
     bounds: additionalCount === 0 ? [] : [`${omittedPaths} after the first ${limit} are omitted (--limit)`],
   };
 }
 
-export function whyMissing(walked: Walk, target: TransitionTarget): string {
+export function whyMissing(completedWalk: Walk, target: TransitionTarget): string {
   const { source, descriptor, guard } = target;
-  const entered = wasActive(walked, source);
-  if (!entered) return `${nodeName(source)} is never entered${cutOff(walked)}`;
+  const entered = wasActive(completedWalk, source);
+  if (!entered) return `${nodeName(source)} is never entered${cutOff(completedWalk)}`;
   if (descriptor.startsWith('xstate.after.')) {
     return guard === undefined
-      ? `another timer or an earlier transition is always taken first${cutOff(walked)}`
-      : `its guard is never true when the delay elapses${cutOff(walked)}`;
+      ? `another timer or an earlier transition is always taken first${cutOff(completedWalk)}`
+      : `its guard is never true when the delay elapses${cutOff(completedWalk)}`;
   }
-  const isSent = [...walked.tried].some((tried) => {
-    const [id, type] = [tried.slice(0, source.id.length), tried.slice(source.id.length + 1)];
+  const isSent = [...completedWalk.triedEvents].some((triedEvent) => {
+    const [id, type] = [triedEvent.slice(0, source.id.length), triedEvent.slice(source.id.length + 1)];
     return id === source.id && matchesDescriptor(type, descriptor);
   });
-  if (descriptor !== '' && !isSent) return whyNotSent(descriptor, cutOff(walked));
+  if (descriptor !== '' && !isSent) return whyNotSent(descriptor, cutOff(completedWalk));
   return guard === undefined
-    ? `another transition with higher priority always takes ${descriptorName(descriptor)}${cutOff(walked)}`
-    : `with these samples, ${guard} is never true, or another transition with higher priority takes the event${cutOff(walked)}`;
+    ? `another transition with higher priority always takes ${descriptorName(descriptor)}${cutOff(completedWalk)}`
+    : `with these samples, ${guard} is never true, or another transition with higher priority takes the event${cutOff(completedWalk)}`;
 }
 
-export function whyNeverEntered(walked: Walk): string {
-  return `no step leads to it with these samples${cutOff(walked)}`;
+export function whyNeverEntered(completedWalk: Walk): string {
+  return `no step leads to it with these samples${cutOff(completedWalk)}`;
 }
 
 function whyNotSent(descriptor: string, unless: string): string {
@@ -136,9 +141,12 @@ function whyNotSent(descriptor: string, unless: string): string {
 const cutOff = ({ bounds }: Walk): string => (bounds.length === 0 ? '' : ' (the exploration was limited)');
 
 export function coveredByStart({ starts }: Walk): (AnyStateNode | AnyTransitionDefinition)[] {
-  return starts.flatMap(({ active, taken }) => [...active, ...taken]);
+  return starts.flatMap(({ activeNodes, chosenTransitions }) => [...activeNodes, ...chosenTransitions]);
 }
 
 export function wasActive({ starts, edges }: Walk, node: AnyStateNode): boolean {
-  return starts.some(({ active }) => active.includes(node)) || edges.some(({ active }) => active.includes(node));
+  return (
+    starts.some(({ activeNodes }) => activeNodes.includes(node)) ||
+    edges.some(({ activeNodes }) => activeNodes.includes(node))
+  );
 }

@@ -33,9 +33,9 @@ export async function generateTests(
   options: GenerateCommandOptions,
   output: CommandOutput,
 ): Promise<number> {
-  const loaded = await loadMachine({ ...options, machine: request });
-  const suite = suiteOf(loaded, options);
-  const text = options.format === 'json' ? jsonOf(suite) : vitestOf(suite, loaded, request, options);
+  const loadedMachine = await loadMachine({ ...options, machine: request });
+  const suite = suiteOf(loadedMachine, options);
+  const text = options.format === 'json' ? jsonOf(suite) : vitestOf(suite, loadedMachine, request, options);
   if (options.output === undefined) output.out(text);
   else writeOutput('--output', options.output, text);
   output.error(`${formatCoverage(suite, options.output)}\n`);
@@ -60,12 +60,17 @@ function jsonOf(suite: Suite): string {
   return `${JSON.stringify(suite, undefined, 2)}\n`;
 }
 
-function vitestOf(suite: Suite, loaded: LoadedMachine, request: string, options: GenerateCommandOptions): string {
+function vitestOf(
+  suite: Suite,
+  loadedMachine: LoadedMachine,
+  request: string,
+  options: GenerateCommandOptions,
+): string {
   const folder = options.output === undefined ? process.cwd() : dirname(resolve(options.output));
   return formatVitest(suite, {
     // Node runs no TypeScript below node_modules, therefore machines of an installed chartpilot are imported from its
     // entry point.
-    machineImport: loaded.isOwn && isInstalled() ? 'chartpilot/machines' : specifier(folder, loaded.file),
+    machineImport: loadedMachine.isOwn && isInstalled() ? 'chartpilot/machines' : specifier(folder, loadedMachine.file),
     runner: options.format === 'node' ? 'node' : 'vitest',
     runtimeImport: options.runtime,
     command: commandLine(request, options),

@@ -31,14 +31,14 @@ export function generate(
 ): Suite {
   const isolatedMachine = withStandIns(machine);
   const targets = targetsOf(isolatedMachine);
-  const walked = walk(isolatedMachine, samples, {
+  const completedWalk = walk(isolatedMachine, samples, {
     configurations: options.limit,
     depth: options.depth,
     ...(options.cover === 'states' && { enough: untilEntered(targets) }),
   });
-  const { chosen: candidates, bounds } = selectRuns(walked, targets, options.cover, options.limit);
+  const { chosenRuns: candidates, bounds } = selectRuns(completedWalk, targets, options.cover, options.limit);
   // Omits runs whose result depends on data that `relevant` omits, such as names in events.
-  const repeatableRuns = candidates.filter((run) => isRepeatable(isolatedMachine, walked, run));
+  const repeatableRuns = candidates.filter((run) => isRepeatable(isolatedMachine, completedWalk, run));
   const droppedCount = candidates.length - repeatableRuns.length;
   const unlike = `${droppedCount} paths are omitted: their result depends on data that \`relevant\` of the samples omits`;
   return {
@@ -46,9 +46,9 @@ export function generate(
     version: suiteVersion,
     machine: { id: machine.id, ...source },
     cover: options.cover,
-    starts: walked.starts.map(({ input, expect }) => ({ ...(input !== undefined && { input }), expect })),
+    starts: completedWalk.starts.map(({ input, expect }) => ({ ...(input !== undefined && { input }), expect })),
     tests: repeatableRuns.map(generatedTest),
-    coverage: coverageOf(walked, targets, repeatableRuns, [...bounds, ...(droppedCount > 0 ? [unlike] : [])]),
+    coverage: coverageOf(completedWalk, targets, repeatableRuns, [...bounds, ...(droppedCount > 0 ? [unlike] : [])]),
   };
 }
 
@@ -56,7 +56,7 @@ function isRepeatable(machine: AnyStateMachine, { starts }: Walk, { edges }: Sel
   const run = new MachineRun(machine, starts[edges[0]!.from.start]!.input);
   try {
     return edges.every(({ step, expect }) => {
-      run.take(step);
+      run.runStep(step);
       return JSON.stringify(run.outcome()) === JSON.stringify(expect);
     });
   } catch {
@@ -66,8 +66,8 @@ function isRepeatable(machine: AnyStateMachine, { starts }: Walk, { edges }: Sel
 
 function untilEntered({ states }: Targets): (edge: Edge) => boolean {
   const unvisited = new Set(states);
-  return ({ active }) => {
-    for (const node of active) unvisited.delete(node);
+  return ({ activeNodes }) => {
+    for (const node of activeNodes) unvisited.delete(node);
     return unvisited.size === 0;
   };
 }
@@ -83,20 +83,23 @@ function generatedTest({ edges, covers }: SelectedRun, index: number): Generated
 }
 
 function coverageOf(
-  walked: Walk,
+  completedWalk: Walk,
   targets: Targets,
   selectedRuns: readonly SelectedRun[],
   bounds: readonly string[],
 ): Coverage {
   const edges = selectedRuns.flatMap((run) => run.edges);
   const covered = new Set<unknown>([
-    ...coveredByStart(walked),
-    ...edges.flatMap(({ active, taken }) => [...active, ...taken]),
+    ...coveredByStart(completedWalk),
+    ...edges.flatMap(({ activeNodes, chosenTransitions }) => [...activeNodes, ...chosenTransitions]),
   ]);
   const states = targets.states.filter((node) => !covered.has(node));
   const transitions = targets.transitions.filter(({ definition }) => !covered.has(definition));
-  const refusals = new Set(edges.flatMap(({ refused }) => refused));
-  const took = new Set<unknown>([...coveredByStart(walked), ...walked.edges.flatMap(({ taken }) => taken)]);
+  const refusals = new Set(edges.flatMap(({ rejectedTransitions }) => rejectedTransitions));
+  const took = new Set<unknown>([
+    ...coveredByStart(completedWalk),
+    ...completedWalk.edges.flatMap(({ chosenTransitions }) => chosenTransitions),
+  ]);
   const notRequested = 'not covered by these tests; use --cover transitions';
   return {
     states: {
@@ -104,7 +107,7 @@ function coverageOf(
       covered: targets.states.length - states.length,
       missing: states.map((node) => ({
         what: nodeName(node),
-        why: wasActive(walked, node) ? notRequested : whyNeverEntered(walked),
+        why: wasActive(completedWalk, node) ? notRequested : whyNeverEntered(completedWalk),
       })),
     },
     transitions: {
@@ -112,17 +115,21 @@ function coverageOf(
       covered: targets.transitions.length - transitions.length,
       missing: transitions.map((target) => ({
         what: target.name,
-        why: took.has(target.definition) ? notRequested : walked.enough ? notRequested : whyMissing(walked, target),
+        why: took.has(target.definition)
+          ? notRequested
+          : completedWalk.enough
+            ? notRequested
+            : whyMissing(completedWalk, target),
       })),
     },
     refusals: refusals.size,
     explored: {
-      configurations: walked.configurations.length,
-      steps: walked.edges.length,
-      depth: Math.max(0, ...walked.edges.map(({ from }) => from.depth + 1)),
-      complete: !walked.enough && walked.bounds.length === 0,
+      configurations: completedWalk.configurations.length,
+      steps: completedWalk.edges.length,
+      depth: Math.max(0, ...completedWalk.edges.map(({ from }) => from.depth + 1)),
+      complete: !completedWalk.enough && completedWalk.bounds.length === 0,
     },
-    bounds: [...walked.bounds, ...bounds],
-    failures: walked.failures,
+    bounds: [...completedWalk.bounds, ...bounds],
+    failures: completedWalk.failures,
   };
 }

@@ -64,7 +64,7 @@ export class MachineRun {
   }
 
   /** The transitions of the last step, in order. */
-  get taken(): readonly AnyTransitionDefinition[] {
+  get takenTransitions(): readonly AnyTransitionDefinition[] {
     return this.#takenTransitions;
   }
 
@@ -85,8 +85,8 @@ export class MachineRun {
   }
 
   /** Virtual milliseconds since the start. */
-  get now(): number {
-    return this.#timers.now;
+  get nowMs(): number {
+    return this.#timers.nowMs;
   }
 
   get nextTimers(): { timers: string[]; ms: number } | undefined {
@@ -104,7 +104,7 @@ export class MachineRun {
   }
 
   /** @throws Error if the step is impossible: no such effect runs, or another timer fires first */
-  take(step: Step): void {
+  runStep(step: Step): void {
     this.#sentEvents = [];
     this.#takenTransitions = [];
     this.#passedNodes = new Set();

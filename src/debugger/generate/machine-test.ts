@@ -33,7 +33,7 @@ export function startMachine(machine: AnyStateMachine, options: { readonly input
   let lastStepLabel = 'start';
   const runStep = (step: Step): MachineUnderTest => {
     lastStepLabel = stepLabel(step);
-    run.take(step);
+    run.runStep(step);
     return test;
   };
   const test: MachineUnderTest = {
@@ -68,12 +68,12 @@ export function departureOf(
   if (initially !== undefined) return `at the start: ${initially}`;
   for (const [index, { do: step, expect }] of test.steps.entries()) {
     try {
-      run.take(step);
+      run.runStep(step);
     } catch (error) {
       return `step ${index + 1}, ${stepLabel(step)}: ${messageOf(error)}`;
     }
-    const different = difference(expect, run.outcome());
-    if (different !== undefined) return `step ${index + 1}, ${stepLabel(step)}: ${different}`;
+    const differenceText = difference(expect, run.outcome());
+    if (differenceText !== undefined) return `step ${index + 1}, ${stepLabel(step)}: ${differenceText}`;
   }
   return undefined;
 }

@@ -56,7 +56,7 @@ class MachineWorld implements World {
   }
 
   get now(): number {
-    return this.#run?.machine.now ?? 0;
+    return this.#run?.machine.nowMs ?? 0;
   }
 
   choices(): readonly WorldChoice[] {
@@ -72,7 +72,7 @@ class MachineWorld implements World {
       return;
     }
     try {
-      this.#run!.machine.take(step);
+      this.#run!.machine.runStep(step);
     } catch (error) {
       this.#failure = error instanceof Error ? error.message : String(error);
     }
@@ -89,8 +89,8 @@ class MachineWorld implements World {
     const failure = this.#failure ?? machine.failure;
     if (failure !== undefined) return [{ invariant: doesNotFail, detail: failure }];
     const { value, context } = machine.snapshot;
-    return Object.entries(this.#samples.invariants ?? {}).flatMap(([invariant, holds]) => {
-      const holdsResult = holds({ value, context });
+    return Object.entries(this.#samples.invariants ?? {}).flatMap(([invariant, isSatisfied]) => {
+      const holdsResult = isSatisfied({ value, context });
       if (holdsResult === true) return [];
       return [
         {

@@ -68,6 +68,9 @@ function isBuiltIn(action: unknown): boolean {
   return typeof action === 'function' && 'resolve' in action;
 }
 
-function mapValues<A, B>(record: Readonly<Record<string, A>> | undefined, change: (value: A) => B): Record<string, B> {
-  return Object.fromEntries(Object.entries(record ?? {}).map(([key, value]) => [key, change(value)]));
+function mapValues<A, B>(
+  record: Readonly<Record<string, A>> | undefined,
+  convertValue: (value: A) => B,
+): Record<string, B> {
+  return Object.fromEntries(Object.entries(record ?? {}).map(([key, value]) => [key, convertValue(value)]));
 }

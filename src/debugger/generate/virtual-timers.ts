@@ -20,7 +20,7 @@ export class VirtualTimers {
     scheduler.cancelAll = (source) => this.#filterTimers((timer) => timer.source !== source);
   }
 
-  get now(): number {
+  get nowMs(): number {
     return this.#now;
   }
 

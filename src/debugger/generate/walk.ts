@@ -29,11 +29,11 @@ export interface Edge {
   readonly to: Configuration;
   readonly step: Step;
   readonly expect: Expectation;
-  readonly taken: readonly AnyTransitionDefinition[];
+  readonly chosenTransitions: readonly AnyTransitionDefinition[];
   /** If no transition was taken: the transitions whose guards refused. */
-  readonly refused: readonly AnyTransitionDefinition[];
+  readonly rejectedTransitions: readonly AnyTransitionDefinition[];
   /** State nodes that are active after the step, or were active during it. */
-  readonly active: readonly AnyStateNode[];
+  readonly activeNodes: readonly AnyStateNode[];
 }
 
 export interface Walk {
@@ -41,7 +41,7 @@ export interface Walk {
   readonly configurations: readonly Configuration[];
   readonly edges: readonly Edge[];
   /** `node id event type` of every event that was sent while that state node was active. */
-  readonly tried: ReadonlySet<string>;
+  readonly triedEvents: ReadonlySet<string>;
   readonly failures: readonly string[];
   readonly bounds: readonly string[];
   readonly enough: boolean;
@@ -49,10 +49,10 @@ export interface Walk {
 
 export interface Beginning {
   readonly input: unknown;
-  readonly first: Configuration;
+  readonly firstConfiguration: Configuration;
   readonly expect: Expectation;
-  readonly active: readonly AnyStateNode[];
-  readonly taken: readonly AnyTransitionDefinition[];
+  readonly activeNodes: readonly AnyStateNode[];
+  readonly chosenTransitions: readonly AnyTransitionDefinition[];
 }
 
 interface Mutable extends Configuration {
@@ -96,7 +96,7 @@ class Walker {
       starts,
       configurations: [...this.#configurationsByKey.values()],
       edges: this.#edges,
-      tried: this.#triedEvents,
+      triedEvents: this.#triedEvents,
       failures: [...this.#failures],
       enough: this.#isEnough,
       bounds: [
@@ -109,13 +109,21 @@ class Walker {
   #start(input: unknown, start: number): Beginning {
     const run = new MachineRun(this.#machine, input);
     if (run.failure !== undefined) throw new Error(run.failure);
-    const entry = { active: run.visitedNodes, taken: [...run.taken], expect: run.outcome() };
-    return { input, first: this.#enter(configurationKey(run, this.#samples, start), start, undefined), ...entry };
+    const entry = {
+      activeNodes: run.visitedNodes,
+      chosenTransitions: [...run.takenTransitions],
+      expect: run.outcome(),
+    };
+    return {
+      input,
+      firstConfiguration: this.#enter(configurationKey(run, this.#samples, start), start, undefined),
+      ...entry,
+    };
   }
 
   #reach(configuration: Configuration): MachineRun {
     const run = new MachineRun(this.#machine, inputsOf(this.#samples)[configuration.start]);
-    for (const step of stepsTo(configuration)) run.take(step);
+    for (const step of stepsTo(configuration)) run.runStep(step);
     return run;
   }
 
@@ -147,18 +155,18 @@ class Walker {
     const previous = run.outcome().state;
     const type = eventTypeOf(step);
     for (const node of run.activeNodes) this.#triedEvents.add(`${node.id} ${type}`);
-    run.take(step);
+    run.runStep(step);
     if (run.failure !== undefined) {
       this.#failures.add(`in ${previous}, ${stepLabel(step)}: ${run.failure}`);
       return;
     }
     const key = configurationKey(run, this.#samples, from.start);
-    const existing = this.#configurationsByKey.get(key);
-    if (existing === undefined && this.#configurationsByKey.size >= this.#limits.configurations) {
+    const existingConfiguration = this.#configurationsByKey.get(key);
+    if (existingConfiguration === undefined && this.#configurationsByKey.size >= this.#limits.configurations) {
       this.#hasTooMany = true;
       return;
     }
-    const takenTransitions = [...run.taken];
+    const takenTransitions = [...run.takenTransitions];
     const refusedTransitions = takenTransitions.length > 0 ? [] : guardedAt(run.activeNodes, type);
     // No transition uses the event, so a test of it has no value.
     if (takenTransitions.length === 0 && refusedTransitions.length === 0) return;
@@ -166,12 +174,12 @@ class Walker {
       from,
       step,
       expect: run.outcome(),
-      taken: takenTransitions,
-      refused: refusedTransitions,
-      active: run.visitedNodes,
+      chosenTransitions: takenTransitions,
+      rejectedTransitions: refusedTransitions,
+      activeNodes: run.visitedNodes,
     };
     const edge: { -readonly [field in keyof Edge]: Edge[field] } = { ...observedEdge, to: from };
-    edge.to = existing ?? this.#enter(key, from.start, edge);
+    edge.to = existingConfiguration ?? this.#enter(key, from.start, edge);
     from.edges.push(edge);
     this.#edges.push(edge);
     this.#isEnough ||= this.#limits.enough?.(edge as Edge) === true;

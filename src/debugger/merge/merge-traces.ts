@@ -139,7 +139,7 @@ function weave(
     const receiveKey = `${arrow.to.program} ${arrow.to.end.index}`;
     incoming.set(receiveKey, [...(incoming.get(receiveKey) ?? []), arrow]);
   }
-  const numbers = programs.map(() => new Map<number, number>());
+  const seqByRecord = programs.map(() => new Map<number, number>());
   const records: TraceRecord[] = [];
   const push = (record: TraceRecord): void => void records.push({ ...record, seq: records.length + 1 });
   for (const [i, { label }] of programs.entries()) {
@@ -153,11 +153,11 @@ function weave(
       text: describePlacement(placements[i]!),
     });
   }
-  for (const { program, index, at } of inOrder(programs, wall, incoming)) {
+  for (const { program, index, at } of recordsInOrder(programs, wall, incoming)) {
     const { label, records: ownEnds } = programs[program]!;
     for (const { from, to } of incoming.get(`${program} ${index}`) ?? []) {
       const sender = programs[from.program]!;
-      const cause = numbers[from.program]!.get(sender.records[from.end.index]!.seq);
+      const cause = seqByRecord[from.program]!.get(sender.records[from.end.index]!.seq);
       push({
         kind: 'event',
         seq: 0,
@@ -169,8 +169,8 @@ function weave(
       });
     }
     const record = ownEnds[index]!;
-    push(renameActors(record, label, at - startTime, numbers[program]!, machines.nameOf(program)));
-    numbers[program]!.set(record.seq, records.length);
+    push(renameActors(record, label, at - startTime, seqByRecord[program]!, machines.nameOf(program)));
+    seqByRecord[program]!.set(record.seq, records.length);
   }
   const actors = programs.flatMap(({ label, header }, program) =>
     (header.actors ?? []).map((actor) =>
@@ -189,7 +189,7 @@ function weave(
         ...(foreign === true && { foreign }),
       })),
       level: programs.every(({ header }) => header.level === 'full') ? 'full' : 'standard',
-      machines: machines.all,
+      machines: machines.allDefinitions,
       ...(actors.length > 0 && { actors }),
     },
     records,
@@ -197,7 +197,7 @@ function weave(
 }
 
 /** Merges records by time; at equal times the sender precedes the receiver. */
-function* inOrder(
+function* recordsInOrder(
   programs: readonly ProgramTrace[],
   wall: (program: number, t: number) => number,
   incoming: ReadonlyMap<string, unknown>,
@@ -209,9 +209,18 @@ function* inOrder(
       const index = next[program]!;
       const record = records[index];
       if (record === undefined) continue;
-      const head = { program, index, at: wall(program, record.t), receives: incoming.has(`${program} ${index}`) };
-      if (first === undefined || head.at < first.at || (head.at === first.at && first.receives && !head.receives))
-        first = head;
+      const candidateRecord = {
+        program,
+        index,
+        at: wall(program, record.t),
+        receives: incoming.has(`${program} ${index}`),
+      };
+      if (
+        first === undefined ||
+        candidateRecord.at < first.at ||
+        (candidateRecord.at === first.at && first.receives && !candidateRecord.receives)
+      )
+        first = candidateRecord;
     }
     if (first === undefined) return;
     next[first.program] = first.index + 1;
@@ -223,14 +232,14 @@ function renameActors(
   record: TraceRecord,
   label: string,
   t: number,
-  numbers: ReadonlyMap<number, number>,
+  seqByRecord: ReadonlyMap<number, number>,
   machine: (id: string) => string,
 ): TraceRecord {
   const name = (actor: string): string => (actor === 'outside' ? actor : `${label}:${actor}`);
   const copy: Record<string, unknown> = { ...record, t: rounded(t) };
   for (const field of ['cause', 'during']) {
     if (typeof copy[field] !== 'number') continue;
-    const number = numbers.get(copy[field]);
+    const number = seqByRecord.get(copy[field]);
     if (number === undefined) delete copy[field];
     else copy[field] = number;
   }
@@ -261,7 +270,7 @@ function movedActor(
 
 /** Definitions of all programs without duplicates: two versions of a machine get two names. */
 class Machines {
-  readonly all: Statechart[] = [];
+  readonly allDefinitions: Statechart[] = [];
   readonly #names: readonly ReadonlyMap<string, string>[];
 
   constructor(programs: readonly ProgramTrace[]) {
@@ -275,7 +284,7 @@ class Machines {
         names.set(machine.id, id);
         if (textById.get(id) === text) continue;
         textById.set(id, text);
-        this.all.push({ ...machine, id });
+        this.allDefinitions.push({ ...machine, id });
       }
       return names;
     });
@@ -293,8 +302,10 @@ export function describePlacement({ against, offset: { ms, plusMinusMs, agreed }
   }
   const offsetText =
     Math.abs(ms) < 0.5 ? 'equal to' : `${Math.abs(Math.round(ms))} ms ${ms > 0 ? 'behind' : 'ahead of'}`;
-  const off = Number.isFinite(plusMinusMs) ? `± ${Math.round(plusMinusMs)} ms` : 'messages in one direction only';
-  return `clock ${offsetText} that of ${against} (${off}, from ${agreed} ${agreed === 1 ? 'message' : 'messages'})`;
+  const uncertaintyText = Number.isFinite(plusMinusMs)
+    ? `± ${Math.round(plusMinusMs)} ms`
+    : 'messages in one direction only';
+  return `clock ${offsetText} that of ${against} (${uncertaintyText}, from ${agreed} ${agreed === 1 ? 'message' : 'messages'})`;
 }
 
 /** A recorder has a resolution of 1 µs. */

@@ -32,7 +32,7 @@ export class FinishedSpans {
     this.#limits = { settleMs, staleMs, maxRecords };
   }
 
-  get kept(): number {
+  get keptRecords(): number {
     return this.#records.length;
   }
 
@@ -42,11 +42,11 @@ export class FinishedSpans {
   }
 
   /** @returns the spans of traces that have ended since the last call */
-  take(nowMs: number): OtlpSpan[] {
+  takeFinished(nowMs: number): OtlpSpan[] {
     if (!this.#hasNew && this.#lastSeenByTrace.size === 0) return [];
     this.#hasNew = false;
-    const tooMany = this.#records.length > this.#limits.maxRecords;
-    return this.#takeSpans((trace, spans) => tooMany || this.#isOver(trace, spans, nowMs));
+    const hasTooMany = this.#records.length > this.#limits.maxRecords;
+    return this.#takeSpans((trace, spans) => hasTooMany || this.#isOver(trace, spans, nowMs));
   }
 
   /** Must be called at the end of the run. @returns the spans of all traces that are not exported */
@@ -55,14 +55,16 @@ export class FinishedSpans {
   }
 
   #takeSpans(isOver: (trace: string, spans: readonly OtlpSpan[]) => boolean): OtlpSpan[] {
-    const all = Map.groupBy(spansOf(new RecordedRun(this.#header, this.#records)), ({ trace }) => trace);
-    const finished = [...all].filter(([trace, spans]) => !this.#exportedTraces.has(trace) && isOver(trace, spans));
-    for (const [trace] of finished) {
+    const spansByTrace = Map.groupBy(spansOf(new RecordedRun(this.#header, this.#records)), ({ trace }) => trace);
+    const finishedTraces = [...spansByTrace].filter(
+      ([trace, spans]) => !this.#exportedTraces.has(trace) && isOver(trace, spans),
+    );
+    for (const [trace] of finishedTraces) {
       this.#exportedTraces.add(trace);
       this.#lastSeenByTrace.delete(trace);
     }
-    this.#dropRecords(all);
-    return finished.flatMap(([, spans]) => spans);
+    this.#dropRecords(spansByTrace);
+    return finishedTraces.flatMap(([, spans]) => spans);
   }
 
   #isOver(trace: string, spans: readonly OtlpSpan[], nowMs: number): boolean {
@@ -76,17 +78,17 @@ export class FinishedSpans {
     return nowMs - lastState.atMs >= (hasEnded(spans) ? settleMs : staleMs);
   }
 
-  #dropRecords(all: ReadonlyMap<string, readonly OtlpSpan[]>): void {
+  #dropRecords(spansByTrace: ReadonlyMap<string, readonly OtlpSpan[]>): void {
     const maxKeptRecords = this.#limits.maxRecords / 2;
     if (this.#records.length <= maxKeptRecords) return;
-    const needed = [...all]
+    const neededSeqs = [...spansByTrace]
       .filter(([trace]) => !this.#exportedTraces.has(trace))
       .map(([, spans]) => Number(rootOf(spans).attributes['chartpilot.trace.seq']));
-    const first = this.#records.findIndex(({ seq }) => seq >= Math.min(...needed));
+    const first = this.#records.findIndex(({ seq }) => seq >= Math.min(...neededSeqs));
     const from = Math.max(0, (first === -1 ? this.#records.length : first) - Math.min(recordsBefore, maxKeptRecords));
     this.#records = this.#records.slice(from);
     // A trace whose records were dropped cannot be found again.
-    for (const trace of this.#exportedTraces) if (!all.has(trace)) this.#exportedTraces.delete(trace);
+    for (const trace of this.#exportedTraces) if (!spansByTrace.has(trace)) this.#exportedTraces.delete(trace);
   }
 }
 

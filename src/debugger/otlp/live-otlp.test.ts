@@ -171,8 +171,8 @@ test('the span finder stores only records of unfinished traces, up to a limit', 
   for (let number = 1; number <= 2_000; number++) {
     const { begins, ends } = restartOf(number);
     for (const spanRecord of [...begins, ...(number % 10 === 0 ? [] : ends)]) spans.add(spanRecord);
-    if (number % 5 === 0) names.push(...spans.take(number * 20).map(({ trace }) => trace));
-    maxQueued = Math.max(maxQueued, spans.kept);
+    if (number % 5 === 0) names.push(...spans.takeFinished(number * 20).map(({ trace }) => trace));
+    maxQueued = Math.max(maxQueued, spans.keptRecords);
   }
   names.push(...spans.end().map(({ trace }) => trace));
   expect(maxQueued).toBeLessThan(1_100);
@@ -186,7 +186,7 @@ test('the OTLP send queue keeps the newest hundred requests', async () => {
   const queue = new SendQueue(new URL(address), { timeoutMs: 60_000 }, () => {});
   for (let number = 0; number < 300; number++) queue.offer({ resourceSpans: [] });
   // One request is being sent.
-  expect({ waiting: queue.waiting, lost: queue.lost }).toEqual({ waiting: 100, lost: 199 });
+  expect({ waiting: queue.waitingCount, lost: queue.lostCount }).toEqual({ waiting: 100, lost: 199 });
   await queue.end(10);
-  expect({ waiting: queue.waiting, lost: queue.lost }).toEqual({ waiting: 0, lost: 299 });
+  expect({ waiting: queue.waitingCount, lost: queue.lostCount }).toEqual({ waiting: 0, lost: 299 });
 });

@@ -54,7 +54,7 @@ export async function followOtlp(
     for (const request of otlpRequests(run.header, spans, packageVersion())) queue.offer(request);
   };
   let trace = await source.read({ follow: true });
-  const timer = setInterval(() => send(run?.spans.take(performance.now()) ?? []), options.searchMs ?? 500);
+  const timer = setInterval(() => send(run?.spans.takeFinished(performance.now()) ?? []), options.searchMs ?? 500);
   let failure: unknown;
   try {
     for (;;) {
@@ -79,7 +79,7 @@ export async function followOtlp(
     trace.destroy();
     send(run?.spans.end() ?? []);
     await queue.end(options.endMs ?? 30_000);
-    const lostText = queue.lost === 0 ? '' : `, ${count(queue.lost, 'request')} not delivered`;
+    const lostText = queue.lostCount === 0 ? '' : `, ${count(queue.lostCount, 'request')} not delivered`;
     await out(
       `otlp: ${count(exportedCounts.traces, 'trace')}, ${count(exportedCounts.spans, 'span')} → ${address}${lostText}\n`,
     );
@@ -96,7 +96,7 @@ export async function followOtlp(
 class FollowedRun {
   readonly header: TraceHeader;
   readonly spans: FinishedSpans;
-  #last = 0;
+  #lastSeq = 0;
 
   constructor(header: TraceHeader, options: SpanLimits) {
     this.header = header;
@@ -105,8 +105,8 @@ class FollowedRun {
 
   /** Each connection begins with the program's ring buffer, so known records are repeated. */
   add(record: TraceRecord): void {
-    if (record.seq <= this.#last) return;
-    this.#last = record.seq;
+    if (record.seq <= this.#lastSeq) return;
+    this.#lastSeq = record.seq;
     this.spans.add(record);
   }
 }
@@ -116,8 +116,8 @@ async function* readLines(trace: Readable, address: string): AsyncGenerator<Trac
   const invalidTrace = (reason: string): ChartpilotError =>
     new ChartpilotError('TRACE_INVALID', `${address}: ${reason}`);
   const reader = new TraceLineReader();
-  for await (const { text, whole } of linesOf(trace, invalidTrace)) {
-    if (!whole) return;
+  for await (const { text, isComplete } of linesOf(trace, invalidTrace)) {
+    if (!isComplete) return;
     const line = reader.read(text);
     if (typeof line === 'string') throw invalidTrace(line);
     yield line;

@@ -6,7 +6,7 @@ import type { AttributeValue, OtlpSpan } from './span.ts';
 
 interface Group {
   readonly from: number;
-  readonly left: Set<unknown>;
+  readonly remainingConnections: Set<unknown>;
   readonly proxies: number;
   to?: number;
 }
@@ -18,7 +18,7 @@ interface Push {
   readonly attributes: Record<string, AttributeValue>;
   readonly version: string;
   readonly groups: Group[];
-  more: number;
+  moreCount: number;
 }
 
 /** Maximum exported groups of a push: with separate updates, a thousand proxies are a thousand groups. */
@@ -29,26 +29,27 @@ const maxGroups = 100;
  * updated together.
  */
 export function pushSpans({ records }: RecordedRun): OtlpSpan[] {
-  const all: Push[] = [];
+  const pushes: Push[] = [];
   let requestedAt: number | undefined;
-  let building: { readonly from: number; readonly requestedAt: number; to?: number } | undefined;
+  let buildingPush: { readonly from: number; readonly requestedAt: number; to?: number } | undefined;
   for (const record of records) {
     if (record.kind === 'spawn' && record.actor === 'push/context') {
-      building = { from: record.t, requestedAt: requestedAt ?? record.t };
+      buildingPush = { from: record.t, requestedAt: requestedAt ?? record.t };
       requestedAt = undefined;
     }
-    if (record.kind === 'stop' && record.actor === 'push/context' && building !== undefined) building.to = record.t;
+    if (record.kind === 'stop' && record.actor === 'push/context' && buildingPush !== undefined)
+      buildingPush.to = record.t;
     if (record.kind !== 'event') continue;
     if (record.event.type === 'push.request') requestedAt ??= record.t;
     if (record.event.type === 'clients.push') {
-      const { from = record.t, to = record.t, requestedAt: requestTime = record.t } = building ?? {};
-      all.push(beginPush(record, requestTime, { from, to }));
-      building = undefined;
+      const { from = record.t, to = record.t, requestedAt: requestTime = record.t } = buildingPush ?? {};
+      pushes.push(beginPush(record, requestTime, { from, to }));
+      buildingPush = undefined;
     }
-    followPush(record, all);
+    followPush(record, pushes);
   }
   const end = records.at(-1)?.t ?? 0;
-  return all.flatMap((push) => spansOf(push, end));
+  return pushes.flatMap((push) => spansOf(push, end));
 }
 
 function beginPush({ event, seq }: TraceRecord & { kind: 'event' }, from: number, build: Push['build']): Push {
@@ -65,28 +66,30 @@ function beginPush({ event, seq }: TraceRecord & { kind: 'event' }, from: number
       'chartpilot.trace.seq': seq,
     },
     groups: [],
-    more: 0,
+    moreCount: 0,
   };
 }
 
-function followPush({ event, t }: TraceRecord & { kind: 'event' }, all: readonly Push[]): void {
+function followPush({ event, t }: TraceRecord & { kind: 'event' }, pushes: readonly Push[]): void {
   const connections = Array.isArray(event.connections) ? event.connections : [];
   if (event.type === 'proxies.serve') {
-    const push = all.findLast(({ version }) => version === text(event.version));
+    const push = pushes.findLast(({ version }) => version === text(event.version));
     if (push === undefined) return;
-    if (push.groups.length >= maxGroups) push.more++;
-    else push.groups.push({ from: t, left: new Set(connections), proxies: connections.length });
+    if (push.groups.length >= maxGroups) push.moreCount++;
+    else push.groups.push({ from: t, remainingConnections: new Set(connections), proxies: connections.length });
   }
   if (event.type !== 'proxies.served') return;
   // A proxy is in one unfinished group at a time.
   for (const connection of connections) {
-    const group = all.flatMap(({ groups }) => groups).findLast(({ left }) => left.has(connection));
-    group?.left.delete(connection);
-    if (group?.left.size === 0) group.to = t;
+    const group = pushes
+      .flatMap(({ groups }) => groups)
+      .findLast(({ remainingConnections }) => remainingConnections.has(connection));
+    group?.remainingConnections.delete(connection);
+    if (group?.remainingConnections.size === 0) group.to = t;
   }
 }
 
-function spansOf({ trace, from, build, attributes, groups, more }: Push, end: number): OtlpSpan[] {
+function spansOf({ trace, from, build, attributes, groups, moreCount }: Push, end: number): OtlpSpan[] {
   const to = Math.max(build.to, ...groups.map((group) => group.to ?? end));
   const child = (key: string, name: string, span: { from: number; to: number }, more_ = {}): OtlpSpan => ({
     trace,
@@ -106,7 +109,7 @@ function spansOf({ trace, from, build, attributes, groups, more }: Push, end: nu
       attributes: {
         ...attributes,
         'chartpilot.push.proxies': groups.reduce((sum, { proxies }) => sum + proxies, 0),
-        ...(more > 0 && { 'chartpilot.push.groups_left_out': more }),
+        ...(moreCount > 0 && { 'chartpilot.push.groups_left_out': moreCount }),
       },
     },
     child('debounce', 'debounce', { from, to: build.from }),

@@ -18,7 +18,7 @@ interface Phase {
 interface Restart {
   readonly trace: string;
   readonly epoch: string;
-  readonly how: string;
+  readonly startKind: string;
   readonly from: number;
   readonly attributes: Record<string, AttributeValue>;
   readonly phases: Phase[];
@@ -35,20 +35,20 @@ interface Restart {
  * draining.
  */
 export function restartSpans(run: RecordedRun): OtlpSpan[] {
-  const all: Restart[] = [];
+  const restarts: Restart[] = [];
   /** The current start of each epoch; an epoch number is reused after a failure. */
   const restartsByEpoch = new Map<string, Restart>();
   for (const [index, record] of run.records.entries()) {
     if (record.kind === 'event' && record.event.type === 'restart.decided') {
       const newRestart = beginRestart(run, record, index);
-      all.push(newRestart);
+      restarts.push(newRestart);
       restartsByEpoch.set(newRestart.epoch, newRestart);
       continue;
     }
-    followRestarts(record, restartsByEpoch, all);
+    followRestarts(record, restartsByEpoch, restarts);
   }
   const end = run.records.at(-1)?.t ?? 0;
-  return all.flatMap((restart) => spansOf(restart, end));
+  return restarts.flatMap((restart) => spansOf(restart, end));
 }
 
 function beginRestart(run: RecordedRun, record: TraceRecord & { kind: 'event' }, index: number): Restart {
@@ -67,7 +67,7 @@ function beginRestart(run: RecordedRun, record: TraceRecord & { kind: 'event' },
   return {
     trace: `restart ${seq}`,
     epoch,
-    how: text(event.how),
+    startKind: text(event.how),
     from: root !== undefined && isRestartOrder(root) ? root.record.t : t,
     attributes: {
       'chartpilot.epoch.name': epoch,
@@ -82,7 +82,7 @@ function beginRestart(run: RecordedRun, record: TraceRecord & { kind: 'event' },
 function followRestarts(
   record: TraceRecord,
   restartsByEpoch: ReadonlyMap<string, Restart>,
-  all: readonly Restart[],
+  restarts: readonly Restart[],
 ): void {
   const { t } = record;
   if (record.kind === 'spawn' || record.kind === 'stop') {
@@ -92,7 +92,7 @@ function followRestarts(
       restart.phases.push(phase('validate', t));
     }
     if (record.kind === 'spawn' && child === 'process') restart?.phases.push(phase('start', t));
-    if (record.kind === 'stop' && child === 'prepare') close(restart, 'validate', t, record.error);
+    if (record.kind === 'stop' && child === 'prepare') closeSpan(restart, 'validate', t, record.error);
     return;
   }
   if (record.kind !== 'event') return;
@@ -101,7 +101,7 @@ function followRestarts(
   switch (event.type) {
     case 'process.spawned': {
       const ownRestart = restartsByEpoch.get(to);
-      close(ownRestart, 'start', t);
+      closeSpan(ownRestart, 'start', t);
       ownRestart?.phases.push(phase('initialise', t, { 'process.pid': Number(event.pid) }));
       break;
     }
@@ -109,14 +109,14 @@ function followRestarts(
       restart?.phases.push(phase('hand-over', t));
       break;
     case 'serving.began':
-      close(restart, 'hand-over', t);
+      closeSpan(restart, 'hand-over', t);
       break;
     case 'epoch.live':
-      close(restart, 'initialise', t);
+      closeSpan(restart, 'initialise', t);
       if (restart !== undefined) restart.liveAt = record.seq;
       break;
     case 'epoch.supersede': {
-      const heir = all.findLast(({ liveAt }) => liveAt !== undefined && liveAt === record.cause);
+      const heir = restarts.findLast(({ liveAt }) => liveAt !== undefined && liveAt === record.cause);
       if (heir === undefined) break;
       heir.parent = to;
       heir.phases.push(phase('drain', t, { 'chartpilot.epoch.name': to }));
@@ -125,15 +125,15 @@ function followRestarts(
     case 'epoch.failed':
     case 'epoch.exited': {
       if (to !== 'supervisor') break;
-      const heir = all.findLast(
+      const heir = restarts.findLast(
         ({ parent, phases }) =>
           parent === from && phases.some(({ name, to: end }) => name === 'drain' && end === undefined),
       );
       const reason = event.type === 'epoch.failed' ? text(event.reason) : undefined;
-      close(heir, 'drain', t, reason);
+      closeSpan(heir, 'drain', t, reason);
       if (restart === undefined || restart.liveAt !== undefined || reason === undefined) break;
       restart.error = `${text(event.during)}: ${reason}`;
-      for (const { name, to: end } of restart.phases) if (end === undefined) close(restart, name, t, restart.error);
+      for (const { name, to: end } of restart.phases) if (end === undefined) closeSpan(restart, name, t, restart.error);
       break;
     }
   }
@@ -147,19 +147,19 @@ function hasPhase({ phases }: Restart, phaseName: string): boolean {
   return phases.some(({ name }) => name === phaseName);
 }
 
-function close(restart: Restart | undefined, name: string, t: number, error?: string): void {
+function closeSpan(restart: Restart | undefined, name: string, t: number, error?: string): void {
   const openPhase = restart?.phases.findLast((candidate) => candidate.name === name && candidate.to === undefined);
   if (openPhase === undefined) return;
   openPhase.to = t;
   if (error !== undefined) openPhase.error = error;
 }
 
-function spansOf({ trace, how, from, attributes, phases, error }: Restart, end: number): OtlpSpan[] {
+function spansOf({ trace, startKind, from, attributes, phases, error }: Restart, end: number): OtlpSpan[] {
   const phaseEnds = phases.map(({ to }) => to ?? end);
   const root: OtlpSpan = {
     trace,
     key: '',
-    name: how,
+    name: startKind,
     from,
     to: Math.max(from, ...phaseEnds),
     attributes: { ...attributes, ...(phases.some(({ to }) => to === undefined) && unfinishedMark) },

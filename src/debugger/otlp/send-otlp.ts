@@ -10,7 +10,7 @@ export interface SendOptions {
   readonly pauseMs?: number;
 }
 
-const tries = 3;
+const maxAttempts = 3;
 const maxPauseMs = 5_000;
 /** A response only contains the number of rejected spans and a message. */
 const maxResponseBytes = 64 * 1024;
@@ -30,7 +30,7 @@ export async function sendOtlp(url: URL, request: object, options: SendOptions =
   const { target, login } = splitLogin(url);
   for (let attempt = 1; ; attempt++) {
     let reason: string;
-    let pause = pauseMs * 2 ** (attempt - 1);
+    let nextPauseMs = pauseMs * 2 ** (attempt - 1);
     try {
       const response = await fetch(target, {
         method: 'POST',
@@ -44,13 +44,13 @@ export async function sendOtlp(url: URL, request: object, options: SendOptions =
       reason = `responded with status ${response.status}${text.trim() === '' ? '' : `: ${visibleLine(text.trim().slice(0, 300))}`}`;
       if (!retryableStatuses.has(response.status)) throw sendError(url, reason);
       const requestedPauseMs = Number(response.headers.get('retry-after')) * 1_000;
-      if (requestedPauseMs > 0) pause = requestedPauseMs;
+      if (requestedPauseMs > 0) nextPauseMs = requestedPauseMs;
     } catch (error) {
       if (error instanceof ChartpilotError) throw error;
       reason = reasonOf(error, timeoutMs);
     }
-    if (attempt === tries) throw sendError(url, `${reason} (${tries} attempts)`);
-    await sleep(Math.min(maxPauseMs, pause));
+    if (attempt === maxAttempts) throw sendError(url, `${reason} (${maxAttempts} attempts)`);
+    await sleep(Math.min(maxPauseMs, nextPauseMs));
   }
 }
 
@@ -80,15 +80,16 @@ async function textOf({ body }: Response): Promise<string> {
 
 /** The `partialSuccess` of a response. */
 function rejectedIn(text: string): string | undefined {
-  let partial: { rejectedSpans?: unknown; errorMessage?: unknown } | undefined;
+  let partialSuccess: { rejectedSpans?: unknown; errorMessage?: unknown } | undefined;
   try {
-    partial = (JSON.parse(text) as { partialSuccess?: typeof partial } | null)?.partialSuccess ?? undefined;
+    partialSuccess =
+      (JSON.parse(text) as { partialSuccess?: typeof partialSuccess } | null)?.partialSuccess ?? undefined;
   } catch {
     return undefined;
   }
-  const rejectedCount = Number(partial?.rejectedSpans ?? 0);
+  const rejectedCount = Number(partialSuccess?.rejectedSpans ?? 0);
   if (!(rejectedCount > 0)) return undefined;
-  return `the collector rejected ${rejectedCount} spans${typeof partial?.errorMessage === 'string' ? `: ${visibleLine(partial.errorMessage.slice(0, 300))}` : ''}`;
+  return `the collector rejected ${rejectedCount} spans${typeof partialSuccess?.errorMessage === 'string' ? `: ${visibleLine(partialSuccess.errorMessage.slice(0, 300))}` : ''}`;
 }
 
 function headersIn(list: string): Record<string, string> {

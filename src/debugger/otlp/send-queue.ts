@@ -13,7 +13,7 @@ export class SendQueue {
   readonly #waitingRequests: object[] = [];
   #pendingSend: Promise<void> | undefined;
   #lastProblem: string | undefined;
-  lost = 0;
+  lostCount = 0;
 
   /** @param report called for each problem that differs from the previous one */
   constructor(url: URL, options: SendOptions, report: (problem: string) => void) {
@@ -22,14 +22,14 @@ export class SendQueue {
     this.#report = report;
   }
 
-  get waiting(): number {
+  get waitingCount(): number {
     return this.#waitingRequests.length;
   }
 
   offer(request: object): void {
     if (this.#waitingRequests.length >= maxWaiting) {
       this.#waitingRequests.shift();
-      this.lost++;
+      this.lostCount++;
     }
     this.#waitingRequests.push(request);
     this.#pendingSend ??= this.#sendAll();
@@ -38,23 +38,23 @@ export class SendQueue {
   /** Resolves when all requests are sent or have failed; after `limitMs` the waiting requests are lost. */
   async end(limitMs: number): Promise<void> {
     await Promise.race([this.#pendingSend, sleep(limitMs, undefined, { ref: false })]);
-    this.lost += this.#waitingRequests.length;
+    this.lostCount += this.#waitingRequests.length;
     this.#waitingRequests.length = 0;
   }
 
   async #sendAll(): Promise<void> {
     for (let next = this.#waitingRequests.shift(); next !== undefined; next = this.#waitingRequests.shift()) {
       try {
-        this.#note(await sendOtlp(this.#url, next, this.#options));
+        this.#reportProblem(await sendOtlp(this.#url, next, this.#options));
       } catch (error) {
-        this.lost++;
-        this.#note(messageOf(error));
+        this.lostCount++;
+        this.#reportProblem(messageOf(error));
       }
     }
     this.#pendingSend = undefined;
   }
 
-  #note(problem: string | undefined): void {
+  #reportProblem(problem: string | undefined): void {
     if (problem !== undefined && problem !== this.#lastProblem) this.#report(problem);
     this.#lastProblem = problem;
   }

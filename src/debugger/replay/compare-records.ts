@@ -111,12 +111,12 @@ function areTextsEqual(recordedValue: string, replayedValue: unknown): boolean {
 /** Whether a text consists of these parts with any text between them, and any text after them if it was truncated. */
 function hasParts(text: string, [first = '', ...otherParts]: readonly string[], isCut: boolean): boolean {
   if (!text.startsWith(first)) return false;
-  const last = isCut ? '' : (otherParts.pop() ?? '');
+  const lastItem = isCut ? '' : (otherParts.pop() ?? '');
   let offset = first.length;
   for (const segment of otherParts) {
     const matchIndex = text.indexOf(segment, offset);
     if (matchIndex < 0) return false;
     offset = matchIndex + segment.length;
   }
-  return isCut || (text.endsWith(last) && text.length - last.length >= offset);
+  return isCut || (text.endsWith(lastItem) && text.length - lastItem.length >= offset);
 }

@@ -13,7 +13,7 @@ export class RecordedTimers {
   }
 
   /** Replaces the scheduler of an actor system; must be called before a timer is armed. */
-  takeOver({ scheduler }: AnyActorRef['system']): void {
+  replaceScheduler({ scheduler }: AnyActorRef['system']): void {
     scheduler.schedule = (source, target, event, delay, id = '') => {
       const timer = { at: this.#now() + Math.max(0, delay), id, source, target, event };
       this.#armedTimers.set(source, [...(this.#armedTimers.get(source) ?? []), timer]);

@@ -113,8 +113,8 @@ async function loadMachines(requests: readonly string[]): Promise<AnyStateMachin
     const separatorIndex = request.lastIndexOf('#');
     const [machine, name] =
       separatorIndex < 0 ? [request] : [request.slice(0, separatorIndex), request.slice(separatorIndex + 1)];
-    const loaded = await loadMachine({ machine: machine!, ...(name !== undefined && { export: name }) });
-    machines.push(loaded.machine);
+    const loadedMachine = await loadMachine({ machine: machine!, ...(name !== undefined && { export: name }) });
+    machines.push(loadedMachine.machine);
   }
   return machines;
 }

@@ -57,8 +57,8 @@ export function replay(
   if (seq === undefined || recorded !== undefined || !recording.mayBeTruncatedAt(seq - 1)) return report;
   // The trace may end before the record that shows that this one was written while a machine was processing.
   recording.markEarlyFrom(seq - 1);
-  const other = new Replay(header, recording, machineById).run();
-  return other.difference === undefined ? other : report;
+  const secondReport = new Replay(header, recording, machineById).run();
+  return secondReport.difference === undefined ? secondReport : report;
 }
 
 class Replay {
@@ -106,7 +106,7 @@ class Replay {
       const index = this.#index;
       const reason = this.#lastGivenIndex === index ? 'the effect is still running' : this.#sendRecord(index);
       if (this.#index === index && this.#difference === undefined) {
-        this.#differ({ recorded: records[index]!, ...(reason !== undefined && { why: reason }) });
+        this.#reportDifference({ recorded: records[index]!, ...(reason !== undefined && { why: reason }) });
       }
     }
     return {
@@ -117,15 +117,15 @@ class Replay {
     };
   }
 
-  #compareNext(raw: TraceRecord): void {
+  #compareNext(rawRecord: TraceRecord): void {
     const recordedRecord = this.#recording.records[this.#index];
     if (recordedRecord === undefined || this.#difference !== undefined) return;
-    if (differingField(recordedRecord, raw) === undefined) {
+    if (differingField(recordedRecord, rawRecord) === undefined) {
       this.#goOn();
       return;
     }
     // Redaction takes time and rarely affects the comparison, therefore it is done only after a difference.
-    const replayedRecord = this.#redact(raw);
+    const replayedRecord = this.#redact(rawRecord);
     const field = differingField(recordedRecord, replayedRecord);
     if (field === undefined) {
       this.#goOn();
@@ -133,9 +133,9 @@ class Replay {
     }
     const comparable = { ...replayedRecord, seq: recordedRecord.seq, t: recordedRecord.t };
     // If the next record is from outside, the machines did something additional.
-    if (this.#outside.isOutsideAction(this.#index)) this.#differ({ replayed: comparable });
+    if (this.#outside.isOutsideAction(this.#index)) this.#reportDifference({ replayed: comparable });
     else
-      this.#differ({
+      this.#reportDifference({
         recorded: recordedRecord,
         replayed: comparable,
         ...(recordedRecord.kind === replayedRecord.kind && { field }),
@@ -158,7 +158,7 @@ class Replay {
     this.#skip();
   }
 
-  #differ(sides: Pick<Difference, 'recorded' | 'replayed' | 'field' | 'why'>): void {
+  #reportDifference(sides: Pick<Difference, 'recorded' | 'replayed' | 'field' | 'why'>): void {
     const { records } = this.#recording;
     const { seq } = records[this.#index]!;
     const before = records.slice(Math.max(0, this.#index - shownBefore), this.#index);

@@ -82,7 +82,7 @@ export class ReplayedActors {
     }) as AnyActorRef;
     // An error of a machine is recorded as its end; the replay continues.
     root.subscribe({ error: () => {} });
-    this.#timers.takeOver(root.system);
+    this.#timers.replaceScheduler(root.system);
     if (machine === undefined) root.start();
     else this.#unstartedRoots.add(root);
   }
@@ -116,7 +116,7 @@ export class ReplayedActors {
 
   /** Delivers an event from outside or from an effect; `from` may be an actor that is not in the trace. */
   deliver(from: string, to: AnyActorRef, event: AnyEventObject): void {
-    relay(from === 'outside' ? undefined : (this.#actors.get(from) ?? this.#unseen(from)), to, event);
+    relay(from === 'outside' ? undefined : (this.#actors.get(from) ?? this.#actorNotStarted(from)), to, event);
   }
 
   settle(effect: AnyActorRef, result: { value: unknown } | { error: unknown }): void {
@@ -124,7 +124,7 @@ export class ReplayedActors {
   }
 
   /** A placeholder for an actor that is only recorded as a sender. */
-  #unseen(name: string): AnyActorRef {
+  #actorNotStarted(name: string): AnyActorRef {
     const actor = createActor(this.#effect, { id: name }) as AnyActorRef;
     this.#actors.set(name, actor);
     this.#effects.add(actor);

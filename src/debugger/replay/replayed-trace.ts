@@ -129,9 +129,9 @@ function assertComplete(header: TraceHeader, records: readonly TraceRecord[]): v
       hint: 'a replay requires all records since the start: use the file of --trace together with FILE.1, before the second rotation',
     });
   }
-  const restored = records.find((record) => record.kind === 'spawn' && record.restored === true);
-  if (restored !== undefined) {
-    const { actor } = restored as TraceRecord & { kind: 'spawn' };
+  const restoredSpawn = records.find((record) => record.kind === 'spawn' && record.restored === true);
+  if (restoredSpawn !== undefined) {
+    const { actor } = restoredSpawn as TraceRecord & { kind: 'spawn' };
     throw new ChartpilotError(
       'TRACE_INVALID',
       `${actor} was created from a persisted snapshot, which a trace does not contain`,
@@ -140,9 +140,9 @@ function assertComplete(header: TraceHeader, records: readonly TraceRecord[]): v
       },
     );
   }
-  const gap = records.findIndex((record, i) => record.seq !== i + 1);
-  if (gap < 0) return;
-  throw new ChartpilotError('TRACE_INVALID', describeGap(gap, records[gap]!.seq), {
+  const gapIndex = records.findIndex((record, i) => record.seq !== i + 1);
+  if (gapIndex < 0) return;
+  throw new ChartpilotError('TRACE_INVALID', describeGap(gapIndex, records[gapIndex]!.seq), {
     hint: 'a replay requires all records: use an unchanged trace of a program that reported no lost records',
   });
 }

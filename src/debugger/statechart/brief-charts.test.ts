@@ -5,7 +5,7 @@ import { machinesOf, type Statechart, statechartOf } from '../../runtime/trace/s
 import { chartKey, readKnownCharts } from '../visualize/known-charts.ts';
 import { type BriefChart, briefChartsOf, briefScreen, foldingsOf } from './brief-charts.ts';
 import { briefFor, wholeRows } from './brief-choice.ts';
-import { foldStatechart, openFor } from './fold-statechart.ts';
+import { foldStatechart, openStatesFor } from './fold-statechart.ts';
 
 /** `a` has a row of inner states, `z` a long row of eleven. */
 const chart: Statechart = {
@@ -87,7 +87,7 @@ describe('font size of the brief chart in a window of 1440 × 900', () => {
       );
       for (const leaf of leaves) {
         const picture = briefFor(machine, pictures!, [leaf])!;
-        for (const state of openFor(machine, [leaf])) expect(picture.open).toContain(state);
+        for (const state of openStatesFor(machine, [leaf])) expect(picture.open).toContain(state);
         const [, width, height] = /viewBox="0 0 (\S+) (\S+)"/.exec(picture.text)!.map(Number);
         const scale = Math.min(briefScreen.width / width!, briefScreen.height / height!);
         expect(12 * scale, machine.states[leaf]!.path).toBeGreaterThanOrEqual(9);

@@ -42,13 +42,13 @@ type Folding = Pick<BriefChart, 'open' | 'near'>;
 export function foldingsOf(chart: Statechart): Folding[] {
   const parents = [...new Set(chart.states.flatMap(({ parent }) => (parent === undefined ? [] : [parent])))];
   const isRow = (number: number): boolean => parents.includes(number) && number !== 0;
-  const all = parents.filter(isRow).sort((a, b) => a - b);
+  const sortedParents = parents.filter(isRow).sort((a, b) => a - b);
   const foldings = new Map<string, Folding>();
   const add = (openStates: readonly number[], nearRow?: number): void => {
     const sortedStates = [...openStates].sort((a, b) => a - b);
     foldings.set(`${sortedStates} ${nearRow}`, { open: sortedStates, ...(nearRow !== undefined && { near: nearRow }) });
   };
-  add(all);
+  add(sortedParents);
   for (const stateSet of openStatesOf(chart, 0)) add(stateSet);
   for (const [number] of chart.states.entries()) {
     if (number !== 0 && siblingsOf(chart, number).length > longRow) {
@@ -71,11 +71,11 @@ function openStatesOf(chart: Statechart, number: number): number[][] {
   const children = chart.states.flatMap(({ parent }, child) => (parent === number ? [child] : []));
   if (children.length === 0) return [[]];
   const ownNumber = number === 0 ? [] : [number];
-  const ways = children.map((child) => openStatesOf(chart, child));
+  const openStateLists = children.map((child) => openStatesOf(chart, child));
   if (chart.states[number]!.type !== 'parallel')
-    return distinct(ways.flat().map((stateSet) => [...ownNumber, ...stateSet]));
+    return distinct(openStateLists.flat().map((stateSet) => [...ownNumber, ...stateSet]));
   let combinations: number[][] = [ownNumber];
-  for (const region of ways) {
+  for (const region of openStateLists) {
     combinations = distinct(
       combinations.flatMap((openStates) => region.map((stateSet) => [...openStates, ...stateSet])),
     ).slice(0, maxPictures);
@@ -83,16 +83,16 @@ function openStatesOf(chart: Statechart, number: number): number[][] {
   return combinations;
 }
 
-function distinct(ways: readonly number[][]): number[][] {
-  return [...new Map(ways.map((stateSet) => [stateSet.join(' '), stateSet])).values()];
+function distinct(openStateLists: readonly number[][]): number[][] {
+  return [...new Map(openStateLists.map((stateSet) => [stateSet.join(' '), stateSet])).values()];
 }
 
-async function drawBrief(wholeChart: Statechart, folded: FoldedStatechart): Promise<string> {
-  const { chart, numbers, leftOut } = folded;
-  const headers = chart.states.map((_, stateIndex) => briefHeader(folded, stateIndex));
+async function drawBrief(wholeChart: Statechart, foldedChart: FoldedStatechart): Promise<string> {
+  const { chart, numbers, leftOut } = foldedChart;
+  const headers = chart.states.map((_, stateIndex) => briefHeader(foldedChart, stateIndex));
   const layout = await layoutOnScreen(chart, headers, briefConnections(chart), briefScreen);
   const isFolded = (stateIndex: number): boolean => leftOut[stateIndex]! > 0;
-  return renderStatechart(chart, layout, { numbers, isFolded, whole: wholeChart });
+  return renderStatechart(chart, layout, { numbers, isFolded, entireChart: wholeChart });
 }
 
 /** The name, and the number of hidden inner states. */

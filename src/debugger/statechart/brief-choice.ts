@@ -1,7 +1,7 @@
 /** Selects the brief chart of a machine that shows the active states of an actor. */
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 import type { BriefChart } from './brief-charts.ts';
-import { longRow, openFor, siblingsOf } from './fold-statechart.ts';
+import { longRow, openStatesFor, siblingsOf } from './fold-statechart.ts';
 
 /** Among the opened states, this number means that long rows are shown in full. */
 export const wholeRows = -1;
@@ -18,12 +18,12 @@ export function briefFor(
   leaves: readonly number[],
   manualStates: readonly number[] = [],
 ): BriefChart | undefined {
-  const active = openFor(chart, leaves);
-  const required = [...active, ...manualStates.filter((number) => number !== wholeRows)];
-  const inRows = [...leaves, ...active].filter((number) => siblingsOf(chart, number).length > longRow);
+  const activeOpenStates = openStatesFor(chart, leaves);
+  const requiredStates = [...activeOpenStates, ...manualStates.filter((number) => number !== wholeRows)];
+  const inRows = [...leaves, ...activeOpenStates].filter((number) => siblingsOf(chart, number).length > longRow);
   const matchingPictures = pictures.filter(({ open, near }) => {
     const isNear = near === undefined || (!manualStates.includes(wholeRows) && inRows.includes(near));
-    return isNear && required.every((number) => open.includes(number));
+    return isNear && requiredStates.every((number) => open.includes(number));
   });
   const size = ({ open, near }: BriefChart): number => open.length - (near === undefined ? 0 : 0.5);
   return matchingPictures.reduce<BriefChart | undefined>(

@@ -74,9 +74,13 @@ export function transitionTitle(chart: Statechart, number: number): string {
   const { source, targets, kind, on, description } = transition;
   const name = (state: number): string => chart.states[state]!.path || chart.id;
   const to = targets.length === 0 ? '' : ` → ${targets.map(name).join(' and ')}`;
-  const tried = chart.transitions.filter((other) => other.source === source && other.kind === kind && other.on === on);
+  const candidateTransitions = chart.transitions.filter(
+    (other) => other.source === source && other.kind === kind && other.on === on,
+  );
   const evaluationOrder =
-    tried.length < 2 ? '' : `\nEvaluated as number ${tried.indexOf(transition) + 1} of ${tried.length}.`;
+    candidateTransitions.length < 2
+      ? ''
+      : `\nEvaluated as number ${candidateTransitions.indexOf(transition) + 1} of ${candidateTransitions.length}.`;
   const text = internalWords(chart, transition).map((part) => part.text);
   return `${name(source)}${to}\n${text.join(' ')}${evaluationOrder}${description === undefined ? '' : `\n${description}`}`;
 }

@@ -12,13 +12,13 @@ export function cutPath(points: readonly Point[], boxes: readonly ChartBox[]): P
   for (const [index, to] of points.entries()) {
     const from = points[index - 1];
     if (from === undefined) continue;
-    for (const [start, stop] of outside(from, to, boxes)) {
+    for (const [start, rangeEnd] of rangesOutside(from, to, boxes)) {
       const startPoint = pointBetween(from, to, start);
       if (!isSamePoint(segment.at(-1), startPoint)) {
         end();
         segment.push(startPoint);
       }
-      segment.push(pointBetween(from, to, stop));
+      segment.push(pointBetween(from, to, rangeEnd));
     }
   }
   end();
@@ -26,24 +26,24 @@ export function cutPath(points: readonly Point[], boxes: readonly ChartBox[]): P
 }
 
 /** Parts outside all boxes, as fractions of the line. */
-function outside(from: Point, to: Point, boxes: readonly ChartBox[]): [number, number][] {
-  const hidden = boxes.flatMap((box) => insideRanges(from, to, box)).sort(([start], [other]) => start - other);
+function rangesOutside(from: Point, to: Point, boxes: readonly ChartBox[]): [number, number][] {
+  const hiddenRanges = boxes.flatMap((box) => insideRanges(from, to, box)).sort(([start], [other]) => start - other);
   const visibleRanges: [number, number][] = [];
   let doneLength = 0;
-  for (const [start, stop] of hidden) {
+  for (const [start, rangeEnd] of hiddenRanges) {
     if (start > doneLength) visibleRanges.push([doneLength, start]);
-    doneLength = Math.max(doneLength, stop);
+    doneLength = Math.max(doneLength, rangeEnd);
   }
   if (doneLength < 1) visibleRanges.push([doneLength, 1]);
   return visibleRanges;
 }
 
 function insideRanges(from: Point, to: Point, box: ChartBox): [number, number][] {
-  const across = range(from.x, to.x, box.x, box.x + box.width);
-  const down = range(from.y, to.y, box.y, box.y + box.height);
-  const start = Math.max(0, across[0], down[0]);
-  const stop = Math.min(1, across[1], down[1]);
-  return start < stop ? [[start, stop]] : [];
+  const horizontalRange = range(from.x, to.x, box.x, box.x + box.width);
+  const verticalRange = range(from.y, to.y, box.y, box.y + box.height);
+  const start = Math.max(0, horizontalRange[0], verticalRange[0]);
+  const rangeEnd = Math.min(1, horizontalRange[1], verticalRange[1]);
+  return start < rangeEnd ? [[start, rangeEnd]] : [];
 }
 
 /** The fractions of the line at which it enters and leaves the limits. */
@@ -54,7 +54,8 @@ function range(from: number, to: number, low: number, high: number): [number, nu
 }
 
 function pointBetween(from: Point, to: Point, share: number): Point {
-  const interpolate = (start: number, stop: number): number => Math.round((start + (stop - start) * share) * 10) / 10;
+  const interpolate = (start: number, rangeEnd: number): number =>
+    Math.round((start + (rangeEnd - start) * share) * 10) / 10;
   return { x: interpolate(from.x, to.x), y: interpolate(from.y, to.y) };
 }
 

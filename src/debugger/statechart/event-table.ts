@@ -12,7 +12,7 @@ export interface Cell {
    * In the order in which XState tries them: transitions of the state, then those of its ancestors. Empty for an
    * unexpected event.
    */
-  readonly tried: readonly StatechartTransition[];
+  readonly triedTransitions: readonly StatechartTransition[];
 }
 
 export interface EventTable {
@@ -32,7 +32,7 @@ export function eventTableOf(chart: Statechart): EventTable {
     events,
     states: stableStates.map((number) => ({
       path: chart.states[number]!.path || chart.id,
-      cells: events.map((event) => ({ tried: triedIn(chart, number, event) })),
+      cells: events.map((event) => ({ triedTransitions: triedIn(chart, number, event) })),
     })),
   };
 }
@@ -83,21 +83,27 @@ export function formatEventTable(chart: Statechart): string {
   const table = [['', ...events.map(code)], ['---', ...events.map(() => ':-:')], ...rows];
   const lines = table.map((cells) => `| ${cells.join(' | ')} |`);
   const details = states.flatMap(({ path, cells }) => {
-    const lines = cells.flatMap(({ tried }, index) =>
-      tried.some((transition) => !isIgnored(transition))
-        ? [`  - ${code(events[index]!)}: ${tried.map((transition) => plain(inWords(chart, transition))).join('; ')}`]
+    const lines = cells.flatMap(({ triedTransitions }, index) =>
+      triedTransitions.some((transition) => !isIgnored(transition))
+        ? [
+            `  - ${code(events[index]!)}: ${triedTransitions.map((transition) => plainText(inWords(chart, transition))).join('; ')}`,
+          ]
         : [],
     );
-    return lines.length === 0 ? [] : [`- **${plain(path)}**`, ...lines];
+    return lines.length === 0 ? [] : [`- **${plainText(path)}**`, ...lines];
   });
   return `${[...lines, '', ...details].join('\n')}\n`;
 }
 
 /** `→` changes the state, `•` runs an action, `–` is ignored on purpose; in parentheses if it has a condition. */
-function symbolOf({ tried }: Cell): string {
-  if (tried.length === 0) return unexpected;
-  const sign = tried.some(({ targets }) => targets.length > 0) ? '→' : tried.every(isIgnored) ? '–' : '•';
-  return tried.some(({ guard }) => guard !== undefined) ? `(${sign})` : sign;
+function symbolOf({ triedTransitions }: Cell): string {
+  if (triedTransitions.length === 0) return unexpected;
+  const sign = triedTransitions.some(({ targets }) => targets.length > 0)
+    ? '→'
+    : triedTransitions.every(isIgnored)
+      ? '–'
+      : '•';
+  return triedTransitions.some(({ guard }) => guard !== undefined) ? `(${sign})` : sign;
 }
 
 function inWords(chart: Statechart, { targets, guard, actions = [], description }: StatechartTransition): string {
@@ -111,7 +117,7 @@ function code(name: string): string {
   return `\`${oneLine(name).replaceAll('`', "'").replaceAll('|', '\\|')}\``;
 }
 
-function plain(escapeCell: string): string {
+function plainText(escapeCell: string): string {
   return oneLine(escapeCell).replaceAll('<', '&lt;');
 }
 

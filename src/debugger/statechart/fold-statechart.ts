@@ -74,14 +74,18 @@ function nearIn(chart: Statechart, nearState: number): ReadonlySet<number> | und
   if (row.length <= longRow) return undefined;
   const inRow = (number: number | undefined): number | undefined =>
     number === undefined || row.includes(number) ? number : inRow(chart.states[number]!.parent);
-  const ways = chart.transitions.flatMap(({ source, targets }) =>
+  const stateConnections = chart.transitions.flatMap(({ source, targets }) =>
     targets.map((target) => [inRow(source), inRow(target)] as const),
   );
   const nearStates = new Set([nearState]);
   for (const from of nearStates) {
     // Targets first, because they are more useful than sources.
-    const next = ways.flatMap(([source, target]) => (source === from && target !== undefined ? [target] : []));
-    const sources = ways.flatMap(([source, target]) => (target === from && source !== undefined ? [source] : []));
+    const next = stateConnections.flatMap(([source, target]) =>
+      source === from && target !== undefined ? [target] : [],
+    );
+    const sources = stateConnections.flatMap(([source, target]) =>
+      target === from && source !== undefined ? [source] : [],
+    );
     for (const other of [...next, ...sources]) if (nearStates.size < maxKeptOfRow) nearStates.add(other);
     if (nearStates.size >= maxKeptOfRow) break;
   }
@@ -95,7 +99,7 @@ export function siblingsOf({ states }: Statechart, number: number): number[] {
 }
 
 /** The states that must be open to show these states. */
-export function openFor(chart: Statechart, leaves: readonly number[]): number[] {
+export function openStatesFor(chart: Statechart, leaves: readonly number[]): number[] {
   return [...new Set(leaves.flatMap((leaf) => ancestorsOf(chart, leaf)))].filter((number) => number !== 0);
 }
 

@@ -37,13 +37,13 @@ export async function layoutOnScreen(
   connections: readonly ChartConnection[],
   size: Size,
 ): Promise<ChartLayout> {
-  const down = await layoutGraph(chart, headers, connections, 'DOWN');
+  const downwardLayout = await layoutGraph(chart, headers, connections, 'DOWN');
   const rightLayout = await layoutGraph(chart, headers, connections, 'RIGHT');
   return placeStates(
     chart,
     headers,
     connections,
-    scaleOf(rightLayout, size) > scaleOf(down, size) ? rightLayout : down,
+    scaleOf(rightLayout, size) > scaleOf(downwardLayout, size) ? rightLayout : downwardLayout,
   );
 }
 
@@ -78,10 +78,10 @@ async function layoutGraphOnScreen(
   headers: readonly StateHeader[],
   connections: readonly ChartConnection[],
 ): Promise<LaidOut> {
-  const down = await layoutGraph(chart, headers, connections, 'DOWN');
-  if (scaleOf(down, screen) >= legibleScale) return down;
+  const downwardLayout = await layoutGraph(chart, headers, connections, 'DOWN');
+  if (scaleOf(downwardLayout, screen) >= legibleScale) return downwardLayout;
   const rightLayout = await layoutGraph(chart, headers, connections, 'RIGHT');
-  return scaleOf(rightLayout, screen) > scaleOf(down, screen) ? rightLayout : down;
+  return scaleOf(rightLayout, screen) > scaleOf(downwardLayout, screen) ? rightLayout : downwardLayout;
 }
 
 function scaleOf({ graph: { width, height } }: LaidOut, size: Size): number {

@@ -131,6 +131,6 @@ function escapeText(text: string): string {
   return text.replaceAll(/\s+/g, ' ').replaceAll(/[#;:"<>{}%]/g, (character) => codes[character]!);
 }
 
-function numbersOf<Item>(items: readonly Item[], isOne: (item: Item) => boolean): number[] {
-  return items.flatMap((item, number) => (isOne(item) ? [number] : []));
+function numbersOf<Item>(items: readonly Item[], isIncluded: (item: Item) => boolean): number[] {
+  return items.flatMap((item, number) => (isIncluded(item) ? [number] : []));
 }

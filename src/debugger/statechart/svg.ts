@@ -13,7 +13,7 @@ const headLength = 8;
 export interface PartOf {
   readonly numbers: readonly (number | undefined)[];
   isFolded(state: number): boolean;
-  readonly whole: Statechart;
+  readonly entireChart: Statechart;
 }
 
 /**
@@ -31,7 +31,7 @@ export function renderStatechart(chart: Statechart, layout: ChartLayout, partOf?
     `<rect class="paper" width="${width}" height="${height}"/>`,
     ...states.map((box, number) => renderState(chart, box, number, partOf)),
     ...markers.map(renderMarker),
-    ...arrows.map((arrow) => renderArrow(partOf?.whole ?? chart, arrow, headers)),
+    ...arrows.map((arrow) => renderArrow(partOf?.entireChart ?? chart, arrow, headers)),
     '</svg>\n',
   ].join('\n');
 }
@@ -114,8 +114,8 @@ function headData(points: readonly Point[]): string {
   const previousPoint = points.at(-2)!;
   const length = Math.hypot(tip.x - previousPoint.x, tip.y - previousPoint.y) || 1;
   const along = { x: (tip.x - previousPoint.x) / length, y: (tip.y - previousPoint.y) / length };
-  const arrowPoint = (back: number, offset: number) =>
-    `${tip.x - along.x * back - along.y * offset} ${tip.y - along.y * back + along.x * offset}`;
+  const arrowPoint = (distanceFromTip: number, offset: number) =>
+    `${tip.x - along.x * distanceFromTip - along.y * offset} ${tip.y - along.y * distanceFromTip + along.x * offset}`;
   return `M${arrowPoint(0, 0)}L${arrowPoint(headLength, 4)}L${arrowPoint(headLength, -4)}Z`;
 }
 

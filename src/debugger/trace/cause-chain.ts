@@ -44,11 +44,11 @@ const maxLinks = 5_000;
  *
  * @param isLast ends the chain with the first link for which it returns true, as if the trace had no earlier records
  */
-export function causeChain(list: RecordList, index: number, isLast?: (link: CauseLink) => boolean): CauseChain {
+export function causeChain(recordList: RecordList, index: number, isLast?: (link: CauseLink) => boolean): CauseChain {
   const links: CauseLink[] = [];
   let currentIndex = index;
   while (links.length < maxLinks) {
-    const next = causeOf(list, currentIndex);
+    const next = causeOf(recordList, currentIndex);
     if (typeof next === 'string') return { links, origin: next };
     links.push(next);
     if (isLast?.(next) === true) return { links, origin: 'lost' };
@@ -58,42 +58,42 @@ export function causeChain(list: RecordList, index: number, isLast?: (link: Caus
 }
 
 /** The spawn of the actor that has a name at an index; for an effect it shows the owner. */
-export function spawnOf(list: RecordList, actor: string, index: number): CauseLink | undefined {
-  const spawnIndex = list.lastIndexAbout(actor, ['spawn'], index + 1);
+export function spawnOf(recordList: RecordList, actor: string, index: number): CauseLink | undefined {
+  const spawnIndex = recordList.lastIndexAbout(actor, ['spawn'], index + 1);
   return spawnIndex === undefined
     ? undefined
-    : { index: spawnIndex, record: list.recordAt(spawnIndex)!, how: 'spawned' };
+    : { index: spawnIndex, record: recordList.recordAt(spawnIndex)!, how: 'spawned' };
 }
 
-function causeOf(list: RecordList, index: number): CauseLink | CauseOrigin {
-  const record = list.recordAt(index);
+function causeOf(recordList: RecordList, index: number): CauseLink | CauseOrigin {
+  const record = recordList.recordAt(index);
   if (record === undefined) return 'lost';
   if ('cause' in record && record.cause !== undefined) {
     // In a trace of a faulty program a cause may be later than its record, and the chain must still end.
-    return linkAt(list, record.cause < record.seq ? list.indexOf(record.cause) : undefined, 'cause');
+    return linkAt(recordList, record.cause < record.seq ? recordList.indexOf(record.cause) : undefined, 'cause');
   }
   switch (record.kind) {
     case 'timer':
-      return linkAt(list, startOfTimer(list, record, index), 'timer-started');
+      return linkAt(recordList, startOfTimer(recordList, record, index), 'timer-started');
     case 'event':
-      return record.from === 'outside' ? 'outside' : causeOfEffectAction(list, record.from, index);
+      return record.from === 'outside' ? 'outside' : causeOfEffectAction(recordList, record.from, index);
     case 'spawn':
       return record.parent === undefined ? 'start' : 'lost';
     case 'stop':
-      return endOf(list, record, index);
+      return endOf(recordList, record, index);
     case 'log':
-      return causeOfEffectAction(list, record.actor, index);
+      return causeOfEffectAction(recordList, record.actor, index);
     default:
       return 'lost';
   }
 }
 
 function startOfTimer(
-  list: RecordList,
+  recordList: RecordList,
   { actor, timer }: TraceRecord & { kind: 'timer' },
   index: number,
 ): number | undefined {
-  return findLast(list, actor, 'timer-started', index, (record) => record.timer === timer);
+  return findLast(recordList, actor, 'timer-started', index, (record) => record.timer === timer);
 }
 
 /**
@@ -102,21 +102,26 @@ function startOfTimer(
  * exits while its epoch drains exits because of the drain, not of its start; a response is sent because of the push, not because of the previous
  * acknowledgement.
  */
-function causeOfEffectAction(list: RecordList, effect: string, index: number): CauseLink | CauseOrigin {
+function causeOfEffectAction(recordList: RecordList, effect: string, index: number): CauseLink | CauseOrigin {
   const owner = ownerOf(effect);
-  const reachedIndex = list.lastIndexAbout(effect, reaching, index);
+  const reachedIndex = recordList.lastIndexAbout(effect, reaching, index);
   const isEntered = ({ from }: TraceRecord & { kind: 'transition' }): boolean => from !== '';
   const searchStart = (reachedIndex ?? -1) + 1;
   const isFromOther = ({ from }: TraceRecord & { kind: 'event' }): boolean => !from.startsWith(`${owner}/`);
-  const orderIndex = owner === undefined ? undefined : findLast(list, owner, 'event', index, isFromOther, searchStart);
-  const entered = owner === undefined ? undefined : findLast(list, owner, 'transition', index, isEntered, searchStart);
-  if (orderIndex !== undefined && orderIndex > (entered ?? -1)) return linkAt(list, orderIndex, 'owner-told');
-  if (entered === undefined) return linkAt(list, reachedIndex, 'told');
+  const orderIndex =
+    owner === undefined ? undefined : findLast(recordList, owner, 'event', index, isFromOther, searchStart);
+  const entered =
+    owner === undefined ? undefined : findLast(recordList, owner, 'transition', index, isEntered, searchStart);
+  if (orderIndex !== undefined && orderIndex > (entered ?? -1)) return linkAt(recordList, orderIndex, 'owner-told');
+  if (entered === undefined) return linkAt(recordList, reachedIndex, 'told');
   // An event that the owner sent to the effect during that transition is more specific than the state.
-  if (reachedIndex !== undefined && causeIn(list.recordAt(reachedIndex)!) === causeIn(list.recordAt(entered)!)) {
-    return linkAt(list, reachedIndex, 'told');
+  if (
+    reachedIndex !== undefined &&
+    causeIn(recordList.recordAt(reachedIndex)!) === causeIn(recordList.recordAt(entered)!)
+  ) {
+    return linkAt(recordList, reachedIndex, 'told');
   }
-  return linkAt(list, entered, 'owner-state');
+  return linkAt(recordList, entered, 'owner-state');
 }
 
 /** Kinds of records in which an effect receives an event or is spawned. */
@@ -133,37 +138,37 @@ function ownerOf(effect: string): string | undefined {
 }
 
 function endOf(
-  list: RecordList,
+  recordList: RecordList,
   { actor, status }: TraceRecord & { kind: 'stop' },
   index: number,
 ): CauseLink | CauseOrigin {
-  const spawn = spawnOf(list, actor, index)?.record as (TraceRecord & { kind: 'spawn' }) | undefined;
+  const spawn = spawnOf(recordList, actor, index)?.record as (TraceRecord & { kind: 'spawn' }) | undefined;
   const ender = status === 'stopped' ? spawn?.parent : actor;
   if (status !== 'stopped' && spawn !== undefined && spawn.machine === undefined)
-    return causeOfEffectAction(list, actor, index);
-  const step = ender === undefined ? undefined : list.lastIndexAbout(ender, ['transition', 'step'], index);
-  return linkAt(list, step, 'ended-by');
+    return causeOfEffectAction(recordList, actor, index);
+  const step = ender === undefined ? undefined : recordList.lastIndexAbout(ender, ['transition', 'step'], index);
+  return linkAt(recordList, step, 'ended-by');
 }
 
 /** @param causeKind `told` becomes `spawned` if the record is a spawn */
-function linkAt(list: RecordList, index: number | undefined, causeKind: CauseKind): CauseLink | CauseOrigin {
+function linkAt(recordList: RecordList, index: number | undefined, causeKind: CauseKind): CauseLink | CauseOrigin {
   if (index === undefined) return 'lost';
-  const record = list.recordAt(index)!;
+  const record = recordList.recordAt(index)!;
   return { index, record, how: causeKind === 'told' && record.kind === 'spawn' ? 'spawned' : causeKind };
 }
 
 /** The last record of a kind before an index that is about an actor and matches a condition. */
 function findLast<Kind extends TraceRecord['kind']>(
-  list: RecordList,
+  recordList: RecordList,
   actor: string,
   kind: Kind,
   endIndex: number,
   isMatch: (record: TraceRecord & { kind: Kind }) => boolean,
   from = 0,
 ): number | undefined {
-  let recordIndex = list.lastIndexAbout(actor, [kind], endIndex, from);
-  while (recordIndex !== undefined && !isMatch(list.recordAt(recordIndex) as TraceRecord & { kind: Kind })) {
-    recordIndex = list.lastIndexAbout(actor, [kind], recordIndex, from);
+  let recordIndex = recordList.lastIndexAbout(actor, [kind], endIndex, from);
+  while (recordIndex !== undefined && !isMatch(recordList.recordAt(recordIndex) as TraceRecord & { kind: Kind })) {
+    recordIndex = recordList.lastIndexAbout(actor, [kind], recordIndex, from);
   }
   return recordIndex;
 }

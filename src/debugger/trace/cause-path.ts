@@ -14,13 +14,13 @@ const limits = { found: 400, looked: 4_000 };
 
 /** The nearest cause of a record, and the records that it caused. */
 export function neighboursOf(
-  list: RecordList & { ledTo(seq: number): readonly number[] },
+  recordList: RecordList & { ledTo(seq: number): readonly number[] },
   index: number,
 ): CausePath | undefined {
-  const record = list.recordAt(index);
+  const record = recordList.recordAt(index);
   if (record === undefined) return undefined;
-  const causes = causeChain(list, index, () => true).links.map((link) => link.index);
-  const consequences = list.ledTo(record.seq);
+  const causes = causeChain(recordList, index, () => true).links.map((link) => link.index);
+  const consequences = recordList.ledTo(record.seq);
   return {
     indexes: [...causes, index, ...consequences.slice(0, limits.found)],
     root: causes[0] ?? index,
@@ -28,21 +28,21 @@ export function neighboursOf(
   };
 }
 
-export function causePathOf(list: RecordList, index: number): CausePath | undefined {
-  if (list.recordAt(index) === undefined) return undefined;
-  const causes = causeChain(list, index)
+export function causePathOf(recordList: RecordList, index: number): CausePath | undefined {
+  if (recordList.recordAt(index) === undefined) return undefined;
+  const causes = causeChain(recordList, index)
     .links.map((link) => link.index)
     .reverse();
   const visited = new Set([index]);
-  const end = Math.min(list.length, index + 1 + limits.looked);
+  const end = Math.min(recordList.length, index + 1 + limits.looked);
   for (let candidate = index + 1; candidate < end && visited.size <= limits.found; candidate++) {
-    const cause = causeChain(list, candidate, () => true).links[0]?.index;
+    const cause = causeChain(recordList, candidate, () => true).links[0]?.index;
     if (cause !== undefined && visited.has(cause)) visited.add(candidate);
   }
   return {
     indexes: [...causes, ...visited],
     root: causes[0] ?? index,
-    isTruncated: visited.size > limits.found || end < list.length,
+    isTruncated: visited.size > limits.found || end < recordList.length,
   };
 }
 

@@ -19,15 +19,15 @@ const minSavedLines = 3;
 export function foldChain(links: readonly CauseLink[]): ChainPart[] {
   const signs = links.map(signOf);
   const chainParts: ChainPart[] = [];
-  let single: CauseLink[] = [];
+  let singleLinks: CauseLink[] = [];
   const endSingle = (): void => {
-    if (single.length > 0) chainParts.push({ times: 1, links: single, repetitions: [] });
-    single = [];
+    if (singleLinks.length > 0) chainParts.push({ times: 1, links: singleLinks, repetitions: [] });
+    singleLinks = [];
   };
   for (let linkIndex = 0; linkIndex < links.length; ) {
     const { period, times } = repeatedFrom(signs, linkIndex);
     if (times === 1) {
-      single.push(links[linkIndex++]!);
+      singleLinks.push(links[linkIndex++]!);
       continue;
     }
     endSingle();

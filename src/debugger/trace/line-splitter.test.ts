@@ -25,7 +25,7 @@ function linesIn(chunks: readonly string[]): string[] {
     splitter.push(chunk);
     for (let line = splitter.next(); line !== undefined; line = splitter.next()) lines.push(line);
   }
-  return [...lines, splitter.rest()];
+  return [...lines, splitter.takeRemainder()];
 }
 
 test('LineSplitter returns the same lines regardless of chunk boundaries', () => {

@@ -55,7 +55,7 @@ export class LineSplitter {
   }
 
   /** The text after the last newline, at the end of the input. */
-  rest(): string {
+  takeRemainder(): string {
     const text = this.#partialSegments.join('') + this.#segment.slice(this.#from);
     this.#segment = '';
     this.#from = 0;

@@ -65,9 +65,9 @@ const origins: Readonly<Record<CauseOrigin, string>> = {
   long: '… further causes are omitted.',
 };
 
-function stepBack({ how }: CauseLink, of: TraceRecord): string {
+function stepBack({ how }: CauseLink, record: TraceRecord): string {
   if (how === 'cause' || how === 'timer-started' || how === 'ended-by') return stepsBack[how];
-  const effect = of.kind === 'event' ? of.from : 'actor' in of ? of.actor : '';
+  const effect = record.kind === 'event' ? record.from : 'actor' in record ? record.actor : '';
   return `output of effect ${effect}, ${ownWays[how]}: `;
 }
 

@@ -35,7 +35,7 @@ export class ProgramRuns {
     this.#runsByLabel = new Map(runs.map((run) => [run.label, run]));
   }
 
-  get all(): readonly ProgramRun[] {
+  get allRuns(): readonly ProgramRun[] {
     return [...this.#runsByLabel.values()];
   }
 
@@ -82,5 +82,5 @@ export function programRunsOf(header: TraceHeader, records: readonly TraceRecord
   if (header.programs === undefined) return [new RecordedRun(header, records)];
   const runs = new ProgramRuns(header, header.programs);
   for (const [recordIndex, record] of records.entries()) runs.add(record, recordIndex);
-  return runs.all.map(({ run }) => run);
+  return runs.allRuns.map(({ run }) => run);
 }

@@ -63,13 +63,13 @@ export async function openTrace(path: string): Promise<TraceReading> {
   return {
     header: traceParts[0]!.header,
     files: traceParts.map((tracePart) => tracePart.name),
-    records: inOrder(traceParts),
+    records: recordsInOrder(traceParts),
     cutOff: () => traceParts.flatMap((tracePart) => tracePart.cutOff),
     close: () => closeAll(traceParts),
   };
 }
 
-async function* inOrder(traceParts: readonly TraceFilePart[]): AsyncGenerator<TraceRecord> {
+async function* recordsInOrder(traceParts: readonly TraceFilePart[]): AsyncGenerator<TraceRecord> {
   let lastSeq: number | undefined;
   try {
     for (const tracePart of traceParts) {
@@ -93,17 +93,17 @@ const betweenTriesMs = 10;
 
 async function openParts(path: string): Promise<TraceFilePart[]> {
   for (let tries = 1; ; tries++) {
-    const newest = await openFile(path);
+    const newestFile = await openFile(path);
     const rotated = existsSync(`${path}.1`) ? await openFile(`${path}.1`) : undefined;
-    const isRotated = rotated !== undefined && (await isSameFile(newest, rotated));
+    const isRotated = rotated !== undefined && (await isSameFile(newestFile, rotated));
     if (isRotated && tries < maxTries) {
-      await closeAll([newest, rotated]);
+      await closeAll([newestFile, rotated]);
       await sleep(betweenTriesMs);
       continue;
     }
     let newestPart: TraceFilePart;
     try {
-      newestPart = await beginPart(path, newest);
+      newestPart = await beginPart(path, newestFile);
     } catch (error) {
       await rotated?.close();
       throw error;
@@ -157,10 +157,10 @@ export async function readRecords(
   records: AsyncIterable<TraceRecord>,
   endTime = Number.POSITIVE_INFINITY,
 ): Promise<RecordArray> {
-  const list: TraceRecord[] = [];
+  const recordList: TraceRecord[] = [];
   for await (const record of records) {
-    list.push(record);
+    recordList.push(record);
     if (record.seq >= endTime) break;
   }
-  return new RecordArray(list);
+  return new RecordArray(recordList);
 }

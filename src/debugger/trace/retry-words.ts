@@ -33,17 +33,17 @@ function isFailure({ type, signal }: { readonly type: string; readonly signal?: 
 /** All attempts, the latest first. `spanInWords` formats the duration of a pause. */
 export function attemptsOf(chainPart: ChainPart, spanInWords: (ms: number) => string): Attempt[] {
   const period = chainPart.links.length;
-  const times = Array.from({ length: chainPart.times }, (_, i) =>
+  const attemptTimes = Array.from({ length: chainPart.times }, (_, i) =>
     i === 0 ? chainPart.links : chainPart.repetitions.slice((i - 1) * period, i * period),
   );
-  const attemptNumbers = times.map(attemptOf);
+  const attemptNumbers = attemptTimes.map(attemptOf);
   const maxAttempt = Math.max(chainPart.times, ...attemptNumbers.map((attempt) => attempt ?? 0));
-  return times.map((links, i) => {
+  return attemptTimes.map((links, i) => {
     const attempt = attemptNumbers[i] ?? chainPart.times - i;
     // The pause before an attempt follows from the previous attempt.
-    const pause = i === 0 ? undefined : pauseOf(times[i - 1]!);
+    const pauseText = i === 0 ? undefined : pauseOf(attemptTimes[i - 1]!);
     return {
-      words: `attempt ${attempt} of ${maxAttempt}${pause === undefined ? '' : `, next in ${spanInWords(pause)}`}`,
+      words: `attempt ${attempt} of ${maxAttempt}${pauseText === undefined ? '' : `, next in ${spanInWords(pauseText)}`}`,
       links,
     };
   });

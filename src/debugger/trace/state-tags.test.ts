@@ -22,12 +22,12 @@ test.each([
   ['', []],
   ['nowhere', []],
 ])('StateTags returns for the state %j the tags of the state and its ancestors: %j', (state, expected) => {
-  expect([...tags.of('one', state)]).toEqual(expected);
+  expect([...tags.tagsOf('one', state)]).toEqual(expected);
 });
 
 test('StateTags returns the tags of states of a known machine, and none for an unknown machine', () => {
-  expect([...tags.of('two', 'open')]).toEqual([]);
-  expect(tags.of(undefined, 'open').size).toBe(0);
+  expect([...tags.tagsOf('two', 'open')]).toEqual([]);
+  expect(tags.tagsOf(undefined, 'open').size).toBe(0);
   expect(tags.knows('one', 'draining')).toBe(true);
   expect(tags.knows('one', 'ending')).toBe(false);
   expect(tags.knows('two', 'draining')).toBe(false);

@@ -1,7 +1,7 @@
 /** Tags of states in their charts, which are independent of names and positions. */
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 
-const none: ReadonlySet<string> = new Set();
+const noTags: ReadonlySet<string> = new Set();
 
 export class StateTags {
   /** By machine and by path. */
@@ -11,7 +11,7 @@ export class StateTags {
     for (const { id, states } of machines) {
       const tagsByPath = new Map<string, ReadonlySet<string>>();
       for (const { path, parent, tags = [] } of states) {
-        const parentTags = parent === undefined ? none : (tagsByPath.get(states[parent]!.path) ?? none);
+        const parentTags = parent === undefined ? noTags : (tagsByPath.get(states[parent]!.path) ?? noTags);
         tagsByPath.set(path, new Set([...parentTags, ...tags]));
       }
       this.#tags.set(id, tagsByPath);
@@ -19,10 +19,10 @@ export class StateTags {
   }
 
   /** @param state as in traces: a path, or one for each region, joined with ` | ` */
-  of(machine: string | undefined, state: string): ReadonlySet<string> {
+  tagsOf(machine: string | undefined, state: string): ReadonlySet<string> {
     const tagsByPath = machine === undefined ? undefined : this.#tags.get(machine);
-    if (tagsByPath === undefined || state === '') return none;
-    const regions = state.split(' | ').map((path) => tagsByPath.get(path) ?? none);
+    if (tagsByPath === undefined || state === '') return noTags;
+    const regions = state.split(' | ').map((path) => tagsByPath.get(path) ?? noTags);
     return regions.length === 1 ? regions[0]! : new Set(regions.flatMap((tags) => [...tags]));
   }
 

@@ -17,11 +17,11 @@ const maxPointerLevels = 500;
 const pointer: Form = (value) =>
   typeof value === 'string' && value.split('/', maxPointerLevels + 2).length <= maxPointerLevels + 1;
 
-function optional(form: Form): Form {
+function optionalForm(form: Form): Form {
   return (value) => value === undefined || form(value);
 }
 
-function list(form: Form): Form {
+function listForm(form: Form): Form {
   return (value) => Array.isArray(value) && value.every(form);
 }
 
@@ -43,69 +43,69 @@ function record(fields: FieldForms): Form {
 
 const timeline = record({
   lane: (value) => value === undefined || value === 'each' || value === 'none' || record({ count: text })(value),
-  lanes: optional(list(record({ name: text, title: optional(text) }))),
-  group: optional(text),
-  work: optional(list(record({ child: text, lane: text, phase: text }))),
-  marks: optional(
-    list(
+  lanes: optionalForm(listForm(record({ name: text, title: optionalForm(text) }))),
+  group: optionalForm(text),
+  work: optionalForm(listForm(record({ child: text, lane: text, phase: text }))),
+  marks: optionalForm(
+    listForm(
       record({
         kind: text,
         text,
-        lane: optional(text),
-        event: optional(text),
-        timer: optional(text),
-        items: optional(text),
-        when: optional(record({})),
-        above: optional(record({})),
-        unlessSame: optional(text),
+        lane: optionalForm(text),
+        event: optionalForm(text),
+        timer: optionalForm(text),
+        items: optionalForm(text),
+        when: optionalForm(record({})),
+        above: optionalForm(record({})),
+        unlessSame: optionalForm(text),
       }),
     ),
   ),
-  process: optional(
+  process: optionalForm(
     record({
-      title: optional(record({ event: text, text })),
-      steps: list(
+      title: optionalForm(record({ event: text, text })),
+      steps: listForm(
         record({
           event: text,
-          when: optional(record({})),
-          during: optional(list(text)),
-          step: optional(text),
-          text: optional(text),
+          when: optionalForm(record({})),
+          during: optionalForm(listForm(text)),
+          step: optionalForm(text),
+          text: optionalForm(text),
         }),
       ),
     }),
   ),
-  links: optional(
-    list(record({ event: text, side: oneOf('sends', 'receives', 'is'), key: text, text: optional(text) })),
+  links: optionalForm(
+    listForm(record({ event: text, side: oneOf('sends', 'receives', 'is'), key: text, text: optionalForm(text) })),
   ),
 });
 const machineFields = record({
   id: text,
-  states: list(
+  states: listForm(
     record({
       path: text,
-      parent: optional(number),
+      parent: optionalForm(number),
       type: oneOf('atomic', 'compound', 'parallel', 'final', 'history'),
-      initial: optional(number),
-      description: optional(text),
-      tags: optional(list(text)),
-      entry: optional(list(text)),
-      exit: optional(list(text)),
-      invoke: optional(list(record({ id: text, src: text }))),
+      initial: optionalForm(number),
+      description: optionalForm(text),
+      tags: optionalForm(listForm(text)),
+      entry: optionalForm(listForm(text)),
+      exit: optionalForm(listForm(text)),
+      invoke: optionalForm(listForm(record({ id: text, src: text }))),
     }),
   ),
-  transitions: list(
+  transitions: listForm(
     record({
       source: number,
-      targets: list(number),
+      targets: listForm(number),
       kind: oneOf('event', 'timer', 'always', 'done', 'error'),
       on: text,
-      guard: optional(text),
-      actions: optional(list(text)),
-      description: optional(text),
+      guard: optionalForm(text),
+      actions: optionalForm(listForm(text)),
+      description: optionalForm(text),
     }),
   ),
-  timeline: optional(timeline),
+  timeline: optionalForm(timeline),
 });
 const machine: Form = (value) => machineFields(value) && isConsistent(value as Statechart);
 
@@ -123,25 +123,25 @@ function isConsistent({ states, transitions }: Statechart): boolean {
 
 const livingActor = record({
   actor: text,
-  parent: optional(text),
-  machine: optional(text),
+  parent: optionalForm(text),
+  machine: optionalForm(text),
   state: text,
-  timers: optional(list(record({ timer: text, state: text, ms: number, startedAt: number }))),
+  timers: optionalForm(listForm(record({ timer: text, state: text, ms: number, startedAt: number }))),
   spawned: number,
   spawnedAt: number,
 });
 
 const stamp: FieldForms = { seq: number, t: number };
-const caused: FieldForms = { ...stamp, cause: optional(number) };
+const causedFields: FieldForms = { ...stamp, cause: optionalForm(number) };
 const step: FieldForms = {
-  ...caused,
+  ...causedFields,
   actor: text,
   on: text,
-  taken: optional(list(number)),
-  change: optional(list(record({ path: pointer, value: acceptAny }))),
+  taken: optionalForm(listForm(number)),
+  change: optionalForm(listForm(record({ path: pointer, value: acceptAny }))),
 };
 
-export const machinesForm = list(machine);
+export const machinesForm = listForm(machine);
 
 /** By the kind of the line (`docs/trace-format.md`). */
 export const formOf: Readonly<Record<TraceLine['kind'], FieldForms>> = {
@@ -152,25 +152,27 @@ export const formOf: Readonly<Record<TraceLine['kind'], FieldForms>> = {
     startedAt: text,
     level: text,
     machines: machinesForm,
-    foreign: optional(isBoolean),
-    omits: optional(list(text)),
-    programs: optional(list(record({ label: text, program: text, pid: number, foreign: optional(isBoolean) }))),
-    actors: optional(list(livingActor)),
+    foreign: optionalForm(isBoolean),
+    omits: optionalForm(listForm(text)),
+    programs: optionalForm(
+      listForm(record({ label: text, program: text, pid: number, foreign: optionalForm(isBoolean) })),
+    ),
+    actors: optionalForm(listForm(livingActor)),
   },
-  spawn: { ...caused, actor: text, parent: optional(text), machine: optional(text) },
-  event: { ...caused, from: text, to: text, event: record({ type: text }) },
-  'timer-started': { ...caused, actor: text, timer: text, state: text, ms: number },
+  spawn: { ...causedFields, actor: text, parent: optionalForm(text), machine: optionalForm(text) },
+  event: { ...causedFields, from: text, to: text, event: record({ type: text }) },
+  'timer-started': { ...causedFields, actor: text, timer: text, state: text, ms: number },
   timer: { ...stamp, actor: text, timer: text },
   transition: { ...step, from: text, to: text },
   step,
-  effect: { ...caused, actor: text, effect: text },
+  effect: { ...causedFields, actor: text, effect: text },
   stop: {
-    ...caused,
+    ...causedFields,
     actor: text,
     status: oneOf('done', 'stopped', 'error'),
-    error: optional(text),
-    during: optional(number),
+    error: optionalForm(text),
+    during: optionalForm(number),
   },
-  unexpected: { ...caused, actor: text, on: text, state: text },
-  log: { ...stamp, actor: text, level: text, component: optional(text), text },
+  unexpected: { ...causedFields, actor: text, on: text, state: text },
+  log: { ...stamp, actor: text, level: text, component: optionalForm(text), text },
 };

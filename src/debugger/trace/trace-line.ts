@@ -3,7 +3,7 @@ import type { RawLine, VersionStep } from './raw-line.ts';
 import { formOf } from './trace-form.ts';
 import { stepsFrom } from './versions/versions.ts';
 
-const checks = new Map(Object.entries(formOf).map(([kind, fields]) => [kind, Object.entries(fields)]));
+const checkByKind = new Map(Object.entries(formOf).map(([kind, fields]) => [kind, Object.entries(fields)]));
 export const recordKinds = Object.keys(formOf).filter((kind) => kind !== 'header') as TraceRecord['kind'][];
 
 export const notJson = 'the line is not valid JSON';
@@ -60,7 +60,7 @@ function objectIn(text: string): RawLine | string {
 }
 
 function checkRecord(record: RawLine): TraceLine | string {
-  const fields = checks.get(String(record.kind));
+  const fields = checkByKind.get(String(record.kind));
   if (fields === undefined) return `unknown record kind ${shorten(JSON.stringify(record.kind) ?? 'undefined')}`;
   for (const [field, hasForm] of fields) {
     if (!hasForm(record[field]))

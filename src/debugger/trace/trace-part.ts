@@ -49,7 +49,7 @@ export class TraceFilePart {
   async *records(afterSeq?: number): AsyncGenerator<TraceRecord> {
     let lastSeq = afterSeq ?? 0;
     let incompleteLine: { line: number; why: string } | undefined;
-    for await (const { text, whole } of this.#lineSource) {
+    for await (const { text, isComplete } of this.#lineSource) {
       this.#lineNumber++;
       if (text === '') continue;
       const line = this.#reader.read(text);
@@ -57,7 +57,7 @@ export class TraceFilePart {
         if (incompleteLine !== undefined) throw this.invalid(incompleteLine.why, incompleteLine.line);
         // Valid JSON was written completely, so an invalid record is an error. So is a line that does not begin like a
         // record.
-        if (whole && (line !== notJson || !'{"'.startsWith(text.slice(0, 2)))) throw this.invalid(line);
+        if (isComplete && (line !== notJson || !'{"'.startsWith(text.slice(0, 2)))) throw this.invalid(line);
         incompleteLine = { line: this.#lineNumber, why: line };
         continue;
       }
@@ -103,7 +103,7 @@ export class TraceFilePart {
 
 interface Line {
   text: string;
-  whole: boolean;
+  isComplete: boolean;
 }
 
 export async function* linesOf(
@@ -121,8 +121,8 @@ export async function* linesOf(
   };
   for await (const chunk of text) {
     lines.push(typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true }));
-    for (let line = next(); line !== undefined; line = next()) yield { text: line, whole: true };
+    for (let line = next(); line !== undefined; line = next()) yield { text: line, isComplete: true };
   }
-  const partialLine = lines.rest();
-  if (partialLine !== '') yield { text: partialLine, whole: false };
+  const partialLine = lines.takeRemainder();
+  if (partialLine !== '') yield { text: partialLine, isComplete: false };
 }

@@ -106,8 +106,8 @@ function startWorker(): Worker {
 }
 
 function whyTooLarge({ states, transitions }: Statechart, limits: DrawingLimits): string | undefined {
-  const limitError = (noun: string, count: number, bound: number): string | undefined =>
-    count > bound ? `it has ${count} ${noun}, the limit is ${bound}` : undefined;
+  const limitError = (noun: string, count: number, maxCount: number): string | undefined =>
+    count > maxCount ? `it has ${count} ${noun}, the limit is ${maxCount}` : undefined;
   const arrows = transitions.reduce((sum, { targets }) => sum + Math.max(1, targets.length), 0);
   return (
     (states.length === 0 ? 'it has no states' : undefined) ??

@@ -14,8 +14,9 @@ export interface LiveAddress {
  */
 export function parseLiveAddress(text: string): LiveAddress {
   const hostAndPort = text.replace(/^http:\/\//, '').replace(/\/$/, '');
-  const [, bracketed, plain, digits] = /^(?:(?:\[([\da-f:.]+)\]|([^\s:/[\]]+)):)?(\d{1,5})$/i.exec(hostAndPort) ?? [];
-  const host = bracketed ?? plain ?? '127.0.0.1';
+  const [, bracketedAddress, plainAddress, digits] =
+    /^(?:(?:\[([\da-f:.]+)\]|([^\s:/[\]]+)):)?(\d{1,5})$/i.exec(hostAndPort) ?? [];
+  const host = bracketedAddress ?? plainAddress ?? '127.0.0.1';
   const port = Number(digits);
   if (digits === undefined || port < 1 || port > 65_535) {
     throw new ChartpilotError('FLAG_INVALID', `--attach: must be HOST:PORT or PORT, got ${text}`, {

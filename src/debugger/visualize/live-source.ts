@@ -144,5 +144,5 @@ async function firstText(trace: IncomingMessage, address: string): Promise<strin
     if (error instanceof LineTooLong) return error;
     throw new ChartpilotError('REQUEST_FAILED', `${address}: ${messageOf(error)}`, { hint: portHint, cause: error });
   }
-  return lines.rest();
+  return lines.takeRemainder();
 }

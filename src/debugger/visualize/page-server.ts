@@ -43,10 +43,10 @@ export async function startPageServer({ sources, port = 0, diagrams }: PageServe
   const pages = new Pages(token, readPageFiles(), sources, new Sessions(diagrams));
   const server = createFencedServer((request, response) => pages.serve(request, response));
   await listen(server, port);
-  const bound = (server.address() as AddressInfo).port;
+  const boundPort = (server.address() as AddressInfo).port;
   return {
-    address: `http://127.0.0.1:${bound}/${token}/`,
-    openingAddress: () => `http://127.0.0.1:${bound}/${pages.newOpening()}`,
+    address: `http://127.0.0.1:${boundPort}/${token}/`,
+    openingAddress: () => `http://127.0.0.1:${boundPort}/${pages.newOpening()}`,
     close: async () => {
       server.close();
       server.closeAllConnections();
@@ -163,7 +163,7 @@ class Pages {
     try {
       await this.#respond(hasOwnToken ? otherSegments.join('/') : first, response);
     } catch (error) {
-      unavailable(response, error);
+      respondUnavailable(response, error);
     }
   }
 
@@ -197,11 +197,11 @@ class Pages {
     const text = await bodyOf(request);
     const describedData = text === undefined ? undefined : describedIn(text);
     if (describedData === undefined) json(response, 400, { reason: 'Invalid trace header.' });
-    else json(response, 200, await this.#sessions.of(describedData));
+    else json(response, 200, await this.#sessions.sessionOf(describedData));
   }
 
   async #respondWithSession(source: PageSource, response: ServerResponse): Promise<void> {
-    const session: Session = { ...(await this.#sessions.of(await source.header())), now: Date.now() };
+    const session: Session = { ...(await this.#sessions.sessionOf(await source.header())), now: Date.now() };
     json(response, 200, session);
   }
 }
@@ -251,7 +251,7 @@ async function sendTrace(source: PageSource, response: ServerResponse): Promise<
 }
 
 /** The page shows the reason and retries, because the program may restart. */
-function unavailable(response: ServerResponse, error: unknown): void {
+function respondUnavailable(response: ServerResponse, error: unknown): void {
   if (response.headersSent) response.destroy();
   else if (error instanceof ChartpilotError) json(response, 502, { reason: explainError(error) });
   else json(response, 500, { reason: messageOf(error) });

@@ -12,19 +12,19 @@ test('the session of a trace has the built-in chart for a machine of chartpilot'
   const knownChart = readKnownCharts()[chartKey(chart)]?.whole;
   expect(knownChart, 'run npm run build').toContain('data-machine="epoch"');
   const read = JSON.parse(JSON.stringify(chart)) as typeof chart;
-  expect((await new Sessions().of({ ...header, machines: [read] })).charts.epoch).toBe(knownChart);
+  expect((await new Sessions().sessionOf({ ...header, machines: [read] })).charts.epoch).toBe(knownChart);
 });
 
 test('the session of a trace has a chart drawn from the trace for any other machine', async () => {
   const sessions = new Sessions();
-  const { charts } = await sessions.of(header);
+  const { charts } = await sessions.sessionOf(header);
   expect(charts.light).toContain('data-path="green"');
-  expect((await sessions.of(header)).charts.light).toBe(charts.light);
+  expect((await sessions.sessionOf(header)).charts.light).toBe(charts.light);
 });
 
 test("the session of a trace has a separate chart for a changed machine that has the name of one of chartpilot's", async () => {
   const [chart] = header.machines;
-  const { charts } = await new Sessions().of({ ...header, machines: [{ ...chart!, id: 'epoch' }] });
+  const { charts } = await new Sessions().sessionOf({ ...header, machines: [{ ...chart!, id: 'epoch' }] });
   expect(charts.epoch).toContain('data-path="green"');
 });
 
@@ -37,7 +37,7 @@ test('the session of a trace omits only the chart of an invalid machine', async 
       transitions: [{ source: 7, targets: [9], kind: 'event', on: 'x' }],
     },
   ] as unknown as typeof header.machines;
-  const { charts, notDrawn } = await new Sessions().of({
+  const { charts, notDrawn } = await new Sessions().sessionOf({
     ...header,
     machines: [...brokenMachines, ...header.machines],
   });
@@ -50,8 +50,8 @@ test('the session of a trace omits only the chart of an invalid machine', async 
 
 test('the session of a trace contains the reason instead of the chart if drawing takes too long', async () => {
   const sessions = new Sessions(undefined, {}, { machineMs: 5_000 });
-  const hostile = sessions.of({ ...header, machines: [tangledMachine('tangle', 120, 500)] });
+  const hostile = sessions.sessionOf({ ...header, machines: [tangledMachine('tangle', 120, 500)] });
   // On a busy machine the other chart may also take too long, and is then drawn on the next request.
-  await eventually('the other machine is drawn', async () => 'light' in (await sessions.of(header)).charts);
+  await eventually('the other machine is drawn', async () => 'light' in (await sessions.sessionOf(header)).charts);
   expect(await hostile).toMatchObject({ charts: {}, notDrawn: { tangle: 'time limit reached: 5 s for a machine' } });
 });

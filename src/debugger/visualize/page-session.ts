@@ -24,7 +24,7 @@ export class Sessions {
     this.#pictures = new Map(Object.entries(prebuiltCharts).map(([key, pictures]) => [key, { drawn: pictures }]));
   }
 
-  async of({ machines, program }: Pick<TraceHeader, 'machines' | 'program'>): Promise<Session> {
+  async sessionOf({ machines, program }: Pick<TraceHeader, 'machines' | 'program'>): Promise<Session> {
     const drawnPictures: (readonly [string, MachinePictures])[] = [];
     const notDrawn: (readonly [string, string])[] = [];
     // A trace is untrusted, and a machine that cannot be drawn must not affect the others, nor other traces.

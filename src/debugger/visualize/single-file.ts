@@ -27,7 +27,7 @@ async function* dataOf(sources: readonly PageSource[], sessions: Sessions): Asyn
     sources.map(({ name, place }) => ({ name, kind: 'file', place })),
   );
   for (const [number, source] of sources.entries()) {
-    yield jsonElement(sessionElement(number), await sessions.of(await source.header()));
+    yield jsonElement(sessionElement(number), await sessions.sessionOf(await source.header()));
     const [openTag, end] = traceTags(traceElement(number));
     yield openTag;
     const trace = (await source.read({ follow: false })).setEncoding('utf8');

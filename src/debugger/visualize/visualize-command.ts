@@ -59,7 +59,7 @@ async function sourcesOf(files: readonly string[], options: VisualizeCommandOpti
       hint: 'example: chartpilot visualize agent.trace, or chartpilot visualize --attach 15020',
     });
   }
-  const live = attach.map(parseLiveAddress).map(async (address, index) => {
+  const liveSources = attach.map(parseLiveAddress).map(async (address, index) => {
     const token = tokens.length === 1 ? tokens[0] : tokens[index];
     const access = { ...(token && { token }), ...(runDir !== undefined && { runDir }) };
     const { program } = await liveSource(address, access).header();
@@ -68,7 +68,7 @@ async function sourcesOf(files: readonly string[], options: VisualizeCommandOpti
   const sources = await Promise.all(files.map(traceSource));
   // Reports invalid and missing traces before a browser opens.
   await Promise.all(sources.map((source) => source.header()));
-  return [...sources, ...(await mergedSource(files)), ...(await Promise.all(live))];
+  return [...sources, ...(await mergedSource(files)), ...(await Promise.all(liveSources))];
 }
 
 function tokensOf({

@@ -27,7 +27,7 @@ import type { AdminUse, EnvoyProbe, ReadinessRespond } from '../../../machines/a
 import type { LinkOrder } from '../../../machines/agent/succession-protocol.ts';
 import {
   type Running,
-  report,
+  reportEvent,
   scriptedCallback,
   scriptedPromise,
   settleCall,
@@ -136,7 +136,7 @@ export function scriptedAgent(machines: AgentMachines = agentMachines, baseIds =
           http: scriptedCallback({
             start: (effect) => {
               worldOfCall(effect).openStatus?.(effect.self);
-              report(effect.self, { type: 'http.listening', port: (effect.input as { port: number }).port });
+              reportEvent(effect.self, { type: 'http.listening', port: (effect.input as { port: number }).port });
             },
             receive: (effect, order) =>
               worldOfCall(effect).orderStatus?.(effect, order as AdminUse | EnvoyProbe | ReadinessRespond),
@@ -213,7 +213,7 @@ function scriptedBinaryWatcher({ binaryWatcher, directoryWatch }: AgentMachines)
           watchDirectory: scriptedCallback<{ type: never }, DirectoryWatchInput>({
             start: (watch) => {
               worldOfCall(watch).setBinaryWatch?.(watch.self);
-              report(watch.self, { type: 'watch.began' });
+              reportEvent(watch.self, { type: 'watch.began' });
             },
             stop: (watch) => worldOfCall(watch).setBinaryWatch?.(undefined),
           }),
@@ -234,7 +234,7 @@ function scriptedWatcher({ certWatcher, directoryWatch }: AgentMachines): typeof
       waitForFiles: scriptedCallback<{ type: never }, { files: string[] }>({
         start: ({ self, system }) => {
           const effects = worldOfCall({ system });
-          if (effects.setFileWait === undefined) report(self, noPendingFiles);
+          if (effects.setFileWait === undefined) reportEvent(self, noPendingFiles);
           else effects.setFileWait(self, true);
         },
         stop: (effect) => worldOfCall(effect).setFileWait?.(effect.self, false),

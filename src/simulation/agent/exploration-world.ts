@@ -19,7 +19,7 @@ import type { SupervisorContext } from '../../../machines/agent/envoy/supervisor
 import type { BinaryCheckResult } from '../../../machines/agent/files/binary-watcher.machine.ts';
 import type { ProbeRun, ProcessSignal } from '../../../machines/agent/protocol.ts';
 import type { StatusHttpOrder } from '../../../machines/agent/status-protocol.ts';
-import { type Running, report, settleCall } from '../../debugger/explore/scripted-effect.ts';
+import { type Running, reportEvent, settleCall } from '../../debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
 import type { InvariantViolation, World, WorldChoice } from '../../debugger/explore/world.ts';
 import { stateName } from '../../runtime/trace/statechart.ts';
@@ -224,17 +224,17 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#set({ watch: isOn ? self : undefined, isWatchHung: false });
     if (!isOn) return;
     if (this.#state.isDirectoryAway) {
-      report(self, { type: 'directory.missing' });
+      reportEvent(self, { type: 'directory.missing' });
       return;
     }
-    report(self, { type: 'watch.began' });
+    reportEvent(self, { type: 'watch.began' });
     if (knownHash !== null && knownHash !== this.#contents) this.#reportFileChange();
   }
 
   setFileWait(call: AnyActorRef, isOn: boolean): void {
     if (!isOn) this.#set({ fileWait: undefined });
     else if (this.#filesLate) this.#set({ fileWait: call });
-    else report(call, noPendingFiles);
+    else reportEvent(call, noPendingFiles);
   }
 
   setFileRead(call: AnyActorRef, isOn: boolean): void {
@@ -316,7 +316,7 @@ export class ExplorationWorld implements World, EffectWorld {
     }
     if (this.#state.failsNextSpawn) {
       this.#host.recordSpawnFailure(input.baseId);
-      report(self, { type: 'process.failed', reason: 'EAGAIN' });
+      reportEvent(self, { type: 'process.failed', reason: 'EAGAIN' });
       return;
     }
     const generation = { files: filesThatAreRead(this.#state), orders: this.#state.desired.orders };
@@ -327,12 +327,12 @@ export class ExplorationWorld implements World, EffectWorld {
       baseId,
       generation,
       binary,
-      lacksListener: lacksListener,
+      lacksListener,
       effect: self,
     });
     if (this.#agentKilled || this.#agentSucceeded) this.#system.arm(startOf({ label }), 0, 'mark');
     if (this.#spawnsLate) this.#set({ pendingSpawns: new Map(this.#state.pendingSpawns).set(label, self) });
-    else report(self, { type: 'process.spawned', pid, startedAtMs: 0 });
+    else reportEvent(self, { type: 'process.spawned', pid, startedAtMs: 0 });
   }
 
   signal({ self }: Running<unknown>, signal: ProcessSignal['signal']): void {
@@ -348,7 +348,7 @@ export class ExplorationWorld implements World, EffectWorld {
   setProbing(probe: Running<ProbeOrder>, isOn: boolean): void {
     const { input, self } = probe;
     if (input.adopted?.live) {
-      if (isOn) report(self, { type: 'probe.passed', timeToLiveMs: 0, unseenMs: 0 });
+      if (isOn) reportEvent(self, { type: 'probe.passed', timeToLiveMs: 0, unseenMs: 0 });
       return;
     }
     const { probes } = this.#state;
@@ -372,7 +372,7 @@ export class ExplorationWorld implements World, EffectWorld {
 
   /** The reason is only logged and changes nothing. */
   explain({ self }: Running<Run>): void {
-    report(self, { type: 'probe.waiting', reason: '503 INITIALIZING' });
+    reportEvent(self, { type: 'probe.waiting', reason: '503 INITIALIZING' });
   }
 
   drain({ epoch, baseId, replaced }: Run & { replaced: boolean }): boolean {
@@ -401,7 +401,7 @@ export class ExplorationWorld implements World, EffectWorld {
   orderStatus({ self }: Running<unknown>, order: StatusHttpOrder): void {
     if (order.type === 'envoy.probe') {
       if (order.at !== 'port') this.#reportListeners(self);
-      report(self, {
+      reportEvent(self, {
         type: 'envoy.responded',
         request: order.request,
         ...this.#host.responseOf(order.at, this.#state.adminOf),
@@ -417,7 +417,7 @@ export class ExplorationWorld implements World, EffectWorld {
   /** Also called when the Envoy starts to serve, because later its child may own the admin port. */
   #reportListeners(http: AnyActorRef): void {
     const listeners = this.#host.refusedListeners(this.#state.adminOf);
-    if (listeners !== undefined) report(http, { type: 'listeners.checked', listeners });
+    if (listeners !== undefined) reportEvent(http, { type: 'listeners.checked', listeners });
   }
 
   openStatus(http: AnyActorRef | undefined): void {
@@ -458,10 +458,10 @@ export class ExplorationWorld implements World, EffectWorld {
         return;
       case 'successor':
         this.#set({ triggers: this.#state.triggers - 1 });
-        report(this.#state.link!, { type: 'successor.ready', pid: 2 });
+        reportEvent(this.#state.link!, { type: 'successor.ready', pid: 2 });
         return;
       case 'hold':
-        report(this.#state.link!, { type: 'successor.confirmed' });
+        reportEvent(this.#state.link!, { type: 'successor.confirmed' });
         return;
       case 'next':
         this.#beginNext();
@@ -644,7 +644,7 @@ export class ExplorationWorld implements World, EffectWorld {
       // Times beyond the parent's shutdown time are equivalent: the child may have finished by then.
       return {
         ...unknownDurations,
-        startedAtMs: -roundUpMs(Math.min(zone.atMostSinceMs(start), this.#parentShutdownMs)),
+        startedAtMs: -roundUpMs(Math.min(zone.maxElapsedMs(start), this.#parentShutdownMs)),
       };
     }
     const timer = `${name}.${phase === 'leaving' ? 'parentDue' : 'linger'}`;
@@ -652,7 +652,7 @@ export class ExplorationWorld implements World, EffectWorld {
     if (!zone.has(timer)) return { ...unknownDurations, elapsedMs: this.#parentShutdownMs };
     if (knownDurations === undefined) return unknownDurations;
     const beganMs = this.#parentShutdownMs - knownDurations.parentShutdownMs + parentDueMs(knownDurations);
-    const [minMs, maxMs] = [zone.sinceMs(timer), zone.atMostSinceMs(timer)];
+    const [minMs, maxMs] = [zone.sinceMs(timer), zone.maxElapsedMs(timer)];
     return {
       ...unknownDurations,
       elapsedMs: Math.max(0, beganMs + minMs),
@@ -663,7 +663,11 @@ export class ExplorationWorld implements World, EffectWorld {
   #adopt(run: StartOrder, effect: AnyActorRef): void {
     const process = this.#processOf(run);
     if (process !== undefined) this.#host.adopt(process, effect);
-    report(effect, { type: 'process.spawned', pid: process?.pid ?? 0, startedAtMs: run.adopted?.startedAtMs ?? 0 });
+    reportEvent(effect, {
+      type: 'process.spawned',
+      pid: process?.pid ?? 0,
+      startedAtMs: run.adopted?.startedAtMs ?? 0,
+    });
     const { stoppedAgent } = this.#state;
     const exitedProcess = stoppedAgent?.exitedProcesses.get(this.#nameOf(run));
     if (process !== undefined || exitedProcess === undefined) return;
@@ -674,7 +678,7 @@ export class ExplorationWorld implements World, EffectWorld {
       [...stoppedAgent.exitedProcesses.values()].some(isUnseen);
     this.#host.reportLater(() => {
       this.#oversight.recordObservedExit(exitedProcess.process, awaits);
-      report(effect, { type: 'process.exited', ...exitedProcess.end });
+      reportEvent(effect, { type: 'process.exited', ...exitedProcess.end });
     });
   }
 
@@ -688,7 +692,7 @@ export class ExplorationWorld implements World, EffectWorld {
     const probe = this.#state.probes.get(name)!;
     if (mayBeHeldBack(process)) {
       this.#host.holdBack(process);
-      report(probe, { type: 'probe.incomplete', reason: 'LIVE without tls' });
+      reportEvent(probe, { type: 'probe.incomplete', reason: 'LIVE without tls' });
     } else this.#passProbe(process, probe);
   }
 
@@ -697,7 +701,7 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#system.disarm(startOf(process));
     // The probe's clock is at 0, so an earlier start is negative.
     const { startedAtMs } = (probe.getSnapshot() as CallbackSnapshot<ProbeOrder>).input;
-    report(probe, { type: 'probe.passed', timeToLiveMs: 300, unseenMs: probeMs - startedAtMs });
+    reportEvent(probe, { type: 'probe.passed', timeToLiveMs: 300, unseenMs: probeMs - startedAtMs });
   }
 
   /** An immediate check returns the current result. */
@@ -707,7 +711,7 @@ export class ExplorationWorld implements World, EffectWorld {
     const process = this.#host.processes.find(({ label }) => label === name);
     const isThere = process !== undefined && isDetectableAsLive(process, this.#state, this.#host);
     if (isThere && (acceptsMissingListeners || !mayBeHeldBack(process))) this.#passProbe(process, probe);
-    else report(probe, { type: 'probe.failed', reason: '503 INITIALIZING' });
+    else reportEvent(probe, { type: 'probe.failed', reason: '503 INITIALIZING' });
   }
 
   /** Unusable files cancel a change that was not read before; the contents read last stay desired. */
@@ -730,7 +734,7 @@ export class ExplorationWorld implements World, EffectWorld {
   /** Reports the change if a watch receives it. */
   #reportFileChange(): void {
     const { watch, isWatchHung } = this.#state;
-    if (watch !== undefined && !isWatchHung) report(watch, { type: 'files.changed', path: 'tls.crt' });
+    if (watch !== undefined && !isWatchHung) reportEvent(watch, { type: 'files.changed', path: 'tls.crt' });
   }
 
   /**
@@ -747,10 +751,10 @@ export class ExplorationWorld implements World, EffectWorld {
     else if (change !== 'unwatch') this.#putOtherFiles();
     if (watch === undefined) return;
     if (change === 'unwatch' || change === 'unseen')
-      report(watch, { type: 'watch.failed', reason: 'EIO', knownHash: previousContents });
-    if (change === 'away') report(watch, { type: 'directory.missing' });
-    if (change === 'replace' || change === 'back') report(watch, { type: 'directory.found' });
-    if (change === 'back' && !hung) report(watch, { type: 'watch.began' });
+      reportEvent(watch, { type: 'watch.failed', reason: 'EIO', knownHash: previousContents });
+    if (change === 'away') reportEvent(watch, { type: 'directory.missing' });
+    if (change === 'replace' || change === 'back') reportEvent(watch, { type: 'directory.found' });
+    if (change === 'back' && !hung) reportEvent(watch, { type: 'watch.began' });
     if (change === 'away' || change === 'back') this.#reportFileChange();
   }
 
@@ -766,7 +770,7 @@ export class ExplorationWorld implements World, EffectWorld {
     else this.#set({ triggers: this.#state.triggers - 1 });
     this.#set({ binary: this.#state.binary + 1, isBinaryIncompatible: misfit });
     const { binaryWatch } = this.#state;
-    if (binaryWatch !== undefined) report(binaryWatch, { type: 'files.changed', path: '/usr/bin/envoy' });
+    if (binaryWatch !== undefined) reportEvent(binaryWatch, { type: 'files.changed', path: '/usr/bin/envoy' });
   }
 
   #demandRestart(): void {
@@ -796,7 +800,7 @@ export class ExplorationWorld implements World, EffectWorld {
   #onSpawned(label: string): void {
     const { pendingSpawns } = this.#state;
     this.#set({ pendingSpawns: withoutKey(pendingSpawns, label) });
-    report(pendingSpawns.get(label)!, {
+    reportEvent(pendingSpawns.get(label)!, {
       type: 'process.spawned',
       pid: this.#host.processByLabel(label).pid,
       startedAtMs: -spawnMs,
@@ -821,7 +825,7 @@ export class ExplorationWorld implements World, EffectWorld {
   #reportFilesPresent(): void {
     const { fileWait } = this.#state;
     this.#set({ fileWait: undefined });
-    if (fileWait !== undefined) report(fileWait, noPendingFiles);
+    if (fileWait !== undefined) reportEvent(fileWait, noPendingFiles);
   }
 
   /** If the read does not respond, only a new read returns a result. */
@@ -853,7 +857,7 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   #deliverSignal(signal: string): void {
-    if (this.#state.signals !== undefined) report(this.#state.signals, { type: 'signal.received', signal });
+    if (this.#state.signals !== undefined) reportEvent(this.#state.signals, { type: 'signal.received', signal });
   }
 
   /**
@@ -894,7 +898,7 @@ export class ExplorationWorld implements World, EffectWorld {
     const readinessKey = `${this.isEnding} ${stateName(status.getSnapshot().value)} ${this.#host.readinessKey(this.#state.adminOf)}`;
     if (this.#checkedReadiness.has(readinessKey)) return;
     this.#checkedReadiness.add(readinessKey);
-    report(http, { type: 'readiness.requested', request: 0 });
+    reportEvent(http, { type: 'readiness.requested', request: 0 });
   }
 
   #armNature(): void {

@@ -4,7 +4,7 @@
  */
 import type { AnyActorRef } from 'xstate';
 import type { EnvoyProbe, EnvoyResponded, RefusedListener } from '../../../machines/agent/status-protocol.ts';
-import { report } from '../../debugger/explore/scripted-effect.ts';
+import { reportEvent } from '../../debugger/explore/scripted-effect.ts';
 import type { ActorHome } from '../../debugger/explore/symbolic-system.ts';
 import {
   type Nature,
@@ -147,7 +147,7 @@ export class SimulatedHost {
           isSeenLive: false,
           isUnkillable: false,
           isUnresponsive: false,
-          lacksListener: lacksListener,
+          lacksListener,
           isHeldBack: false,
           isChildSeenLive: false,
           exitRequested: false,
@@ -406,7 +406,7 @@ export class SimulatedHost {
       for (const child of this.#peers(process.baseId)) {
         if (isChildOf(child, process)) child.envoy.send({ type: 'parent.died' });
       }
-      report(process.effect, { type: 'process.exited', ...end, ...takeOverOf(process) });
+      reportEvent(process.effect, { type: 'process.exited', ...end, ...takeOverOf(process) });
     });
   }
 

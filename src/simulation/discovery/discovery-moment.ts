@@ -2,7 +2,7 @@
 import type { AnyActorRef } from 'xstate';
 import type { ProxyReport } from '../../../machines/discovery/protocol.ts';
 import type { AdsStreamReport, ConnectionPush } from '../../../machines/discovery/xds/ads-protocol.ts';
-import { report } from '../../debugger/explore/scripted-effect.ts';
+import { reportEvent } from '../../debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
 import { relay } from '../../runtime/actors/relay-event.ts';
 import type { PushWorldOptions } from './discovery-bounds.ts';
@@ -69,7 +69,7 @@ export class PushMoment {
   }
 
   send(connection: number, event: AdsStreamReport | ConnectionPush): void {
-    if (event.type !== 'connection.push') report(this.state.effects.get(connection)!, event);
+    if (event.type !== 'connection.push') reportEvent(this.state.effects.get(connection)!, event);
     else relay(this.state.server, this.state.connections.get(connection)!, event);
   }
 

@@ -1,7 +1,7 @@
 /** The inputs of the simulated push path: a configuration and a registry that change, and the computed services and contexts. */
 import type { AnyActorRef } from 'xstate';
 import type { ServicesOrder, ServicesReading } from '../../../machines/discovery/registry/service-registry.setup.ts';
-import { type Running, report, settleCall } from '../../debugger/explore/scripted-effect.ts';
+import { type Running, reportEvent, settleCall } from '../../debugger/explore/scripted-effect.ts';
 import type { BuildInput } from './discovery-charts.ts';
 import { changedContents, keysOf, type MeshEvent } from './discovery-mesh.ts';
 import type { PushMoment } from './discovery-moment.ts';
@@ -38,7 +38,7 @@ export class PushSources {
   }
 
   reportRegistries(): void {
-    report(this.#state.registries!, { type: 'registries.listed', registries: [slowRegistry] });
+    reportEvent(this.#state.registries!, { type: 'registries.listed', registries: [slowRegistry] });
   }
 
   changeConfig(event: MeshEvent): void {
@@ -78,11 +78,15 @@ export class PushSources {
   loseRegistry(): void {
     const { registryActor } = this.#state;
     this.#moment.set({ registryActor: undefined, isSynced: false });
-    report(registryActor!, { type: 'registry.failed', registry: slowRegistry.registry, reason: 'connection lost' });
+    reportEvent(registryActor!, {
+      type: 'registry.failed',
+      registry: slowRegistry.registry,
+      reason: 'connection lost',
+    });
   }
 
   #reportFromRegistry(type: 'registry.synced' | 'registry.changed'): void {
-    report(this.#state.registryActor!, { type, registry: slowRegistry.registry });
+    reportEvent(this.#state.registryActor!, { type, registry: slowRegistry.registry });
   }
 
   computed(): void {

@@ -11,7 +11,7 @@ import type {
   StreamEnd,
   StreamOrder,
 } from '../../../machines/discovery/xds/ads-protocol.ts';
-import { type Running, report } from '../../debugger/explore/scripted-effect.ts';
+import { type Running, reportEvent } from '../../debugger/explore/scripted-effect.ts';
 import { OneAtATime } from '../../runtime/one-at-a-time.ts';
 import type { PushWorldOptions } from './discovery-bounds.ts';
 import { type PushEffectWorld, pushWorldOf, type ScriptedCharts } from './discovery-charts.ts';
@@ -113,8 +113,8 @@ export class PushStreams {
     });
     this.#moment.set({ connections: new Map(connections).set(connection, actor) });
     const stream = this.#effect(connection);
-    report(stream, { type: 'peer.authenticated', identities: [] });
-    report(stream, { type: 'node.accepted', node: `node-${index}` });
+    reportEvent(stream, { type: 'peer.authenticated', identities: [] });
+    reportEvent(stream, { type: 'node.accepted', node: `node-${index}` });
     this.#moment.sendToQueue({ type: 'proxy.connected', connection });
     if (this.#options.requestsLate === true) this.#moment.setClient(index, { ...client, connection });
     else this.sendRequests(index, connectClient(client, connection));
@@ -124,7 +124,7 @@ export class PushStreams {
     const client = this.#client(index);
     const connection = client.connection!;
     this.#moment.setClient(index, disconnectClient(client));
-    report(this.#effect(connection), { type: 'stream.closed', reason: 'reset' });
+    reportEvent(this.#effect(connection), { type: 'stream.closed', reason: 'reset' });
     this.#removeStream(connection);
   }
 
@@ -162,7 +162,7 @@ export class PushStreams {
   #closeWhenRead(connection: number): void {
     const { end, network, client } = this.#stream(connection);
     if (end === undefined || network.length > 0 || this.#client(client).isStalled) return;
-    report(this.#effect(connection), { type: 'stream.closed', reason: 'ended by the server' });
+    reportEvent(this.#effect(connection), { type: 'stream.closed', reason: 'ended by the server' });
   }
 
   #sendDue(connection: number): void {

@@ -118,29 +118,29 @@ function matches({ actor, state }: ActorSnapshot, searchText: string): boolean {
   return actor.toLowerCase().includes(searchText) || stateText(state).toLowerCase().includes(searchText);
 }
 
-interface Kin {
+interface Siblings {
   readonly name: string;
   readonly actors: ActorSnapshot[];
 }
 
 /** Groups siblings by kind (same machine, same name except for the number), in the order of their first members. */
-function kinds(actors: readonly ActorSnapshot[]): Kin[] {
-  const kinByKey = new Map<string, Kin>();
+function kinds(actors: readonly ActorSnapshot[]): Siblings[] {
+  const kinByKey = new Map<string, Siblings>();
   for (const actor of actors) {
     const name = kindOf(actor.actor);
-    add(kinByKey, `${actor.machine} ${name}`, name, actor);
+    addSibling(kinByKey, `${actor.machine} ${name}`, name, actor);
     if (kinByKey.size > maxKindsOfSiblings) return groupByMachine(actors);
   }
   return [...kinByKey.values()];
 }
 
-function groupByMachine(actors: readonly ActorSnapshot[]): Kin[] {
-  const kinByMachine = new Map<string, Kin>();
-  for (const actor of actors) add(kinByMachine, `${actor.machine}`, actor.machine ?? 'effects', actor);
+function groupByMachine(actors: readonly ActorSnapshot[]): Siblings[] {
+  const kinByMachine = new Map<string, Siblings>();
+  for (const actor of actors) addSibling(kinByMachine, `${actor.machine}`, actor.machine ?? 'effects', actor);
   return [...kinByMachine.values()];
 }
 
-function add(kin: Map<string, Kin>, key: string, name: string, actor: ActorSnapshot): void {
+function addSibling(kin: Map<string, Siblings>, key: string, name: string, actor: ActorSnapshot): void {
   const existingKin = kin.get(key);
   if (existingKin === undefined) kin.set(key, { name, actors: [actor] });
   else existingKin.actors.push(actor);
@@ -150,7 +150,7 @@ function kindOf(name: string): string {
   return name.replace(/-\d+\w?$/, '');
 }
 
-function groupOf({ name, actors }: Kin, depth: number): ActorGroup {
+function groupOf({ name, actors }: Siblings, depth: number): ActorGroup {
   const counts = new Map<string, number>();
   for (const { state } of actors) counts.set(state, (counts.get(state) ?? 0) + 1);
   // Comparing a million names by locale takes seconds.

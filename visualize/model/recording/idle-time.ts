@@ -18,14 +18,14 @@ export class IdleTimes {
   #lastChangeAt: number | undefined;
 
   /** Records a change on the timeline. Calls must be in the order of time. */
-  note(t: number): void {
+  noteChange(t: number): void {
     if (this.#lastChangeAt !== undefined && t - this.#lastChangeAt >= minIdleMs)
       this.#idleTimes.push({ from: this.#lastChangeAt, to: t });
     this.#lastChangeAt = t;
   }
 
   /** Idle times up to `end`, including one that is still open then. */
-  until(end: number): readonly IdleTime[] {
+  idleTimesUntil(end: number): readonly IdleTime[] {
     const last = this.#lastChangeAt;
     return last !== undefined && end - last >= minIdleMs
       ? [...this.#idleTimes, { from: last, to: end }]
@@ -41,16 +41,16 @@ export function foldsOf(
 ): { readonly folds: readonly IdleTime[]; readonly pixels: number } {
   const maxFolds = Math.floor((width * maxWidthShare) / minFoldPixels);
   const foldedIdleTimes = [...idle].sort((a, b) => lengthOf(b) - lengthOf(a)).slice(0, Math.max(0, maxFolds));
-  let folded: IdleTime[] = [];
+  let foldedTimes: IdleTime[] = [];
   let remainingMs = wholeSpan.to - wholeSpan.from;
   for (const [i, idleTime] of foldedIdleTimes.entries()) {
     remainingMs -= lengthOf(idleTime);
     // Folds a pause only if it is much longer than the share of activity per fold.
     if (lengthOf(idleTime) >= (timesLonger * Math.max(remainingMs, 1)) / (i + 1))
-      folded = foldedIdleTimes.slice(0, i + 1);
+      foldedTimes = foldedIdleTimes.slice(0, i + 1);
   }
-  const pixels = Math.min(foldPixels, (width * maxWidthShare) / Math.max(1, folded.length));
-  return { folds: folded.sort((a, b) => a.from - b.from), pixels };
+  const pixels = Math.min(foldPixels, (width * maxWidthShare) / Math.max(1, foldedTimes.length));
+  return { folds: foldedTimes.sort((a, b) => a.from - b.from), pixels };
 }
 
 const timesLonger = 3;

@@ -20,7 +20,7 @@ test('a trace is read correctly from chunks of any length', () => {
     expect(seqs).toEqual([1, 2, 3]);
     expect(stream.header?.program).toBe('test');
     expect(stream.end().records).toEqual([]);
-    expect(stream.cutOff).toEqual([]);
+    expect(stream.cutOffLines).toEqual([]);
   }
 });
 
@@ -38,7 +38,7 @@ test('an incomplete last line is skipped, and its number is reported', () => {
   stream.push(`${lines(header, timer(1))}{"seq":2,"t":`);
   expect(stream.read(alwaysContinue).records).toHaveLength(1);
   expect(stream.end().records).toEqual([]);
-  expect(stream.cutOff).toEqual([3]);
+  expect(stream.cutOffLines).toEqual([3]);
 });
 
 test('a last line without newline is a record', () => {
@@ -46,7 +46,7 @@ test('a last line without newline is a record', () => {
   stream.push(lines(header, timer(1)) + JSON.stringify(timer(2)));
   expect(stream.read(alwaysContinue).records).toHaveLength(1);
   expect(stream.end().records.map(({ seq }) => seq)).toEqual([2]);
-  expect(stream.cutOff).toEqual([]);
+  expect(stream.cutOffLines).toEqual([]);
 });
 
 test('an unreadable line is reported with its position after the records before it are returned', () => {
@@ -61,7 +61,7 @@ test('a line cut by a full disk, and the missing records after it, are skipped',
   stream.push(`${lines(header, timer(1))}{"seq":2,"t":\n${lines(timer(4), timer(5))}`);
   expect(stream.read(alwaysContinue).records.map(({ seq }) => seq)).toEqual([1, 4, 5]);
   expect(stream.end().records).toEqual([]);
-  expect(stream.cutOff).toEqual([3]);
+  expect(stream.cutOffLines).toEqual([3]);
 });
 
 test.each([

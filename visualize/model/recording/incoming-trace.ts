@@ -13,7 +13,7 @@ export class InvalidTraceLine extends Error {
   }
 }
 
-export interface Incoming {
+export interface IncomingRecords {
   readonly records: readonly TraceRecord[];
   /** Lines in the current format, whatever the version of the trace is. */
   readonly lines: readonly string[];
@@ -25,7 +25,7 @@ export interface Incoming {
 export class TraceParser {
   header: TraceHeader | undefined;
   /** Numbers of incomplete lines. A crash leaves the last line incomplete; a full disk can leave one in the middle. */
-  readonly cutOff: number[] = [];
+  readonly cutOffLines: number[] = [];
   readonly #reader = new TraceLineReader();
   readonly #lineSplitter = new LineSplitter();
   /** Error in a parsed line; valid records before it are returned first. */
@@ -33,7 +33,7 @@ export class TraceParser {
   #lineNumber = 0;
   #lastSeq = 0;
   /** A line that is not JSON. If `seq` then has a gap, the writer cut off the line. */
-  #incompleteLine: { readonly line: number; readonly why: string } | undefined;
+  #incompleteLine: { readonly line: number; readonly parseError: string } | undefined;
 
   push(text: string): void {
     this.#lineSplitter.push(text);
@@ -44,7 +44,7 @@ export class TraceParser {
    *
    * @throws InvalidTraceLine for an invalid line, after the records before it were returned
    */
-  read(goOn: () => boolean): Incoming {
+  read(goOn: () => boolean): IncomingRecords {
     if (this.#problem !== undefined) throw this.#problem;
     const records: TraceRecord[] = [];
     const lines: string[] = [];
@@ -67,17 +67,17 @@ export class TraceParser {
   }
 
   /** Signals the end of the text: parses a last line without newline. */
-  end(): Incoming {
-    const text = this.#lineSplitter.rest();
+  end(): IncomingRecords {
+    const text = this.#lineSplitter.takeRemainder();
     if (text.trim() !== '') {
       if (typeof this.#reader.read(text) !== 'string') {
         const record = this.#parseLine(text);
         return record === undefined ? noRecords : { records: [record], lines: [JSON.stringify(record)] };
       }
       this.#lineNumber++;
-      this.cutOff.push(this.#lineNumber);
+      this.cutOffLines.push(this.#lineNumber);
     }
-    if (this.#incompleteLine !== undefined) this.cutOff.unshift(this.#incompleteLine.line);
+    if (this.#incompleteLine !== undefined) this.cutOffLines.unshift(this.#incompleteLine.line);
     return noRecords;
   }
 
@@ -95,7 +95,7 @@ export class TraceParser {
     const line = this.#reader.read(text);
     if (typeof line === 'string') {
       if (line !== notJson || this.header === undefined) throw new InvalidTraceLine(this.#lineNumber, line);
-      this.#incompleteLine ??= { line: this.#lineNumber, why: line };
+      this.#incompleteLine ??= { line: this.#lineNumber, parseError: line };
       return undefined;
     }
     if (line.kind === 'header') {
@@ -113,8 +113,8 @@ export class TraceParser {
     if (this.#incompleteLine !== undefined) {
       // No record is missing, so the line is invalid, not cut off.
       if (line.seq === this.#lastSeq + 1)
-        throw new InvalidTraceLine(this.#incompleteLine.line, this.#incompleteLine.why);
-      this.cutOff.push(this.#incompleteLine.line);
+        throw new InvalidTraceLine(this.#incompleteLine.line, this.#incompleteLine.parseError);
+      this.cutOffLines.push(this.#incompleteLine.line);
       this.#incompleteLine = undefined;
     }
     this.#lastSeq = line.seq;
@@ -134,4 +134,4 @@ export class TraceParser {
   }
 }
 
-const noRecords: Incoming = { records: [], lines: [] };
+const noRecords: IncomingRecords = { records: [], lines: [] };

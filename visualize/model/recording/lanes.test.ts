@@ -17,7 +17,7 @@ const controlPlane: TraceHeader = {
 function lanesOf(bodies: readonly TraceBody[], of = header): Lanes {
   const lanes = new Lanes(of);
   bodies.forEach((body, i) => {
-    lanes.feed({ seq: i + 1, t: i * 10, ...body } as TraceRecord, i);
+    lanes.addRecord({ seq: i + 1, t: i * 10, ...body } as TraceRecord, i);
   });
   return lanes;
 }
@@ -159,7 +159,7 @@ test('a control plane shows sources, pushes and the number of connections, and n
 test('only visible changes increase the version of the lanes', () => {
   const lanes = new Lanes(header);
   const feed = (body: TraceBody): number => {
-    lanes.feed({ seq: 1, t: 0, ...body } as TraceRecord, 0);
+    lanes.addRecord({ seq: 1, t: 0, ...body } as TraceRecord, 0);
     return lanes.version;
   };
   const initialVersion = lanes.version;

@@ -50,20 +50,20 @@ const maxColours = 6;
 
 interface MachineDisplay {
   readonly name: string;
-  readonly place: number;
+  readonly order: number;
   readonly timeline: Timeline;
   /** Whether the machine's states have tags for phases of a life. */
   readonly hasLife: boolean;
   /** Whether the machine has only a root state, so that its actors run until they end. */
   readonly isStateless: boolean;
   /** Actors that have a default lane. */
-  readonly byDefault: Set<string>;
+  readonly defaultNames: Set<string>;
   lanes: number;
 }
 
 interface ActorLane {
   readonly createLane: Lane;
-  readonly place: number;
+  readonly order: number;
 }
 
 export class Lanes {
@@ -94,10 +94,18 @@ export class Lanes {
 
   constructor(header: TraceHeader) {
     this.#tags = new StateTags(header.machines);
-    for (const [place, { id, states, timeline = {} }] of header.machines.entries()) {
+    for (const [order, { id, states, timeline = {} }] of header.machines.entries()) {
       const hasLife = lifePhases.some((phase) => this.#tags.knows(id, phase));
       const isStateless = states.length === 1;
-      this.#displayRules.set(id, { name: id, place, timeline, hasLife, isStateless, byDefault: new Set(), lanes: 0 });
+      this.#displayRules.set(id, {
+        name: id,
+        order,
+        timeline,
+        hasLife,
+        isStateless,
+        defaultNames: new Set(),
+        lanes: 0,
+      });
       for (const { name, title = name } of timeline.lanes ?? []) {
         if (!this.#lanesByName.has(name)) this.#lanesByName.set(name, lane(name, title));
       }
@@ -119,7 +127,7 @@ export class Lanes {
     );
     for (const { actor, machine, state, spawnedAt } of header.actors ?? []) {
       this.#machines.set(actor, machine);
-      this.#began(actor, machine, state, state === '' ? spawnedAt : startTime, startTime, -1);
+      this.#start(actor, machine, state, state === '' ? spawnedAt : startTime, startTime, -1);
     }
   }
 
@@ -127,7 +135,7 @@ export class Lanes {
   get lanes(): readonly Lane[] {
     if (this.#sortedLanes.length !== this.#actors.size) {
       this.#sortedLanes = [...this.#actors.values()].sort(
-        (a, b) => a.place - b.place || compareByNumber(a.createLane, b.createLane),
+        (a, b) => a.order - b.order || compareByNumber(a.createLane, b.createLane),
       );
     }
     const happenings = this.#lanesByName.get(program)!;
@@ -150,12 +158,12 @@ export class Lanes {
     return this.#colours.get(phase);
   }
 
-  feed(record: TraceRecord, index: number): void {
+  addRecord(record: TraceRecord, index: number): void {
     switch (record.kind) {
       case 'spawn': {
         const { actor, parent, machine, t } = record;
         this.#machines.set(actor, machine);
-        this.#began(actor, machine, '', t, t, index);
+        this.#start(actor, machine, '', t, t, index);
         this.#reportWork(actor, parent, (targetLane, phase) => this.#openSpan(targetLane, phase, t, index));
         break;
       }
@@ -201,8 +209,8 @@ export class Lanes {
     if (process === undefined) return;
     if (process.title?.event === event.type) this.#processTitles.set(to, fillTemplate(process.title.text, event));
     const existingLane = this.#actors.get(to);
-    const last = existingLane?.createLane.spans.at(-1);
-    const rule = stepOf(process.steps, event, last?.to === undefined ? last?.phase : undefined);
+    const lastSpan = existingLane?.createLane.spans.at(-1);
+    const rule = stepOf(process.steps, event, lastSpan?.to === undefined ? lastSpan?.phase : undefined);
     if (rule === undefined) return;
     if (rule.step === undefined) {
       this.#close(existingLane?.createLane, t);
@@ -212,7 +220,7 @@ export class Lanes {
     const display = this.#displayRulesOf(this.#machines.get(to))!;
     const processLane = existingLane ?? {
       createLane: lane(to, this.#processTitles.get(to) ?? to),
-      place: display.place,
+      order: display.order,
     };
     this.#actors.set(to, processLane);
     this.#openSpan(
@@ -252,10 +260,10 @@ export class Lanes {
   ): void {
     if (change === undefined) return;
     for (const rule of this.#timelineOf(actor)?.marks ?? []) {
-      const list = rule.items === undefined ? undefined : change.find(({ path }) => path === rule.items)?.value;
-      if (!Array.isArray(list)) continue;
+      const listChange = rule.items === undefined ? undefined : change.find(({ path }) => path === rule.items)?.value;
+      if (!Array.isArray(listChange)) continue;
       const now = new Map<string, object>();
-      for (const item of list) {
+      for (const item of listChange) {
         if (typeof item === 'object' && item !== null && matchesConditions(rule, item))
           now.set(fillTemplate(rule.text, item), item);
       }
@@ -295,18 +303,18 @@ export class Lanes {
       this.#close(targetLane, t),
     );
     this.#machines.delete(actor);
-    this.#displayRulesOf(machine)?.byDefault.delete(actor);
+    this.#displayRulesOf(machine)?.defaultNames.delete(actor);
     if (status === 'error' && machine !== undefined) {
       this.#mark(this.#lanesByName.get(program)!, t, index, 'failure', `${actor} failed: ${error ?? 'reason unknown'}`);
     }
   }
 
-  #began(actor: string, machine: string | undefined, state: string, t: number, startTime: number, index: number): void {
+  #start(actor: string, machine: string | undefined, state: string, t: number, startTime: number, index: number): void {
     const display = this.#displayRulesOf(machine);
     if (display === undefined) return;
     const isKnownLane = this.#actors.has(actor);
     if (display.timeline.lane === undefined && (isKnownLane || display.lanes < maxLanesByDefault)) {
-      display.byDefault.add(actor);
+      display.defaultNames.add(actor);
     }
     if (this.#hasLane(actor)) this.#enter(actor, state, t, index);
     else this.#count(machine, 1, startTime);
@@ -330,7 +338,7 @@ export class Lanes {
 
   #hasLane(actor: string): boolean {
     const display = this.#displayRulesOf(this.#machines.get(actor));
-    if (display === undefined || (display.timeline.lane !== 'each' && !display.byDefault.has(actor))) return false;
+    if (display === undefined || (display.timeline.lane !== 'each' && !display.defaultNames.has(actor))) return false;
     return this.#actors.has(actor) || this.#actors.size < maxActorLanes;
   }
 
@@ -344,7 +352,7 @@ export class Lanes {
   }
 
   #phaseIn(machine: string, state: string): Phase {
-    const tags = this.#tags.of(machine, state);
+    const tags = this.#tags.tagsOf(machine, state);
     const tagged = lifePhases.find((phase) => tags.has(phase));
     // An actor without a state is starting.
     return tagged ?? (state === '' ? 'starting' : stateText(state));
@@ -355,14 +363,14 @@ export class Lanes {
     const display = this.#displayRulesOf(machine)!;
     let actorLane = this.#actors.get(actor);
     if (actorLane === undefined) {
-      actorLane = { createLane: lane(actor, actor.replace(/-(?=\d)/, ' ')), place: display.place };
+      actorLane = { createLane: lane(actor, actor.replace(/-(?=\d)/, ' ')), order: display.order };
       this.#actors.set(actor, actorLane);
       display.lanes++;
     }
     if (state === '' && !display.hasLife && !display.isStateless) return;
     const phase = display.isStateless ? 'running' : this.#phaseIn(machine, state);
-    const last = actorLane.createLane.spans.at(-1);
-    if (last !== undefined && last.to === undefined && last.phase === phase) return;
+    const lastSpan = actorLane.createLane.spans.at(-1);
+    if (lastSpan !== undefined && lastSpan.to === undefined && lastSpan.phase === phase) return;
     this.#close(actorLane.createLane, t);
     if (phase !== 'gone') this.#openSpan(actorLane.createLane, phase, t, index);
   }
@@ -376,9 +384,9 @@ export class Lanes {
   }
 
   #close(closedLane: Lane | undefined, t: number): void {
-    const last = closedLane?.spans.at(-1);
-    if (last === undefined || last.to !== undefined) return;
-    last.to = t;
+    const lastSpan = closedLane?.spans.at(-1);
+    if (lastSpan === undefined || lastSpan.to !== undefined) return;
+    lastSpan.to = t;
     this.version++;
   }
 
@@ -392,8 +400,8 @@ export class Lanes {
     const display = this.#displayRulesOf(machine);
     const laneRule = display?.timeline.lane;
     if (display === undefined || laneRule === 'none') return;
-    const more = `more ${display.name}`;
-    const [name, title] = typeof laneRule === 'object' ? [laneRule.count, laneRule.count] : [more, more];
+    const moreName = `more ${display.name}`;
+    const [name, title] = typeof laneRule === 'object' ? [laneRule.count, laneRule.count] : [moreName, moreName];
     const targetLane = this.#lanesByName.get(name) ?? lane(name, title);
     this.#lanesByName.set(name, targetLane);
     const { counts } = targetLane;
@@ -408,11 +416,11 @@ export class Lanes {
 function unknownMachine(name: string, order: number): MachineDisplay {
   return {
     name,
-    place: order,
+    order,
     timeline: {},
     hasLife: false,
     isStateless: false,
-    byDefault: new Set(),
+    defaultNames: new Set(),
     lanes: 0,
   };
 }

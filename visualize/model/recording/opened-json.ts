@@ -1,11 +1,11 @@
 /** Selects the fields of plain data that are initially open. A payload may have a million fields. */
 
 /** Larger lists and objects are closed initially. */
-const openUpTo = 12;
+const maxOpenEntries = 12;
 export const maxJsonEntries = 200;
 export const maxOpenedFields = 400;
 
-export type Marked = ReadonlyMap<string, unknown>;
+export type MarkedPaths = ReadonlyMap<string, unknown>;
 
 export function entryCount(value: object): number {
   return Array.isArray(value) ? value.length : Object.keys(value).length;
@@ -24,7 +24,7 @@ export function pointerTo(path: string, key: string): string {
 }
 
 /** Pointers of lists and objects below a value that are initially open: short ones, and those with a new value. */
-export function openedAtFirst(value: object, path: string, markedPaths: Marked | undefined): ReadonlySet<string> {
+export function openedAtFirst(value: object, path: string, markedPaths: MarkedPaths | undefined): ReadonlySet<string> {
   const withNew = new Set<string>();
   for (const pointer of markedPaths?.keys() ?? []) {
     for (let end = pointer.length; end > 0; end = pointer.lastIndexOf('/', end - 1)) withNew.add(pointer.slice(0, end));
@@ -35,12 +35,12 @@ export function openedAtFirst(value: object, path: string, markedPaths: Marked |
   let level: (readonly [string, object])[] = [[path, value]];
   while (level.length > 0) {
     const next: (readonly [string, object])[] = [];
-    for (const [outer, container] of level) {
+    for (const [parentPath, container] of level) {
       for (const [key, field] of shownEntries(container)) {
         if (typeof field !== 'object' || field === null) continue;
-        const pointer = pointerTo(outer, key);
+        const pointer = pointerTo(parentPath, key);
         const count = Math.min(entryCount(field), maxJsonEntries);
-        if (count > remainingFields || (count > openUpTo && !withNew.has(pointer))) continue;
+        if (count > remainingFields || (count > maxOpenEntries && !withNew.has(pointer))) continue;
         remainingFields -= count;
         openedPaths.add(pointer);
         next.push([pointer, field]);

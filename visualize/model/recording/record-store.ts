@@ -11,18 +11,18 @@ const blockLines = 256;
 /** A view reads the same and neighbouring records several times. */
 const maxCachedRecords = 4_096;
 const initialCapacity = 1_024;
-const nowhere = -1;
+const noActor = -1;
 
 const numberOfKind = new Map<RecordKind, number>(recordKinds.map((kind, number) => [kind, number]));
 
 /** Sorted indexes. A single index is a number, because most of a million names have one or two, and an array reserves more space. */
 type Places = number | readonly number[];
 
-const none: Places = [];
+const noPlaces: Places = [];
 
 function withPlace(actorPlaces: Places, index: number): Places {
   if (typeof actorPlaces === 'number') return [actorPlaces, index];
-  if (actorPlaces === none) return index;
+  if (actorPlaces === noPlaces) return index;
   (actorPlaces as number[]).push(index);
   return actorPlaces;
 }
@@ -53,7 +53,7 @@ export class RecordStore implements RecordList {
   readonly #messages: MessageReader;
   /** Records whose cause is missing from the trace or appears later, by cause. */
   readonly #consequencesOfUnknownCause = new Map<number, number[]>();
-  readonly #cachedPlaces = new Int32Array(maxCachedRecords).fill(nowhere);
+  readonly #cachedPlaces = new Int32Array(maxCachedRecords).fill(noActor);
   readonly #cachedRecords: TraceRecord[] = [];
 
   constructor(header: Pick<TraceHeader, 'actors'>) {
@@ -82,15 +82,15 @@ export class RecordStore implements RecordList {
     const message = this.#messages.read(record);
     this.#otherActors[index] =
       message === undefined || record.kind === 'timer'
-        ? nowhere
+        ? noActor
         : this.#numberOf(record.kind === 'stop' ? message.to : message.from);
     if (record.kind === 'event') record.from = this.#names[this.#otherActors[index]]!;
     const type = typeOf(record);
-    this.#types[index] = type === undefined ? nowhere : this.#numberOf(type);
+    this.#types[index] = type === undefined ? noActor : this.#numberOf(type);
     this.#placesByActor[actorNumber] = withPlace(this.#placesByActor[actorNumber]!, index);
     if (isChange(record.kind)) this.#changes[actorNumber] = withPlace(this.#changes[actorNumber]!, index);
-    this.#firstLed[index] = nowhere;
-    this.#nextLed[index] = nowhere;
+    this.#firstLed[index] = noActor;
+    this.#nextLed[index] = noActor;
     this.#length++;
     if ('cause' in record && record.cause !== undefined) this.#lead(record.cause, index);
     this.#keepLine(line, index);
@@ -188,8 +188,8 @@ export class RecordStore implements RecordList {
     const index = this.indexOf(seq);
     const ledIndexes: number[] = [];
     for (
-      let ledIndex = index === undefined ? nowhere : this.#firstLed[index]!;
-      ledIndex !== nowhere;
+      let ledIndex = index === undefined ? noActor : this.#firstLed[index]!;
+      ledIndex !== noActor;
       ledIndex = this.#nextLed[ledIndex]!
     ) {
       ledIndexes.push(ledIndex);
@@ -210,8 +210,8 @@ export class RecordStore implements RecordList {
     if (cachedNumber !== undefined) return cachedNumber;
     const number = this.#names.push(name) - 1;
     this.#numbers.set(name, number);
-    this.#placesByActor.push(none);
-    this.#changes.push(none);
+    this.#placesByActor.push(noPlaces);
+    this.#changes.push(noPlaces);
     return number;
   }
 
@@ -221,7 +221,7 @@ export class RecordStore implements RecordList {
       const laterConsequences = this.#consequencesOfUnknownCause.get(cause);
       if (laterConsequences === undefined) this.#consequencesOfUnknownCause.set(cause, [index]);
       else laterConsequences.push(index);
-    } else if (this.#firstLed[from] === nowhere) {
+    } else if (this.#firstLed[from] === noActor) {
       this.#firstLed[from] = index;
       this.#lastLed[from] = index;
     } else {

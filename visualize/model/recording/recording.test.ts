@@ -146,8 +146,8 @@ test('missing records are counted at their position', () => {
   recording.append([at(1), at(2), at(5)]);
   recording.append([at(6), at(16)]);
   expect(recording.gaps).toEqual([
-    { index: 2, missing: 2 },
-    { index: 4, missing: 9 },
+    { index: 2, missingCount: 2 },
+    { index: 4, missingCount: 9 },
   ]);
 });
 
@@ -192,5 +192,5 @@ test('findings are collected while the recording is being read', () => {
     spawn('agent'),
     { kind: 'event', from: 'supervisor', to: 'status', event: { type: 'serving.began', name: 'epoch-0' } },
   ]);
-  expect(recording.findings.found).toMatchObject([{ rule: 'restart', weight: 'fine' }]);
+  expect(recording.findings.findings).toMatchObject([{ rule: 'restart', weight: 'fine' }]);
 });

@@ -27,7 +27,7 @@ const stateChangingKinds = ['spawn', 'transition'] as const;
 export interface Gap {
   /** Index of the record after the gap. */
   readonly index: number;
-  readonly missing: number;
+  readonly missingCount: number;
 }
 
 export interface PlacedDeviation {
@@ -41,11 +41,11 @@ export class PageRecording implements RecordList {
   readonly diagrams: readonly Diagram[];
   readonly lanes: Lanes;
   readonly findings: TraceFindings;
-  readonly idle = new IdleTimes();
+  readonly idleTimes = new IdleTimes();
   readonly #records: RecordStore;
   /** Cached states, each after the record at its index. */
   readonly #checkpoints: { readonly index: number; readonly state: TraceState }[];
-  readonly #newest: TraceState;
+  readonly #newestState: TraceState;
   readonly #checker: TraceChecker;
   readonly #notChecked: readonly { readonly file: string; readonly omitted: readonly string[] }[];
   readonly #deviations: PlacedDeviation[] = [];
@@ -65,12 +65,12 @@ export class PageRecording implements RecordList {
     this.diagrams = diagrams;
     this.#records = new RecordStore(header);
     this.lanes = new Lanes(header);
-    this.#newest = TraceState.of(header);
+    this.#newestState = TraceState.of(header);
     this.#stateless = new Set(header.machines.filter(({ states }) => states.length === 1).map(({ id }) => id));
     for (const { actor, machine } of header.actors ?? []) {
       if (machine !== undefined) this.#machines.set(actor, machine);
     }
-    this.#checkpoints = [{ index: -1, state: this.#newest.copy() }];
+    this.#checkpoints = [{ index: -1, state: this.#newestState.copy() }];
     this.#checker = new TraceChecker(diagrams, header);
     this.#notChecked = this.#checker.report().notChecked;
   }
@@ -150,23 +150,23 @@ export class PageRecording implements RecordList {
   #append(record: TraceRecord, line: string): void {
     const index = this.length;
     const missingRecords = record.seq - (this.#records.seqAt(index - 1) ?? 0) - 1;
-    if (missingRecords > 0) this.#gaps.push({ index, missing: missingRecords });
+    if (missingRecords > 0) this.#gaps.push({ index, missingCount: missingRecords });
     this.#records.append(record, line);
-    this.#newest.apply(record);
+    this.#newestState.apply(record);
     const since = index - this.#checkpoints.at(-1)!.index;
-    if (since >= Math.max(minRecordsBetweenCheckpoints, this.#newest.size)) {
-      this.#checkpoints.push({ index, state: this.#newest.copy() });
+    if (since >= Math.max(minRecordsBetweenCheckpoints, this.#newestState.size)) {
+      this.#checkpoints.push({ index, state: this.#newestState.copy() });
     }
     const drawnVersion = this.lanes.version;
-    this.lanes.feed(record, index);
+    this.lanes.addRecord(record, index);
     if (record.kind === 'log') this.#logs.push(index);
     if (record.kind === 'spawn' && record.machine !== undefined) this.#machines.set(record.actor, record.machine);
     for (const deviation of this.#checker.feed(record)) {
       this.#deviations.push({ index, deviation });
       this.lanes.addDeviation(deviation, index);
     }
-    if (index === 0 || this.lanes.version !== drawnVersion) this.idle.note(record.t);
-    this.findings.take(record);
+    if (index === 0 || this.lanes.version !== drawnVersion) this.idleTimes.noteChange(record.t);
+    this.findings.addRecord(record);
   }
 
   indexOf(seq: number): number | undefined {
@@ -225,7 +225,7 @@ export class PageRecording implements RecordList {
   stateAt(index: number): TraceState {
     const requestedState = this.#requestedStates.find((requested) => requested.index === index);
     if (requestedState !== undefined) return requestedState.state;
-    const state = index === this.length - 1 ? this.#newest.copy() : this.#replayTo(index);
+    const state = index === this.length - 1 ? this.#newestState.copy() : this.#replayTo(index);
     this.#requestedStates.unshift({ index, state });
     this.#requestedStates.length = Math.min(this.#requestedStates.length, maxCachedStates);
     return state;

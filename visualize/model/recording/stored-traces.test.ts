@@ -19,7 +19,7 @@ function streamed(file: string): { readonly stream: TraceParser; readonly record
 function lanesOf(file: string): Lanes {
   const { stream, records } = streamed(file);
   const lanes = new Lanes(stream.header!);
-  for (const [index, record] of records.entries()) lanes.feed(record, index);
+  for (const [index, record] of records.entries()) lanes.addRecord(record, index);
   return lanes;
 }
 

@@ -102,7 +102,7 @@ export function actionText(record: TraceRecord): string {
     case 'effect':
       return `action ${record.effect}`;
     case 'stop':
-      return record.status === 'error' ? `failed: ${record.error ?? 'reason unknown'}` : endings[record.status];
+      return record.status === 'error' ? `failed: ${record.error ?? 'reason unknown'}` : endingTexts[record.status];
     case 'unexpected':
       return `unexpected event ${eventText(record.on)} in state ${stateText(record.state)}`;
     case 'log':
@@ -110,7 +110,7 @@ export function actionText(record: TraceRecord): string {
   }
 }
 
-const endings = { done: 'done', stopped: 'stopped' } as const;
+const endingTexts = { done: 'done', stopped: 'stopped' } as const;
 
 /** A record as a sentence, such as `cert-watcher → supervisor: config.changed`. */
 export function recordText(record: TraceRecord): string {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { completeView, shiftedView, ticks, tickText, viewShowing, zoomView } from './axis.ts';
+import { completeView, shiftedView, ticksOf, tickText, viewShowing, zoomView } from './axis.ts';
 
 const fullRange = { from: 0, to: 100_000 };
 
@@ -39,7 +39,7 @@ test.each([
   [{ from: 0, to: 60_000 }, 1_000, 10_000],
   [{ from: 0, to: 86_400_000 }, 1_000, 21_600_000],
 ])('ticks of %j over %d pixels are %d ms apart', (view, width, step) => {
-  const timeTicks = ticks(view, width);
+  const timeTicks = ticksOf(view, width);
   expect(timeTicks.step).toBe(step);
   expect(timeTicks.times.every((t) => t % step === 0 && t >= view.from && t <= view.to)).toBe(true);
 });

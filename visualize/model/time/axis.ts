@@ -41,7 +41,7 @@ function clampedView(view: View, wholeView: View): View {
 }
 
 /** Round times, at least `apart` pixels apart. */
-export function ticks(
+export function ticksOf(
   { from, to }: View,
   width: number,
   minGapPixels = 90,

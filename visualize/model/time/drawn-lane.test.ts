@@ -46,7 +46,7 @@ test('a lane has a limited number of bars without gaps, each in the color of its
   expect(bars.length).toBeLessThanOrEqual(maxBars);
   for (const [i, bar] of bars.slice(1).entries()) expect(bar.x - (bars[i]!.x + bars[i]!.width)).toBeLessThan(0.1);
   expect(bars.every(({ phase }) => phase === 'live')).toBe(true);
-  expect(bars.reduce((sum, { merged }) => sum + merged, 0)).toBe(50_000);
+  expect(bars.reduce((sum, { mergedCount }) => sum + mergedCount, 0)).toBe(50_000);
 });
 
 test('marks that are too close together become one of the worst kind, with as many titles as fit', () => {

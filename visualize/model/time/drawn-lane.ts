@@ -13,7 +13,7 @@ export interface Bar {
   /** What a process step waits for; absent for merged bars. */
   readonly text?: string;
   /** Number of merged phases that are too short to be drawn. */
-  readonly merged: number;
+  readonly mergedCount: number;
   readonly from: number;
   readonly to: number | undefined;
   readonly index: number;
@@ -28,7 +28,7 @@ export interface Cluster {
 
 /** Maximum distance of marks that are merged. */
 const markPixels = 7;
-const severity: readonly MarkKind[] = [
+const kindsBySeverity: readonly MarkKind[] = [
   'request',
   'change',
   'push',
@@ -100,7 +100,7 @@ function barsFrom({ spans }: Lane, axis: TimeAxis, end: number, thin: number): B
         ...mergedBar,
         width,
         phase: phaseOfMaxLength(lengths),
-        merged: previousBar.merged + 1,
+        mergedCount: previousBar.mergedCount + 1,
         to,
       };
       continue;
@@ -109,7 +109,7 @@ function barsFrom({ spans }: Lane, axis: TimeAxis, end: number, thin: number): B
       x,
       width: Math.max(rightX - x, 1),
       phase,
-      merged: 1,
+      mergedCount: 1,
       from,
       to,
       index,
@@ -135,7 +135,7 @@ export function clustersOf({ marks }: Lane, axis: TimeAxis): Cluster[] {
       continue;
     }
     lastCluster.marks.push(mark);
-    if (severity.indexOf(mark.kind) > severity.indexOf(lastCluster.kind)) lastCluster.kind = mark.kind;
+    if (kindsBySeverity.indexOf(mark.kind) > kindsBySeverity.indexOf(lastCluster.kind)) lastCluster.kind = mark.kind;
   }
   return clusters;
 }

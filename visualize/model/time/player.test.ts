@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
-import { gapBetween, playedOn } from './player.ts';
+import { gapBetween, nextPosition } from './player.ts';
 
 const times = [0, 0, 0, 1_000, 1_010, 3_601_010];
 const timeAt = (index: number): number => times[index]!;
-const play = (index: number, shownMs: number, pace = 1) => playedOn(timeAt, times.length - 1, { index, shownMs }, pace);
+const play = (index: number, shownMs: number, pace = 1) =>
+  nextPosition(timeAt, times.length - 1, { index, shownMs }, pace);
 
 test('records with the same time are played together', () => {
   expect(play(0, 0)).toMatchObject({ index: 2 });

@@ -17,7 +17,7 @@ export function gapBetween(t: number, next: number, pace: number): { readonly ms
  *
  * @param position the shown place, and for how long it has been shown
  */
-export function playedOn(
+export function nextPosition(
   timeAt: (index: number) => number,
   last: number,
   position: { readonly index: number; readonly shownMs: number },

@@ -6,7 +6,7 @@ const sameMs = 1_000;
 /** Time of the program (`t` of the trace) at a time of the page (`performance.now()`). */
 interface ClockReading {
   readonly t: number;
-  readonly at: number;
+  readonly pageTime: number;
 }
 
 const clockReading = signal<ClockReading | undefined>(undefined);
@@ -19,17 +19,17 @@ const clockReading = signal<ClockReading | undefined>(undefined);
  */
 export function setProgramClock(startedAt: string, now: number | undefined, readAtMs = performance.now()): void {
   const t = now === undefined ? Number.NaN : now - Date.parse(startedAt);
-  clockReading.value = Number.isFinite(t) && t >= 0 ? { t, at: readAtMs } : undefined;
+  clockReading.value = Number.isFinite(t) && t >= 0 ? { t, pageTime: readAtMs } : undefined;
 }
 
 /** Uses the time of a new record, which is more exact than the wall clock; ignores old records. */
 export function noteRecord(t: number, readAtMs = performance.now()): void {
   const estimatedTime = programTime(readAtMs);
-  if (estimatedTime === undefined || t > estimatedTime - sameMs) clockReading.value = { t, at: readAtMs };
+  if (estimatedTime === undefined || t > estimatedTime - sameMs) clockReading.value = { t, pageTime: readAtMs };
 }
 
 /** Current `t` of the program; `undefined` while unknown. */
 export function programTime(nowMs = performance.now()): number | undefined {
   const lastReading = clockReading.peek();
-  return lastReading === undefined ? undefined : lastReading.t + (nowMs - lastReading.at);
+  return lastReading === undefined ? undefined : lastReading.t + (nowMs - lastReading.pageTime);
 }

@@ -9,7 +9,7 @@ const hour = 3_600_000;
 function restarts(times: number): IdleTimes {
   const idleTimes = new IdleTimes();
   for (let i = 0; i < times; i++) {
-    for (const ms of [0, 1_200, 46_000, 60_000]) idleTimes.note(i * 12 * hour + ms);
+    for (const ms of [0, 1_200, 46_000, 60_000]) idleTimes.noteChange(i * 12 * hour + ms);
   }
   return idleTimes;
 }
@@ -34,27 +34,27 @@ describe('the folded clock', () => {
     [12_000, 1_100],
     [13_000, 2_100],
   ])('the folded clock shows %d at %d, and converts it back', (t, clockMs) => {
-    expect(clock.shown(t)).toBeCloseTo(clockMs);
+    expect(clock.toShownTime(t)).toBeCloseTo(clockMs);
     expect(clock.timeOf(clockMs)).toBeCloseTo(t);
   });
 
   test('the folded clock never runs backwards', () => {
     let last = Number.NEGATIVE_INFINITY;
     for (let t = -500; t < 15_000; t += 7) {
-      expect(clock.shown(t)).toBeGreaterThan(last);
-      last = clock.shown(t);
+      expect(clock.toShownTime(t)).toBeGreaterThan(last);
+      last = clock.toShownTime(t);
     }
   });
 });
 
 describe('the folded times', () => {
   const folds = (idle: IdleTimes, end: number, width = 1_200): number =>
-    foldsOf(idle.until(end), { from: 0, to: end }, width).folds.length;
+    foldsOf(idle.idleTimesUntil(end), { from: 0, to: end }, width).folds.length;
 
   test('hours between restarts are folded, but not a pause as long as the activity', () => {
     expect(folds(restarts(7), 6 * 12 * hour + 60_000)).toBe(6);
     const steady = new IdleTimes();
-    for (let t = 0; t <= 40; t++) steady.note(t * 60_000);
+    for (let t = 0; t <= 40; t++) steady.noteChange(t * 60_000);
     expect(folds(steady, 40 * 60_000)).toBe(0);
   });
 
@@ -64,7 +64,7 @@ describe('the folded times', () => {
 
   test('folds never take more than half of the screen, regardless of their number', () => {
     const end = 399 * 12 * hour + 60_000;
-    const foldLayout = foldsOf(restarts(400).until(end), { from: 0, to: end }, 1_000);
+    const foldLayout = foldsOf(restarts(400).idleTimesUntil(end), { from: 0, to: end }, 1_000);
     expect(foldLayout.folds.length * foldLayout.pixels).toBeLessThanOrEqual(500);
   });
 });
@@ -73,9 +73,9 @@ test('each restart of a week is wide enough to read and has its date', () => {
   const end = 13 * 12 * hour + 60_000;
   const fullRange = { from: 0, to: end };
   const width = 1_300;
-  const { folds, pixels } = foldsOf(restarts(14).until(end), fullRange, width);
+  const { folds, pixels } = foldsOf(restarts(14).idleTimesUntil(end), fullRange, width);
   const clock = foldedClock(folds, pixels, fullRange, width);
-  const axis = new TimeAxis(clock, completeView(clock.shown(0), clock.shown(end)), width);
+  const axis = new TimeAxis(clock, completeView(clock.toShownTime(0), clock.toShownTime(end)), width);
   for (let i = 0; i < 14; i++) {
     const startMs = i * 12 * hour;
     expect(axis.xOf(startMs + 60_000) - axis.xOf(startMs)).toBeGreaterThan(40);

@@ -3,7 +3,7 @@ import { textWidth } from '../../../src/debugger/statechart/text-width.ts';
 import type { IdleTime } from '../recording/idle-time.ts';
 import { firstAfter } from '../recording/sorted.ts';
 import { dayText, wallClockText, wallClockTicks } from '../recording/words.ts';
-import { ticks, tickText, type View } from './axis.ts';
+import { ticksOf, tickText, type View } from './axis.ts';
 
 interface PlacedFold extends IdleTime {
   readonly shownFrom: number;
@@ -25,7 +25,7 @@ export class FoldedClock {
     });
   }
 
-  shown(t: number): number {
+  toShownTime(t: number): number {
     const fold = this.folds[firstAfter(this.folds, ({ from }) => from > t) - 1];
     if (fold === undefined) return t;
     const { from, to, shownFrom } = fold;
@@ -51,9 +51,9 @@ export function foldedClock(
   wholeSpan: { readonly from: number; readonly to: number },
   width: number,
 ): FoldedClock {
-  const folded = folds.reduce((sum, { from, to }) => sum + (to - from), 0);
-  const active = Math.max(wholeSpan.to - wholeSpan.from - folded, 1);
-  return new FoldedClock(folds, (pixels * active) / Math.max(width - folds.length * pixels, 1));
+  const foldedMs = folds.reduce((sum, { from, to }) => sum + (to - from), 0);
+  const activeMs = Math.max(wholeSpan.to - wholeSpan.from - foldedMs, 1);
+  return new FoldedClock(folds, (pixels * activeMs) / Math.max(width - folds.length * pixels, 1));
 }
 
 /** A part of the folded clock, drawn at a width in pixels. */
@@ -76,7 +76,7 @@ export class TimeAxis {
   }
 
   xOf(t: number): number {
-    return (this.#clock.shown(t) - this.view.from) * this.#scale;
+    return (this.#clock.toShownTime(t) - this.view.from) * this.#scale;
   }
 
   timeOf(x: number): number {
@@ -112,9 +112,9 @@ const wallFont = { size: 10 };
 
 /** Round times, and the times at which activity resumes after idle times. */
 export function axisTicks(axis: TimeAxis, startedAt: string): AxisTick[] {
-  const { step } = ticks(axis.view, axis.width, labelPixels);
+  const { step } = ticksOf(axis.view, axis.width, labelPixels);
   const starts = [undefined, ...axis.folds];
-  const found: AxisTick[] = [];
+  const axisTickList: AxisTick[] = [];
   let freeFromX = Number.NEGATIVE_INFINITY;
   for (const [i, previousFold] of starts.entries()) {
     const nextFold = starts[i + 1];
@@ -125,7 +125,7 @@ export function axisTicks(axis: TimeAxis, startedAt: string): AxisTick[] {
     };
     if (previousFold !== undefined) {
       const tick = tickBehindFold(axis, previousFold, segment.end, step, startedAt);
-      if (tick !== undefined) found.push(tick);
+      if (tick !== undefined) axisTickList.push(tick);
       freeFromX = (tick?.x ?? previousFold.x + previousFold.width) + labelPixels;
     }
     const times = roundTimes(segment.from, segment.to, step).filter((t) => {
@@ -143,10 +143,10 @@ export function axisTicks(axis: TimeAxis, startedAt: string): AxisTick[] {
       const fittingLabel = (label: string, font: { readonly size: number }): string =>
         x + labelOffset + textWidth(label, font) <= segment.end ? label : '';
       const [text, wall] = [fittingLabel(tickText(t, step), textFont), fittingLabel(walls[tickIndex]!, wallFont)];
-      found.push({ t, x, text, wall, wallX: x + labelOffset });
+      axisTickList.push({ t, x, text, wall, wallX: x + labelOffset });
     }
   }
-  return found;
+  return axisTickList;
 }
 
 /** The label may begin below the fold, whose own label is one line higher. It is omitted if that space is too narrow. */
@@ -158,8 +158,8 @@ function tickBehindFold(
   startedAt: string,
 ): AxisTick | undefined {
   const x = axis.xOf(fold.to);
-  const exact = tickText(fold.to, Math.max(step, 1_000));
-  const text = x + labelOffset + textWidth(exact, textFont) <= end ? exact : '';
+  const exactText = tickText(fold.to, Math.max(step, 1_000));
+  const text = x + labelOffset + textWidth(exactText, textFont) <= end ? exactText : '';
   const day = dayText(startedAt, fold.to);
   const time = timeOfDayText(startedAt, fold.to, 1_000);
   for (const wall of [`${day} ${time}`, `${day} ${time.slice(0, 5)}`, day]) {

@@ -14,11 +14,11 @@ const isText = (value: unknown): value is string => typeof value === 'string';
 const isObject = (value: unknown): value is Raw => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 function withTexts(line: Raw, fields: Readonly<Record<string, (text: string) => string>>): RawLine {
-  const converted: RawLine = { ...line };
+  const convertedLine: RawLine = { ...line };
   for (const [field, convert] of Object.entries(fields)) {
-    if (isText(line[field])) converted[field] = convert(line[field]);
+    if (isText(line[field])) convertedLine[field] = convert(line[field]);
   }
-  return converted;
+  return convertedLine;
 }
 
 const mapped = <Item>(list: unknown, convert: (item: Item) => unknown): unknown =>
@@ -49,10 +49,10 @@ const newChanges = (names: Renamed | undefined, changes: unknown): unknown =>
 
 /** Applies the new names to the given fields that are present. */
 function withNestedFields(line: Raw, names: Renamed | undefined, fields: readonly string[]): RawLine {
-  const converted: RawLine = { ...line };
-  for (const field of fields) if (field in line) converted[field] = withFields(names, line[field]);
-  if ('change' in line) converted.change = newChanges(names, line.change);
-  return converted;
+  const convertedLine: RawLine = { ...line };
+  for (const field of fields) if (field in line) convertedLine[field] = withFields(names, line[field]);
+  if ('change' in line) convertedLine.change = newChanges(names, line.change);
+  return convertedLine;
 }
 
 const tableOf = (tables: Readonly<Record<string, Renamed>>, name: string): Renamed | undefined =>

@@ -1,18 +1,18 @@
 /** Timelines for traces of version 2, by machine ID, independent of the current timelines of the machines. */
 import type { Timeline } from '../../../../machines/timeline.ts';
 
-const none: Timeline = { lane: 'none' };
+const noTimeline: Timeline = { lane: 'none' };
 
 export const timelinesOfVersion2: ReadonlyMap<string, Timeline> = new Map<string, Timeline>([
-  ['directory-watch', none],
-  ['restart', none],
-  ['shutdown', none],
-  ['start-limiter', none],
-  ['status', none],
-  ['push-queue', none],
-  ['registry', none],
-  ['config-source', none],
-  ['key-set', none],
+  ['directory-watch', noTimeline],
+  ['restart', noTimeline],
+  ['shutdown', noTimeline],
+  ['start-limiter', noTimeline],
+  ['status', noTimeline],
+  ['push-queue', noTimeline],
+  ['registry', noTimeline],
+  ['config-source', noTimeline],
+  ['key-set', noTimeline],
   [
     'agent',
     {
