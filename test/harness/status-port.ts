@@ -40,6 +40,7 @@ export async function servingStatus(options: {
   application?: ApplicationPorts;
   names?: () => DnsNames | undefined;
   orderSuccessor?: () => void;
+  certificateProblem?: () => string | undefined;
 }): Promise<{
   url: string;
   runDir: string;
@@ -69,6 +70,7 @@ export async function servingStatus(options: {
     metricsForThisHost: options.metricsForThisHost ?? false,
     application: options.application ?? { ports: [], addresses: [] },
     ...(options.names && { names: options.names }),
+    ...(options.certificateProblem && { certificateProblem: options.certificateProblem }),
     ...(options.orderSuccessor && { orderSuccessor: options.orderSuccessor }),
     prober: new ApplicationProber(
       options.probes ?? new Map(),

@@ -140,6 +140,37 @@ test('requests readiness again if the cached response is invalidated while Envoy
   expect(receivedEvents.filter(({ type }) => type === 'readiness.requested')).toHaveLength(2);
 });
 
+test('responds to each request for the readiness if a check of it throws an error', async () => {
+  const envoy = createHttpServer((request, response) => response.end(request.url === '/ready' ? 'LIVE\n' : '{}'));
+  envoy.listen(0, '127.0.0.1');
+  onTestFinished(() => void envoy.close());
+  await once(envoy, 'listening');
+  const { port: adminPort } = envoy.address() as { port: number };
+  let isBroken = false;
+  const { url, order } = await servingStatus({
+    adminPort,
+    certificateProblem: () => {
+      if (isBroken) throw new Error('broken check');
+      return undefined;
+    },
+    respond: (event) => {
+      if (event.type === 'readiness.requested')
+        return { type: 'envoy.probe', request: event.request as number, at: 'admin' };
+      if (event.type !== 'envoy.responded') return undefined as never;
+      return { ...ready(event), ready: event.live as boolean, reason: event.detail as string, heldMs: 1 };
+    },
+  });
+  order({ type: 'admin.use', epoch: 0, baseId: 1, adminPort, pid: process.pid });
+  const status = async (): Promise<number> =>
+    (await fetch(`${url}/healthz/ready`, { signal: AbortSignal.timeout(30_000) })).status;
+  expect(await status()).toBe(200);
+  await sleep(5);
+  isBroken = true;
+  expect([await status(), await status()]).toEqual([503, 503]);
+  isBroken = false;
+  expect(await status()).toBe(200);
+});
+
 test('uses the admin interface of the first Envoy until another one is set (agent §6.3)', async () => {
   const envoys = await Promise.all(
     ['first', 'spare'].map(async (name) => {

@@ -15,7 +15,7 @@ import type {
   StatusHttpReport,
 } from '../../../machines/agent/status-protocol.ts';
 import { isLoopback } from '../../runtime/addresses/loopback.ts';
-import { isSystemError, messageOf } from '../../runtime/errors.ts';
+import { explainInOneLine, isSystemError, messageOf } from '../../runtime/errors.ts';
 import { createFencedServer } from '../../runtime/fences/http-fence.ts';
 import { type ProfileResponse, Profiler, profilingPath } from '../../runtime/profiler.ts';
 import type { AccessRefusal, AccessRule } from '../../runtime/trace/debugger-access.ts';
@@ -207,7 +207,8 @@ class StatusEndpoint {
     this.#servingProcess = new ServingProcess(pid);
     this.#reportedListeners = undefined;
     // Read the listeners before a child takes over the admin port.
-    this.#firstListenerCheck = this.#checkListeners();
+    // The next probe repeats the check and reports its error.
+    this.#firstListenerCheck = this.#checkListeners().catch(() => {});
   }
 
   async #checkListeners(): Promise<void> {
@@ -238,8 +239,19 @@ class StatusEndpoint {
     if (this.#servingProcess === probed) this.#report({ type: 'envoy.responded', request, ...state, unserved });
   }
 
-  /** `undefined` if another Envoy has started serving since. */
+  /**
+   * `undefined` if another Envoy has started serving since. Never rejects, because a request for the readiness waits for the result: an unexpected
+   * error is reported as not live.
+   */
   async #probeState(probeTarget: EnvoyProbe['at'], checksListeners = true): Promise<EnvoyState | undefined> {
+    try {
+      return await this.#readState(probeTarget, checksListeners);
+    } catch (error) {
+      return { by: 'agent', live: false, detail: `probe failed: ${explainInOneLine(error)}` };
+    }
+  }
+
+  async #readState(probeTarget: EnvoyProbe['at'], checksListeners: boolean): Promise<EnvoyState | undefined> {
     const probed = this.#servingProcess;
     const { by, live, detail } = await probeServingEnvoy(probeTarget, this.#admin, probed, this.#environment.ports);
     await this.#firstListenerCheck;
@@ -250,7 +262,7 @@ class StatusEndpoint {
   }
 
   async #whyUnserved(): Promise<string> {
-    return (await whyNoApplicationPort(this.#admin, this.#environment.application)) ?? '';
+    return (await whyNoApplicationPort(this.#admin, this.#environment.application).catch(explainInOneLine)) ?? '';
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {

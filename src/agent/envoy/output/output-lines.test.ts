@@ -1,6 +1,7 @@
 import { PassThrough } from 'node:stream';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { eventually } from '../../../../test/harness/eventually.ts';
 import { readLineChunks, readLines } from './output-lines.ts';
 
 /** Reads output that arrives in these chunks. */
@@ -47,4 +48,18 @@ test('splits an endless line in bounded memory', async () => {
   const chunk = Buffer.alloc(40_000, 'x');
   const { lines } = await read(Array.from({ length: 10 }, () => chunk));
   expect(lines.map((line) => line.length)).toEqual([80_000, 80_000, 80_000, 80_000, 80_000]);
+});
+
+test('continues to read the pipe if lines could not be written', async () => {
+  const stream = new PassThrough();
+  const chunks: string[] = [];
+  const ended = readLineChunks(stream, (bytes) => {
+    chunks.push(bytes.toString());
+    return Promise.reject(new Error('cannot be written'));
+  });
+  stream.write('first\n');
+  await eventually('the first line is read', () => chunks.length === 1);
+  stream.end('second\n');
+  await ended;
+  expect(chunks).toEqual(['first\n', 'second\n']);
 });

@@ -33,7 +33,9 @@ export function readLineChunks(
     const relief = onLines(bytes.at(-1) === lineEnd ? bytes : Buffer.concat([bytes, Buffer.from('\n')]));
     if (relief === undefined) return;
     stream.pause();
-    void relief.then(() => stream.resume());
+    const resume = (): unknown => stream.resume();
+    // Also after an error, because Envoy blocks on a full pipe.
+    relief.then(resume, resume);
   };
   stream.on('data', (chunk: Buffer) => {
     const bytes = incomplete.length === 0 ? chunk : Buffer.concat([incomplete, chunk]);

@@ -35,8 +35,11 @@ export class Refills {
 
   async #run(): Promise<void> {
     this.#isRunning = true;
-    for (let next = this.#next(); next !== undefined; next = this.#next()) await this.#refill(...next);
-    this.#isRunning = false;
+    try {
+      for (let next = this.#next(); next !== undefined; next = this.#next()) await this.#refill(...next);
+    } finally {
+      this.#isRunning = false;
+    }
   }
 
   #next(): [RefilledKind, string] | undefined {
