@@ -42,8 +42,8 @@ export interface AdsObserver {
   /** Time of a push in the queue (`pilot_proxy_queue_time`). */
   queueTime?(ms: number): void;
   /**
-   * Time from the publication of a push context until the stream of an affected proxy was ordered to push
-   * (`pilot_proxy_convergence_time`). The acknowledgement of the proxy comes later.
+   * Time from the publication of a push context, after the debounce, until the stream of an affected proxy has accepted the push
+   * (`pilot_proxy_convergence_time`): its responses are written, or wait for the ACK of another type.
    */
   proxyConverged?(ms: number): void;
   /** `pilot_xds_waiting_for_clusters`. */

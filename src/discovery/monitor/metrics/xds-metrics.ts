@@ -147,7 +147,7 @@ export class XdsMetrics implements AdsObserver {
     );
     this.#convergence = seconds(
       'pilot_proxy_convergence_time',
-      'Seconds from a push request until the push was sent to a proxy',
+      'Seconds from the start of a push, after the debounce, until the stream of a proxy has accepted it; types that wait for an ACK follow',
       waitBounds,
     );
     const grpc = (name: string, help: string, ...otherLabels: string[]): CounterByKey =>
