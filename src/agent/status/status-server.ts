@@ -235,20 +235,17 @@ class StatusEndpoint {
     const probed = this.#servingProcess;
     const state = await this.#probeState(at);
     if (state === undefined) return;
-    const unserved = state.by === 'admin' && state.live ? await this.#whyUnserved() : '';
-    if (this.#servingProcess === probed) this.#report({ type: 'envoy.responded', request, ...state, unserved });
+    const isLive = state.by === 'admin' && state.live;
+    const { application } = this.#environment;
+    const unserved = isLive ? await whyNoApplicationPort(this.#admin, application).catch(explainInOneLine) : '';
+    if (this.#servingProcess === probed)
+      this.#report({ type: 'envoy.responded', request, ...state, unserved: unserved ?? '' });
   }
 
-  /**
-   * `undefined` if another Envoy has started serving since. Never rejects, because a request for the readiness waits for the result: an unexpected
-   * error is reported as not live.
-   */
-  async #probeState(probeTarget: EnvoyProbe['at'], checksListeners = true): Promise<EnvoyState | undefined> {
-    try {
-      return await this.#readState(probeTarget, checksListeners);
-    } catch (error) {
-      return { by: 'agent', live: false, detail: `probe failed: ${explainInOneLine(error)}` };
-    }
+  /** `undefined` if another Envoy has started serving since. Requests wait for the result, so an unexpected error means not live. */
+  #probeState(probeTarget: EnvoyProbe['at'], checksListeners = true): Promise<EnvoyState | undefined> {
+    const failed = (error: unknown): EnvoyState => ({ by: 'agent', live: false, detail: explainInOneLine(error) });
+    return this.#readState(probeTarget, checksListeners).catch(failed);
   }
 
   async #readState(probeTarget: EnvoyProbe['at'], checksListeners: boolean): Promise<EnvoyState | undefined> {
@@ -259,10 +256,6 @@ class StatusEndpoint {
     if (this.#servingProcess !== probed) return undefined;
     const problem = live ? this.#environment.certificateProblem?.() : undefined;
     return problem === undefined ? { by, live, detail } : { by: 'agent', live: false, detail: problem };
-  }
-
-  async #whyUnserved(): Promise<string> {
-    return (await whyNoApplicationPort(this.#admin, this.#environment.application).catch(explainInOneLine)) ?? '';
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
