@@ -16,10 +16,15 @@ import { requirePrivate } from '../../runtime/files/private-file.ts';
 import { replaceFileSync } from '../../runtime/files/replace-file.ts';
 import { type AuthorityMaterial, buildAuthorityMaterial } from './authority-material.ts';
 
+/** The rotation, and the plugged-in authority that an operator reverted. */
+export interface StoredJournal extends Journal {
+  readonly reverted?: AuthorityId;
+}
+
 export interface AuthorityStore {
   /** The journal can refer to expired authorities. */
-  readJournal(): Journal | undefined;
-  writeJournal(journal: Journal): void;
+  readJournal(): StoredJournal | undefined;
+  writeJournal(journal: StoredJournal): void;
   /** @throws ChartpilotError if the authority is damaged or expired */
   read(id: AuthorityId, now: Date): AuthorityMaterial;
   /** Earliest expiry in the chain. `undefined` if it is unreadable. */
@@ -39,13 +44,13 @@ const maxFileBytes = 1024 * 1024;
 /** Stores the CA in memory only, so clients must receive a new root after each restart of this process. */
 export class MemoryStore implements AuthorityStore {
   readonly #materials = new Map<AuthorityId, AuthorityMaterial>();
-  #journal: Journal | undefined;
+  #journal: StoredJournal | undefined;
 
-  readJournal(): Journal | undefined {
+  readJournal(): StoredJournal | undefined {
     return this.#journal;
   }
 
-  writeJournal(journal: Journal): void {
+  writeJournal(journal: StoredJournal): void {
     this.#journal = journal;
   }
 
@@ -84,7 +89,7 @@ export class DirectoryStore implements AuthorityStore {
     this.#directory = directory;
   }
 
-  readJournal(): Journal | undefined {
+  readJournal(): StoredJournal | undefined {
     const file = this.#fileOf('journal.json');
     if (!existsSync(file)) return undefined;
     try {
@@ -94,7 +99,7 @@ export class DirectoryStore implements AuthorityStore {
     }
   }
 
-  writeJournal(journal: Journal): void {
+  writeJournal(journal: StoredJournal): void {
     this.#write('journal.json', `${JSON.stringify(journal)}\n`);
   }
 
@@ -159,8 +164,14 @@ export class DirectoryStore implements AuthorityStore {
   }
 }
 
-function journalIn(value: unknown): Journal {
-  const { stage, signer, other, tainted = null } = (value ?? {}) as Partial<Record<keyof Journal, unknown>>;
+function journalIn(value: unknown): StoredJournal {
+  const {
+    stage,
+    signer,
+    other,
+    tainted = null,
+    reverted,
+  } = (value ?? {}) as Partial<Record<keyof StoredJournal, unknown>>;
   const isId = (id: unknown): id is string => typeof id === 'string' && /^[0-9a-f]+$/.test(id);
   const journalStage = stages.find((candidate) => candidate === stage);
   if (journalStage === undefined || !isId(signer) || (other !== null && !isId(other)))
@@ -168,5 +179,6 @@ function journalIn(value: unknown): Journal {
   // Earlier versions did not write this field.
   const isKnownTainted = tainted === null || tainted === signer || tainted === other;
   if (!isKnownTainted) throw new Error('tainted must be one of its authorities');
-  return { stage: journalStage, signer, other, tainted: tainted as Journal['tainted'] };
+  const names = { signer, other, tainted: tainted as Journal['tainted'] };
+  return { stage: journalStage, ...names, ...(isId(reverted) && { reverted }) };
 }

@@ -265,6 +265,40 @@ describe('a plugged-in authority', () => {
     expect(one.readCandidate((renewed as { id: string }).id)).toMatchObject({ outcome: 'replaced' });
   });
 
+  it('does not use a reverted authority again until it is ordered or replaced, also after a restart', async () => {
+    const { one, id } = begunWith(rootOf('root'));
+    const [other, key] = [rootOf('other'), keyOf()];
+    plug(other, key);
+    const { id: next } = one.readCandidate(id) as { id: string };
+    const steady: Journal = { stage: 'steady', signer: id, other: null, tainted: null };
+    one.writeJournal({ ...steady, stage: 'trusting', other: next });
+    one.writeJournal(steady);
+    const restarted = authority();
+    expect(restarted.load()).toEqual({ outcome: 'resumed', journal: steady });
+    for (const someAuthority of [one, one, restarted, restarted])
+      expect(someAuthority.readCandidate(id)).toEqual({ outcome: 'same' });
+    expect(warnings.map(({ event }) => event)).toEqual(['authority.reverted', 'authority.reverted']);
+    await expect(restarted.prepareRoot()).rejects.toThrow('is not rotated by the control plane');
+    expect(restarted.readCandidate(id)).toEqual({ outcome: 'replaced', id: next });
+    plug(rootOf('third'));
+    expect(one.readCandidate(id)).toMatchObject({ outcome: 'replaced' });
+    plug(other, key);
+    expect(one.readCandidate(id)).toEqual({ outcome: 'replaced', id: next });
+  });
+
+  it.each(['signing', 'dropping'])('does not use an authority again that was reverted in stage %s', (stage) => {
+    const { one, id } = begunWith(rootOf('root'));
+    plug(rootOf('other'));
+    const { id: next } = one.readCandidate(id) as { id: string };
+    const write = (stage: Journal['stage'], signer: string, other: string | null) =>
+      one.writeJournal({ stage, signer, other, tainted: null });
+    write('signing', next, id);
+    if (stage === 'dropping') for (const later of ['dropping', 'trusting'] as const) write(later, next, id);
+    for (const later of ['signing', 'dropping'] as const) write(later, id, next);
+    write('steady', id, null);
+    expect(one.readCandidate(id)).toEqual({ outcome: 'same' });
+  });
+
   it('accepts a renewed intermediate, root or revocation list with the same key', () => {
     const [root, key] = [rootOf('root'), keyOf()];
     plug(root, key);

@@ -58,6 +58,9 @@ export class Authority implements SigningAuthority {
   #taintedAuthority: AuthorityId | null = null;
   #signer: AuthorityMaterial | undefined;
   #journal: Journal | undefined;
+  /** The plugged-in authority that an operator reverted. It is not used again while it stays in the directory, until a rotation is ordered. */
+  #reverted: AuthorityId | undefined;
+  #isReversionLogged = false;
 
   constructor(options: AuthorityOptions) {
     this.#options = options;
@@ -104,9 +107,9 @@ export class Authority implements SigningAuthority {
   // ---- effects of the chart
 
   load(): AuthorityReading {
-    const { store, pluggedInDirectory, now } = this.#options;
+    const { pluggedInDirectory, now } = this.#options;
     try {
-      const journal = store.readJournal();
+      const journal = this.#readJournal();
       if (hasPluggedInCa(pluggedInDirectory)) return this.#resumePluggedIn(this.#readPluggedIn(), journal);
       return journal === undefined ? { outcome: 'absent' } : this.#resumeStored(journal, now());
     } catch (error) {
@@ -116,6 +119,7 @@ export class Authority implements SigningAuthority {
 
   async prepareRoot(): Promise<{ id: AuthorityId }> {
     const { root, trustDomain, store, pluggedInDirectory, now } = this.#options;
+    this.#clearReverted();
     if (hasPluggedInCa(pluggedInDirectory)) {
       throw new Error(
         `a plugged-in authority is not rotated by the control plane: put the next one into ${pluggedInDirectory}`,
@@ -130,9 +134,14 @@ export class Authority implements SigningAuthority {
 
   readCandidate(signer: AuthorityId): Candidate {
     const { pluggedInDirectory, store } = this.#options;
-    if (!hasPluggedInCa(pluggedInDirectory)) return { outcome: 'same' };
+    if (!hasPluggedInCa(pluggedInDirectory)) {
+      this.#clearReverted();
+      return { outcome: 'same' };
+    }
     try {
       const material = this.#readPluggedIn();
+      if (material.id !== signer && this.#isReverted(material)) return { outcome: 'same' };
+      this.#clearReverted();
       const current = this.#materials.get(signer);
       if (current !== undefined && isSameMaterial(material, current)) return { outcome: 'same' };
       const isTrusted = current !== undefined && rootKeyOf(material.root) === rootKeyOf(current.root);
@@ -162,8 +171,10 @@ export class Authority implements SigningAuthority {
 
   writeJournal(journal: Journal): void {
     const { store } = this.#options;
-    store.writeJournal(journal);
+    const reverted = revertedBy(this.#journal, journal) ?? this.#reverted;
+    store.writeJournal({ ...journal, ...(reverted !== undefined && { reverted }) });
     this.#journal = journal;
+    this.#reverted = reverted;
     store.keepOnly(idsOf(journal));
     for (const id of this.#materials.keys()) if (!idsOf(journal).includes(id)) this.#materials.delete(id);
   }
@@ -219,6 +230,8 @@ export class Authority implements SigningAuthority {
       return idle;
     }
     const isTainted = journal.tainted === previousAuthority.id;
+    if (!isTainted && otherStored.length === idsOf(journal).length && this.#isReverted(plugged))
+      return { outcome: 'resumed', journal };
     if (rootKeyOf(plugged.root) === rootKeyOf(previousAuthority.root))
       return resumedSteady(plugged.id, isTainted ? plugged.id : null);
     const taintedAuthority = isTainted ? previousAuthority.id : null;
@@ -226,6 +239,30 @@ export class Authority implements SigningAuthority {
       outcome: 'resumed',
       journal: { stage: 'trusting', signer: previousAuthority.id, other: plugged.id, tainted: taintedAuthority },
     };
+  }
+
+  #readJournal(): Journal | undefined {
+    const stored = this.#options.store.readJournal();
+    if (stored === undefined) return undefined;
+    const { reverted, ...journal } = stored;
+    this.#reverted = reverted;
+    return journal;
+  }
+
+  #isReverted({ id }: AuthorityMaterial): boolean {
+    const isReverted = id === this.#reverted;
+    if (isReverted && !this.#isReversionLogged) {
+      this.#isReversionLogged = true;
+      this.#options.log.warn('authority.reverted', { authority: id, directory: this.#options.pluggedInDirectory });
+    }
+    return isReverted;
+  }
+
+  #clearReverted(): void {
+    if (this.#reverted === undefined) return;
+    this.#reverted = undefined;
+    this.#isReversionLogged = false;
+    if (this.#journal !== undefined) this.#options.store.writeJournal(this.#journal);
   }
 
   #resumeStored(journal: Journal, now: Date): AuthorityReading {
@@ -305,4 +342,13 @@ function idsOf({ signer, other }: Journal): AuthorityId[] {
 
 function resumedSteady(signer: AuthorityId, taintedAuthority: AuthorityId | null): AuthorityReading {
   return { outcome: 'resumed', journal: { stage: 'steady', signer, other: null, tainted: taintedAuthority } };
+}
+
+/** Finds the authority that an order `revert` withdraws: the next one, or the one that signed since. */
+function revertedBy(previous: Journal | undefined, next: Journal): AuthorityId | undefined {
+  if (previous === undefined) return undefined;
+  const stages = `${previous.stage} ${next.stage}`;
+  if (stages === 'trusting steady') return previous.other ?? undefined;
+  if (stages === 'signing signing' && next.signer === previous.other) return previous.signer;
+  return stages === 'dropping trusting' ? previous.signer : undefined;
 }

@@ -75,6 +75,12 @@ export const authorityEvents = {
     meaning: 'It is used after the rotation has ended.',
     action: 'None; `/debug/authorityz` shows what the rotation waits for.',
   },
+  'authority.reverted': {
+    level: 'warn',
+    message: 'plugged-in authority not used, its rotation was reverted',
+    meaning: 'The authority in `directory` was withdrawn by an order `revert`, also before a restart.',
+    action: 'Put another authority into `directory`, or order `rotate` to use this one.',
+  },
   'authority.previousUnreadable': {
     level: 'warn',
     message: 'previous authority not readable, using the plugged-in one at once',
