@@ -48,6 +48,7 @@ const sides: readonly Side[] = [
       'protocol.ts',
       'xds/ads-protocol.ts',
       'xds/stream-admission-protocol.ts',
+      'xds/memory-release-protocol.ts',
       'ca/authority-protocol.ts',
       'ca/shared-authority-protocol.ts',
       'config/xds-source-protocol.ts',

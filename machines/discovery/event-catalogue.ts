@@ -14,6 +14,7 @@ import { nameServerCatalogue } from './names/name-server-protocol.ts';
 import { registrationCatalogue } from './registration/registration-protocol.ts';
 import { webhookServerCatalogue } from './webhooks/webhook-server-protocol.ts';
 import { adsCatalogue } from './xds/ads-protocol.ts';
+import { memoryReleaseCatalogue } from './xds/memory-release-protocol.ts';
 import { streamAdmissionCatalogue } from './xds/stream-admission-protocol.ts';
 
 type Diagram =
@@ -51,6 +52,7 @@ type Diagram =
   | 'shared-authority'
   | 'signing-request'
   | 'stream-admission'
+  | 'memory-release'
   | 'xds-source'
   | 'shutdown'
   | 'trust-bundle'
@@ -411,6 +413,7 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   ...ownCatalogue,
   ...adsCatalogue,
   ...streamAdmissionCatalogue,
+  ...memoryReleaseCatalogue,
   ...authorityCatalogue,
   ...sharedAuthorityCatalogue,
   ...signingRequestCatalogue,

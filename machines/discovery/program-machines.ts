@@ -1,6 +1,7 @@
 import { discoveryMachine } from './discovery.machine.ts';
 import { adsConnectionMachine } from './xds/ads-connection.machine.ts';
+import { memoryReleaseMachine } from './xds/memory-release.machine.ts';
 import { streamAdmissionMachine } from './xds/stream-admission.machine.ts';
 
 /** Machines that `pilot-discovery` starts; these start all others. The traces of the program contain the charts of all of them. */
-export const discoveryProgramMachines = [discoveryMachine, adsConnectionMachine, streamAdmissionMachine] as const;
+export const discoveryProgramMachines = [discoveryMachine, adsConnectionMachine, streamAdmissionMachine, memoryReleaseMachine] as const;

@@ -114,8 +114,13 @@ export function logLosses(sink: LineSink, output: string, log: Logger): void {
 /** Replaces Node's own output of warnings, which would block until standard error accepts them. */
 export function logWarnings(log: Logger): void {
   process.removeAllListeners('warning');
-  process.on('warning', ({ message, name }) => log.warn('node.warning', { name, reason: message }));
+  process.on('warning', ({ message, name }) => {
+    if (!isOfMeasuredMemory(message)) log.warn('node.warning', { name, reason: message });
+  });
 }
+
+/** An operator cannot act on it: the program uses this experimental function deliberately (memory-release.effects.ts). */
+const isOfMeasuredMemory = (message: string): boolean => message.startsWith('vm.measureMemory is an experimental');
 
 function loggerTo(sink: LineSink, flags: LogFlags, quieter: string): Logger {
   const stackTraceLevel = flags.log_stacktrace_level ?? '';

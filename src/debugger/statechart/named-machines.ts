@@ -164,6 +164,11 @@ export const namedMachines: readonly NamedMachine[] = [
       (await import('../../../machines/discovery/xds/stream-admission.machine.ts')).streamAdmissionMachine,
   },
   {
+    name: 'memory-release',
+    file: 'machines/discovery/xds/memory-release.machine.ts',
+    load: async () => (await import('../../../machines/discovery/xds/memory-release.machine.ts')).memoryReleaseMachine,
+  },
+  {
     name: 'signing-request',
     file: 'machines/discovery/ca/signing-request.machine.ts',
     load: async () => (await import('../../../machines/discovery/ca/signing-request.machine.ts')).signingRequestMachine,

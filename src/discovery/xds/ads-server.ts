@@ -25,6 +25,7 @@ import type { ConnectionView } from './ads-observer.ts';
 import { AdsPorts } from './ads-ports.ts';
 import type { AdsServerOptions } from './ads-server-options.ts';
 import { viewConnection } from './ads-view.ts';
+import { MemoryRelease } from './memory-release.effects.ts';
 import { readFirstRequest } from './requests/ads-request.ts';
 import { RequestIntake } from './requests/request-intake.ts';
 import { RequestNameLists } from './requests/request-names.ts';
@@ -91,6 +92,7 @@ class GrpcAdsServer implements AdsServer {
   readonly #streamContext: StreamContext;
   readonly #knownNodes = new KnownNodes(() => performance.now());
   readonly #admission: LoadAdmission;
+  readonly #memoryRelease: MemoryRelease;
   readonly #recorder: Recorder | undefined;
   readonly #ports: AdsPorts;
   readonly #machine: typeof adsConnectionMachine;
@@ -142,6 +144,10 @@ class GrpcAdsServer implements AdsServer {
       }),
     };
     this.#recorder = withSender(recorder, options.sender);
+    this.#memoryRelease = new MemoryRelease({
+      logger,
+      ...(this.#recorder !== undefined && { recorder: this.#recorder }),
+    });
     this.#admission = new LoadAdmission({
       perSecond: limits.streamsPerSecond ?? 0,
       known: this.#knownNodes,
@@ -220,6 +226,7 @@ class GrpcAdsServer implements AdsServer {
     this.#isDraining = true;
     this.#rounds.stop();
     this.#admission.stop();
+    this.#memoryRelease.stop();
     const shutDown = this.#ports.shutDown();
     this.#endStreams(budgetMs * drainShare);
     const deadline = timeout(budgetMs);
@@ -239,6 +246,7 @@ class GrpcAdsServer implements AdsServer {
     this.#requestTurns.stop();
     this.#openingTurns.stop();
     this.#admission.stop();
+    this.#memoryRelease.stop();
     for (const connection of [...this.#connections.values()]) {
       connection.actor.stop();
       this.#remove(connection.stream.number);
@@ -316,6 +324,7 @@ class GrpcAdsServer implements AdsServer {
 
   #onJoined({ number: connection, peer }: AdsStream, node: string): void {
     this.#joinedConnections.add(connection);
+    this.#memoryRelease.setServed(this.#joinedConnections.size);
     this.#unacknowledgedConnections.add(connection);
     const { security, admission } = this.#connections.get(connection) ?? {};
     admission?.identified();
@@ -363,6 +372,7 @@ class GrpcAdsServer implements AdsServer {
     admission.release();
     admission.identified();
     if (this.#joinedConnections.delete(number)) {
+      this.#memoryRelease.setServed(this.#joinedConnections.size);
       this.#ports.streamEnded(security, stream.peer);
       const node = connection.stream.identity?.id ?? '';
       if (wasProven) this.#knownNodes.disconnected(groupOfPeer(stream.peer), node);

@@ -166,6 +166,19 @@ export const adsEvents = {
     meaning: 'An error in the control plane closed this connection; the client reconnects.',
     action: 'Report a bug with the trace (`--trace`).',
   },
+  'memory.released': {
+    level: 'debug',
+    message: 'memory of disconnected proxies released',
+    meaning:
+      'Many proxies were served, and none is. Garbage was collected and its memory returned to the system, which blocked the program for `pauseMs`. `proxies`: the most that were served concurrently.',
+    action: 'None.',
+  },
+  'memory.releaseFailed': {
+    level: 'error',
+    message: 'memory of disconnected proxies not released',
+    meaning: 'An error in the control plane; the memory is reused for the next proxies.',
+    action: 'Report a bug with the trace (`--trace`).',
+  },
   'connections.limitReached': {
     level: 'warn',
     message: 'connection rejected, too many are open',

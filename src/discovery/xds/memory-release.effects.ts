@@ -1,0 +1,96 @@
+/** Effects of the chart `memory-release`: collects garbage and returns pages of V8's heap to the system. */
+import { setFlagsFromString } from 'node:v8';
+import { measureMemory, runInNewContext } from 'node:vm';
+import { type Actor, type ActorOptions, fromCallback } from 'xstate';
+import { memoryReleaseMachine } from '../../../machines/discovery/xds/memory-release.machine.ts';
+import { startRoot } from '../../runtime/actors/actor-system.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import type { Logger } from '../../runtime/output/log.ts';
+import type { Recorder } from '../../runtime/trace/recorder.ts';
+
+export interface MemoryReleaseOptions {
+  readonly logger: Logger;
+  readonly recorder?: Recorder;
+  readonly clock?: ActorOptions<typeof memoryReleaseMachine>['clock'];
+}
+
+export class MemoryRelease {
+  readonly #actor: Actor<typeof memoryReleaseMachine>;
+  #maxServed = 0;
+
+  constructor({ logger, recorder, clock }: MemoryReleaseOptions) {
+    const onError = (error: unknown): void => logger.error('memory.releaseFailed', { error: messageOf(error) });
+    this.#actor = startRoot(memoryReleaseWithEffects(logger), {
+      ...{ id: 'memory-release', input: undefined, onError },
+      ...(recorder !== undefined && { recorder }),
+      ...(clock !== undefined && { clock }),
+    });
+  }
+
+  /** Call with the number of served proxies whenever it changes. Ignored after {@link stop}. */
+  setServed(proxies: number): void {
+    if (this.#actor.getSnapshot().status !== 'active') return;
+    const maxServed = this.#maxServed;
+    this.#maxServed = proxies === 0 ? 0 : Math.max(maxServed, proxies);
+    if (proxies === 0 && maxServed > 0) this.#actor.send({ type: 'proxies.disconnected', maxServed });
+    else if (proxies > 0 && maxServed === 0) this.#actor.send({ type: 'proxies.connected' });
+  }
+
+  stop(): void {
+    this.#actor.stop();
+  }
+}
+
+function memoryReleaseWithEffects(logger: Logger): typeof memoryReleaseMachine {
+  const onError = (error: unknown): void => logger.error('memory.releaseFailed', { error: messageOf(error) });
+  return memoryReleaseMachine.provide({
+    actors: {
+      collection: fromCallback(({ sendBack }) => {
+        const collected = (): void => sendBack({ type: 'garbage.collected' });
+        collectIncrementally().catch(onError).then(collected);
+      }),
+      release: fromCallback(({ sendBack, input }) => {
+        const immediate = setImmediate(() => {
+          try {
+            logger.debug('memory.released', { proxies: input.proxies, ...releasePages() });
+          } catch (error) {
+            onError(error);
+          }
+          sendBack({ type: 'memory.released' });
+        });
+        return () => clearImmediate(immediate);
+      }),
+    },
+  });
+}
+
+/**
+ * Starts an incremental collection of the whole heap. V8 has no other function for it that Node exposes: a measurement is the result of a collection.
+ */
+async function collectIncrementally(): Promise<void> {
+  await measureMemory({ mode: 'summary', execution: 'eager' });
+}
+
+type CollectGarbage = (options: { readonly type: 'major'; readonly flavor: 'last-resort' }) => void;
+
+let collectGarbage: CollectGarbage | undefined;
+
+/** Collects as if memory were exhausted: only then V8 also returns pages that it keeps for reuse. */
+function releasePages(): { beforeMib: number; afterMib: number; pauseMs: number } {
+  collectGarbage ??= exposedCollection();
+  const before = process.memoryUsage.rss();
+  const startedAt = performance.now();
+  collectGarbage({ type: 'major', flavor: 'last-resort' });
+  const pauseMs = Math.round(performance.now() - startedAt);
+  return { beforeMib: mib(before), afterMib: mib(process.memoryUsage.rss()), pauseMs };
+}
+
+/** Without a global function `gc`, which libraries might call. */
+function exposedCollection(): CollectGarbage {
+  setFlagsFromString('--expose-gc');
+  const exposed = runInNewContext('gc') as CollectGarbage;
+  setFlagsFromString('--no-expose-gc');
+  return exposed;
+}
+
+const mib = (bytes: number): number => Math.round(bytes / 1024 ** 2);
