@@ -78,11 +78,11 @@ let collectGarbage: CollectGarbage | undefined;
 /** Collects as if memory were exhausted: only then V8 also returns pages that it keeps for reuse. */
 function releasePages(): { beforeMib: number; afterMib: number; pauseMs: number } {
   collectGarbage ??= exposedCollection();
-  const before = process.memoryUsage.rss();
+  const residentBytes = process.memoryUsage.rss();
   const startedAt = performance.now();
   collectGarbage({ type: 'major', flavor: 'last-resort' });
   const pauseMs = Math.round(performance.now() - startedAt);
-  return { beforeMib: mib(before), afterMib: mib(process.memoryUsage.rss()), pauseMs };
+  return { beforeMib: mib(residentBytes), afterMib: mib(process.memoryUsage.rss()), pauseMs };
 }
 
 /** Without a global function `gc`, which libraries might call. */
