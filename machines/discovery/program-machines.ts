@@ -4,4 +4,9 @@ import { memoryReleaseMachine } from './xds/memory-release.machine.ts';
 import { streamAdmissionMachine } from './xds/stream-admission.machine.ts';
 
 /** Machines that `pilot-discovery` starts; these start all others. The traces of the program contain the charts of all of them. */
-export const discoveryProgramMachines = [discoveryMachine, adsConnectionMachine, streamAdmissionMachine, memoryReleaseMachine] as const;
+export const discoveryProgramMachines = [
+  discoveryMachine,
+  adsConnectionMachine,
+  streamAdmissionMachine,
+  memoryReleaseMachine,
+] as const;
