@@ -18,17 +18,17 @@ import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 const server = 'discovery/ads-server';
 
 class World {
-  static readonly created: World[] = [];
+  static readonly instances: World[] = [];
   readonly clock = new VirtualClock();
   readonly records: TraceRecord[] = [];
   readonly released: number[] = [];
-  failed: unknown;
+  failure: unknown;
   collected: ((event: GarbageCollected) => void) | undefined;
   finishRelease: ((event: MemoryReleased) => void) | undefined;
   readonly actor;
 
   constructor() {
-    World.created.push(this);
+    World.instances.push(this);
     const recorder = createRecorder({ program: 'pilot-discovery', now: this.clock.now });
     // The test is the ADS server.
     recorder.observe((record) =>
@@ -51,7 +51,7 @@ class World {
     this.actor = startRoot(machine, {
       ...{ id: 'memory-release', input: undefined, clock: this.clock as never, recorder },
       onError: (error) => {
-        this.failed = error;
+        this.failure = error;
       },
     });
   }
@@ -70,7 +70,7 @@ class World {
   }
 }
 
-eachWorldFollowsTheDiagrams(['memory-release'], [], { created: World.created, machine: memoryReleaseMachine });
+eachWorldFollowsTheDiagrams(['memory-release'], [], { instances: World.instances, machine: memoryReleaseMachine });
 
 it('memory release collects garbage and releases memory after many proxies have disconnected, once', () => {
   const world = new World();
