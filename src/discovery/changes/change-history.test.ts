@@ -59,10 +59,14 @@ class HistoryFixture {
   get views() {
     return changesView(this.history, () => [], allChanges).pushes;
   }
+
+  get unpushedRejections() {
+    return changesView(this.history, () => [], allChanges).unpushedRejections;
+  }
 }
 
-function node(id: string, lastError = '', versionSent = ''): MeshNode {
-  return { proxy: { id }, watches: { [clusters]: { lastError, versionSent } } } as unknown as MeshNode;
+function node(id: string, lastError = '', versionSent = '', connectVersion = 'earlier'): MeshNode {
+  return { proxy: { id }, connectVersion, watches: { [clusters]: { lastError, versionSent } } } as unknown as MeshNode;
 }
 
 it('ChangeHistory counts each proxy once, however many resource types the proxy receives', () => {
@@ -70,8 +74,8 @@ it('ChangeHistory counts each proxy once, however many resource types the proxy 
   const version = publisher.push(entries(1));
   const proxies = [node('a'), node('b'), node('c')];
   for (const proxy of proxies) {
-    publisher.history.sent(proxy, clusters, version);
-    publisher.history.sent(proxy, listeners, version);
+    publisher.history.sent(proxy, clusters, version, 'push');
+    publisher.history.sent(proxy, listeners, version, 'push');
   }
   publisher.time += 500;
   for (const proxy of proxies.slice(0, 2)) publisher.history.acknowledged(proxy, clusters, version);
@@ -82,7 +86,7 @@ it('ChangeHistory counts each proxy once, however many resource types the proxy 
   });
   expect([...publisher.history.pendingAt(publisher.history.records.at(-1)!, proxies)]).toEqual(['b', 'c']);
   publisher.history.disconnected(proxies[2]!);
-  publisher.history.sent(proxies[1]!, clusters, publisher.push(entries(2)));
+  publisher.history.sent(proxies[1]!, clusters, publisher.push(entries(2)), 'push');
   expect(publisher.views.at(-2)).toMatchObject({ proxies: { acknowledged: 1, pending: 0, unanswered: 2 } });
 });
 
@@ -90,9 +94,9 @@ it('ChangeHistory counts a proxy as pending again when another response follows 
   const publisher = new HistoryFixture();
   const version = publisher.push(entries(1));
   const proxy = node('a');
-  publisher.history.sent(proxy, clusters, version);
+  publisher.history.sent(proxy, clusters, version, 'push');
   publisher.history.acknowledged(proxy, clusters, version);
-  publisher.history.sent(proxy, listeners, version);
+  publisher.history.sent(proxy, listeners, version, 'push');
   expect(publisher.views.at(-1)).toMatchObject({ proxies: { pushed: 1, acknowledged: 0, pending: 1 } });
 });
 
@@ -100,22 +104,73 @@ it('ChangeHistory does not count a late ACK of the previous response for the cur
   const publisher = new HistoryFixture();
   const earlierVersion = publisher.push(entries(1));
   const proxy = node('a');
-  publisher.history.sent(proxy, clusters, earlierVersion);
-  publisher.history.sent(proxy, clusters, publisher.push(entries(2)));
+  publisher.history.sent(proxy, clusters, earlierVersion, 'push');
+  publisher.history.sent(proxy, clusters, publisher.push(entries(2)), 'push');
   publisher.history.acknowledged(proxy, clusters, earlierVersion);
   expect(publisher.views.at(-1)).toMatchObject({ proxies: { acknowledged: 0, pending: 1 } });
 });
 
-it('ChangeHistory counts a rejection for the push of the rejected version, even if the proxy was not part of that push', () => {
+it('ChangeHistory lists a rejection of the first response of a connection below no push', () => {
   const publisher = new HistoryFixture();
   const version = publisher.push(entries(1));
-  publisher.push(entries(2));
-  publisher.history.rejected(node('new', 'no such filter', version), clusters);
-  expect(publisher.views.map(({ rejections }) => rejections.items.map(({ reason }) => reason))).toEqual([
-    [],
-    ['no such filter'],
-    [],
+  const proxy = node('new', 'no such filter', version, version);
+  publisher.history.sent(node('other'), clusters, version, 'push');
+  publisher.history.sent(proxy, clusters, version, 'request');
+  publisher.history.rejected(proxy, clusters);
+  expect(publisher.views.flatMap(({ rejections }) => rejections.items)).toEqual([]);
+  expect(publisher.unpushedRejections).toMatchObject([
+    { proxy: 'new', receivedOn: 'connect', reason: 'no such filter' },
   ]);
+});
+
+it('ChangeHistory lists a rejection below the push that sent the response, even after a later push of another type', () => {
+  const publisher = new HistoryFixture();
+  const version = publisher.push(entries(1));
+  const proxy = node('a', 'no such filter', version);
+  publisher.history.sent(proxy, clusters, version, 'push');
+  publisher.history.sent(proxy, listeners, publisher.push(entries(2)), 'push');
+  publisher.history.rejected(proxy, clusters);
+  expect(publisher.views.map(({ rejections }) => rejections.items.length)).toEqual([0, 1, 0]);
+  expect(publisher.unpushedRejections).toEqual([]);
+});
+
+it('ChangeHistory lists a rejection of requested resources below the push that caused the request, and otherwise below none', () => {
+  const publisher = new HistoryFixture();
+  const version = publisher.push(entries(1));
+  const [caused, alone] = [node('caused', 'invalid', version), node('alone', 'invalid', version)];
+  publisher.history.sent(caused, listeners, version, 'push');
+  for (const proxy of [caused, alone]) {
+    publisher.history.sent(proxy, clusters, version, 'request');
+    publisher.history.rejected(proxy, clusters);
+  }
+  expect(publisher.views.at(-1)!.rejections.items).toMatchObject([{ proxy: 'caused' }]);
+  expect(publisher.unpushedRejections).toMatchObject([{ proxy: 'alone', receivedOn: 'request' }]);
+});
+
+it('ChangeHistory keeps the last rejection of each proxy and type that belongs to no push, within a limit', () => {
+  const publisher = new HistoryFixture();
+  const version = publisher.push(entries(1));
+  for (let i = 0; i < 120; i++) publisher.history.rejected(node(`proxy-${i}`, 'no', version, version), clusters);
+  for (let i = 0; i < 120; i++) publisher.history.rejected(node('proxy-119', `no ${i}`, version, version), clusters);
+  const kept = publisher.unpushedRejections;
+  expect([kept.length, kept[0]!.proxy, kept.at(-1)!.reason]).toEqual([100, 'proxy-20', 'no 119']);
+});
+
+it('changesView lists EnvoyFilters and the objects that the message names first in a rejected push', () => {
+  const publisher = new HistoryFixture();
+  const filter = { ...model!, kind: 'EnvoyFilter', name: 'lua', resourceVersion: '1' };
+  publisher.push(entries(50));
+  const version = publisher.push(new ConfigSnapshot([filter]));
+  const namesOfLastPush = () => publisher.views.at(-1)!.objects.items.map(({ name }) => name);
+  expect(namesOfLastPush()[0]).toBe('v0');
+  const proxy = node('a', 'Error updating listener(s) shop/v7: script load error', version);
+  publisher.history.sent(proxy, clusters, version, 'push');
+  publisher.history.rejected(proxy, clusters);
+  expect(namesOfLastPush().slice(0, 2)).toEqual(['lua', 'v0']);
+  const named = node('b', 'v7: script load error', version);
+  publisher.history.sent(named, clusters, version, 'push');
+  publisher.history.rejected(named, clusters);
+  expect(namesOfLastPush().slice(0, 2)).toEqual(['v7', 'lua']);
 });
 
 it('ChangeHistory counts the names that exceed the list limit', () => {
@@ -123,7 +178,7 @@ it('ChangeHistory counts the names that exceed the list limit', () => {
   publisher.push(entries(1_500));
   expect(publisher.views.at(-1)!.objects).toMatchObject({ items: { length: 1_000 }, more: 500 });
   const version = publisher.push(entries(1_500, '-changed'));
-  for (let i = 0; i < 250; i++) publisher.history.sent(node(`proxy-${i}`), clusters, version);
+  for (let i = 0; i < 250; i++) publisher.history.sent(node(`proxy-${i}`), clusters, version, 'push');
   expect(publisher.views.at(-1)).toMatchObject({
     pushedTo: { items: { length: 100 }, more: 150 },
     proxies: { pushed: 250 },
@@ -164,7 +219,7 @@ it('ChangeHistory limits its size in bytes, including names of proxies and rejec
     const version = publisher.push(entries(100, `-${i}`));
     for (let proxy = 0; proxy < 30; proxy++) {
       const one = node(`sidecar~10.0.0.1~web-${proxy}.shop~shop.svc.cluster.local`, 'x'.repeat(5_000), version);
-      publisher.history.sent(one, clusters, version);
+      publisher.history.sent(one, clusters, version, 'push');
       publisher.history.rejected(one, clusters);
     }
   }

@@ -8,6 +8,7 @@ import type { ConfigSnapshot } from '../config/snapshots/config-snapshot.ts';
 import type { Publication } from '../push/contexts/mesh-state.ts';
 import type { MeshNode, ResponseListener } from '../push/mesh-resources.ts';
 import type { ObjectEvent } from '../registry/service-objects.ts';
+import type { ResponseCause } from '../xds/resource-source.ts';
 import { shortType } from '../xds/short-type.ts';
 import { shortenText } from '../xds/stream/client-text.ts';
 import {
@@ -17,6 +18,7 @@ import {
   maxNames,
   type PushRecord,
   type RecordedChange,
+  type UnpushedRejection,
 } from './push-record.ts';
 import { RecordRing, type RingLimits } from './record-ring.ts';
 
@@ -43,6 +45,8 @@ interface ProxyPush {
   readonly record: PushRecord;
   /** Bitmap of unacknowledged types. */
   unacknowledgedTypes: number;
+  /** Bitmap of types whose last response was sent by a push, this one or an earlier one. */
+  pushedTypes: number;
   state: 'pending' | 'acknowledged' | 'rejected';
 }
 
@@ -57,6 +61,9 @@ const endpointKinds: ReadonlySet<string> = new Set(['Pod', 'Node', 'EndpointSlic
 /** Further types share the last bit. */
 const maxTypeBits = 30;
 
+/** Proxies and types with a rejection that belongs to no push. */
+const maxUnpushedRejections = 100;
+
 export class ChangeHistory implements ResponseListener {
   readonly #now: () => number;
   readonly #objectOf: (key: string) => Config | undefined;
@@ -68,6 +75,8 @@ export class ChangeHistory implements ResponseListener {
   #firstChangeAt: number | undefined;
   #pushes = new WeakMap<MeshNode, ProxyPush>();
   readonly #typeBits = new Map<string, number>();
+  /** The last one of each proxy and type, so that a proxy that connects repeatedly does not evict those of others. */
+  readonly #unpushedRejections = new Map<string, UnpushedRejection>();
 
   constructor({ limits = historyLimits, now = Date.now, objectOf = () => undefined }: ChangeHistoryOptions = {}) {
     this.#now = now;
@@ -80,6 +89,11 @@ export class ChangeHistory implements ResponseListener {
   get records(): readonly PushRecord[] {
     const all = [...this.#configuration.records, ...this.#endpoints.records];
     return all.sort((one, other) => one.number - other.number);
+  }
+
+  /** Rejected responses that no push sent, oldest first. */
+  get unpushedRejections(): readonly UnpushedRejection[] {
+    return [...this.#unpushedRejections.values()];
   }
 
   get occupancy(): Readonly<Record<keyof HistoryLimits, { pushes: number; bytes: number; evicted: number }>> {
@@ -164,11 +178,20 @@ export class ChangeHistory implements ResponseListener {
 
   // ---- proxies
 
-  sent(node: MeshNode, typeUrl: string, version: string): void {
+  sent(node: MeshNode, typeUrl: string, version: string, cause: ResponseCause): void {
+    const bit = this.#bitOf(typeUrl);
+    if (cause === 'request') {
+      const lastPush = this.#pushes.get(node);
+      if (lastPush !== undefined) lastPush.pushedTypes &= ~bit;
+      return;
+    }
+    // Resources that were not ready when the proxy connected, such as Secrets whose access had to be decided.
+    if (version === node.connectVersion) return;
     const record = this.#recordOf(version);
     if (record === undefined) return;
     const push = this.#pushTo(node, record);
-    push.unacknowledgedTypes |= this.#bitOf(typeUrl);
+    push.unacknowledgedTypes |= bit;
+    push.pushedTypes |= bit;
     if (push.state === 'acknowledged') move(push, 'pending');
   }
 
@@ -188,14 +211,32 @@ export class ChangeHistory implements ResponseListener {
       this.#recordResponse(push, typeUrl);
       if (push.record === record && push.state !== 'rejected') move(push, 'rejected');
     }
-    if (watch === undefined || record === undefined) return;
+    if (watch === undefined) return;
     const rejection = {
       at: new Date(this.#now()).toISOString(),
       proxy: shortenText(node.proxy.id),
       type: shortType(typeUrl),
       reason: shortenText(watch.lastError),
     };
-    if (record.rejections.add(rejection)) this.#ringOf(record).recordGrowth(record, itemBytes(rejection));
+    const receivedOn = watch.versionSent === node.connectVersion ? 'connect' : 'request';
+    if (receivedOn === 'connect' || !this.#isOfPush(push, typeUrl, record)) {
+      this.#addUnpushed({ ...rejection, receivedOn });
+    } else if (record?.rejections.add(rejection)) this.#ringOf(record).recordGrowth(record, itemBytes(rejection));
+  }
+
+  /** A response to a request belongs to the push that caused the request, such as for the routes of a pushed listener. */
+  #isOfPush(push: ProxyPush | undefined, typeUrl: string, record: PushRecord | undefined): boolean {
+    if (push === undefined) return false;
+    return push.record === record || (push.pushedTypes & this.#bitOf(typeUrl)) !== 0;
+  }
+
+  #addUnpushed(rejection: UnpushedRejection): void {
+    const key = `${rejection.proxy} ${rejection.type}`;
+    this.#unpushedRejections.delete(key);
+    this.#unpushedRejections.set(key, rejection);
+    if (this.#unpushedRejections.size <= maxUnpushedRejections) return;
+    const [oldestKey] = this.#unpushedRejections.keys();
+    this.#unpushedRejections.delete(oldestKey!);
   }
 
   disconnected(node: MeshNode): void {
@@ -217,7 +258,12 @@ export class ChangeHistory implements ResponseListener {
     const lastPush = this.#pushes.get(node);
     if (lastPush?.record === record) return lastPush;
     if (lastPush?.state === 'pending') abandonPending(lastPush);
-    const push: ProxyPush = { record, unacknowledgedTypes: 0, state: 'pending' };
+    const push: ProxyPush = {
+      record,
+      unacknowledgedTypes: 0,
+      pushedTypes: lastPush?.pushedTypes ?? 0,
+      state: 'pending',
+    };
     this.#pushes.set(node, push);
     record.proxies.pushed++;
     record.proxies.pending++;

@@ -1,5 +1,6 @@
 /** JSON of `/debug/changes`. */
 import { compareText, configKeyText } from '../../model/config/config.ts';
+import { namesIn } from '../distribution/named-resources.ts';
 import type { MeshNode } from '../push/mesh-resources.ts';
 import type { ChangeHistory } from './change-history.ts';
 import {
@@ -8,6 +9,7 @@ import {
   type PushRecord,
   type RecordedChange,
   type RecordedRejection,
+  type UnpushedRejection,
 } from './push-record.ts';
 
 export interface ChangeFilter {
@@ -40,7 +42,10 @@ export interface PushView {
   readonly first?: true;
   /** Whether this is a full push, in which anything may have changed. */
   readonly full: boolean;
-  /** Sorted: objects that match the filter, then removed, changed and added ones. */
+  /**
+   * Sorted: objects that match the filter, then those that a rejection of this push names, then EnvoyFilters if the push was rejected, then removed,
+   * changed and added ones.
+   */
   readonly objects: NamedItems<RecordedChange>;
   readonly services: NamedItems<string>;
   readonly endpoints: NamedItems<string>;
@@ -54,6 +59,8 @@ export interface ChangesView {
   /** Start of the history (ISO 8601). `undefined` if the history is empty. */
   readonly since?: string;
   readonly kept: ChangeHistory['occupancy'];
+  /** Rejected responses that no push sent, oldest first. Empty with a filter of objects. */
+  readonly unpushedRejections: readonly UnpushedRejection[];
   /** Oldest first. */
   readonly pushes: readonly PushView[];
 }
@@ -73,11 +80,25 @@ export function changesView(
     const view = viewOf(record, [...history.pendingAt(record, nodes())], filter);
     if (hasProxy(view, filter)) pushes.push(view);
   }
-  return { ...(first && { since: timeText(first.publishedAt) }), kept: history.occupancy, pushes };
+  const unpushedRejections = history.unpushedRejections.filter((rejection) => isSelected(rejection, filter));
+  return {
+    ...(first && { since: timeText(first.publishedAt) }),
+    kept: history.occupancy,
+    unpushedRejections,
+    pushes,
+  };
+}
+
+function isSelected({ at, proxy }: UnpushedRejection, filter: ChangeFilter): boolean {
+  return (
+    filter.object === undefined &&
+    isInTimeRange({ publishedAt: Date.parse(at) }, filter) &&
+    (filter.proxy === undefined || proxy.includes(filter.proxy))
+  );
 }
 
 function isInTimeRange(
-  { publishedAt }: PushRecord,
+  { publishedAt }: Pick<PushRecord, 'publishedAt'>,
   { since = 0, until = Number.POSITIVE_INFINITY }: ChangeFilter,
 ): boolean {
   return publishedAt >= since && publishedAt <= until;
@@ -108,7 +129,7 @@ function viewOf(record: PushRecord, pending: readonly string[], { object }: Chan
     ...(lastResponseAt !== undefined && { answeredMs: lastResponseAt - publishedAt }),
     ...(isFirst && { first: true }),
     full,
-    objects: { ...namedItems(record.objects), items: sortedObjects(record.objects.items, object) },
+    objects: { ...namedItems(record.objects), items: sortedObjects(record, object) },
     services: namedItems(record.services),
     endpoints: namedItems(record.endpoints),
     proxies: { ...proxies },
@@ -120,16 +141,31 @@ function viewOf(record: PushRecord, pending: readonly string[], { object }: Chan
 
 const changeOrder: readonly RecordedChange['change'][] = ['removed', 'changed', 'added'];
 
-/** Sorts objects that match the filter first, then changes and removals, which break requests more often than additions. */
-function sortedObjects(objects: readonly RecordedChange[], searched: string | undefined): readonly RecordedChange[] {
-  const isSearched = (object: RecordedChange): boolean =>
-    searched !== undefined && configKeyText(object).includes(searched);
-  return objects.toSorted(
-    (one, other) =>
-      Number(isSearched(other)) - Number(isSearched(one)) ||
-      changeOrder.indexOf(one.change) - changeOrder.indexOf(other.change) ||
-      compareText(configKeyText(one), configKeyText(other)),
-  );
+/**
+ * Sorts objects that match the filter first, then possible causes of a rejection, then changes and removals, which break requests more often than
+ * additions.
+ */
+function sortedObjects(
+  { objects: { items }, rejections }: PushRecord,
+  searched: string | undefined,
+): readonly RecordedChange[] {
+  const reasons = rejections.items.map(({ reason }) => reason);
+  const rankOf = (object: RecordedChange): number => {
+    if (searched !== undefined && configKeyText(object).includes(searched)) return 0;
+    if (reasons.some((reason) => namesIn(reason, [object.name]).length > 0)) return 1;
+    // Patches of EnvoyFilters, unlike other objects, were not validated when they were read.
+    if (reasons.length > 0 && object.kind === 'EnvoyFilter') return 2;
+    return 3 + changeOrder.indexOf(object.change);
+  };
+  return items
+    .map((object) => ({ object, rank: rankOf(object) }))
+    .toSorted(
+      (one, other) =>
+        one.rank - other.rank ||
+        changeOrder.indexOf(one.object.change) - changeOrder.indexOf(other.object.change) ||
+        compareText(configKeyText(one.object), configKeyText(other.object)),
+    )
+    .map(({ object }) => object);
 }
 
 function namedItems<Item>({

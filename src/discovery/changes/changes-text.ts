@@ -1,14 +1,33 @@
 /** Text output of `pilot-discovery changes`. */
 import type { ChangesView, NamedItems, PushView } from './change-view.ts';
+import type { UnpushedRejection } from './push-record.ts';
 
 /** Maximum number of names per push without `--all`. */
 const shownNames = 10;
 
-export function changesText({ since, pushes, kept }: ChangesView, showsAll: boolean): string {
+export function changesText({ since, pushes, unpushedRejections, kept }: ChangesView, showsAll: boolean): string {
+  const max = showsAll ? Number.POSITIVE_INFINITY : shownNames;
   if (since === undefined) return 'no push since the control plane started\n';
   const evictedText = kept.configuration.evicted > 0 ? ', earlier ones were evicted' : '';
   const head = `${pushes.length} pushes match; the history begins ${since}${evictedText}\n`;
-  return head + pushes.map((push) => pushText(push, showsAll ? Number.POSITIVE_INFINITY : shownNames)).join('');
+  return head + pushes.map((push) => pushText(push, max)).join('') + unpushedText(unpushedRejections, max);
+}
+
+const receivedTexts: Readonly<Record<UnpushedRejection['receivedOn'], string>> = {
+  connect: 'rejected the configuration that it received when it connected',
+  request: 'rejected resources that it requested',
+};
+
+/** The newest rejections that belong to no push. */
+function unpushedText(rejections: readonly UnpushedRejection[], max: number): string {
+  if (rejections.length === 0) return '';
+  const lines = listText(
+    '',
+    { items: rejections.toReversed() },
+    max,
+    ({ at, proxy, receivedOn, type, reason }) => `${at}  ${proxy} ${receivedTexts[receivedOn]}: ${type}: ${reason}`,
+  );
+  return `\nrejections of responses that no push sent, newest first:\n${lines.join('\n')}\n`;
 }
 
 function pushText(push: PushView, max: number): string {

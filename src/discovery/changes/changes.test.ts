@@ -104,6 +104,24 @@ it('pilot-discovery changes lists the proxy, resource type and reason of a rejec
   expect(text).toMatch(/rejected by sidecar~\S+web-0\S+ at \S+Z: cluster\.v3\.Cluster: connect_timeout is too short/);
 });
 
+it('pilot-discovery changes lists a rejection of the first configuration of a connection below no push', async () => {
+  plane.write('rule.yaml', rule('1s'));
+  await lastPush(({ objects }) => objects.items[0]?.kind === 'DestinationRule');
+  const { stream } = await plane.subscribe();
+  respond(stream, typeUrls.CDS, 'script load error');
+  await eventually(
+    'the rejection is listed',
+    async () => (await changes('rejected=1')).unpushedRejections.length === 1,
+  );
+  expect((await changes('rejected=1')).pushes).toEqual([]);
+  const text = await command('--rejected');
+  expect(text).not.toContain('DestinationRule');
+  expect(text).toMatch(
+    /web-0\S+ rejected the configuration that it received when it connected: cluster\.v3\.Cluster: script load error\n$/,
+  );
+  expect((await changes('proxy=other')).unpushedRejections).toEqual([]);
+});
+
 it('pilot-discovery changes lists a removed object with the last file that contained it', async () => {
   plane.write('rule.yaml', rule('1s'));
   await lastPush(({ objects }) => objects.items[0]?.change === 'added');

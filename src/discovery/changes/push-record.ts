@@ -23,6 +23,12 @@ export interface RecordedRejection {
   readonly reason: string;
 }
 
+/** Rejection of a response that no push sent. */
+export interface UnpushedRejection extends RecordedRejection {
+  /** Whether the proxy received the response because it connected, or later because it requested further resources. */
+  readonly receivedOn: 'connect' | 'request';
+}
+
 /** The first items of a list, and their total number. */
 export class BoundedList<Item> {
   readonly items: Item[] = [];

@@ -62,7 +62,7 @@ export interface RejectionListener {
 /** Called for each response of a push, so it must be fast. */
 export interface ResponseListener {
   /** @param version of the push context */
-  sent(node: MeshNode, typeUrl: string, version: string): void;
+  sent(node: MeshNode, typeUrl: string, version: string, cause: ResponseCause): void;
   /** @param version of the acknowledged response; later ones may have been sent */
   acknowledged(node: MeshNode, typeUrl: string, version: string): void;
   rejected(node: MeshNode, typeUrl: string): void;
@@ -153,6 +153,8 @@ const maxNamedObjects = 5;
 
 export class MeshNode implements NodeResources {
   readonly proxy: Proxy;
+  /** Version of the push context when the proxy connected. No push sent it to this connection. */
+  readonly connectVersion: string;
   readonly #options: MeshResourcesOptions;
   readonly #details: NodeDetails;
   readonly #sharedTables: SharedTables;
@@ -176,6 +178,7 @@ export class MeshNode implements NodeResources {
     details: NodeDetails,
   ) {
     this.proxy = proxy;
+    this.connectVersion = context.version;
     this.#context = context;
     this.#options = options;
     this.#details = details;
@@ -222,7 +225,7 @@ export class MeshNode implements NodeResources {
   }
 
   sent(typeUrl: string, version: string, cause: ResponseCause): void {
-    if (cause === 'push') this.#options.responses?.sent(this, typeUrl, version);
+    this.#options.responses?.sent(this, typeUrl, version, cause);
   }
 
   acknowledged(typeUrl: string, version: string): void {
