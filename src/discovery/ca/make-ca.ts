@@ -64,7 +64,7 @@ export function makeCa({ settings, securePort, names, mesh, bundleAuthorities, l
           ...(signing?.trustedRoots?.rootsOfAliases ?? []),
         ],
         server: portCertificate?.current,
-        workloads: signing?.ledger.upcomingExpiries(max) ?? { count: 0, first: [] },
+        workloads: signing?.ledger.upcomingExpiries(max) ?? { count: 0, first: [], signedElsewhere: 0 },
       }),
     },
     ordered: orderedBy(cluster),

@@ -530,6 +530,21 @@ describe('reports of a workload with two streams', () => {
     return { roots, open: openResources, reportTrust };
   };
 
+  it('contain the certificate of the last report of a stream that is still open', () => {
+    const { roots, open } = createRoots();
+    const reportCertificate = (stream: NodeResources, serial: string): void =>
+      stream.nodeUpdated?.(proxyConfigType, { CERTIFICATE_SERIAL_NUMBER: serial });
+    const [older, newer] = [open(), open()];
+    expect(roots.certificateOf(workload)).toBeUndefined();
+    reportCertificate(older, '0A');
+    reportCertificate(newer, '0B');
+    expect(roots.certificateOf(workload)).toBe('0B');
+    newer.close();
+    expect(roots.certificateOf(workload)).toBe('0A');
+    older.close();
+    expect(roots.certificateOf(workload)).toBeUndefined();
+  });
+
   it('remain after the older stream ends', () => {
     const { roots, open, reportTrust } = createRoots();
     const olderNode = open();

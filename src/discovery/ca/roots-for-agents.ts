@@ -47,6 +47,8 @@ export class RootsForAgents {
   readonly #versions = new LRUCache<string, readonly AuthorityId[]>({ max: maxVersions });
   /** Reported roots by workload, then by open stream, latest last. */
   readonly #reports = new Map<string, Map<object, readonly AuthorityId[]>>();
+  /** Reported serial numbers of certificates by workload, then by open stream, latest last. */
+  readonly #certificates = new Map<string, Map<object, string>>();
 
   constructor(options: RootsForAgentsOptions) {
     this.#options = options;
@@ -68,7 +70,12 @@ export class RootsForAgents {
 
   /** Roots last reported on a stream that is still open. */
   reportOf(workload: WorkloadInstance): readonly AuthorityId[] | undefined {
-    return [...(this.#reports.get(workloadKey(workload))?.values() ?? [])].at(-1);
+    return lastOf(this.#reports, workload);
+  }
+
+  /** Serial number of the certificate that the workload uses, last reported on a stream that is still open. */
+  certificateOf(workload: WorkloadInstance): string | undefined {
+    return lastOf(this.#certificates, workload);
   }
 
   addTo(source: ResourceSource): ResourceSource {
@@ -114,8 +121,9 @@ export class RootsForAgents {
         nodeResources.nodeUpdated?.(typeUrl, metadata);
         const reportedSerialNumber = metadata[serialNumberKey];
         if (typeUrl !== proxyConfigType || workload === undefined || typeof reportedSerialNumber !== 'string') return;
-        if (serialNumber.test(reportedSerialNumber))
-          this.#options.onArrived({ ...workload, serialNumber: reportedSerialNumber });
+        if (!serialNumber.test(reportedSerialNumber)) return;
+        setLast(this.#certificates, workload, stream, reportedSerialNumber);
+        this.#options.onArrived({ ...workload, serialNumber: reportedSerialNumber });
       },
       healthReported: (failure) => nodeResources.healthReported?.(failure),
       close: () => {
@@ -136,19 +144,17 @@ export class RootsForAgents {
   #recordReport(workload: WorkloadInstance, stream: object, version: string): void {
     const roots = this.#versions.get(version);
     if (roots === undefined) return;
-    const key = workloadKey(workload);
-    const reports = this.#reports.get(key) ?? new Map<object, readonly AuthorityId[]>();
-    this.#reports.set(key, reports);
-    reports.delete(stream);
-    reports.set(stream, roots);
+    setLast(this.#reports, workload, stream, roots);
     this.#options.onTrusted({ ...workload, roots });
   }
 
   #forget(workload: WorkloadInstance, stream: object): void {
     const key = workloadKey(workload);
-    const reports = this.#reports.get(key);
-    reports?.delete(stream);
-    if (reports?.size === 0) this.#reports.delete(key);
+    for (const reports of [this.#reports, this.#certificates]) {
+      const ofWorkload: Map<object, unknown> | undefined = reports.get(key);
+      ofWorkload?.delete(stream);
+      if (ofWorkload?.size === 0) reports.delete(key);
+    }
   }
 
   /** Workload of the client. `undefined` if its reports are ignored. The identity is authenticated, the node ID is not. */
@@ -157,6 +163,25 @@ export class RootsForAgents {
     const uri = identity && uriInMesh(identity, this.#options.trustDomains());
     return uri === undefined ? undefined : { identity: uri, node: id };
   }
+}
+
+type ReportsByStream<Report> = Map<string, Map<object, Report>>;
+
+function lastOf<Report>(reports: ReportsByStream<Report>, workload: WorkloadInstance): Report | undefined {
+  return [...(reports.get(workloadKey(workload))?.values() ?? [])].at(-1);
+}
+
+function setLast<Report>(
+  reports: ReportsByStream<Report>,
+  workload: WorkloadInstance,
+  stream: object,
+  report: Report,
+): void {
+  const key = workloadKey(workload);
+  const ofWorkload = reports.get(key) ?? new Map<object, Report>();
+  reports.set(key, ofWorkload);
+  ofWorkload.delete(stream);
+  ofWorkload.set(stream, report);
 }
 
 const noTypes: readonly string[] = [];

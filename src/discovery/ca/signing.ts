@@ -117,6 +117,7 @@ export class Signing {
         const material = this.authority.active?.authorities.find(({ id }) => id === authority);
         return material === undefined ? [authority] : ledgerIdsOf(material);
       },
+      certificateInUse: (workload) => this.roots.certificateOf(workload),
       now: Date.now,
       logger,
     });

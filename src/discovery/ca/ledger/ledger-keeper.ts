@@ -17,6 +17,7 @@ import {
   type MissingWorkloads,
   rootsText,
   type WorkloadEnds,
+  type WorkloadInstance,
   type WorkloadLedger,
 } from './workload-ledger.ts';
 
@@ -26,6 +27,8 @@ export interface LedgerKeeperOptions {
   readonly log?: LedgerLog;
   /** Ledger IDs of an authority: its root's, then its own. */
   readonly idsOf: (authority: AuthorityId) => readonly AuthorityId[];
+  /** Serial number of the certificate that a connected workload reports to use. */
+  readonly certificateInUse: (workload: WorkloadInstance) => string | undefined;
   readonly now: () => number;
   readonly logger: Pick<Logger, 'warn'>;
 }
@@ -57,7 +60,8 @@ export class LedgerKeeper {
   }
 
   upcomingExpiries(max: number): WorkloadEnds {
-    return this.#options.ledger.upcomingExpiries(this.#options.now(), max);
+    const { ledger, now, certificateInUse } = this.#options;
+    return ledger.upcomingExpiries(now(), max, certificateInUse);
   }
 
   recordIssued(leaf: {

@@ -43,12 +43,20 @@ export interface MissingWorkloads {
 export interface WorkloadEnd extends WorkloadInstance {
   /** Unix time in milliseconds. */
   readonly endsAt: number;
+  /**
+   * Whether the workload reports to this process that it uses this certificate. Otherwise it may use a later one that another replica of the control
+   * plane signed.
+   */
+  readonly isConfirmed: boolean;
 }
 
 export interface WorkloadEnds {
+  /** Number of workloads whose expiry is known. */
   readonly count: number;
   /** Earliest expiry first. */
   readonly first: readonly WorkloadEnd[];
+  /** Number of workloads that use a certificate that this process did not sign. */
+  readonly signedElsewhere: number;
 }
 
 export interface WorkloadLedgerOptions {
@@ -151,18 +159,28 @@ export class WorkloadLedger {
   }
 
   /**
-   * Expiry of each workload's newest certificate.
+   * Expiry of the certificate that each workload uses, or of the newest one if its use is not reported.
    *
    * @param max limit of listed workloads, earliest expiry first
+   * @param certificateInUse serial number that a connected workload last reported
    */
-  upcomingExpiries(now: number, max: number): WorkloadEnds {
+  upcomingExpiries(
+    now: number,
+    max: number,
+    certificateInUse: (workload: WorkloadInstance) => string | undefined = () => undefined,
+  ): WorkloadEnds {
     const valid: WorkloadEnd[] = [];
+    let signedElsewhere = 0;
     for (const { identity, node, certificates } of this.#entries.values()) {
-      const endsAt = latestExpiry(certificates);
-      if (endsAt > now) valid.push({ identity, node, endsAt });
+      if (latestExpiry(certificates) <= now) continue;
+      const inUse = certificateInUse({ identity, node });
+      const confirmed = certificates.find(({ serialNumber }) => serialNumber !== '' && serialNumber === inUse);
+      const { endsAt } = confirmed ?? certificates.at(-1)!;
+      if (inUse !== undefined && confirmed === undefined) signedElsewhere++;
+      else if (endsAt > now) valid.push({ identity, node, endsAt, isConfirmed: confirmed !== undefined });
     }
     valid.sort((one, other) => one.endsAt - other.endsAt);
-    return { count: valid.length, first: valid.slice(0, max) };
+    return { count: valid.length, first: valid.slice(0, max), signedElsewhere };
   }
 
   #applyIssued({ identity, node, ...certificate }: WorkloadInstance & LedgerCertificate): void {

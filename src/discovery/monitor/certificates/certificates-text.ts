@@ -1,15 +1,18 @@
 /** Text output of `pilot-discovery certificates`. */
 import type { CertificatesView } from './known-certificates.ts';
 
-export function certificatesText({ now, counts, certificates, unread }: CertificatesView): string {
+export function certificatesText({ now, counts, certificates, unread, signedElsewhere }: CertificatesView): string {
+  const notes = unread.map((text) => `not read: ${text}`);
+  if (certificates.some(({ isConfirmed }) => isConfirmed === false)) notes.push(unconfirmedNote);
+  if (signedElsewhere > 0) notes.push(`not known: ${signedElsewhere} workloads ${signedElsewhereText}`);
   const kinds = Object.entries(counts).map(([kind, count]) => `${count} ${kind}`);
-  if (kinds.length === 0) return `no certificate is known${unread.map((text) => `\nnot read: ${text}`).join('')}\n`;
-  const rows = certificates.map(({ expires, kind, name, renewal }) => [
+  if (kinds.length === 0) return `${['no certificate is known', ...notes].join('\n')}\n`;
+  const rows = certificates.map(({ expires, kind, name, renewal, isConfirmed }) => [
     expires,
     remainingTimeText(Date.parse(expires) - Date.parse(now)),
     kind,
     name,
-    `renewed by ${renewal}`,
+    `renewed by ${renewal}${isConfirmed === false ? ' (use not confirmed)' : ''}`,
   ]);
   const widths = [0, 1, 2, 3].map((column) => Math.max(0, ...rows.map((row) => row[column]!.length)));
   const lines = rows.map((row) =>
@@ -18,8 +21,12 @@ export function certificatesText({ now, counts, certificates, unread }: Certific
       .join('  ')
       .trimEnd(),
   );
-  return `${[`known: ${kinds.join(', ')}; the next to expire:`, ...lines, ...unread.map((text) => `not read: ${text}`)].join('\n')}\n`;
+  return `${[`known: ${kinds.join(', ')}; the next to expire:`, ...lines, ...notes].join('\n')}\n`;
 }
+
+const unconfirmedNote =
+  'use not confirmed: the workload does not report its certificate to this replica, so it may have a later one that another replica signed';
+const signedElsewhereText = 'use certificates that other replicas signed: their lists have the expiry';
 
 function remainingTimeText(ms: number): string {
   if (ms <= 0) return 'expired';

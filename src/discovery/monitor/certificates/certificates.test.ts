@@ -55,26 +55,54 @@ it('the certificates page lists certificates of the authority, ports and Secrets
   expect((await plane.get('/debug/certificates?limit=0')).status).toBe(400);
 });
 
-it('the certificates page lists workloads by the expiry of their newest certificate', async () => {
+const identity = 'spiffe://td/ns/shop/sa/cart';
+
+/** A ledger, and its certificates as text. */
+function workloadLedger() {
   const ledger = new WorkloadLedger({ maxLeafMs: 24 * hourMs });
-  const issue = (node: string, hours: number): void =>
-    ledger.apply({
-      issued: {
-        ...{ identity: 'spiffe://td/ns/shop/sa/cart', node, authority: 'root' },
-        ...{ serialNumber: `${node}${hours}`, endsAt: start + hours * hourMs },
-      },
-    });
+  return {
+    issue: (node: string, hours: number): void =>
+      ledger.apply({
+        issued: {
+          ...{ identity, node, authority: 'root' },
+          ...{ serialNumber: `${node}${hours}`, endsAt: start + hours * hourMs },
+        },
+      }),
+    text: async (inUse: Readonly<Record<string, string>>, max = 10): Promise<string> => {
+      const workloads = ledger.upcomingExpiries(start, max, ({ node }) => inUse[node]);
+      const sources = { trusted: [], secrets: [], workloads };
+      return certificatesText(await certificatesView(sources, { now: new Date(start), max, turns: new Turns() }));
+    },
+  };
+}
+
+it('the certificates page lists workloads by the expiry of the certificate that they report', async () => {
+  const { issue, text } = workloadLedger();
   issue('a', 2);
   issue('a', 24);
   issue('b', 3);
   issue('c', -1);
   issue('d', 40);
-  const view = await certificatesView(
-    { trustedRoots: [], secrets: [], workloads: ledger.upcomingExpiries(start, 2) },
-    { now: new Date(start), max: 2, turns: new Turns() },
-  );
-  expect(certificatesText(view)).toBe(`known: 3 workload; the next to expire:
-2026-11-29T17:00:00.000Z  in 3 h   workload  spiffe://td/ns/shop/sa/cart (b)  renewed by its agent
-2026-11-30T14:00:00.000Z  in 24 h  workload  spiffe://td/ns/shop/sa/cart (a)  renewed by its agent
+  expect(await text({ a: 'a24', b: 'b3', d: 'd40' }, 2)).toBe(`known: 3 workload; the next to expire:
+2026-11-29T17:00:00.000Z  in 3 h   workload  ${identity} (b)  renewed by its agent
+2026-11-30T14:00:00.000Z  in 24 h  workload  ${identity} (a)  renewed by its agent
 `);
+});
+
+it('the certificates page lists the newest certificate of a workload that reports none as not confirmed, even if an earlier one expires later', async () => {
+  const { issue, text } = workloadLedger();
+  issue('a', 24);
+  issue('a', 1);
+  expect(await text({})).toBe(`known: 1 workload; the next to expire:
+2026-11-29T15:00:00.000Z  in 1 h  workload  ${identity} (a)  renewed by its agent (use not confirmed)
+use not confirmed: the workload does not report its certificate to this replica, so it may have a later one that another replica signed
+`);
+});
+
+it('the certificates page lists no expiry for a workload that reports a certificate of another replica', async () => {
+  const { issue, text } = workloadLedger();
+  issue('a', 24);
+  expect(await text({ a: '4A' })).toBe(
+    'no certificate is known\nnot known: 1 workloads use certificates that other replicas signed: their lists have the expiry\n',
+  );
 });

@@ -29,6 +29,8 @@ export interface KnownCertificate {
   readonly expires: string;
   /** Component that renews the certificate. */
   readonly renewal: string;
+  /** Only for workloads: whether the workload reports to this replica that it uses this certificate. If not, it may use a later one. */
+  readonly isConfirmed?: boolean;
 }
 
 export interface CertificatesView {
@@ -40,6 +42,8 @@ export interface CertificatesView {
   readonly certificates: readonly KnownCertificate[];
   /** Secrets that exceed the limit or contain no valid certificate. */
   readonly unread: readonly string[];
+  /** Number of workloads that use a certificate that another replica signed, so that its expiry is unknown here. */
+  readonly signedElsewhere: number;
 }
 
 const maxSecrets = 5_000;
@@ -75,6 +79,7 @@ export async function certificatesView(
     counts: Object.fromEntries(counts),
     certificates: certificates.slice(0, max),
     unread: unreadSecrets,
+    signedElsewhere: sources.workloads.signedElsewhere,
   };
 }
 
@@ -113,9 +118,9 @@ function* certificatesOfServer({ server }: CertificateSources): Iterable<KnownCe
 }
 
 function* certificatesOfWorkloads({ workloads }: CertificateSources): Iterable<KnownCertificate> {
-  for (const { identity, node, endsAt } of workloads.first) {
+  for (const { identity, node, endsAt, isConfirmed } of workloads.first) {
     const name = node === '' ? identity : `${identity} (${node})`;
-    yield { kind: 'workload', name, expires: new Date(endsAt).toISOString(), renewal: 'its agent' };
+    yield { kind: 'workload', name, expires: new Date(endsAt).toISOString(), renewal: 'its agent', isConfirmed };
   }
 }
 
