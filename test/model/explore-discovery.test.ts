@@ -448,7 +448,7 @@ describe.skipIf(isQuick)('the exploration of the push path', () => {
     (_, { violatedInvariant, bounds, machines = {}, options }) => {
       const invariants = violatedInvariant === unreachableGoal ? [] : [violatedInvariant];
       const world = explorePush(bounds, { invariants, machines, ...options });
-      const { found } = findShortest(() => world.beginWorld(), { ms: 20_000 });
+      const { found } = findShortest(() => world.beginWorld(), { ms: 300_000 });
       expect(found?.violations[0]?.invariant).toBe(violatedInvariant.name);
       if (violatedInvariant === unreachableGoal)
         expect(endOf(() => world.beginWorld(), found!.path).isGoalReached).toBe(false);
