@@ -70,7 +70,7 @@ function workloadLedger() {
       }),
     text: async (inUse: Readonly<Record<string, string>>, max = 10): Promise<string> => {
       const workloads = ledger.upcomingExpiries(start, max, ({ node }) => inUse[node]);
-      const sources = { trusted: [], secrets: [], workloads };
+      const sources = { trustedRoots: [], secrets: [], workloads };
       return certificatesText(await certificatesView(sources, { now: new Date(start), max, turns: new Turns() }));
     },
   };
