@@ -1,7 +1,7 @@
 /** Random schedules of writes and faults of a simulated API server, and the conditions that must hold after the last fault. */
 import fc from 'fast-check';
 import { definitions, KubernetesWorld, routes, services, type WorldOptions } from './kubernetes-world.ts';
-import { noFaults, type SimulatedApiServer } from './simulated-api-server.ts';
+import { type Faults, noFaults, type SimulatedApiServer } from './simulated-api-server.ts';
 
 const kinds = { services, routes } as const;
 const names = fc.constantFrom('a', 'b', 'c', 'd', 'e');
@@ -92,6 +92,10 @@ function write(server: SimulatedApiServer, { is, kind, name }: Extract<ClusterEv
 
 type ServerAction = Exclude<ClusterEvent['is'], 'put' | 'delete' | 'made again' | 'cut' | 'restore'>;
 
+function setFaults(faults: Faults, changedFaults: Partial<Faults>): void {
+  Object.assign(faults, changedFaults);
+}
+
 const serverActions: Readonly<Record<ServerAction, (server: SimulatedApiServer) => void>> = {
   kill: (server) => server.kill(),
   start: (server) => server.start(),
@@ -102,13 +106,13 @@ const serverActions: Readonly<Record<ServerAction, (server: SimulatedApiServer) 
   bookmarks: (server) => server.sendBookmarks(),
   define: (server) => server.defineResource(routes, definitions),
   undefine: (server) => server.undefineResource(routes, definitions),
-  slow: ({ faults }) => void Object.assign(faults, { slowMs: 2_500 }),
-  endless: ({ faults }) => void Object.assign(faults, { endless: true }),
-  'without streams': ({ faults }) => void Object.assign(faults, { withoutStreams: true }),
-  'expired token': ({ faults }) => void Object.assign(faults, { expiredToken: true }),
-  throttled: ({ faults }) => void Object.assign(faults, { throttled: true }),
-  hasty: ({ faults }) => void Object.assign(faults, { hasty: true }),
-  failing: ({ faults }) => void Object.assign(faults, { failing: true }),
+  slow: ({ faults }) => setFaults(faults, { slowMs: 2_500 }),
+  endless: ({ faults }) => setFaults(faults, { hasEndlessLists: true }),
+  'without streams': ({ faults }) => setFaults(faults, { withoutStreams: true }),
+  'expired token': ({ faults }) => setFaults(faults, { expiredToken: true }),
+  throttled: ({ faults }) => setFaults(faults, { isThrottled: true }),
+  hasty: ({ faults }) => setFaults(faults, { endsWatchesEarly: true }),
+  failing: ({ faults }) => setFaults(faults, { isFailing: true }),
   well: (server) => {
     const { isDown, isSilent } = server.faults;
     server.faults = { ...noFaults, isDown, isSilent };
