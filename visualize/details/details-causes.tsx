@@ -22,10 +22,10 @@ const origins: Readonly<Record<CauseOrigin, string>> = {
 };
 const kinds: Readonly<Record<Exclude<CauseKind, 'cause'>, string>> = {
   'timer-started': 'timer started by',
-  told: 'output of an effect, last event that it received:',
+  received: 'output of an effect, last event that it received:',
   spawned: 'output of an effect, started by',
   'owner-state': 'output of an effect, while its parent was in the state entered by',
-  'owner-told': 'output of an effect, last event that its parent received:',
+  'owner-received': 'output of an effect, last event that its parent received:',
   'ended-by': 'ended after',
 };
 

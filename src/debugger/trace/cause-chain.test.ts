@@ -53,8 +53,8 @@ describe('the cause chain of a record', () => {
 
   test("leads from an action of an effect to the effect's last received event, or to its spawn", () => {
     expect(explainCause(run, 6)).toEqual(['spawned 5', 'cause 4', 'cause 3', 'outside']);
-    expect(explainCause(run, 12).slice(0, 3)).toEqual(['told 10', 'cause 9', 'timer-started 7']);
-    expect(explainCause(run, 13)[0]).toBe('told 10');
+    expect(explainCause(run, 12).slice(0, 3)).toEqual(['received 10', 'cause 9', 'timer-started 7']);
+    expect(explainCause(run, 13)[0]).toBe('received 10');
   });
 
   test('leads from an action of an effect to the last transition of its owner, if that is later than the last event received', () => {
@@ -85,9 +85,9 @@ describe('the cause chain of a record', () => {
       /* 10 */ { kind: 'transition', actor: 'connection', from: 'idle', to: 'over', on: 'connection.push', cause: 9 },
       /* 11 */ eventBody('connection/stream', 'connection', 'stream.closed'),
     ]);
-    expect(explainCause(pushedRecords, 5)).toEqual(['owner-told 4', 'outside']);
-    expect(explainCause(pushedRecords, 6)).toEqual(['owner-told 4', 'outside']);
-    expect(explainCause(pushedRecords, 8).slice(0, 2)).toEqual(['told 7', 'cause 6']);
+    expect(explainCause(pushedRecords, 5)).toEqual(['owner-received 4', 'outside']);
+    expect(explainCause(pushedRecords, 6)).toEqual(['owner-received 4', 'outside']);
+    expect(explainCause(pushedRecords, 8).slice(0, 2)).toEqual(['received 7', 'cause 6']);
     expect(explainCause(pushedRecords, 11).slice(0, 2)).toEqual(['owner-state 10', 'cause 9']);
   });
 
@@ -108,7 +108,7 @@ describe('the cause chain of a record', () => {
   test('ends as lost if the next cause is not in the trace', () => {
     const rotated = listOf([eventBody('a', 'b', 'b.greet', 99), eventBody('b/effect', 'b', 'b.heard')], 100);
     expect(explainCause(rotated, 100)).toEqual(['lost']);
-    expect(explainCause(rotated, 101)).toEqual(['owner-told 100', 'lost']);
+    expect(explainCause(rotated, 101)).toEqual(['owner-received 100', 'lost']);
     expect(explainCause(listOf([{ kind: 'timer', actor: 'a', timer: 't' }]), 1)).toEqual(['lost']);
     expect(explainCause(listOf([{ kind: 'stop', actor: 'a', status: 'stopped' }]), 1)).toEqual(['lost']);
     expect(causeChain(rotated, 7)).toEqual({ links: [], origin: 'lost' });

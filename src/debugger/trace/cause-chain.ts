@@ -14,13 +14,13 @@ export type CauseKind =
   | 'cause'
   | 'timer-started'
   /** An effect acted asynchronously; this is the last event that it had received. */
-  | 'told'
+  | 'received'
   /** An effect acted asynchronously and had received no event since this spawn. */
   | 'spawned'
   /** An effect acted asynchronously; this transition of its owner is later than its spawn and its last received event. */
   | 'owner-state'
   /** An effect acted asynchronously; this is a later event that its owner received from another actor. */
-  | 'owner-told'
+  | 'owner-received'
   /** An actor ended; this is the transition to its final state, or the transition in which its parent stopped it. */
   | 'ended-by';
 
@@ -112,14 +112,14 @@ function causeOfEffectAction(recordList: RecordList, effect: string, index: numb
     owner === undefined ? undefined : findLast(recordList, owner, 'event', index, isFromOther, searchStart);
   const entered =
     owner === undefined ? undefined : findLast(recordList, owner, 'transition', index, isEntered, searchStart);
-  if (orderIndex !== undefined && orderIndex > (entered ?? -1)) return linkAt(recordList, orderIndex, 'owner-told');
-  if (entered === undefined) return linkAt(recordList, reachedIndex, 'told');
+  if (orderIndex !== undefined && orderIndex > (entered ?? -1)) return linkAt(recordList, orderIndex, 'owner-received');
+  if (entered === undefined) return linkAt(recordList, reachedIndex, 'received');
   // An event that the owner sent to the effect during that transition is more specific than the state.
   if (
     reachedIndex !== undefined &&
     causeIn(recordList.recordAt(reachedIndex)!) === causeIn(recordList.recordAt(entered)!)
   ) {
-    return linkAt(recordList, reachedIndex, 'told');
+    return linkAt(recordList, reachedIndex, 'received');
   }
   return linkAt(recordList, entered, 'owner-state');
 }
@@ -150,11 +150,11 @@ function endOf(
   return linkAt(recordList, step, 'ended-by');
 }
 
-/** @param causeKind `told` becomes `spawned` if the record is a spawn */
+/** @param causeKind `received` becomes `spawned` if the record is a spawn */
 function linkAt(recordList: RecordList, index: number | undefined, causeKind: CauseKind): CauseLink | CauseOrigin {
   if (index === undefined) return 'lost';
   const record = recordList.recordAt(index)!;
-  return { index, record, how: causeKind === 'told' && record.kind === 'spawn' ? 'spawned' : causeKind };
+  return { index, record, how: causeKind === 'received' && record.kind === 'spawn' ? 'spawned' : causeKind };
 }
 
 /** The last record of a kind before an index that is about an actor and matches a condition. */

@@ -43,16 +43,16 @@ export function formatCauses(record: TraceRecord, { links, origin }: CauseChain,
   ];
 }
 
-type OwnWay = 'told' | 'spawned' | 'owner-state' | 'owner-told';
+type EffectCauseKind = 'received' | 'spawned' | 'owner-state' | 'owner-received';
 
-const ownWays: Readonly<Record<OwnWay, string>> = {
-  told: 'last event that it received',
+const effectCauses: Readonly<Record<EffectCauseKind, string>> = {
+  received: 'last event that it received',
   spawned: 'started by',
   'owner-state': 'in the state of its parent that was entered by',
-  'owner-told': 'last event that its parent received',
+  'owner-received': 'last event that its parent received',
 };
 
-const stepsBack: Readonly<Record<Exclude<CauseKind, OwnWay>, string>> = {
+const stepsBack: Readonly<Record<Exclude<CauseKind, EffectCauseKind>, string>> = {
   cause: '',
   'timer-started': 'timer started by: ',
   'ended-by': 'ended after: ',
@@ -68,7 +68,7 @@ const origins: Readonly<Record<CauseOrigin, string>> = {
 function stepBack({ how }: CauseLink, record: TraceRecord): string {
   if (how === 'cause' || how === 'timer-started' || how === 'ended-by') return stepsBack[how];
   const effect = record.kind === 'event' ? record.from : 'actor' in record ? record.actor : '';
-  return `output of effect ${effect}, ${ownWays[how]}: `;
+  return `output of effect ${effect}, ${effectCauses[how]}: `;
 }
 
 export function formatPosition({ seq, t }: TraceRecord, { startedAt }: PrintOptions): string {

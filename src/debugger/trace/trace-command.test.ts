@@ -123,7 +123,7 @@ describe('chartpilot trace --why', () => {
     const { record, causes, origin } = JSON.parse((await printedTrace({ why: 9, format: 'json' })).out);
     expect(record.seq).toBe(9);
     expect(causes.map((link: { how: string; record: TraceRecord }) => `${link.how} ${link.record.seq}`)).toEqual([
-      'told 7',
+      'received 7',
       'cause 6',
       'timer-started 5',
       'cause 3',
