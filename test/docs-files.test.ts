@@ -1,8 +1,10 @@
-/** Files and headings that documents name exist. */
+/** Files and headings that documents and comments name exist. */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { parseSync } from 'vite';
 import { describe, expect, test } from 'vitest';
 import { packageRoot } from '../src/runtime/package-root.ts';
+import { sourceFiles } from './wording/code-wording.ts';
 
 const root = packageRoot();
 const documents = globSync(['*.md', 'docs/*.md', '{deploy,examples,machines,src,test,visualize}/**/README.md'], {
@@ -61,12 +63,36 @@ function endsOfPathsIn(document: string): string[] {
   return [...new Set(spans.filter((span) => /^[\w./*-]+\.(ts|tsx|mmd|grit)$/.test(span) && !path.test(span)))];
 }
 
-const tracked = globSync('{bin,docs,examples,machines,proto,src,test,visualize}/**/*.{ts,tsx,mmd,grit}', { cwd: root });
+const tracked = globSync(
+  '{bin,deploy,docs,examples,machines,packages,proto,src,test,visualize}/**/*.{ts,tsx,cjs,mmd,grit,md}',
+  {
+    cwd: root,
+  },
+);
 
 function isThere(end: string): boolean {
   const pattern = end.replaceAll(/[.+]/g, '\\$&').replaceAll(/\*|(?<=^|\/)x(?=\\\.)/g, '[^/]+');
-  return tracked.some((file) => new RegExp(`(^|/)${pattern}$`).test(file));
+  const endPattern = new RegExp(`(?:^|/)${pattern}$`);
+  return tracked.some((file) => endPattern.test(file));
 }
+
+/** Files that comments of a source name. */
+function filesNamedInComments(source: string): string[] {
+  const text = readFileSync(join(root, source), 'utf8');
+  const comments = /\.[cm]?[jt]sx?$/.test(source)
+    ? parseSync(source, text).comments.map(({ value }) => value)
+    : [...text.matchAll(/(?<=^|\s)(?:#|%%).*$/gm)].map(([line]) => line);
+  return [
+    ...new Set(
+      comments.flatMap(
+        (comment) => comment.match(/(?<![\w./*@$:{}<-])[\w-][\w./*-]*\.(?:tsx?|cjs|mmd|grit|md)\b(?!\.)/g) ?? [],
+      ),
+    ),
+  ];
+}
+
+/** Documents of the SPIFFE project. */
+const spiffeDocuments = /SPIFFE_|SVID/;
 
 /** Generated on demand. */
 const generatedPaths = /^(src\/gen|types|dist)(\/|$)/;
@@ -81,6 +107,21 @@ describe('every file that a document names exists', () => {
 
   test.each(documents)('%s has only links to existing headings, and tables with headers', (document) => {
     expect([...lostAnchors(document), ...strayRows(document)]).toEqual([]);
+  });
+
+  test('comments name existing files', () => {
+    const missingFiles = sourceFiles().flatMap((source) =>
+      filesNamedInComments(source)
+        .filter(
+          (file) =>
+            !generatedPaths.test(file) &&
+            !spiffeDocuments.test(file) &&
+            !existsSync(join(root, file)) &&
+            !isThere(file),
+        )
+        .map((file) => `${source}: ${file}`),
+    );
+    expect(missingFiles).toEqual([]);
   });
 
   test('the search finds files that documents name', () => {

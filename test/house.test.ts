@@ -237,7 +237,7 @@ interface Layout {
 const effectsOf = (chart: string): string =>
   chart.replace(/^machines\//, 'src/').replace(/\.machine\.ts$/, '.effects.ts');
 
-/** Violations of the layout: only `src/P/X/foo.effects.ts` provides the effects of `machines/P/X/foo.machine.ts`. */
+/** Violations of the layout: only `src/…/x.effects.ts` provides the effects of `machines/…/x.machine.ts`. */
 function layoutProblems({ files: all, textOf }: Layout): string[] {
   const existingFiles = new Set(all);
   const charts = all.filter((file) => /^machines\/.*\.machine\.ts$/.test(file));

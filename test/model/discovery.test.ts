@@ -631,7 +631,7 @@ it('a forced push request pushes everything to every client', async () => {
   expect(world.events('clients.push')).toHaveLength(1);
 });
 
-/** design.md, rule 7: every state handles, or explicitly ignores, every event that its peers may send it. */
+/** Every state handles, or explicitly ignores, every event that its peers may send it. */
 describe('every chart state', () => {
   const machines: [string, AnyStateMachine][] = [
     ['discovery', discoveryMachine],

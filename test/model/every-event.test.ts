@@ -1,5 +1,5 @@
 /**
- * design.md, rule 7 for machines: every state handles, or explicitly ignores (`'event.type': {}`), every event that its peers may send. Otherwise an
+ * Every state handles, or explicitly ignores (`'event.type': {}`), every event that its peers may send. Otherwise an
  * event at an unexpected moment is lost silently.
  */
 import { describe, expect, test } from 'vitest';

@@ -1,5 +1,5 @@
 /**
- * design.md, rule 10 for machines: no state waits without a limit (`after`), or without a reason for users
+ * No state waits without a limit (`after`), or without a reason for users
  * (`meta: { waitsFor }`, shown with the state's description).
  */
 import { describe, expect, test } from 'vitest';

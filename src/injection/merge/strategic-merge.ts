@@ -1,5 +1,5 @@
 /**
- * Applies strategic merge patches to Pods as Kubernetes does. `test/injection/strategic-merge.test.ts` compares it with the
+ * Applies strategic merge patches to Pods as Kubernetes does. `test/injection/kubernetes-merge.test.ts` compares it with the
  * implementation of Kubernetes.
  */
 import { isObject } from '../../runtime/json-object.ts';

@@ -1,5 +1,5 @@
 /**
- * `node test/node/measure-memory.ts [--pods N]`: memory of the first and the last pod's sidecar on a node. Pages that pods share (programs of the
+ * `node test/node/mesh/measure-memory.ts [--pods N]`: memory of the first and the last pod's sidecar on a node. Pages that pods share (programs of the
  * image) are charged to the cgroup of the pod that read them first; the proportional set size (PSS) divides them.
  */
 import { readdirSync, readFileSync } from 'node:fs';
