@@ -34,7 +34,7 @@ export const lockMachine = setup({
       lane: 'each',
       marks: [
         { event: 'code.rejected', lane: '{to}', kind: 'rejected', text: 'A wrong code at {at}' },
-        { timer: 'deafTime', lane: '{actor}', kind: 'retry', text: 'Codes are heard again' },
+        { timer: 'deafTime', lane: '{actor}', kind: 'retry', text: 'Codes are accepted again' },
       ],
     },
   },
@@ -54,7 +54,7 @@ export const lockMachine = setup({
       on: { 'bolt.drawn': 'open' },
     },
     open: {
-      description: 'Whoever comes may push the door.',
+      description: 'The door can be pushed open.',
       after: { openTime: 'closing' },
       on: { 'door.closed': 'closing' },
     },
@@ -63,7 +63,7 @@ export const lockMachine = setup({
       on: { 'bolt.shot': 'locked' },
     },
     deaf: {
-      description: 'Three wrong codes: nothing is heard for a while.',
+      description: 'Three wrong codes: codes are ignored for a while.',
       after: { deafTime: { target: 'locked', actions: 'forgive' } },
     },
   },

@@ -46,7 +46,7 @@ export const reservationMachine = setup({
       },
     },
     held: {
-      description: 'Nobody else gets these seats, for a while.',
+      description: 'The seats are reserved for a while.',
       initial: 'waiting',
       after: { holdTime: { target: 'choosing', actions: 'release' } },
       on: { 'reservation.cancelled': 'cancelled' },

@@ -31,9 +31,9 @@ globalThis.frame = (target) =>
 async function readIt(target) {
   const reached = [];
   for (const options of [{}, { credentials: 'include' }, { mode: 'no-cors' }]) {
-    const answer = await fetch(target, options).catch(() => undefined);
-    const said = await answer?.text().catch(() => '');
-    if (said) reached.push(`fetch ${target}: ${said}`);
+    const response = await fetch(target, options).catch(() => undefined);
+    const body = await response?.text().catch(() => '');
+    if (body) reached.push(`fetch ${target}: ${body}`);
   }
   return reached;
 }
@@ -63,8 +63,8 @@ globalThis.readOpened = async (address) => {
   while (performance.now() < until) {
     for (const read of [() => opened.document.body.innerHTML, () => opened.location.href, () => opened.chartpilot]) {
       try {
-        const what = read();
-        if (what && what !== 'about:blank') seen.add(String(what));
+        const data = read();
+        if (data && data !== 'about:blank') seen.add(String(data));
       } catch {
         // The browser denies access.
       }

@@ -12,14 +12,14 @@ globalThis.inPage = {
 
   /** Holds a key down for a number of frames, with one press in each. @returns frames per second */
   async holdKey(key, frames) {
-    const before = globalThis.chartpilot.place();
+    const startPosition = globalThis.chartpilot.place();
     const start = await this.nextFrame();
     let now = start;
     for (let frame = 0; frame < frames; frame++) {
       document.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true, repeat: true }));
       now = await this.nextFrame();
     }
-    const steps = Math.abs(globalThis.chartpilot.place() - before);
+    const steps = Math.abs(globalThis.chartpilot.place() - startPosition);
     if (steps !== frames) throw new Error(`${frames} presses of ${key} were ${steps} steps`);
     return (frames * 1_000) / (now - start);
   },
@@ -39,14 +39,14 @@ globalThis.inPage.colours = async (base64) => {
 globalThis.inPage.watchActors = () => {
   const seen = {};
   globalThis.inPage.statesSeen = seen;
-  const look = () => {
+  const recordStates = () => {
     for (const { dataset } of document.querySelectorAll('[data-actor][data-state-name]')) {
       seen[dataset.actor] ??= [];
       if (seen[dataset.actor].at(-1) !== dataset.stateName) seen[dataset.actor].push(dataset.stateName);
     }
   };
-  new MutationObserver(look).observe(document.body, { subtree: true, childList: true, attributes: true });
-  look();
+  new MutationObserver(recordStates).observe(document.body, { subtree: true, childList: true, attributes: true });
+  recordStates();
 };
 
 /** Presses a key of another keyboard layout than that of this machine. */

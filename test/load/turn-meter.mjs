@@ -2,7 +2,7 @@
  * Preloaded into a server: measures the turns of its event loop in CPU time of its thread, which other programs of the machine do not lengthen. On
  * SIGUSR2 it prints the durations since the last signal.
  */
-const leastMs = 1;
+const minMs = 1;
 
 let last = process.threadCpuUsage();
 let turns = [];
@@ -11,7 +11,7 @@ function measure() {
   const now = process.threadCpuUsage();
   const ms = (now.user + now.system - last.user - last.system) / 1_000;
   last = now;
-  if (ms >= leastMs) turns.push(ms);
+  if (ms >= minMs) turns.push(ms);
   setTimeout(() => setImmediate(measure), 0).unref();
 }
 

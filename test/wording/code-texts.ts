@@ -1,4 +1,4 @@
-/** Comments, declared names and test titles of a TypeScript file, each with its offset. */
+/** Comments, declared names and test titles of a script, and the texts of a sequence diagram, each with its offset. */
 import { parseSync } from 'vite';
 
 /** A comment, name or title; `text` has spaces in place of code and comment marks, so that offsets stay. */
@@ -54,7 +54,10 @@ function commentsOf(text: string, comments: readonly { type: string; start: numb
     else mergedComments.push({ start, end, isLine });
   }
   return mergedComments
-    .map(({ start, end }) => ({ start, text: proseOf(text.slice(start, end).replaceAll(/(?<=\n\s*)\/\//g, blank)) }))
+    .map(({ start, end }) => ({
+      start,
+      text: proseOf(text.slice(start, end).replaceAll(/(?<=(?:^|\n)\s*)(?:\/\/|#)/g, blank)),
+    }))
     .filter((comment) => !/^\s*(biome-ignore|@ts-)/.test(comment.text));
 }
 
@@ -111,7 +114,40 @@ const declaredIn: Readonly<Record<string, readonly string[]>> = {
   CatchClause: ['param'],
 };
 
+const shellComment = /(?<=^|\s)#.*$/gm;
+const shellMessage = /(?<=\becho ")[^"]*/g;
+/** Names that `for`, `local` and `read` declare, and those of assignments and functions. */
+const shellName = /(?<=\bfor |\b(?:local|read -r)(?: \w+)* )\w+|(?<=^|[;\s])\w+(?==|\(\) )/gm;
+
+/** Comments, messages and names of a shell script. */
+function shellTextsOf(text: string): CodeTexts {
+  const comments = [...text.matchAll(shellComment)].map(({ 0: line, index }) => ({
+    type: 'Line',
+    start: index,
+    end: index + line.length,
+  }));
+  const messages = [...text.matchAll(shellMessage)].map(({ 0: message, index }) => ({
+    text: message.replaceAll(/\\`[^`]*`|\$\w+|\$\{[^}]*\}/g, blank),
+    start: index,
+  }));
+  const code = text.replaceAll(shellComment, blank).replaceAll(shellMessage, blank);
+  return {
+    comments: [...commentsOf(text, comments), ...messages],
+    identifiers: [...code.matchAll(shellName)].map(({ 0: name, index }) => ({ text: name, start: index })),
+    titles: [],
+  };
+}
+
+/** Description, labels and messages of a Mermaid sequence diagram. Dots separate them, so that no phrase continues from one to the next. */
+const diagramTextOf = (text: string): string =>
+  text.replaceAll(/^(?:%%| *(?:participant .*|Note over [^:]*:|[\w-]+ *-+>>[+-]?[\w-]+:|[A-Za-z]+(?= |$)))/gm, (mark) =>
+    (mark === '%%' ? ' ' : '·').repeat(mark.length),
+  );
+
 export function codeTextsOf(file: string, text: string): CodeTexts {
+  if (file.endsWith('.mmd'))
+    return { comments: [{ text: diagramTextOf(text), start: 0 }], identifiers: [], titles: [] };
+  if (/\.sh$|^bin\/[^.]+$/.test(file)) return shellTextsOf(text);
   const { program, comments, errors } = parseSync(file, text);
   if (errors.length > 0) throw new Error(`${file}: ${errors[0]?.message}`);
   const identifiers: CodeText[] = [];

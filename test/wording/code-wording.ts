@@ -28,7 +28,8 @@ export interface IdentifierRules {
 export const identifierRules = (): IdentifierRules =>
   load(readFileSync(join(packageRoot(), 'test/wording/identifiers.yaml'), 'utf8')) as IdentifierRules;
 
-const source = /^(?!src\/gen\/|.*\.d\.ts$|src\/debugger\/trace\/versions\/names-of-version-).*\.tsx?$/;
+const source =
+  /^(?!src\/gen\/|.*\.d\.ts$|src\/debugger\/trace\/versions\/names-of-version-).*\.(?:tsx?|[cm]?js|sh|mmd)$|^bin\//;
 
 export function sourceFiles(): readonly string[] {
   return execFileSync('git', ['ls-files', '-co', '--exclude-standard', '--deduplicate'], {

@@ -52,6 +52,8 @@ export function textsOfTemplate(text: string): readonly SourceText[] {
 
 const textsOf: Readonly<Record<string, (text: string) => readonly SourceText[]>> = {
   '.ts': textsOfTypeScript,
+  '.js': textsOfTypeScript,
+  '.cjs': textsOfTypeScript,
   '.tsx': (text) => textsOfTypeScript(text, 'tsx'),
   '.yaml': commentsOfYaml,
   '.txt': textsOfTemplate,

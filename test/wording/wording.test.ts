@@ -154,6 +154,58 @@ describe('the lint of code', () => {
     expect(check('src/a.ts', lines)).toEqual([]);
   });
 
+  test('comments, messages and names of a shell script are checked', () => {
+    const lines = [
+      '#!/bin/sh',
+      '# it runs in',
+      '# spite of it',
+      'told=$1 # told',
+      'answer() { local limit said; read -r asked <"$told"; for heard in $told; do echo "told \\`told\\` $told" >&2; done; }',
+    ];
+    expect(check('bin/program', lines)).toEqual([
+      '2 comment "in spite of"',
+      '4 name "told" with "told"',
+      '4 comment "told"',
+      '5 name "answer" with "answer"',
+      '5 name "said" with "said"',
+      '5 name "asked" with "asked"',
+      '5 name "heard" with "heard"',
+      '5 comment "told"',
+    ]);
+  });
+
+  test('description, labels and messages of a sequence diagram are checked, but not its participants', () => {
+    const lines = [
+      '%% it runs in',
+      '%% spite of it',
+      'sequenceDiagram',
+      '  participant told as server/told',
+      '  alt it is told',
+      '    told->>server: server.told',
+      '  else told',
+      '    Note over told,server: told',
+      '  end',
+    ];
+    expect(check('machines/agent/sequences/a.mmd', lines)).toEqual([
+      '1 comment "in spite of"',
+      '5 comment "told"',
+      '6 comment "told"',
+      '7 comment "told"',
+      '8 comment "told"',
+    ]);
+  });
+
+  test('scripts and sequence diagrams are checked', () => {
+    expect(sourceFiles()).toEqual(
+      expect.arrayContaining([
+        'bin/pilot-agent',
+        'bin/heap-limit.sh',
+        'bin/node-version.cjs',
+        'machines/agent/sequences/xds.mmd',
+      ]),
+    );
+  });
+
   test('a type name is exported from one file only', () => {
     expect(Object.fromEntries(repeatedTypeNames(sourceFiles()))).toEqual({});
   });

@@ -37,7 +37,7 @@ export function wordingRules(): readonly WordingRule[] {
 }
 
 const checkedPaths =
-  /^(README|CHANGELOG|SECURITY|CONTRIBUTING)\.md$|^docs\/[^/]+\.md$|^deploy\/.*\.(md|yaml|txt)$|^(src|visualize)\/.*\.tsx?$/;
+  /^(README|CHANGELOG|SECURITY|CONTRIBUTING)\.md$|^docs\/[^/]+\.md$|^deploy\/.*\.(md|yaml|txt)$|^(src|visualize|examples)\/.*\.(tsx?|js)$|^bin\/.*\.cjs$/;
 /** Files that are generated from protobuf, have no text for users, or list old names. */
 const excludedPaths =
   /^src\/gen\/|^src\/debugger\/trace\/versions\/names-of-version-|\.test\.tsx?$|\.d\.ts$|^deploy\/chart\/templates\/.*\.yaml$/;

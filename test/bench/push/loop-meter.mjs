@@ -14,9 +14,9 @@ delays.enable();
 process.on('SIGUSR2', () => {
   const ms = (nanoseconds) => Math.max(0, nanoseconds / 1e6 - resolution);
   const { count, max } = delays;
-  const said = { count, p99: ms(delays.percentile(99)), p999: ms(delays.percentile(99.9)), max: ms(max) };
+  const delaysInMs = { count, p99: ms(delays.percentile(99)), p999: ms(delays.percentile(99.9)), max: ms(max) };
   // A rename lets readers see the complete file or none.
-  writeFileSync(`${file}.new`, JSON.stringify(said));
+  writeFileSync(`${file}.new`, JSON.stringify(delaysInMs));
   renameSync(`${file}.new`, file);
   delays.reset();
 });
