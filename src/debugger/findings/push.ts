@@ -42,7 +42,7 @@ class PushRun implements RuleRun {
         index,
         range: [root?.index ?? pushIndex, index],
         ...(root !== undefined && { root: root.index }),
-        spent: timeSpent(record, [{ index: pushIndex, record: order, how: 'told' }, ...links]),
+        spent: timeSpent(record, [{ index: pushIndex, record: order, how: 'received' }, ...links]),
       },
     ];
   }
