@@ -1,8 +1,8 @@
 import { fromCallback, fromPromise } from 'xstate';
 
 /**
- * Declares an effect that a machine names and types and the program provides (`machine.provide({ actors })`). A machine without one of its
- * effects fails when it starts, with the name of the effect.
+ * Declares an effect that the program provides (`machine.provide({ actors })`). A machine without one of its effects fails when it starts, with the
+ * name of the effect.
  */
 export function promiseEffect<Output, Input>(name: string) {
   return fromPromise<Output, Input>(() => Promise.reject(new Error(`effect ${name} was not provided`)));

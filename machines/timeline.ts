@@ -1,6 +1,6 @@
 /**
- * How a timeline shows the actors of a machine: plain data in `meta: { timeline }` at the machine's root. Each trace has it in its header, so viewers
- * need no knowledge of the program. Tags define the phase of a state, see {@link lifePhases}.
+ * How a timeline shows the actors of a machine: plain data in `meta: { timeline }` at the machine's root. Each trace has it in its header. Tags
+ * define the phase of a state, see {@link lifePhases}.
  */
 export interface Timeline {
   /** Lanes of the actors: one each, none, or one that counts them. Default: one each for the first few, and a count for all others. */
@@ -29,10 +29,7 @@ export interface LinkRule {
   readonly text?: string;
 }
 
-/**
- * A process of several events of an actor: a lane from the first step, with a bar for each step. Only events that are delivered to the
- * actor count.
- */
+/** A process of several events of an actor: a lane from the first step, with a bar for each step. */
 export interface ProcessRule {
   /** Title of the lane: text with fields of this event, which precedes the first step. Default: name of the actor. */
   readonly title?: { readonly event: string; readonly text: string };
@@ -92,5 +89,5 @@ export const markKinds = [
 
 export type MarkKind = (typeof markKinds)[number];
 
-/** Tags that give the phase of a state, whatever its name. The first tag of a state that is in this list is shown. */
+/** Tags that give the phase of a state, whatever its name. */
 export const lifePhases = ['starting', 'live', 'draining', 'retiring', 'ending', 'gone'] as const;

@@ -104,12 +104,10 @@ export const agentMachine = agentSetup.createMachine({
     'secrets.ready': {},
     'secrets.failed': {},
     'output.written': { actions: 'spawnGrpcBootstrap' },
-    // Recorded in trace and log only.
     'grpc-bootstrap.failed': {},
     'access-logs.failed': {},
     'xds.listening': {},
     'xds.failed': {},
-    // Recorded in trace, log and metrics only.
     'epochs.adopted': {},
     'restart.decided': {},
     'restart.ended': {},

@@ -139,8 +139,8 @@ export const agentSetup = setup({
   actors: {
     signals: callbackEffect<{ type: never }, undefined>('signals'),
     /**
-     * Takes the base IDs and Envoys of a killed agent of this container. Otherwise removes files of exited agents, and claims one or two free base
-     * IDs of this host, or none if an older agent will hand them over.
+     * Takes the base IDs and Envoys of a killed agent of this container. Otherwise claims one or two free base IDs, or none if an older agent will
+     * hand them over.
      */
     claimBaseIds: promiseEffect<ClaimedIds, { succeeds: boolean }>('claimBaseIds'),
     /** Terminates the Envoys under the base IDs, unless another agent keeps them. */

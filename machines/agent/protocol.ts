@@ -5,8 +5,7 @@
  * `noun.happened` is a fact, `noun.order` an order.
  */
 
-/** TERM, INT, QUIT: exit (a second one: immediately). HUP: restart Envoy. USR1: reopen logs. USR2: ignored
- * by this chart; as a container's first process, `bin/pilot-agent` handles it (docs/hot-restart.md). */
+/** TERM, INT, QUIT: exit (a second one: immediately). HUP: restart Envoy. USR1: reopen logs. USR2: ignored by this chart (docs/hot-restart.md). */
 export type Signal = 'SIGTERM' | 'SIGINT' | 'SIGQUIT' | 'SIGHUP' | 'SIGUSR1' | 'SIGUSR2';
 
 /** agent/signals → agent. The operating system delivered a signal to this process. */
@@ -39,9 +38,8 @@ export type LogsReopen = { type: 'logs.reopen' };
 /** agent → cert-watcher. Wait for the required files, send the first configuration, then watch. */
 export type WatchStart = { type: 'watch.start' };
 /**
- * cert-watcher → supervisor. The certificate files changed, or were read for the first time: Envoy must run with them. The first event is
- * sent even without files, because it starts Envoy. Configuration that Envoy receives over xDS has no part in it. `digest`: SHA-256, in
- * hexadecimal, of the contents of the watched files.
+ * cert-watcher → supervisor. The certificate files changed, or were read for the first time: Envoy must run with them. The first event is sent even
+ * without files, because it starts Envoy. `digest`: SHA-256, in hexadecimal, of the contents of the watched files.
  */
 export type ConfigChanged = { type: 'config.changed'; digest: string; files: number };
 
@@ -52,8 +50,8 @@ export type ConfigChanged = { type: 'config.changed'; digest: string; files: num
 export type ConfigRejected = { type: 'config.rejected'; reason: string; code?: string };
 
 /**
- * cert-watcher → agent. Files that the first start needs do not exist. `awaited`: the start waits for them; otherwise Envoy starts without
- * them. `waitedMs`: lower bound of the wait.
+ * cert-watcher → agent. Missing files of the first start. `awaited`: the start waits for them; otherwise Envoy starts without them. `waitedMs`: lower
+ * bound of the wait.
  */
 export type FilesMissing = { type: 'files.missing'; files: string[]; waitedMs: number; awaited: boolean };
 
@@ -104,10 +102,7 @@ export type RestartOutcome =
   | 'parent lost'
   | 'called off';
 
-/**
- * supervisor → agent. The Envoys of a previous agent belong to this agent, which also watches an epoch that is still starting. `handOver`
- * is absent if the previous agent was killed.
- */
+/** supervisor → agent. The Envoys of a previous agent belong to this agent. `handOver` is absent if the previous agent was killed. */
 export type EpochsAdopted = { type: 'epochs.adopted'; names: string[]; handOver?: HandOver };
 /** How an agent got Envoys that it did not start: from an older agent, or back from a newer one that failed. */
 export type HandOver = 'granted' | 'taken back';
@@ -143,8 +138,8 @@ export type StartGranted = { type: 'start.granted' };
 // ---- supervisor → epoch-N
 
 /**
- * The child of this epoch is live: the epoch is a draining parent, and exits after the parent-shutdown time. `parentShutdownMs`: remaining time if
- * another agent started it. `unseenMs`: upper bound of the time that the child was live before the probe detected it.
+ * The child of this epoch is live: it drains and exits after the parent-shutdown time. `parentShutdownMs`: remaining time if another agent started
+ * it. `unseenMs`: upper bound of the time that the child was live before the probe detected it.
  */
 export type EpochSupersede = { type: 'epoch.supersede'; parentShutdownMs: number; unseenMs: number };
 /**
@@ -267,10 +262,7 @@ export type ServingBegan = {
 };
 /** No epoch serves. */
 export type ServingEnded = { type: 'serving.ended'; reason: string };
-/**
- * An epoch starts beside the serving one. A child takes over the admin port, which then reports the state of the child; an epoch that is
- * being replaced may have lost the port.
- */
+/** An epoch starts beside the serving one. */
 export type HandoverBegan = { type: 'handover.began'; name: string };
 /** The child exited before it took over. The admin port may be closed. */
 export type HandoverEnded = { type: 'handover.ended' };
@@ -295,10 +287,7 @@ export type PatchesResult =
 export type PatchesCompleted = { type: 'patches.completed'; result: PatchesResult };
 /** bootstrap-patches → bootstrap-patches/request. Cancel the request: the control plane did not respond within the limit. */
 export type PatchesCancel = { type: 'patches.cancel'; waitedMs: number };
-/**
- * cert-watcher/wait → cert-watcher. Files that the first start needs: missing ones that may still appear, and unreadable ones with the
- * reason. Sent at once and after each change.
- */
+/** cert-watcher/wait → cert-watcher. Files that the first start needs: missing ones that may still appear, and unreadable ones with the reason. */
 export type FilesPending = { type: 'files.pending'; missing: string[]; unreachable: string[] };
 /** directory-N/watch → directory-N → cert-watcher. A file in a watched directory changed. */
 export type WatchedFilesChanged = { type: 'files.changed'; path: string };
@@ -317,8 +306,8 @@ export type ProcessSignal = { type: 'process.signal'; signal: 'SIGTERM' | 'SIGKI
 /** epoch-N/process → epoch-N. The process of Envoy exists. `startedAtMs`: time when its start was ordered, by the clock of the host. */
 export type ProcessSpawned = { type: 'process.spawned'; pid: number; startedAtMs: number };
 /**
- * epoch-N/process → epoch-N. The process of Envoy exited. `lastOutput`: last line of its output. `tookOverWithinMs`: upper bound of the time
- * from its start until it was live and had taken over the listeners of its parent; absent if unknown or if it did not take over.
+ * epoch-N/process → epoch-N. The process of Envoy exited. `lastOutput`: last line of its output. `tookOverWithinMs`: upper bound of the time until it
+ * had taken over the listeners of its parent; absent if it did not.
  */
 export type ProcessExited = {
   type: 'process.exited';

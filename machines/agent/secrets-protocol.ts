@@ -85,10 +85,7 @@ export type TrustBundleReceived = {
 /** secrets → xds-proxy. Every Envoy of this workload that subscribes to roots trusts this set. */
 export type TrustBundleServed = { type: 'trust-bundle.served'; hash: string };
 
-/**
- * secrets → xds-proxy. Every Envoy of this workload has acknowledged this certificate, or none has subscribed yet. A root rotation waits
- * for this, not for the signature.
- */
+/** secrets → xds-proxy. Every Envoy of this workload has acknowledged this certificate, or none has subscribed yet. */
 export type CertificateServed = { type: 'certificate.served'; serialNumber: string };
 
 /** secrets → secrets/output. Write the certificate, its key and its roots to the directory of OUTPUT_CERTS. */

@@ -16,16 +16,13 @@ export type DrainOrdered = { type: 'drain.ordered'; reason: string };
 /** status/http → status. GET /healthz/ready; `request` identifies the request. */
 export type ReadinessRequested = { type: 'readiness.requested'; request: number };
 /**
- * status → status/http. Probe the serving Envoy by its admin interface or, if the admin port may belong to another epoch, by its process
- * and one of its ports. `admin or port`: the admin interface has precedence if it responds.
+ * status → status/http. Probe the serving Envoy by its admin interface or, if the admin port may belong to another epoch, by its process and one of
+ * its ports.
  */
 export type EnvoyProbe = { type: 'envoy.probe'; request: number; at: 'admin' | 'port' | 'admin or port' };
 /** `reason`: message of Envoy; empty if there are too many listeners. */
 export type RefusedListener = { readonly name: string; readonly reason: string };
-/**
- * status/http → status. Listeners that the serving Envoy rejected and lacks, usually none. Read when it starts to serve and with each
- * readiness check by its admin interface; reported when they differ from the last report.
- */
+/** status/http → status. Listeners that the serving Envoy rejected and lacks, usually none. Reported when they changed. */
 export type ListenersChecked = { type: 'listeners.checked'; listeners: readonly RefusedListener[] };
 /**
  * status/http → status. Result of the probe. `by: 'agent'`: Envoy is live, but the proxy is not ready for another reason. `unserved`: why no

@@ -15,8 +15,8 @@ export type SocketListening = { type: 'socket.listening'; socket: string };
 /** xds-proxy/server → xds-proxy. The socket cannot be opened. */
 export type SocketFailed = { type: 'socket.failed'; reason: string };
 /**
- * xds-proxy/server → xds-proxy. A client opened a stream. `envoy` distinguishes the Envoys of a hot restart, which have streams at the same
- * time. `chance`: random, from 0 to 1, spreads pauses.
+ * xds-proxy/server → xds-proxy. A client opened a stream. `envoy` distinguishes the Envoys of a hot restart. `chance`: random, from 0 to 1, spreads
+ * pauses.
  */
 export type DownstreamOpened = {
   type: 'downstream.opened';

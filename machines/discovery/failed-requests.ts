@@ -1,8 +1,8 @@
 import { reasonOf } from '../effect.ts';
 
 /**
- * Transitions after failed requests to other systems: the failure is counted and reported, and the request is repeated after a delay. A
- * chart that uses them has the actions `countFailure` and `reportFailed`, and a state `backing off`.
+ * Transitions after failed requests to other systems: the failure is counted and reported, and the request is repeated after a delay. Requires the
+ * actions `countFailure` and `reportFailed`, and a state `backing off`.
  */
 const backOff = <Params>(params: Params) =>
   ({ target: 'backing off', actions: ['countFailure', { type: 'reportFailed', params }] }) as const;
@@ -12,7 +12,6 @@ export const onFailedResponse = backOff(({ event }: { event: { output: { outcome
   reason: event.output.reason ?? '',
 }));
 
-/** The effect has an internal error. */
 export const onEffectError = backOff(({ event }: { event: { error: unknown } }) => ({ reason: reasonOf(event.error) }));
 
 export const onTimeout = (reason: string) => backOff({ reason });

@@ -25,10 +25,7 @@ const maxPauseMs = 30_000;
 /** How long the port must be open to reset the backoff. */
 const trialMs = 60_000;
 
-/**
- * Opens a port when proxies are served, and again after each failure. Proxies do not depend on it, so a port in use neither delays nor
- * stops the control plane.
- */
+/** Opens a port when proxies are served, and again after each failure. Proxies do not depend on it. */
 export function optionalPortMachine<Listening extends string, Failed extends string>(
   port: OptionalPort<Listening, Failed>,
 ) {

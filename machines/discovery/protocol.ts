@@ -143,8 +143,8 @@ export type SourceChanged = {
 };
 
 /**
- * config-controller → service-registry, jwks. Objects that define services or keys changed. `alongside`: keys of other objects that changed
- * with them. The push of the services includes these, because routes must not be pushed before their services.
+ * config-controller → service-registry, jwks. Objects that define services or keys changed. `alongside`: keys of other objects that changed with
+ * them. The push of the services includes these.
  */
 export type ConfigsChanged = {
   type: 'configs.changed';
@@ -186,10 +186,7 @@ export type AccessReviewed = { type: 'access.reviewed'; account: string; allowed
 /** access-review-N → secret-access. The review failed. The last result applies; without one, no Secrets are served. */
 export type AccessUnavailable = { type: 'access.unavailable'; account: string; reason: string };
 
-/**
- * distribution/facts → distribution. Objects of the cluster changed, a proxy rejects or accepts a resource, or an object is rejected. Sent
- * at most once before each computation.
- */
+/** distribution/facts → distribution. Objects of the cluster changed, a proxy rejects or accepts a resource, or an object is rejected. */
 export type DistributionChanged = { type: 'distribution.changed' };
 
 /** `Provider/cluster`. Another revision replaces the registry, for example after a change of credentials. */
@@ -252,10 +249,7 @@ export type ContextBuilt = { type: 'context.built'; version: string; updates: nu
 /** push → discovery. Building a context had an internal error: the last one applies. */
 export type ContextFailed = { type: 'context.failed'; reason: string };
 
-/**
- * push → push-queue. Push the context of this version to all connected proxies. Each stream sends only what the change affects.
- * `startedAt`: time of its publication, Unix time in milliseconds.
- */
+/** push → push-queue. Push the context of this version to all connected proxies. `startedAt`: time of its publication, Unix time in milliseconds. */
 export type ClientsPush = {
   type: 'clients.push';
   version: string;

@@ -116,10 +116,7 @@ function wasmModules({ config, env, wasm }: AgentProgram['options'], counts: Was
   };
 }
 
-/**
- * A workload with a certificate of the authority subscribes to roots, so that it trusts a new root before peers have certificates of it. A root
- * rotation waits for its acknowledgement.
- */
+/** A workload with a certificate of the authority subscribes to roots, so that it trusts a new root before peers have certificates of it. */
 function requestsRoots(setting: string | undefined, source: IdentitySettings['source']): boolean {
   return setting ? isOn(setting) : source === 'authority';
 }

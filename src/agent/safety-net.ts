@@ -9,10 +9,7 @@ import { AgentRecord } from './envoy/record/agent-record.ts';
 import { KeptPorts } from './ports/kept-ports.ts';
 import { SignalInbox, startedByLauncher } from './signals.ts';
 
-/**
- * Processes and base IDs. An agent that stops or throws leaves no Envoy and no shared memory. After SIGKILL the kernel ends the Envoys, and the next
- * agent removes the rest.
- */
+/** Processes and base IDs. An agent that stops or throws leaves no Envoy and no shared memory. */
 export class SafetyNet {
   readonly table = new ProcessTable();
   readonly baseIds = new BaseIdTable();

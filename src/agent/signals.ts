@@ -11,10 +11,7 @@ export const handledSignals: readonly Signal[] = [
 /** The process; replaced in tests. */
 export type SignalSource = Pick<NodeJS.Process, 'on'>;
 
-/**
- * Receives signals from its creation on, and queues them while there is no listener, so that SIGTERM during the start is not lost. Replaces the
- * default action of these signals.
- */
+/** Receives signals from its creation on, and queues them while there is no listener, so that SIGTERM during the start is not lost. */
 export class SignalInbox {
   readonly #ignoredSignals: ReadonlySet<Signal>;
   readonly #waitingSignals: Signal[] = [];

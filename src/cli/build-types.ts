@@ -1,7 +1,4 @@
-/**
- * `npm run prepack`: generates the types of the package's exports into `types/`. Node rejects TypeScript inside
- * node_modules, and users would compile sources there with their own options.
- */
+/** `npm run prepack`: generates the types of the package's exports into `types/`. Node rejects TypeScript inside node_modules. */
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -27,8 +24,7 @@ try {
       include: [],
     }),
   );
-  // Ignores errors of tsc: it also reports the machines that a replay imports, which are not exported. A test that
-  // compiles a user's file detects missing types.
+  // Ignores errors of tsc: it also reports the machines that a replay imports, which are not exported.
   const compilerResult = spawnSync('tsc', ['-p', project, '--checkers', '1'], { cwd: root, encoding: 'utf8' });
   const target = join(root, 'types');
   rmSync(target, { recursive: true, force: true });

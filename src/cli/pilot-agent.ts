@@ -8,10 +8,7 @@ import { runProgram } from './run-program.ts';
 /** Exit code of a failed set-up: Istio's −1. */
 const setUpFailed = 255;
 
-/**
- * The launcher passes this word to start an agent that replaces an older one. It is a command, not a flag or a
- * variable, because a program that does not know it exits instead of stopping a running agent.
- */
+/** The launcher passes this word to start an agent that replaces an older one. It is a command because a program that does not know it exits. */
 const successionWord = 'succeed';
 const commandArgs = process.argv.slice(2);
 const succeeds = commandArgs[0] === successionWord;
@@ -20,10 +17,7 @@ function giveUpBooting(): void {
   void endProgram();
 }
 
-/**
- * Limits the time until the state machines of a newer agent run, which have their own timeouts: the start must not wait for an address or a download
- * indefinitely.
- */
+/** Limits the time until the state machines of a newer agent run, which have their own timeouts. */
 const bootLimit = succeeds ? setTimeout(giveUpBooting, 30_000) : undefined;
 
 const succession = succeeds ? { booted: () => clearTimeout(bootLimit) } : undefined;

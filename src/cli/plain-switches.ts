@@ -2,8 +2,7 @@ import type { Command } from 'commander';
 import { booleanOf } from '../model/fields/go-boolean.ts';
 
 /**
- * Converts switches in Go's syntax: `--log_as_json=true` becomes `--log_as_json`, and `=false` removes earlier ones, so
- * that the last one applies. The command reports other values. Arguments after `--` are unchanged.
+ * Converts switches in Go's syntax: `--log_as_json=true` becomes `--log_as_json`, and `=false` removes earlier ones, so that the last one applies.
  */
 export function plainSwitches(program: Command, args: readonly string[]): string[] {
   const options = [program, ...program.commands].flatMap((command) => command.options);

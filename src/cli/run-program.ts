@@ -17,10 +17,7 @@ export interface FailureCodes {
 /** Replaces a PATH without an absolute folder, because an empty PATH means the working directory. */
 const usualPath = '/usr/bin:/bin';
 
-/**
- * Runs a program's command line, prints its error, and exits once all output is written, even if handles are still
- * open. The exit code is `process.exitCode` if a command has set it.
- */
+/** Exits once all output is written, even if handles are still open. The exit code is `process.exitCode` if a command has set it. */
 export async function runProgram(
   program: Command,
   codes: FailureCodes,

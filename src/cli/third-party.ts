@@ -31,8 +31,6 @@ const inSource: Readonly<Record<string, string>> = { '@bufbuild/protobuf': 'dist
 
 /**
  * Text of `dist/THIRD-PARTY.txt`.
- *
- * @param root folder of `node_modules`
  * @throws Error if a bundled package has neither a license file nor a remark above
  */
 export function thirdPartyNotices(root: string, metafiles: readonly Metafile[]): string {

@@ -39,8 +39,6 @@ const issuingDistributionPoint = '2.5.29.28';
 const tags = { integer: 0x02, bitString: 0x03, sequence: 0x30, utcTime: 0x17, generalizedTime: 0x18, extensions: 0xa0 };
 
 /**
- * Checks the CRLs of a PEM text against the configured authorities.
- *
  * @param authorities every certificate of the configured CA file or Secret entry
  * @param previous usable lists of an earlier text, kept for an authority without a usable list in this text
  */

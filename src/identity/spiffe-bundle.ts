@@ -26,7 +26,7 @@ export class BundleError extends CertificateError {
 const maxEntries = 100;
 
 /**
- * Parses a bundle. Entries for other purposes are ignored. An invalid certificate makes the bundle invalid, because it may be the signing one.
+ * Parses a bundle. Entries for other purposes are ignored. An invalid certificate makes the bundle invalid.
  *
  * @param trustDomains domains for whose workloads the roots may sign; roots that name other domains are ignored
  * @throws BundleError if the bundle is invalid, or contains no currently valid authority

@@ -1,7 +1,4 @@
-/**
- * Roots of one trust domain, compared as sets: order, line ends and comments do not matter. Bundles of two trust domains are
- * never merged, because either could then forge identities of the other.
- */
+/** Roots of one trust domain, compared as sets: order, line ends and comments do not matter. */
 import { createHash } from 'node:crypto';
 import { type Certificate, readCertificates } from './certificate.ts';
 import { displayNameOf, issuerProblem } from './certificate-path.ts';

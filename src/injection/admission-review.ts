@@ -24,7 +24,7 @@ export interface ReviewedInjection {
 }
 
 /**
- * Responds to every input: a body that is not an AdmissionReview is rejected with an empty `uid`.
+ * A body that is not an AdmissionReview is rejected with an empty `uid`.
  *
  * @param addedEnvironment from the URL ({@link environmentOfPath})
  */

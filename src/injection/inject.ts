@@ -368,7 +368,7 @@ function withRedirectedUser(pod: Pod, input: TemplateInput): Pod {
 
 /**
  * Orders init containers: the check of redirection is first, its setup last. A native proxy runs before the user's init containers, which then have
- * network access. Containers of the pod keep their order and precede those of templates.
+ * network access.
  */
 function orderContainers(pod: Pod, { isNative, proxyConfig, pod: original }: TemplateInput): Pod {
   const isFirst = !isNative && proxyConfig.holdApplicationUntilProxyStarts === true;

@@ -37,7 +37,6 @@ export async function addRoutes(interception: Interception, network: Network): P
  * Removes the routes for TPROXY's packets, and `::6/128`. A policy rule belongs to the redirection if its mark does and its table has no other route.
  *
  * @param marks of the removed redirection
- * @param table from the current flags; its route is removed even without a policy rule
  */
 export async function removeRoutes(
   marks: readonly number[],

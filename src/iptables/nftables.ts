@@ -1,6 +1,6 @@
 /**
  * Renders rules for `nft -f -` (`--native-nftables`, Istio 1.27 and later): tables `istio-proxy-nat`, `-mangle` and `-raw` of family `inet`, chains
- * in lower case with hyphens. One transaction replaces all tables, so the rules are never partly active and a second run changes nothing.
+ * in lower case with hyphens. One transaction replaces all tables.
  */
 import { type Interception, type IpFamily, ipFamilies } from './interception.ts';
 import { type Action, isBuiltIn, type Match, type Rule, rulesOfFamily, type Table, tables } from './rule.ts';

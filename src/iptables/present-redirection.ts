@@ -1,6 +1,6 @@
 /**
  * Finds the rules of a family that redirect a pod's traffic to Envoy, for any flags and generation of Istio. Chain, port, mark or `markers.ts`
- * identify them, never the form alone. All other rules belong to other programs.
+ * identify them, never the form alone.
  */
 import { dnsCapturePort } from './interception.ts';
 import { isMarker, type MarkedRules, markedRules } from './markers.ts';

@@ -164,8 +164,8 @@ function owners({ proxyUids, proxyGids }: Interception): Owner[] {
 }
 
 /**
- * Rules for loopback traffic and the proxy's traffic. An application's connection to itself passes the proxy's inbound listener with its Service
- * address, but not with localhost or the pod address. The proxy's connections are not redirected to the proxy again.
+ * An application's connection to itself passes the proxy's inbound listener with its Service address, but not with localhost or the pod address. The
+ * proxy's connections are not redirected to the proxy again.
  */
 function proxyTraffic(interception: Interception, owner: Owner): Rule[] {
   const { redirectDns, outboundRanges: ranges } = interception;

@@ -1,7 +1,4 @@
-/**
- * Selects the properties of a shape on which the lists of a type depend; shapes with equal projections share a list. Workloads of a namespace mostly
- * differ in labels, on which few outbound resources depend.
- */
+/** Selects the properties of a shape on which the lists of a type depend; shapes with equal projections share a list. */
 import { identityText } from '../model/collections/weak-values.ts';
 import type { ProxyShape } from '../model/proxy/proxy-shape.ts';
 import { addressingKey } from '../model/proxy/service-addresses.ts';

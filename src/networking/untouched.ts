@@ -1,7 +1,4 @@
-/**
- * Excludes changes that do not affect a type although Istio's tables of kinds and types list them. Most VirtualServices only route requests and
- * affect neither clusters nor listeners.
- */
+/** Excludes changes that do not affect a type although Istio's tables of kinds and types list them. */
 
 import { sameItems } from '../model/collections/same-items.ts';
 import type { ConfigKey } from '../model/config/config.ts';

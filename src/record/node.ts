@@ -8,16 +8,12 @@ export interface RecordToFileOptions extends RecordOptions {
 }
 
 /**
- * Records into a file with mode 0600. A full disk or a moved file loses records but never stops the program. The last
- * records are also written if the program exits without {@link Recording.close}.
+ * Records into a file with mode 0600. The last records are also written if the program exits without {@link Recording.close}.
  *
  * @throws Error if a trace cannot be written there
  *
- * @example
- * ```ts
- * const { inspect } = recordToFile('lock.trace', { program: 'door lock', machines: [lockMachine] });
- * createActor(lockMachine, { id: 'lock', inspect }).start();
- * ```
+ * @example ```ts const { inspect } = recordToFile('lock.trace', { program: 'door lock', machines: [lockMachine] }); createActor(lockMachine, { id:
+ * 'lock', inspect }).start(); ```
  */
 export function recordToFile(path: string, options: RecordToFileOptions): Recording {
   const { maxBytes, ...recordOptions } = options;

@@ -1,6 +1,6 @@
 /**
- * Detects steps of the wall clock: it was set, or the machine was suspended. Certificates, tokens and lists expire by
- * the wall clock, but timers follow the monotonic clock, so all timers for dates must be computed again after a step.
+ * Detects steps of the wall clock. Certificates, tokens and lists expire by the wall clock, but timers follow the monotonic clock, so all timers for
+ * dates must be computed again after a step.
  */
 
 /** A smaller difference in milliseconds is no step. NTP slews by 0.5 ms a second. */
@@ -17,11 +17,7 @@ export interface Clocks {
 
 const clocksOfThisProcess: Clocks = { wall: () => Date.now(), monotonic: () => performance.now() };
 
-/**
- * Calls `stepped` after each step, with its size in milliseconds, which is negative if the wall clock was set back. Does not keep the process alive.
- *
- * @returns a function that stops the calls
- */
+/** Calls `stepped` after each step, with its size in milliseconds, which is negative if the wall clock was set back. */
 export function watchClockSteps(
   stepped: (byMs: number) => void,
   { wall, monotonic }: Clocks = clocksOfThisProcess,

@@ -1,10 +1,7 @@
 /** A callback that reports its failure itself, or throws. */
 type AcquireResource = () => void | Promise<void>;
 
-/**
- * Determines which of two agents, of which one replaces the other, owns the socket names and ports that both need. A
- * registry outside of the statecharts, acquired and released together with the base IDs that grant the ownership.
- */
+/** Determines which of two agents, of which one replaces the other, owns the socket names and ports that both need. */
 export class Ownership {
   readonly #takers = new Set<AcquireResource>();
   readonly #leavers = new Set<() => Promise<void>>();
@@ -18,23 +15,14 @@ export class Ownership {
     return this.#isOurs;
   }
 
-  /**
-   * Registers a callback that runs immediately if this program is the owner, and each time it becomes the owner.
-   *
-   * @returns a function that unregisters it
-   */
+  /** Registers a callback that runs immediately if this program is the owner, and each time it becomes the owner. */
   onAcquired(acquire: AcquireResource): () => void {
     if (this.#isOurs) void acquire();
     this.#takers.add(acquire);
     return () => this.#takers.delete(acquire);
   }
 
-  /**
-   * Registers a callback that runs when the other program owns all resources and this one ends: it finishes its work
-   * within a limit.
-   *
-   * @returns a function that unregisters it
-   */
+  /** Registers a callback that runs when the other program owns all resources and this one ends: it finishes its work within a limit. */
   onReleased(leave: () => Promise<void>): () => void {
     this.#leavers.add(leave);
     return () => this.#leavers.delete(leave);

@@ -4,10 +4,9 @@ import { dirname, join } from 'node:path';
 let cachedRoot: string | undefined;
 
 /**
- * The directory that contains `machines/`, `package.json` and `node_modules/`, for the sources (`src/cli/*.ts`), the
- * bundle (`dist/*.mjs`), and any working directory.
+ * The directory that contains `machines/`, `package.json` and `node_modules/`.
  *
- * @throws Error if the program was copied out of its package, which is a broken installation
+ * @throws Error if the program was copied out of its package
  */
 export function packageRoot(): string {
   cachedRoot ??= rootAbove(import.meta.dirname);

@@ -7,10 +7,7 @@ export function killGroup(leader: number): void {
   } catch {}
 }
 
-/**
- * Kills the process group of a program when it exits or this process does. Otherwise the command of a killed shell
- * could run forever and hold the pipe from which its output is read.
- */
+/** Kills the process group of a program when it exits or this process does. */
 export function endGroupWith(leader: ChildProcess): void {
   const { pid } = leader;
   if (pid === undefined) return;

@@ -1,7 +1,4 @@
-/**
- * Splits long work into turns of the event loop, between which other work (probes, streams, signals) runs. All long
- * work together shares the time of one turn, so several tasks do not extend a turn.
- */
+/** Splits long work into turns of the event loop, between which other work (probes, streams, signals) runs. */
 
 /** Work in short steps, with its result. */
 export type Steps<Result> = Generator<void, Result, void>;

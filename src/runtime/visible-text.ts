@@ -1,12 +1,10 @@
 /**
- * Escapes characters that a reader would not see, or that a terminal or a browser would interpret: controls (C0 except
- * tab and line feed, DEL, C1), format characters (bidirectional controls, zero-width and tag characters), all that
- * Unicode classifies as ignorable for display (variation selectors, fillers), line and paragraph separators,
- * noncharacters and lone surrogates.
+ * Escapes characters that a reader would not see, or that a terminal or a browser would interpret: controls (C0 except tab and line feed, DEL, C1),
+ * format characters (bidirectional controls, zero-width and tag characters), all that Unicode classifies as ignorable for display (variation
+ * selectors, fillers), line and paragraph separators, noncharacters and lone surrogates.
  *
- * A C0 control becomes `\x1b`, everything else `\u202e`, one escape for each UTF-16 code unit. C0 controls do not occur
- * in JSON text and `\u202e` is an escape of JSON, so valid JSON stays valid and keeps its value. Both functions do not
- * change their own results.
+ * A C0 control becomes `\x1b`, everything else `\u202e`, one escape for each UTF-16 code unit. Valid JSON stays valid and keeps its value. Both
+ * functions do not change their own results.
  */
 
 /** Fast path: most text contains no such character. */
@@ -25,11 +23,9 @@ export function visibleText(text: string): string {
 }
 
 /**
- * Escapes text as one line, including line feeds and tabs (`\n`, `\t`). For an untrusted name or message within a line
- * of this program.
+ * Escapes text as one line, including line feeds and tabs (` `, `\t`).
  *
- * @param maxLength UTF-16 code units of the result; longer text is truncated between characters and escapes, and ends
- * with `…`
+ * @param maxLength UTF-16 code units of the result; longer text is truncated between characters and escapes, and ends with `…`
  */
 export function visibleLine(text: string, maxLength = Number.POSITIVE_INFINITY): string {
   // Escaping never shortens text, so text after `maxLength` cannot be part of the result.

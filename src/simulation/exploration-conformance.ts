@@ -6,10 +6,7 @@ import type { InvariantViolation, World, WorldChoice } from '../debugger/explore
 import { createRecorder, type Recorder } from '../runtime/trace/recorder.ts';
 
 export interface ConformanceOptions {
-  /**
-   * Includes the positions in the diagrams in a state's key, so that every run is checked. Otherwise each choice of a state is explored once, from
-   * the run that reached the state first.
-   */
+  /** Includes the positions in the diagrams in a state's key, so that every run is checked. */
   readonly everyRun?: boolean;
 }
 

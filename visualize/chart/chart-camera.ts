@@ -36,10 +36,7 @@ export function scrollToKeep(scroll: number, viewOffset: number, oldScale: numbe
   return ((scroll + viewOffset) * newScale) / oldScale - viewOffset;
 }
 
-/**
- * Scroll position on one axis that shows a part of the chart (in chart pixels) with a margin; `undefined` if the part is visible already. A part
- * larger than the viewport is shown from its beginning.
- */
+/** Scroll position on one axis that shows a part of the chart (in chart pixels) with a margin; `undefined` if the part is visible already. */
 export function scrollToShow(
   visiblePart: { readonly from: number; readonly length: number },
   scale: number,

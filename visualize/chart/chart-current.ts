@@ -4,7 +4,7 @@ import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
 import { chosenActor, place, recording, size, state } from '../model/place.ts';
 import { type StepRecord, stepsBefore, type TakenTransitions, takenAt } from './chart-steps.ts';
 
-/** The actor whose chart is shown: the chosen one, or the first with a chart. If all actors have ended, the last one that ended. */
+/** The actor whose chart is shown: the chosen one, or the first with a chart. */
 export const shownActor = computed<string | undefined>(() => {
   if (chosenActor.value !== undefined) return chosenActor.value;
   const withChart = [...(state.value?.actors.values() ?? [])].filter(({ machine }) => machine !== undefined);

@@ -9,9 +9,7 @@ interface ColumnProps {
   readonly children: ComponentChildren;
 }
 
-/**
- * A scrolling part of the details. If it scrolls and contains no tab stop, it becomes one; otherwise its end would be unreachable without a mouse.
- */
+/** A scrolling part of the details. If it scrolls and contains no tab stop, it becomes one. */
 export function Column({ label, part, class: className = '', children }: ColumnProps): JSX.Element {
   const element = useRef<HTMLDivElement>(null);
   const [isStop, setStop] = useState(false);

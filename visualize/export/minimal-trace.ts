@@ -4,7 +4,7 @@ import type { ExportedRange } from './exported-range.ts';
 
 /**
  * Writes a part of a recording as a trace. The header lists the actors that lived before the part, so that it can be opened and checked like any
- * trace that begins late. It contains only machines that occur in the part.
+ * trace that begins late.
  */
 export function minimalTrace(recording: PageRecording, exportedRange: ExportedRange): string {
   const { first, last } = exportedRange;

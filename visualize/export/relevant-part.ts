@@ -11,7 +11,7 @@ const marginRecords = 20;
 
 /**
  * Returns the range from the first cause of a record to its direct consequences, and the ranges of all findings that contain the record, such as a
- * restart. The initial states of the actors replace earlier records.
+ * restart.
  */
 export function relevantPart(
   openRecording: PageRecording,
@@ -32,8 +32,7 @@ export function relevantPart(
 }
 
 /**
- * Number of records and findings of the complete trace, for a file that contains a part of it. Evaluating the rules only on the part would give other
- * findings, because they depend on earlier and later records. `undefined` if the part is the complete trace.
+ * Number of records and findings of the complete trace, for a file that contains a part of it. `undefined` if the part is the complete trace.
  *
  * @param openPart part information of the open trace, if it is a part itself
  */

@@ -64,10 +64,7 @@ function missingSourceText(number: number): string {
   return `File ${name} is no longer loaded. Open it again.`;
 }
 
-/**
- * Prepares a return to the current trace in case the next source is unavailable, because a trace is more useful than an error. `undefined` without a
- * loaded trace, or if the same live program is reopened.
- */
+/** Prepares a return to the current trace in case the next source is unavailable, because a trace is more useful than an error. */
 function returnToCurrent(next: number): ((why: string) => void) | undefined {
   const [number, openRecording, connectionState] = [source.value, recording.value, connection.value];
   const isReopened = number === next && sources.value[number]?.kind === 'live';

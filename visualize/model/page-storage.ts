@@ -1,6 +1,4 @@
-/**
- * Data that the page stores between visits, such as sizes, colours and the path to the traces. Private windows and local files may forbid storage.
- */
+/** Data that the page stores between visits, such as sizes, colours and the path to the traces. */
 
 export function storedValue(name: string): string | undefined {
   try {

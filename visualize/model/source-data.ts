@@ -144,7 +144,7 @@ export async function loadOwnText(name: 'page.js' | 'page.css'): Promise<string>
 }
 
 /**
- * Trace as text in pieces of any length. The text of a live program continues until the program ends.
+ * Trace as text in pieces of any length.
  *
  * @throws Error if the server refuses the request, or the connection breaks
  */

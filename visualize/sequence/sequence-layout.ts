@@ -5,10 +5,7 @@ import { columnWidthFor } from './sequence-name.ts';
 import type { Entry } from './sequence-rows.ts';
 
 export const rowHeight = 26;
-/**
- * Maximum number of rows in the page. Browsers limit elements to some 33 million pixels, and beyond 16 million they position content only to two
- * pixels.
- */
+/** Maximum number of rows in the page. Beyond 16 million pixels, browsers position content only to two pixels. */
 export const maxBodyRows = 500_000;
 export const noteFont = { size: 12 };
 export const labelFont = { size: 12, bold: true };

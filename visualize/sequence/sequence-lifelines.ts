@@ -10,10 +10,7 @@ export interface Life {
   end: number;
 }
 
-/**
- * A lifeline. Numbered actors reuse it one after the other: two lifelines are enough for epochs that replace each other, like `parent` and `child` in
- * the diagrams.
- */
+/** A lifeline. Numbered actors reuse it one after the other. */
 export interface Lifeline {
   readonly id: number;
   /** The name of its actors with `N` for numbers. */

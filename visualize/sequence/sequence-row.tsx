@@ -231,10 +231,7 @@ interface KeptProps {
   readonly children: JSX.Element;
 }
 
-/**
- * The label of a row. It stays in the visible part while the view scrolls horizontally, and is cut off at its end if it does not fit. If the arrow is
- * out of view, the label begins with the actors.
- */
+/** The label of a row. It stays in the visible part while the view scrolls horizontally, and is cut off at its end if it does not fit. */
 function StickyLabel({
   labelX,
   labelWidth,

@@ -7,10 +7,7 @@ const escapedAttributes = ['title', 'alt', 'placeholder', 'aria-label', 'aria-de
 /** Maximum UTF-16 code units of a text on the page. Names and messages of a trace may be as long as its lines. */
 export const maxDrawnChars = 20_000;
 
-/**
- * Starts to escape control and invisible characters in every drawn text, because traces, file names and error messages are untrusted. Texts longer
- * than {@link maxDrawnChars} are cut off. Applies to all views.
- */
+/** Starts to escape control and invisible characters in every drawn text, because traces, file names and error messages are untrusted. */
 export function escapeDrawnText(): void {
   const previous = options.vnode;
   options.vnode = (vnode) => {

@@ -53,7 +53,7 @@ export function useLanesInView(scroller: Scroller, lanes: { readonly value: read
     const record = recording.value?.recordAt(currentIndex);
     const isJump = Math.abs(currentIndex - previousPlace.current) > 1;
     previousPlace.current = currentIndex;
-    // A step shows the lane of its record; a jump also shows the lane of a bad mark there. The last one is shown even if both do not fit.
+    // A step shows the lane of its record; a jump also shows the lane of a bad mark there.
     const lanesToShow = [
       laneOf(shownLanes, record, currentIndex),
       ...(isJump ? [badLaneAt(shownLanes, currentIndex)] : []),

@@ -20,7 +20,7 @@ import { Playhead, RangeShade } from './timeline-range.tsx';
 import { HiddenLanes, rowsInView, useLanesInView } from './timeline-scroll.tsx';
 import { axis, end, fitView, isZoomed, pan, pointerX, timeOf, view, width, zoomAt, zoomBy } from './timeline-view.ts';
 
-/** Lanes over time. Dragging moves the current place, with Shift it chooses a range. The wheel zooms over the axis, and elsewhere with Ctrl. */
+/** Lanes over time. */
 export function Timeline(): JSX.Element {
   const track = useRef<HTMLDivElement>(null);
   const scroller = useRef<HTMLDivElement>(null);

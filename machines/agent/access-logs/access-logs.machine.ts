@@ -29,7 +29,7 @@ const congestionLimitMs = 10_000;
 
 /**
  * Receives Envoy's access logs and counts requests. Nothing waits for this machine: without the stream Envoy serves, retries, and counts dropped
- * entries. A failed socket is reopened with backoff.
+ * entries.
  */
 export const accessLogsMachine = setup({
   types: {

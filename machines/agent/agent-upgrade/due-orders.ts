@@ -1,7 +1,6 @@
 /**
- * Orders received during a hand-over, which the agent in control executes afterwards. The launcher only receives the older agent's exit code.
- * Therefore the code contains the due orders and the number of signals received, so that a signal forwarded too late is sent to the next agent. Pure
- * functions.
+ * Orders received during a hand-over, which the agent in control executes afterwards. The launcher only receives the older agent's exit code, which
+ * therefore contains the due orders and the number of received signals: a signal forwarded too late is sent to the next agent.
  */
 import type { Signal } from '../protocol.ts';
 

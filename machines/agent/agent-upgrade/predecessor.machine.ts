@@ -17,10 +17,7 @@ const resumeLimitMs = 400;
 /** Delay after a failure to open the socket: a full disk may have space later. */
 const relinkMs = 10_000;
 
-/**
- * The older agent's side of a hand-over: writes the record, releases control, and resumes control unless the newer agent confirms the
- * takeover in time.
- */
+/** The older agent's side of a hand-over: resumes control unless the newer agent confirms the takeover in time. */
 export const predecessorMachine = setup({
   types: {
     events: {} as LinkReport | SuccessionBegin | SuccessionRefuse,

@@ -15,8 +15,8 @@ const standLimitMs = 10_000;
 const lastLimitMs = 20_000;
 
 /**
- * Keeps the sockets of an exited agent until the next one has received their traffic. Sends no responses. Implemented by a shell script and
- * a small program (src/agent/ports/port-keeper.ts, port-stand-in.ts); this machine is for documentation and checks.
+ * Keeps the sockets of an exited agent until the next one has received their traffic. Sends no responses. Implemented by
+ * src/agent/ports/port-keeper.ts and port-stand-in.ts; this machine is for documentation and checks.
  */
 export const standInMachine = setup({
   types: { events: {} as StandInEvent },

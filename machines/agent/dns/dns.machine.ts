@@ -24,10 +24,7 @@ const maxPauseMs = 30_000;
 /** How long the port must be open to reset the backoff. */
 const trialMs = 60_000;
 
-/**
- * DNS server for the workload. If its port cannot be opened at the start, the agent fails before it starts Envoy. A later failure is retried, because
- * the serving Envoy does not need DNS.
- */
+/** DNS server for the workload. If its port cannot be opened at the start, the agent fails before it starts Envoy. A later failure is retried. */
 export const dnsMachine = setup({
   types: {
     context: {} as DnsContext,

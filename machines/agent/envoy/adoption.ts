@@ -1,6 +1,6 @@
 /**
- * State that an agent leaves for its successor: records of the Envoys that it started. A killed or replaced agent leaves these running, and
- * the next agent of the same container adopts them. Pure functions.
+ * State that an agent leaves for its successor: records of the Envoys that it started. A killed or replaced agent leaves these running, and the next
+ * agent of the same container adopts them.
  */
 
 import type { HandOver, RestartDecided } from '../protocol.ts';

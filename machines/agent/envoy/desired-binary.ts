@@ -40,10 +40,7 @@ export interface Withdrawal {
   readonly hasRun: boolean;
 }
 
-/**
- * A new binary is withdrawn if it does not start, is not live in time, or exits before it is proven. The binary of the serving epoch, or
- * the proven one, replaces it.
- */
+/** A new binary is withdrawn if it does not start, is not live in time, or exits before it is proven. */
 export function withdrawalAfter(event: SupervisorEvent, context: SupervisorContext): Withdrawal | undefined {
   const epochFailure = failedEpoch(event, context);
   // An orphaned epoch fails because of its parent, not because of the binary.

@@ -16,8 +16,8 @@ export interface EpochRecord {
   /** Number of restarts that were requested (SIGHUP) before its start. */
   orders: number;
   /**
-   * `leaving`: a draining parent, which exits at the request of its child (state `draining parent` of its actor). `retiring`: replaced by an
-   * Envoy of the other base ID; the agent drains and terminates it. `unkillable`: SIGKILL has no effect; its base ID cannot be used by another Envoy.
+   * `leaving`: a draining parent, which exits at the request of its child. `retiring`: replaced by an Envoy of the other base ID; the agent drains
+   * and terminates it. `unkillable`: SIGKILL has no effect; its base ID cannot be used by another Envoy.
    */
   phase: 'starting' | 'live' | 'leaving' | 'retiring' | 'unkillable';
   /** Orphaned: its parent exited too early, so Envoy will block, ignore SIGTERM and abort within 15 s (docs/hot-restart-reference.md, fact 4). */
@@ -70,10 +70,7 @@ export function nextEpochId(
   return { name: `epoch-${epoch}${baseId === baseIds[0] ? '' : 'b'}`, epoch, baseId };
 }
 
-/**
- * Admin port of the next epoch of a base ID: that of its parent. Without a parent, the configured port, or 0 for a free port, because another process
- * may have taken an earlier one.
- */
+/** Admin port of the next epoch of a base ID: that of its parent. Without a parent, the configured port, or 0 for a free port. */
 export function adminPortOfNext(
   epochs: Epochs,
   baseIds: BaseIds,

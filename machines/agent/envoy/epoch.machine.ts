@@ -17,8 +17,8 @@ export type {
 } from './epoch-context.ts';
 
 /**
- * A child that waits for its control plane never becomes live, and its termination harms its parent (docs/hot-restart-reference.md, fact 1). It
- * is therefore not started without a control plane. An epoch without a parent waits without a limit.
+ * A child that waits for its control plane never becomes live, and its termination harms its parent (docs/hot-restart-reference.md, fact 1). Only an
+ * epoch without a parent waits without a limit.
  */
 const maxControlPlaneWaitMs = 2_000;
 const controlPlaneLimitOf = ({ epoch }: Pick<EpochInput, 'epoch'>): number | null =>

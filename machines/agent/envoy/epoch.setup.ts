@@ -32,10 +32,7 @@ export const prepareLimitMs = 40_000;
 /** Delay of the first report of why the epoch is not live, and interval of later reports. */
 const firstNoticeMs = 5_000;
 const noticeMs = 30_000;
-/**
- * An epoch that has no parent and lacks listeners is not reported as live, because the Envoy that it would replace has these listeners. The limit
- * exceeds that of a start while another Envoy serves: such a start is aborted instead.
- */
+/** An epoch that has no parent and lacks listeners is not reported as live, because the Envoy that it would replace has these listeners. */
 const missingListenersLimitMs = 25_000;
 /** Maximum time for the kernel to end a process after SIGKILL. */
 const reapLimitMs = 10_000;
@@ -58,8 +55,8 @@ export const epochSetup = setup({
   },
   actors: {
     /**
-     * Reads the certificates and writes the bootstrap file; with `validate`, Envoy validates the file. If required, probes whether the control plane
-     * is reachable. Returns the existing file of an adopted epoch. Rejects with the error in the bootstrap and its position.
+     * Reads the certificates and writes the bootstrap file; with `validate`, Envoy validates the file. Rejects with the error in the bootstrap and
+     * its position.
      */
     prepare: promiseEffect<PreparedEpoch, PrepareOrder>('prepare'),
     /** Runs Envoy until it exits, or watches the adopted process. */

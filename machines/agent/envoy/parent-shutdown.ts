@@ -1,6 +1,6 @@
 /**
  * When a parent exits at the request of its child: the parent-shutdown time after the child became live. The probe detects a live child with a delay,
- * of which `unseenMs` is the upper bound. Pure functions.
+ * of which `unseenMs` is the upper bound.
  */
 
 interface ParentShutdown {
@@ -11,10 +11,7 @@ interface ParentShutdown {
 /** Envoy's clock differs from the agent's, and timers of both are late on a busy host. */
 const toleranceMs = ({ parentShutdownMs }: ParentShutdown): number => Math.max(1_000, parentShutdownMs / 10);
 
-/**
- * Whether Envoy shut down on its own, at the request of its child, or on a signal. Envoy removes its SIGUSR1 handler some milliseconds before it
- * exits: a SIGUSR1 after that terminates it instead of exit code 0.
- */
+/** Envoy removes its SIGUSR1 handler some milliseconds before it exits: a SIGUSR1 after that terminates it instead of exit code 0. */
 export const hasShutDown = ({ code, signal }: { code: number | null; signal: string | null }): boolean =>
   code === 0 || signal === 'SIGUSR1';
 

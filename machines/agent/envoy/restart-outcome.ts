@@ -83,7 +83,6 @@ export function attemptFailureAfter(
 ): AttemptFailure | 'none' {
   if (fact === 'serving.failed') return isReplacedImmediately(context) ? 'none' : 'failed';
   if (fact !== 'candidate.failed' || event.type !== 'epoch.failed') return 'none';
-  // Whether another epoch continues to serve.
   const hasServingEpoch = servingOf(context.epochs) !== undefined;
   // A failure before the process existed does not affect base IDs.
   if (hasServingEpoch && cannotHaveChild(context) && event.during === 'initializing') return 'no room';
@@ -91,8 +90,8 @@ export function attemptFailureAfter(
 }
 
 /**
- * The next start needs no backoff if the parent of the failed epoch still drains and accepts another child, because connections are refused until a
- * child is live, or if a new binary failed, because the proven one follows.
+ * No backoff if the parent of the failed epoch still drains and accepts another child, because connections are refused until a child is live, or if a
+ * new binary failed, because the proven one follows.
  */
 function isReplacedImmediately(context: SupervisorContext): boolean {
   const { settings, failures, epochs } = context;

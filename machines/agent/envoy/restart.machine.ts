@@ -38,10 +38,7 @@ const onProbeDue = <Then>(description: string, nextTransition: Then) => ({
   on: { 'child.not-live': nextTransition },
 });
 
-/**
- * One restart: enforces limits until the candidate is live. The supervisor reports events of the candidate, its parent and the serving epoch, and
- * leaves this machine when the candidate is live.
- */
+/** One restart: enforces limits until the candidate is live. */
 export const restartMachine = setup({
   types: {
     context: {} as RestartInput,

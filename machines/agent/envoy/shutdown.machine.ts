@@ -37,10 +37,7 @@ export const shutdownMachine = setup({
     events: {} as EpochsChanged | StopNow,
   },
   actors: {
-    /**
-     * Returns the number of active requests of the Envoy at this admin port, or -1 if it does not report them. Rejects if it does not
-     * respond.
-     */
+    /** Returns the number of active requests of the Envoy at this admin port, or -1 if it does not report them. */
     countRequests: promiseEffect<number, { adminPort: number }>('countRequests'),
   },
   delays: {

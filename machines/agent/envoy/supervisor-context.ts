@@ -81,10 +81,7 @@ export interface SupervisorContext extends Omit<SupervisorInput, 'adoption'> {
   provenBinary: string;
 }
 
-/**
- * `refused`: the parent rejects every child and was not repaired. `no room`: there is no free base ID, so neither a child nor a replacement can
- * start beside the serving epoch.
- */
+/** `refused`: the parent rejects every child and was not repaired. `no room`: there is no free base ID. */
 export type AttemptFailure = 'failed' | 'refused' | 'no room';
 
 /**
@@ -158,10 +155,7 @@ const hasNewestConfiguration = ({ epochs, desired }: SupervisorContext): boolean
 export const isCurrent = (context: SupervisorContext): boolean =>
   hasNewestConfiguration(context) && newestOf(context.epochs)?.binary === context.desired.binary;
 
-/**
- * Binary of the next epoch. A new binary is started while another epoch serves, which continues to serve if the new one fails. Without hot restarts,
- * or before an epoch was live, there is no alternative to the new binary.
- */
+/** Binary of the next epoch. A new binary is started while another epoch serves, which continues to serve if the new one fails. */
 export const binaryOfNext = ({ epochs, desired, provenBinary, provenDigest, settings }: SupervisorContext): string =>
   servingOf(epochs) !== undefined || !settings.hotRestart || provenDigest === '' ? desired.binary : provenBinary;
 

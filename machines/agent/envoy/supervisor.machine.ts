@@ -27,10 +27,7 @@ const reevaluateOnConfigChange = {
 } as const;
 const acceptRestartCommand = { 'supervisor.restart': { target: 'deciding', actions: 'requestRestart' } } as const;
 
-/**
- * Owns the *desired* state, the running *epochs*, and the time of the next action. Restarts are decided in `deciding`.
- * Envoy's behaviour that this chart relies on (facts 1 to 10): docs/hot-restart-reference.md.
- */
+/** Restarts are decided in `deciding`. Envoy's behaviour that this chart relies on (facts 1 to 10): docs/hot-restart-reference.md. */
 export const supervisorMachine = supervisorSetup.createMachine({
   id: 'supervisor',
   description: 'Keeps one Envoy serving the newest configuration.',
@@ -94,7 +91,6 @@ export const supervisorMachine = supervisorSetup.createMachine({
       on: {
         'epoch.started': { actions: 'recordProcess' },
         'epoch.live': { actions: 'completeAdoption' },
-        // Recorded only; no transition.
         'epoch.drained': {},
         'epoch.drain-failed': {},
         'epoch.overdue': { actions: 'abortOverdue' },
@@ -141,7 +137,6 @@ export const supervisorMachine = supervisorSetup.createMachine({
           { guard: 'isServingEpoch', actions: ['resetRetryBudget', 'proveBinary', 'pruneBinaries'] },
           {},
         ],
-        // Recorded only; no transition.
         'config.rejected': {},
         'binary.rejected': {},
         'epoch.drained': {},
@@ -284,13 +279,11 @@ export const supervisorMachine = supervisorSetup.createMachine({
             'child.probe': { actions: 'probeCandidate' },
             'child.abort': { actions: ['reportRestartEnded', 'withdrawBinary', 'countAbort', 'abortChild'] },
             'epoch.started': { actions: 'recordProcess' },
-            // Recorded only; no transition.
             'epoch.waiting': {},
             'epoch.not-live': [{ guard: 'isCandidate', actions: notifyRestart('child.not-live') }, {}],
             'epoch.live': [
               {
-                // The candidate was live when its parent exited too early: it serves, but will exit (fact 4). A candidate that has already terminated
-                // its parent does not depend on it.
+                // The candidate was live when its parent exited too early: it serves, but will exit (fact 4).
                 guard: 'isOrphanedCandidate',
                 target: 'deciding',
                 actions: ['markLive', 'markServingOrphaned', 'reportServing'],
@@ -383,7 +376,6 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'epochs.kill': { actions: 'abortAll' },
         'supervisor.stop-now': { actions: 'expediteShutdown' },
         ...onExitAndNotify,
-        // Recorded only; no transition.
         'epoch.drained': {},
         'epoch.drain-failed': {},
         // The overdue epoch is terminated with all other epochs.

@@ -32,10 +32,7 @@ const maxDebounceMs = 60_000;
 const firstPauseMs = 1_000;
 const maxPauseMs = 60_000;
 
-/**
- * Offers a new Envoy binary to the supervisor after a check, for a hot restart. The current binary is stored and stays usable, whatever
- * file is at the path.
- */
+/** Offers a new Envoy binary to the supervisor after a check, for a hot restart. */
 export const binaryWatcherMachine = setup({
   types: {
     context: {} as BinaryContext,

@@ -50,10 +50,7 @@ const validationLimitMs = 90_000;
 const firstReadPauseMs = 500;
 const maxReadPauseMs = 60_000;
 
-/**
- * Sends the configuration of certificate files to the supervisor: at once for the first start, later a fixed delay after the first change
- * of a batch.
- */
+/** Sends the configuration of certificate files to the supervisor, for changes a fixed delay after the first of a batch. */
 export const certWatcherMachine = setup({
   types: {
     context: {} as WatchContext,

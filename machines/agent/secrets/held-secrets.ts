@@ -59,9 +59,7 @@ export function isAcknowledged({ isSubscribed, acknowledged, version }: HeldSecr
   return !isSubscribed || acknowledged === version;
 }
 
-/**
- * Whether no client has an older version. A client that unsubscribed may only have lost its connection and still use the version that it received.
- */
+/** A client that unsubscribed may only have lost its connection and still use the version that it received. */
 export function isDistributed({ wasSubscribed, acknowledged, version }: HeldSecret): boolean {
   return version !== '' && (!wasSubscribed || acknowledged === version);
 }

@@ -26,8 +26,7 @@ export interface RenewalGrace {
 }
 
 /**
- * Time of the renewal. The random number is drawn once per certificate: if it were drawn at each check, most workloads would renew at the beginning
- * of the window.
+ * The random number is drawn once per certificate: if it were drawn at each check, most workloads would renew at the beginning of the window.
  *
  * @param draw from 0 to 1
  */
@@ -49,8 +48,7 @@ export function waitMs(untilMs: number, nowMs: number): number {
 const taintedWindowMs = 30_000;
 
 /**
- * Time until the renewal of a certificate of a tainted root: within half a minute, and within a quarter of its remaining lifetime. An authority that
- * still signs with that root is not called continuously.
+ * Time until the renewal of a certificate of a tainted root: within half a minute, and within a quarter of its remaining lifetime.
  *
  * @param draw from 0 to 1
  */

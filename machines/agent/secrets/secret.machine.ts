@@ -109,7 +109,7 @@ const secretSetup = setup({
   actors: {
     /**
      * Requests a certificate for a new key, reads files, or combines roots; stores the result in memory under its version. Verifies that the
-     * certificate matches its key, leads to its roots and has not expired. Each call has a separate connection.
+     * certificate matches its key, leads to its roots and has not expired.
      */
     obtain: promiseEffect<ObtainResult, ObtainOrder>('obtain'),
     readClock: promiseEffect<{ atMs: number }, undefined>('readClock'),
@@ -215,10 +215,7 @@ function clearResult({ nowMs }: SecretContext) {
   return { atMs: nowMs, draw: 0.5, pushbackMs: 0 };
 }
 
-/**
- * One secret: obtained, current, and obtained again before its expiry or when its source changes. The current version applies until it
- * expires, whatever the number of failed attempts.
- */
+/** One secret: obtained, current, and obtained again before its expiry or when its source changes. */
 export const secretMachine = secretSetup.createMachine({
   id: 'secret',
   description: 'A certificate with its key, or roots, that Envoy requests by name.',

@@ -8,10 +8,7 @@ const reportReadyByUs = {
   params: ({ context }: { context: SecretsContext }) => ({ by: 'us' as const, reason: context.reason }),
 };
 
-/**
- * Decides which secrets of a workload exist, their sources, and the order in which Envoy receives them. A certificate is served after Envoy
- * trusts its authorities.
- */
+/** Decides which secrets of a workload exist, their sources, and the order in which Envoy receives them. */
 export const secretsMachine = secretsSetup.createMachine({
   id: 'secrets',
   description: 'Certificates, keys and roots that Envoy requests from this agent.',

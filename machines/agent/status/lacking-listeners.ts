@@ -1,7 +1,7 @@
 /**
  * Listeners that Envoy rejected and therefore lacks. Envoy is not ready while it lacks a listener that it rejected at its start. Listeners rejected
  * later do not count, because their previous version serves and one tenant's error must not make a gateway unready. Neither do those that the
- * previous Envoy lacked. If application ports are configured, Envoy must also have served one of them.
+ * previous Envoy lacked.
  */
 import type { EnvoyResponded, RefusedListener } from '../status-protocol.ts';
 

@@ -47,8 +47,8 @@ const notReady = {
 const rejectReadiness = { 'readiness.requested': notReady, 'envoy.responded': [alreadyResponded, notReady] } as const;
 
 /**
- * Readiness of this proxy: an epoch serves everything it was started for, as reported by its admin interface, not by
- * statistics. While a child takes over the admin port, that port reports the state of the child, and may be closed if the child fails. Then one of the serving Envoy's ports is probed.
+ * Readiness of this proxy: an epoch serves everything it was started for, as reported by its admin interface, not by statistics. While a child takes
+ * over the admin port, one of the serving Envoy's ports is probed.
  */
 export const statusMachine = statusSetup.createMachine({
   id: 'status',
@@ -101,7 +101,6 @@ export const statusMachine = statusSetup.createMachine({
         'quit.requested': { actions: 'forwardQuit' },
         // No epoch serves, or the serving one is about to be drained.
         'drain.requested': {},
-        // Recorded in trace and log only.
         'drain.ordered': {},
         'upgrade.requested': { actions: 'forwardUpgrade' },
         // Raised for the region of the request.

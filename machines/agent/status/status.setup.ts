@@ -43,10 +43,7 @@ interface StatusContext extends StatusInput {
 /** After this time, the response to a readiness request is "not ready". */
 const responseLimitMs = 5_000;
 export const stoppingReason = 'agent is stopping';
-/**
- * Time for which a response is reused: a hanging Envoy is reported as ready for at most this time, and with one request per second one in
- * five probes Envoy.
- */
+/** Time for which a response is reused: a hanging Envoy is reported as ready for at most this time. */
 const heldMs = 5_000;
 /** Longer than `heldMs`, because Envoy writes its complete configuration for the check of rejected listeners. */
 const listenersHeldMs = 10_000;

@@ -33,7 +33,7 @@ export function pauseAfterFailures(failures: number): number {
 
 /**
  * Fetches one Wasm module for one response of the control plane. The stream delays the response until the module is fetched or the quick attempts
- * have failed. Further attempts follow with longer backoff until a newer response replaces this one.
+ * have failed.
  */
 export const wasmModuleMachine = setup({
   types: {

@@ -37,10 +37,7 @@ const onFailed = <Params>(params: Params) =>
     { target: 'waiting', actions: 'countFailure' },
   ] as const;
 
-/**
- * Reports the health of the workload to a control plane that does not receive it from a kubelet. Unknown before the first threshold is
- * reached.
- */
+/** Reports the health of the workload to a control plane that does not receive it from a kubelet. */
 export const workloadHealthMachine = setup({
   types: {
     context: {} as WorkloadHealthContext,

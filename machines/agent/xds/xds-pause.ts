@@ -1,9 +1,6 @@
 /** Backoff between connections to an unavailable control plane. */
 
-/**
- * Credential for the control plane. Either may become invalid: a token expires without a replacement, or a new authority does not know
- * certificates of the previous one.
- */
+/** Credential for the control plane. */
 export type UpstreamCredential = 'token' | 'certificate';
 
 export interface UpstreamFailures {
@@ -40,8 +37,7 @@ export function withFailure(
 }
 
 /**
- * Doubles with each failure; half of it is random, so that agents do not reconnect simultaneously. A requested delay is a lower bound, and is spread,
- * too.
+ * Doubles with each failure; half of it is random, so that agents do not reconnect simultaneously. A requested delay is a lower bound.
  *
  * @param chance from 0 to 1
  */

@@ -215,9 +215,9 @@ const proxySetup = setup({
 const rateLimitedFailures = { count: 3, isRefusal: false, retryAfterMs: 0 };
 
 /**
- * The agent's xDS proxy between Envoy and the control plane. Each stream has an actor and a connection, so that no
- * stream delays another. Only the newest stream of an Envoy is kept. Parent and child of a hot restart count as two Envoys; otherwise each
- * would end the other's stream during the drain. All streams of proxyless gRPC are kept, because gRPC for Go opens one per target.
+ * The agent's xDS proxy between Envoy and the control plane. Only the newest stream of an Envoy is kept. Parent and child of a hot restart count as
+ * two Envoys; otherwise each would end the other's stream during the drain. All streams of proxyless gRPC are kept, because gRPC for Go opens one per
+ * target.
  */
 export const xdsProxyMachine = proxySetup.createMachine({
   id: 'xds-proxy',

@@ -34,9 +34,8 @@ const maxRefreshMs = 3_600_000;
 const minRetryMs = 5_000;
 
 /**
- * Keeps the roots of one bundle endpoint up to date. The last valid bundle applies however long the endpoint fails, because its roots have
- * an expiry. With a bundle, the endpoint is not requested before the refresh interval (SPIFFE_Federation.md §6.2); without one, retries are
- * sooner.
+ * The last valid bundle applies however long the endpoint fails, because its roots have an expiry. With a bundle, the endpoint is not requested
+ * before the refresh interval (SPIFFE_Federation.md §6.2); without one, retries are sooner.
  */
 export const trustBundleMachine = setup({
   types: {

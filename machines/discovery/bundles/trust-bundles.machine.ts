@@ -16,8 +16,8 @@ interface TrustBundlesContext {
 }
 
 /**
- * Roots of the endpoints in the mesh configuration (`caCertificates[].spiffeBundleUrl`). The start does not wait for them: until they are
- * fetched, certificates that they sign are rejected. Endpoints change with the mesh configuration.
+ * Roots of the endpoints in the mesh configuration (`caCertificates[].spiffeBundleUrl`). The start does not wait for them: until they are fetched,
+ * certificates that they sign are rejected.
  */
 export const trustBundlesMachine = setup({
   types: {

@@ -5,9 +5,8 @@ import type { CatalogueRow } from '../../catalogue-row.ts';
 export type AuthorityId = string;
 
 /**
- * Stage of a root rotation. `steady`: one root. `trusting`: two roots are distributed; `signer` signs, `other` does not yet. `signing`: two
- * roots; `signer` signs, `other` signed before. `dropping`: only the root of `signer` is distributed. After a revert, the signer may be the
- * older root.
+ * Stage of a root rotation. `steady`: one root. `trusting`: two roots are distributed; `signer` signs, `other` does not yet. `signing`: two roots;
+ * `signer` signs, `other` signed before. `dropping`: only the root of `signer` is distributed.
  */
 export type RotationStage = 'steady' | 'trusting' | 'signing' | 'dropping';
 
@@ -30,16 +29,13 @@ export type AuthorityChanged = {
 export type AuthorityFailed = { type: 'authority.failed'; reason: string };
 /** shared-authority → discovery. There is no usable authority yet. */
 export type SharedAuthorityPending = { type: 'shared-authority.pending'; reason: string };
-/**
- * discovery/http → authority. An operator requests a rotation of the root. This order and the following ones are sent only in states that
- * execute them; in other states the operator gets HTTP status 409 and the reason.
- */
+/** discovery/http → authority. An operator requests a rotation of the root. */
 export type RotationStart = { type: 'rotation.start' };
 /** discovery/http → authority. An operator reverts the last step of the rotation. Before another root signs, this also removes a taint. */
 export type RotationRevert = { type: 'rotation.revert' };
 /**
  * discovery/http → authority. The key of a root may be compromised, so its certificates must be renewed: in stage `signing`, this is the previous
- * root, otherwise the current one. The taint is recorded before it applies.
+ * root, otherwise the current one.
  */
 export type RotationTaint = { type: 'rotation.taint' };
 /** discovery/http → authority. Proceed without the missing workloads, which may lose connections. */
@@ -50,10 +46,7 @@ export type OperatorOrder = RotationStart | RotationRevert | RotationTaint | Rot
 export type RootsAwait = { type: 'roots.await'; roots: AuthorityId[] };
 /** authority/ledger → authority. All live workloads have acknowledged the roots. */
 export type RootsTrusted = { type: 'roots.trusted'; roots: AuthorityId[] };
-/**
- * authority/ledger → authority → discovery. Workloads that the stage waits for: number, and some names. They have not acknowledged the
- * roots, or use a certificate of the previous authority.
- */
+/** authority/ledger → authority → discovery. Workloads that the stage waits for: number, and some names. */
 export type RootsPending = { type: 'roots.pending'; missing: number; workloads: string[] };
 /** authority → authority/ledger. Report when no certificate of this authority is in use. */
 export type LeafCertificatesAwait = { type: 'leaf-certificates.await'; authority: AuthorityId };

@@ -18,8 +18,8 @@ export type { AuthorityInput, AuthorityReading, Candidate, Journal } from './aut
 /**
  * The authority of the mesh, and the rotation of its root without failed connections between workloads (docs/identity.md): all workloads trust the
  * next root before it signs, and the previous one is dropped when none of its certificates is in use. Each stage is recorded before it applies, and
- * resumed after a restart. An authority is the ID of its signing certificate; only the effects have keys. A state that cannot execute an order of an
- * operator ignores it in a transition without target and actions, whose description the operator receives as the reason.
+ * resumed after a restart. An authority is the ID of its signing certificate; only the effects have keys. A state ignores an operator's order by a
+ * transition whose description the operator receives as the reason.
  */
 export const authorityMachine = authoritySetup.createMachine({
   id: 'authority',

@@ -35,7 +35,7 @@ export interface Journal {
   other: AuthorityId | null;
   /**
    * The authority whose key may be compromised. In stage `steady` it is the signer, until the next root is distributed. As soon as another authority
-   * signs, certificates of the tainted one are renewed, and it never signs again.
+   * signs, certificates of the tainted one are renewed.
    */
   tainted: AuthorityId | null;
 }

@@ -19,10 +19,7 @@ export type CertificateReading =
   /** The key does not match, the chain does not verify, or the certificate has expired. */
   | { outcome: 'refused'; reason: string };
 
-/**
- * Certificate of the secure port, from files or signed by the authority, replaced without a restart. Existing connections stay; an invalid
- * certificate changes nothing.
- */
+/** Certificate of the secure port, from files or signed by the authority, replaced without a restart. */
 export const serverCertificateMachine = setup({
   types: {
     context: {} as ServerCertificateInput,

@@ -13,8 +13,8 @@ export interface SharedStage {
 }
 
 /**
- * shared-authority/secret → shared-authority. The Secret has an authority that can sign. `reading`: number of the read, by which the effects find the
- * keys. `isCompatible`: this replica distributes the root of that authority, which in turn distributes the root of the current signer.
+ * shared-authority/secret → shared-authority. The Secret has an authority that can sign. `reading`: number of the read. `isCompatible`: this replica
+ * distributes the root of that authority, which in turn distributes the root of the current signer.
  */
 export type SharedAuthorityRead = {
   type: 'shared-authority.read';

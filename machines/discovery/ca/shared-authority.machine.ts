@@ -34,9 +34,8 @@ type Created = { event: { output: Creation } };
 const isFailed = { type: 'hasFailed' as const, params: ({ event }: Created) => event.output };
 
 /**
- * A replica's view of the authority that all replicas share in a Secret of their namespace. A replica that finds no authority creates one; the first
- * one stored applies. Only state read from the Secret applies, never written state. `shared-rotation.ts` decides about the stages of a rotation, and
- * the leader writes them.
+ * A replica's view of the authority that all replicas share in a Secret of their namespace. The first authority stored applies. Only state read from
+ * the Secret applies, never written state. `shared-rotation.ts` decides about the stages of a rotation, and the leader writes them.
  */
 export const sharedAuthorityMachine = setup({
   types: {

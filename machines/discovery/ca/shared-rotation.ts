@@ -1,7 +1,6 @@
 /**
- * Rotation of a shared root. No replica knows the workloads of the others, so there is no acknowledgement to wait for: a stage lasts as
- * long as the longest certificate plus one day (docs/identity.md). The leader writes the next stage, and all replicas apply the stage that
- * they read.
+ * Rotation of a shared root. No replica knows the workloads of the others, so there is no acknowledgement to wait for: a stage lasts as long as the
+ * longest certificate plus one day (docs/identity.md).
  */
 
 import { type Journal, rootsIn } from './authority.setup.ts';
@@ -135,7 +134,7 @@ export function stageEnd({ stage, since, maxLeafMs }: SharedJournal, { endsAt, o
 
 /**
  * Whether the read stage may replace the applied one: all workloads trust its signer, and it still trusts earlier certificates, or it results from
- * rotations of the applied authority while this replica was down. Workloads that know only the current root would reject any other.
+ * rotations of the applied authority while this replica was down.
  */
 export function maySucceed(knownStage: SharedStage | null, read: SharedStage & { isCompatible: boolean }): boolean {
   if (knownStage === null || read.isCompatible) return true;

@@ -34,8 +34,8 @@ const maxPollMs = 1_000;
 const removalMs = 5_000;
 
 /**
- * One certificate from a signer of the cluster (certificates.k8s.io): a CertificateSigningRequest, which is approved here or elsewhere, and
- * signed by another controller or never. The object is removed in any case.
+ * One certificate from a signer of the cluster (certificates.k8s.io): a CertificateSigningRequest, which is approved here or elsewhere, and signed by
+ * another controller or never.
  */
 export const signingRequestMachine = setup({
   types: {

@@ -80,13 +80,11 @@ const serviceKinds = [
 const keyKinds = ['RequestAuthentication'];
 
 /**
- * Merges the objects of all sources of configuration and publishes changes. Each source has an actor; the first source that
- * has an object takes precedence. The last valid version of an invalid object still applies, and so do the objects of a source
+ * The first source that has an object takes precedence. The last valid version of an invalid object still applies, and so do the objects of a source
  * that becomes unavailable, until it is removed from the list.
  *
- * Sources change at runtime with the mesh configuration. A new source applies when it has been read; removed ones apply until
- * all new ones have been read. A source that hangs or does not exist therefore delays no other one, and no object is missing
- * in between.
+ * Sources change at runtime with the mesh configuration. A new source applies when it has been read; removed ones apply until all new ones have been
+ * read.
  */
 export const configControllerMachine = setup({
   types: {

@@ -62,10 +62,7 @@ export const configSourceMachine = setup({
   },
   actors: {
     watchSource: callbackEffect<{ type: never }, { source: string }>('watchSource'),
-    /**
-     * Updates the snapshot of the source: the given places, or the complete source if `places` is empty. The first read resolves when the source is
-     * complete.
-     */
+    /** Updates the snapshot of the source: the given places, or the complete source if `places` is empty. */
     readSource: promiseEffect<SourceSummary, { source: string; places: string[] }>('readSource'),
   },
   delays: {

@@ -40,8 +40,8 @@ export type SettingsReading =
   | { outcome: 'invalid'; defaults: string; problems: ConfigProblem[] };
 
 /**
- * Keeps one file of mesh-wide settings up to date: the mesh configuration, or the networks. Without a file, the ConfigMap of the watched
- * cluster applies. An invalid or deleted file changes nothing; before the first valid one, the defaults apply.
+ * The mesh configuration, or the networks. Without a file, the ConfigMap of the watched cluster applies. An invalid or deleted file changes nothing;
+ * before the first valid one, the defaults apply.
  */
 export const meshConfigMachine = setup({
   types: {
@@ -53,10 +53,7 @@ export const meshConfigMachine = setup({
   actors: {
     /** Watches a file, which need not exist, including links on its path, and the settings of the cluster. */
     watchFile: callbackEffect<{ type: never }, { file: string }>('watchFile'),
-    /**
-     * Reads, decodes and validates the file, or the settings of the cluster if there is no file. Stores the value by its version until it
-     * is applied.
-     */
+    /** Reads, decodes and validates the file, or the settings of the cluster if there is no file. */
     readSettings: promiseEffect<SettingsReading, { name: SettingsName; file: string }>('readSettings'),
   },
   delays: {

@@ -1,6 +1,5 @@
 /**
- * Decides when deletions of a source over xDS apply. A source that has just started may send an empty state because its caches are not
- * filled yet, so a response that deletes most objects of a kind on a young stream does not apply at once.
+ * Decides when deletions of a source over xDS apply. A source that has just started may send an empty state because its caches are not filled yet.
  */
 
 export interface PausedKind {
@@ -27,8 +26,8 @@ export function isSuspicious({ known, removed }: Removal): boolean {
 }
 
 /**
- * Whether the deletions of a response are paused. A paused kind stays paused until a response deletes nothing, because a source that fills
- * its caches gradually would otherwise delete objects that it has not read yet.
+ * A paused kind stays paused until a response deletes nothing, because a source that fills its caches gradually would otherwise delete objects that
+ * it has not read yet.
  */
 export function pausesDeletions(removal: Removal, paused: readonly PausedKind[], isYoung: boolean): boolean {
   if (removal.removed === 0) return false;

@@ -76,10 +76,7 @@ const responseReceived = [
   { type: 'recordPaused', params: responseOf },
 ] as const;
 
-/**
- * One source of configuration over xDS: its stream, the saved objects of an earlier run, and the decision when deletions apply. A server
- * that is unreachable, slow or empty after a restart deletes nothing.
- */
+/** One source of configuration over xDS. A server that is unreachable, slow or empty after a restart deletes nothing. */
 export const xdsSourceMachine = setup({
   types: {
     context: {} as XdsSourceContext,

@@ -74,8 +74,8 @@ const toWatching = {
 } as const;
 
 /**
- * The catalog of one datacenter: read, then watched by blocking queries. The last applied catalog is served however long Consul does not respond. A
- * response that would remove all services, or most of them when server or token may be at fault, is held back.
+ * The catalog of one datacenter: read, then watched by blocking queries. A response that would remove all services, or most of them when server or
+ * token may be at fault, is held back.
  */
 export const consulCatalogMachine = consulCatalogSetup.createMachine({
   id: 'consul-catalog',

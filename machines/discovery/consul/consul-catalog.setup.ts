@@ -91,10 +91,7 @@ export const consulCatalogSetup = setup({
     surveyCatalog: promiseEffect<SurveyOutcome, ConsulCatalogInput>('surveyCatalog'),
     /** Reads the complete catalog from index 0 and stores it until it is applied. */
     readCatalog: promiseEffect<ReadOutcome, ReadOrder>('readCatalog'),
-    /**
-     * Runs blocking queries from the indexes of the last read. Reports each change with a catalog that is stored until it is applied. Ends
-     * after its first failure.
-     */
+    /** Runs blocking queries from the indexes of the last read. Ends after its first failure. */
     watchCatalog: callbackEffect<{ type: never }, ConsulWatchOrder>('watchCatalog'),
   },
   delays: {

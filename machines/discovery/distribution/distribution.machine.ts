@@ -27,10 +27,7 @@ const maxDebounceMs = 1_000;
 const recheckFactor = 20;
 const debounceFactor = 5;
 
-/**
- * Decides when to compute the delivery of a cluster's objects: soon after a change, and at increasing intervals while some proxies lack
- * objects. The effect writes the resulting statuses.
- */
+/** Decides when to compute the delivery of a cluster's objects: soon after a change, and at increasing intervals while some proxies lack objects. */
 export const distributionMachine = setup({
   types: {
     context: {} as DistributionContext,

@@ -31,7 +31,7 @@ const coalescingMs = 20;
 
 /**
  * The writes of one replica during one term: first all known objects, because the previous leader's writes are unknown, then due ones. Failed writes
- * are retried after a delay, without delaying others. Stopped at the end of the term.
+ * are retried after a delay, without delaying others.
  */
 export const electedWriterMachine = setup({
   types: {

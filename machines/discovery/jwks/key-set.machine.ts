@@ -39,10 +39,7 @@ const attemptsInARow = 3;
 const minBackoffMs = 60_000;
 const maxBackoffMs = 3_600_000;
 
-/**
- * Keeps the keys of one issuer up to date (refreshed every 20 minutes, retried after a second, then after one
- * minute to an hour). The last keys apply however long the issuer fails.
- */
+/** Keeps the keys of one issuer up to date (refreshed every 20 minutes, retried after a second, then after one minute to an hour). */
 export const keySetMachine = setup({
   types: {
     context: {} as KeySetContext,

@@ -1,7 +1,4 @@
-/**
- * Events between the charts that watch the API server of a cluster, and their effects. Events contain kinds, versions and counts; the
- * objects are in a store of the effects (src/discovery/kubernetes).
- */
+/** Events between the charts that watch the API server of a cluster, and their effects. */
 import type { CatalogueRow } from '../../catalogue-row.ts';
 
 /** Kind as in API paths: `v1/pods`, `networking.istio.io/v1/virtualservices`. */
@@ -22,10 +19,7 @@ export type RequestFailure = {
   retryAfterMs?: number;
 };
 
-/**
- * api-server-N → informer-N. The server responds: start requests. Kinds are notified one after the other, so that they do not send requests
- * at the same time.
- */
+/** api-server-N → informer-N. The server responds: start requests. Kinds are notified one after the other. */
 export type ServerReachable = {
   type: 'server.reachable';
   /** The outage was so long that the history may differ: the kind is listed again. */
@@ -46,10 +40,7 @@ export type KindRemoved = { type: 'kind.removed' };
 export type ServerUnresponsive = { type: 'server.unresponsive'; resource: ResourceName; reason: string };
 /** informer-N → api-server-N. The server does not support streaming lists, or does not end them. */
 export type StreamingListsUnsupported = { type: 'streaming-lists.unsupported'; resource: ResourceName; reason: string };
-/**
- * informer-N → api-server-N. All objects of the kind were read and processed, for the first time or again. `absent`: the server
- * does not serve the kind, so the list is empty.
- */
+/** informer-N → api-server-N. All objects of the kind were read and processed. `absent`: the server does not serve the kind, so the list is empty. */
 export type KindSynced = { type: 'kind.synced'; resource: ResourceName; objects: number; absent: boolean };
 /** informer-N → api-server-N. A request was rejected and is repeated later: the last objects apply. */
 export type KindFailed = { type: 'kind.failed'; resource: ResourceName; reason: string };

@@ -1,10 +1,10 @@
 /**
- * The queue of proxies that wait for pushes: a plain record, never changed in place, and the rules by which pushes and proxies
- * change it. The unit of the queue is an xDS stream; a proxy has one. Served means: its stream was ordered to push.
+ * The queue of proxies that wait for pushes: a plain record, never changed in place, and the rules by which pushes and proxies change it. The unit of
+ * the queue is an xDS stream; a proxy has one.
  *
- * Each proxy is in the queue at most once: changes during its wait are served together. A change while it is being served puts
- * it at the end of the queue again. Consecutive proxies that wait for the same changes form a group, so an event costs at most
- * one copy of a list of numbers, however many proxies there are.
+ * Each proxy is in the queue at most once: changes during its wait are served together. A change while it is being served puts it at the end of the
+ * queue again. Consecutive proxies that wait for the same changes form a group, so an event costs at most one copy of a list of numbers, however many
+ * proxies there are.
  */
 import type { ConfigKeyText, ProxiesServe } from '../protocol.ts';
 

@@ -33,8 +33,7 @@ interface PushQueueContext extends PushQueueInput {
 
 /**
  * Decides which streams get a push and when: in order, a limited number at a time, each with all changes since its last push. Streams are ordered to
- * push in batches; the slots of a batch are freed when all its streams were ordered (`proxies.served`). The responses may follow later, so a slow
- * proxy delays no other.
+ * push in batches; the slots of a batch are freed when all its streams were ordered (`proxies.served`).
  */
 export const pushQueueMachine = setup({
   types: {

@@ -60,11 +60,10 @@ const emptyRequest: MergedRequest = { configs: [], forced: false, reasons: {}, u
 const fullOrder: PushOrder = { configs: [], forced: true, reasons: { global: 1 } };
 
 /**
- * Builds contexts from push requests: requests close together share one context, one context is built at a time, and requests during that
- * time are collected for the next. Undebounced endpoints get separate contexts, which the effect builds after a running build. The next
- * context also waits until all streams were ordered to push (not until proxies acknowledge), because proxies share generated resources only
- * if they use the same context: an overloaded server builds fewer contexts instead of generating resources for a
- * few proxies each.
+ * Builds contexts from push requests: requests close together share one context, one context is built at a time, and requests during that time are
+ * collected for the next. The next context also waits until all streams were ordered to push (not until proxies acknowledge), because proxies share
+ * generated resources only if they use the same context: an overloaded server builds fewer contexts instead of generating resources for a few proxies
+ * each.
  */
 export const pushMachine = setup({
   types: {

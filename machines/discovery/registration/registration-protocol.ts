@@ -13,10 +13,7 @@ export type WorkloadHealth = { healthy: boolean /** Reason; empty if healthy. */
 export type WorkloadConnected = { type: 'workload.connected'; entry: EntryKey };
 /** The last connection of a workload was closed. */
 export type WorkloadDisconnected = { type: 'workload.disconnected'; entry: EntryKey };
-/**
- * The slot of this workload is given to a workload of a namespace with fewer slots. Connections of the evicted workload are being closed, and its
- * entry is deleted without a grace period.
- */
+/** The slot of this workload is given to a workload of a namespace with fewer slots. Its entry is deleted without a grace period. */
 export type WorkloadEvicted = { type: 'workload.evicted'; entry: EntryKey };
 /** The workload reported its health. */
 export type WorkloadHealthReported = { type: 'workload-health.reported'; entry: EntryKey } & WorkloadHealth;

@@ -11,7 +11,6 @@ const onFailedWrite = {
   target: 'backing off',
   actions: ['countFailure', { type: 'reportFailed', params: ({ event }: WriteDone) => reasonIn(event.output) }],
 } as const;
-/** The write effect has an internal error. */
 const onInternalError = {
   target: 'backing off',
   actions: [
@@ -20,10 +19,7 @@ const onInternalError = {
   ],
 } as const;
 
-/**
- * One workload that registers itself, while this replica is responsible for it. Each write is awaited whatever happens during it, so that
- * no two writes overlap and none takes effect late.
- */
+/** One workload that registers itself, while this replica is responsible for it. Each write is awaited, so that writes do not overlap. */
 export const registrationMachine = registrationSetup.createMachine({
   id: 'registration',
   description: 'One workload that registers itself.',

@@ -19,8 +19,7 @@ interface RegistrationsContext extends RegistrationsInput {
 const orphanMs = 5_000;
 
 /**
- * Workloads of WorkloadGroups that are, or were recently, connected to this replica. This replica writes their
- * entries, whichever replica is elected. The effect bounds their number, with a fair share for each namespace.
+ * Workloads of WorkloadGroups that are, or were recently, connected to this replica. This replica writes their entries, whichever replica is elected.
  */
 export const registrationsMachine = setup({
   types: {

@@ -34,10 +34,7 @@ const minRetryMs = 1_000;
 const maxRetryMs = 60_000;
 const maxFailures = 7;
 
-/**
- * Keeps one host name of network gateways resolved. The last addresses apply however long DNS fails, so that an
- * outage of DNS does not separate networks.
- */
+/** The last addresses apply however long DNS fails, so that an outage of DNS does not separate networks. */
 export const gatewayNameMachine = setup({
   types: {
     context: {} as GatewayNameContext,

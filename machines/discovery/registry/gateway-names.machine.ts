@@ -19,8 +19,7 @@ interface GatewayNamesContext {
 }
 
 /**
- * Resolves host names of network gateways (RESOLVE_HOSTNAME_GATEWAYS). The start does not wait for them: a gateway without an address is
- * not used, and a changed address causes a push.
+ * Resolves host names of network gateways (RESOLVE_HOSTNAME_GATEWAYS). A gateway without an address is not used, and a changed address causes a push.
  */
 export const gatewayNamesMachine = setup({
   types: {

@@ -26,10 +26,7 @@ interface RemoteClustersContext {
 /** Range of informer numbers of each server; the local cluster has far fewer. */
 const informersOfServer = 1_000;
 
-/**
- * Remote clusters, as defined by Secrets. A new kubeconfig applies when all objects were read with it; until then
- * the previous one is used. Objects of a cluster apply while its API server is unavailable, and are removed with its Secret.
- */
+/** Remote clusters, as defined by Secrets. A new kubeconfig applies when all objects were read with it; until then the previous one is used. */
 export const remoteClustersMachine = setup({
   types: {
     context: {} as RemoteClustersContext,

@@ -21,10 +21,7 @@ const refreshMs = 60_000;
 const minRetryMs = 1_000;
 const maxRetryMs = 60_000;
 
-/**
- * Decides whether one service account may read the Secrets of its namespace; denied before the first review. The last result applies while the API
- * server does not respond, because Envoy has the allowed Secrets already.
- */
+/** Decides whether one service account may read the Secrets of its namespace; denied before the first review. */
 export const accessReviewMachine = setup({
   types: {
     context: {} as AccessReviewContext,

@@ -17,8 +17,8 @@ interface SecretAccessContext {
 }
 
 /**
- * Decides by SubjectAccessReviews which service accounts may read the Secrets of their namespaces. Only accounts
- * of connected proxies that use Secrets are reviewed. No Secret is served before the first result.
+ * Decides by SubjectAccessReviews which service accounts may read the Secrets of their namespaces. Only accounts of connected proxies that use
+ * Secrets are reviewed.
  */
 export const secretAccessMachine = setup({
   types: {

@@ -100,9 +100,8 @@ const onViolation = {
 } as const;
 
 /**
- * One xDS stream, from its first message to its end: its phase, and the limit of each wait. The stream keeps a plain record of
- * subscriptions, responses and acknowledgements, changed by the rules of ads-exchange.ts. It notifies the chart when changes are held and
- * when the client has acknowledged everything.
+ * The phase of one xDS stream, and the limit of each wait. The stream keeps a plain record of subscriptions, responses and acknowledgements, changed
+ * by the rules of ads-exchange.ts. It notifies the chart when changes are held and when the client has acknowledged everything.
  */
 export const adsConnectionMachine = setup({
   types: {

@@ -1,7 +1,6 @@
 /**
- * The exchange between a stream and its client: a plain record, never changed in place, and the rules by which each message changes it. The
- * stream applies the rules itself, because an event of its chart would cost more than the response. The chart is notified of what affects
- * the lifecycle of the stream.
+ * The exchange between a stream and its client: a plain record, never changed in place, and the rules by which each message changes it. The stream
+ * applies the rules itself, because an event of its chart would cost more than the response.
  */
 import type {
   AdsRequest,
@@ -303,9 +302,8 @@ function takeRequest(exchange: Exchange, request: AdsRequest, rules: ExchangeRul
 }
 
 /**
- * Envoy requests clusters first, but not while a changed cluster waits for its endpoints. The endpoint versions that Envoy then reports belong to the
- * previous version of the cluster, so the endpoints must be sent although their versions match; otherwise the cluster would warm without end
- * (test/e2e/reconnect.test.ts).
+ * Envoy requests clusters first, but not while a changed cluster waits for its endpoints. Then the endpoints must be sent although the versions that
+ * Envoy reports match; otherwise the cluster would warm without end (test/e2e/reconnect.test.ts).
  */
 function believed(request: AdsRequest, watches: Watches, { resendsEndpoints }: ExchangeRules): AdsRequest {
   if (request.protocol === 'sotw' || request.knownVersions.length === 0) return request;

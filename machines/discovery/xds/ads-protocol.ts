@@ -392,8 +392,8 @@ export const adsCatalogue = [
 ] as const;
 
 /**
- * Routine events of an xDS stream, which occur for every proxy and type of every push. They are sent only at trace level `full`, except
- * requests for types that are not watched. Unusual events (`request.classified`, held changes, ends, changes of state) are in every trace.
+ * Routine events of an xDS stream, which occur for every proxy and type of every push. They are sent only at trace level `full`, except requests for
+ * types that are not watched.
  */
 export const routineMessages = [
   'connection.push',

@@ -62,10 +62,7 @@ const watchedTypes: ReadonlySet<string> = new Set([
   bootstrapType,
 ]);
 
-/**
- * Whether a type can be watched. Nothing is stored for other types, so a client can neither choose keys of a record nor exceed the number
- * of these types.
- */
+/** Nothing is stored for other types, so a client can neither choose keys of a record nor exceed the number of these types. */
 export function isWatchable(typeUrl: string): boolean {
   return watchedTypes.has(typeUrl);
 }
@@ -78,10 +75,7 @@ const subscribedByName: ReadonlySet<string> = new Set([
   bootstrapType,
 ]);
 
-/**
- * Whether subscriptions list names, and a response may contain only some of these resources. Other types can be requested as a whole, and a
- * state-of-the-world response contains all of them.
- */
+/** Whether subscriptions list names, and a response may contain only some of these resources. */
 export function isByName(typeUrl: string): boolean {
   return subscribedByName.has(typeUrl);
 }

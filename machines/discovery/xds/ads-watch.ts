@@ -1,9 +1,8 @@
 /**
- * The subscription of a client to one type: a plain record, and the rules by which requests, responses and pushes change it
- * (rules S1 to S9 of SotW and D1 to D5 of delta: test/model/ads-watch.test.ts).
+ * The subscription of a client to one type: a plain record, and the rules by which requests, responses and pushes change it (rules S1 to S9 of SotW
+ * and D1 to D5 of delta: test/model/ads-watch.test.ts).
  *
- * A record is never changed in place. One pushed response of a type is pending at a time: the next push waits for its acknowledgement, with a limit. New
- * subscriptions do not wait.
+ * A record is never changed in place. One pushed response of a type is pending at a time: the next push waits for its acknowledgement, with a limit.
  */
 import type { AdsRequest, DeltaRequest, ResponseOrder, SotwRequest } from './ads-protocol.ts';
 import { inPushOrder, isByName, isIndependent } from './ads-types.ts';
@@ -85,10 +84,7 @@ export function classify(watch: Watch | undefined, request: AdsRequest, rules: R
   return request.protocol === 'sotw' ? classifySotw(watch, request) : classifyDelta(watch, request, rules);
 }
 
-/**
- * The first request of a type that was sent without a request. It may also acknowledge that response. In delta, it reports the resources of the
- * client and gets a response like any first request.
- */
+/** The first request of a type that was sent without a request. It may also acknowledge that response. */
 function classifyFirst({ unrequested: _, ...watch }: Watch, request: AdsRequest, rules: Rules): Classification {
   const classification = classify(watch, request, rules);
   if (request.protocol === 'sotw') return classification;
@@ -99,7 +95,7 @@ function classifyFirst({ unrequested: _, ...watch }: Watch, request: AdsRequest,
 
 /**
  * S1, D1: a rejection gets no response. If it has the nonce of the last response, it settles that response. In delta its names count, because they
- * are sent only once (Envoy sends them with its next request); a complete list is repeated.
+ * are sent only once; a complete list is repeated.
  */
 function reject(watch: Watch | undefined, request: AdsRequest, reason: string): Classification {
   if (watch === undefined) return { watch, requestClass: 'rejection' };
@@ -257,10 +253,7 @@ export function withChange(watch: Watch): Watch {
   return { ...watch, due: { ...watch.due, changed: true } };
 }
 
-/**
- * Sends endpoints again after their clusters, because Envoy waits for the endpoints of a changed cluster even if it has them. Does nothing if a
- * pending order includes them.
- */
+/** Sends endpoints again after their clusters, because Envoy waits for the endpoints of a changed cluster even if it has them. */
 export function withNewClusters(watch: Watch): Watch {
   if (watch.ordered === 'changes' || !isSubscribed(watch)) return watch;
   return { ...watch, due: { ...watch.due, warming: true } };

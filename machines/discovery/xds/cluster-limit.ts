@@ -1,7 +1,7 @@
 /**
- * Limit of a wait: resources that wait for a cluster are sent, and the cluster is abandoned, but the client is not disconnected. The cluster is sent
- * again with a time limit for its dependencies: Envoy then uses it and acknowledges clusters again (measured with Envoy 1.40 in both protocols).
- * Without that limit, all clusters of the client would stay unacknowledged.
+ * After the limit of a wait, resources that wait for the cluster are sent, and it is abandoned. The cluster is sent again with a time limit for its
+ * dependencies: Envoy then uses it and acknowledges clusters again (measured with Envoy 1.40 in both protocols). Without that limit, all clusters of
+ * the client would stay unacknowledged.
  */
 import { anyCluster, type GivenUpCluster, type NewCluster, type Rollout, settleRollout } from './cluster-rollout.ts';
 

@@ -1,7 +1,6 @@
 /**
- * Make before break: the clusters that one client has and can use, as a plain record, and the rules by which it changes. Routes and
- * listeners that name a cluster which the client cannot use yet are held until it can, or until a limit. When idle, the record is empty. A
- * record is never changed in place.
+ * Make before break: the clusters that one client has and can use, as a plain record, and the rules by which it changes. Routes and listeners that
+ * name a cluster which the client cannot use yet are held until it can, or until a limit.
  *
  * Envoy acknowledges CDS when no cluster is warming, and reads one stream in order.
  */
@@ -303,10 +302,7 @@ export function withClustersRemoved(rollout: Rollout, names: readonly string[]):
   return settleRollout({ ...rollout, newClusters, held: remainingHeld });
 }
 
-/**
- * A reconnected client requests endpoints of clusters that are no longer configured. Resources that wait for all clusters may name them, so
- * they are generated again.
- */
+/** A reconnected client requests endpoints of clusters that are no longer configured. Resources that wait for all clusters may name them. */
 export function withUnknownRemoved(rollout: Rollout): Rollout {
   const remainingHeld = rollout.held.filter(({ clusters }) => !clusters.includes(anyCluster));
   return remainingHeld.length === rollout.held.length ? rollout : settleRollout({ ...rollout, held: remainingHeld });

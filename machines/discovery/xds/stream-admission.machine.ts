@@ -19,10 +19,7 @@ export const maxSlots = 64;
 /** Slots while no client waits: that many clients take some 50 ms of processor time. */
 export const initialSlots = minSlots;
 
-/**
- * Limits in processor time and counts instead of elapsed time, because another program on the same processors must not slow down admission. In an
- * event loop iteration, requests, new streams, new connections and pushes have 5 ms each.
- */
+/** Limits in processor time and counts instead of elapsed time, because another program on the same processors must not slow down admission. */
 const maxTurnMs = 12;
 const maxRequests = 48;
 const maxProxies = 32;

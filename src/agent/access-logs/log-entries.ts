@@ -1,7 +1,4 @@
-/**
- * Decodes the fields of Envoy's access log entries that metrics need (envoy.service.accesslog.v3, envoy.data.accesslog.v3). A test compares the field
- * numbers with the generated descriptors.
- */
+/** Decodes the fields of Envoy's access log entries that metrics need (envoy.service.accesslog.v3, envoy.data.accesslog.v3). */
 import { entryTags, maxExpressions, peerStateKey } from '../../model/standard-metrics/stream-rules.ts';
 import { WireCursor } from './wire-cursor.ts';
 

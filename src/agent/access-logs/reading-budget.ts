@@ -1,7 +1,4 @@
-/**
- * Limits the CPU time for access logs, so that probes, secrets and xDS streams stay responsive under any traffic. Streams beyond the limit wait for
- * the next period.
- */
+/** Limits the CPU time for access logs, so that probes, secrets and xDS streams stay responsive under any traffic. */
 
 export interface Budget {
   /** Milliseconds of CPU time per period. */

@@ -1,7 +1,4 @@
-/**
- * Counts the bytes of open TCP connections. Each entry contains the bytes since the connection was opened, so the difference to the previous entry is
- * counted.
- */
+/** Counts the bytes of open TCP connections. Entries contain the bytes since the connection was opened. */
 import { type AccessLogEntry, logTypes } from './log-entries.ts';
 
 export interface ConnectionChange {
@@ -22,7 +19,7 @@ export class TcpConnections {
   readonly #openConnections = new Map<string, Counted>();
 
   /**
-   * @param max maximum tracked connections; further ones are counted when they end
+   * @param max maximum tracked connections
    * @param startedAtMs since 1970; the previous agent has counted the earlier bytes of older connections
    */
   constructor(max: number, startedAtMs: number) {

@@ -1,7 +1,4 @@
-/**
- * Reads protobuf fields in place. Thousands of access log entries arrive per second: generated classes are several times slower (README.md), and most
- * fields are not needed.
- */
+/** Reads protobuf fields in place. Generated classes are several times slower (README.md). */
 import { WireType } from '@bufbuild/protobuf/wire';
 
 export class WireError extends Error {}

@@ -1,7 +1,4 @@
-/**
- * Readiness check of early Istio releases: whether the serving Envoy accepts connections for the workload's ports. In those releases each
- * port had a listener; now one inbound listener has a filter chain per port.
- */
+/** Readiness check of early Istio releases: whether the serving Envoy accepts connections for the workload's ports. */
 import { isObject } from '../../runtime/json-object.ts';
 import type { AdminClient } from './admin-client.ts';
 

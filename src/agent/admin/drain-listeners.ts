@@ -8,8 +8,7 @@ export interface DrainEnvironment {
 }
 
 /**
- * A stopping Envoy first disconnects its clients through its responses, then gradually closes listeners. A sidecar keeps its outbound listeners,
- * because its workload may still be finishing.
+ * A stopping Envoy first disconnects its clients through its responses, then gradually closes listeners. A sidecar keeps its outbound listeners.
  *
  * A replaced Envoy closes its listeners first, because the kernel distributes new connections among open listeners.
  */

@@ -31,9 +31,7 @@ export interface ProbeEnvironment {
 const eagerMs = 1_000;
 const eagerPauseMs = 25;
 const pauseMs = 250;
-/**
- * Without a response for this time, the agent reads Envoy's shared memory. A requested probe times out after twice this time (restart.machine.ts).
- */
+/** Without a response for this time, the agent reads Envoy's shared memory. */
 const silentMs = 500;
 /** A child with a static configuration has the flag for 40 ms (measured). */
 const markPauseMs = 10;
@@ -158,8 +156,8 @@ class Probe {
   }
 
   /**
-   * A child sets the flag when it attaches to the shared memory, and clears it when it becomes live (docs/hot-restart-reference.md, facts 1 and 2). Only a
-   * flag that appeared during this probe counts: an earlier one may be of another child or the parent.
+   * A child sets the flag when it attaches to the shared memory, and clears it when it becomes live (docs/hot-restart-reference.md, facts 1 and 2).
+   * Only a flag that appeared during this probe counts.
    */
   #isLiveByMark(): boolean {
     return this.#mark === 'own' && this.#environment.isMarkedInitializing?.(this.#input.baseId) === false;

@@ -1,7 +1,4 @@
-/**
- * Effects of a hand-over in both agents: how an agent takes control of the Envoys that another agent of its container left running, after a crash or
- * a hand-over.
- */
+/** Effects of a hand-over in both agents. */
 import type { ClaimedIds } from '../../../machines/agent/envoy/adoption.ts';
 import type { HandOver } from '../../../machines/agent/protocol.ts';
 import { isOn } from '../../model/fields/switches.ts';
@@ -37,10 +34,7 @@ export function patchesBootstrap({ env, config }: Pick<ProxyOptions, 'env' | 'co
   return isOn(env.BOOTSTRAP_XDS_AGENT) && !config.customConfigFile;
 }
 
-/**
- * Adopts the Envoys of a killed agent of this container; `undefined` without a usable state, in which case remaining processes
- * are killed. Claims the base IDs first: if a newer agent has taken over, nothing is changed.
- */
+/** Adopts the Envoys of a killed agent of this container; `undefined` without a usable state, in which case remaining processes are killed. */
 export async function adoptFromKilled(inheritance: Inheritance): Promise<ClaimedIds | undefined> {
   const { record, baseIds, table, runDir, storedFiles, needed } = inheritance;
   const recordedIds = record.baseIds;

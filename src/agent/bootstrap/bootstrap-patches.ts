@@ -40,7 +40,7 @@ export class BootstrapPatches {
   }
 
   /**
-   * Loads the patches of a previous agent, so that all epochs of an Envoy have the same patches.
+   * Loads the patches of a previous agent.
    *
    * @param bootstrap without patches, to test them
    * @throws Error if the patches do not fit the bootstrap

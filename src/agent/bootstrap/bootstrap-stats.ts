@@ -44,10 +44,7 @@ const trailingTags: readonly (readonly [name: string, regex: string])[] = [
   ['authz_dry_run_result', String.raw`(\.shadow_(allowed|denied))`],
 ];
 
-/**
- * Statistics that operators and this agent read; by default Envoy would keep thousands of counters. The agent reads `control_plane` to explain why
- * Envoy waits, and the gauges of active requests to detect that a draining Envoy is idle.
- */
+/** Statistics that operators and this agent read; by default Envoy would keep thousands of counters. */
 function required({ exitOnZeroActiveConnections }: StatsFacts): Record<keyof StatsMatcher, readonly string[]> {
   return {
     inclusionPrefixes: [

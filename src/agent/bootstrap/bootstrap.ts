@@ -189,8 +189,7 @@ function dynamicResources({ delta, xdsHeaders }: BootstrapFacts): Json {
         {
           envoy_grpc: {
             cluster_name: controlPlaneCluster,
-            // The agent is always reachable and keeps a stream until the control plane is connected. It spreads connections of many proxies over time, and backs
-            // off after failures.
+            // The agent is always reachable and keeps a stream until the control plane is connected.
             retry_policy: { retry_back_off: { base_interval: '0.1s', max_interval: '1s' } },
           },
           initial_metadata: Object.entries(xdsHeaders).map(([key, value]) => ({ key, value })),

@@ -31,7 +31,7 @@ export class FirstValidation implements PriorValidation {
   }
 
   /**
-   * Whether Envoy accepted the input of this run. Valid once and only for the first run, because files may change before the next one.
+   * Valid once and only for the first run, because files may change before the next one.
    *
    * @throws ChartpilotError FLAG_INVALID, BOOTSTRAP_INVALID
    */

@@ -66,10 +66,7 @@ export function prepareEpoch(environment: PrepareEnvironment, priorValidation?: 
   });
 }
 
-/**
- * Compares the certificates with the validated version. If they changed, the cert-watcher reports the new version. Skipped if they could not be read
- * at startup.
- */
+/** Skipped if they could not be read at startup. */
 async function whyOutdated(
   environment: PrepareEnvironment,
   { certificates }: PrepareOrder,

@@ -34,8 +34,6 @@ export function userFilesOf({ config, configOverride, env, template }: ProxyOpti
  * Validates the bootstrap with Envoy, first without the override, then with it.
  *
  * Accepts a rejection that names a missing file: certificates may be written later, and the start is retried.
- *
- * @param validate validates with or without the override
  * @throws ChartpilotError BOOTSTRAP_INVALID with the user's file, and with field and line if Envoy names a field
  */
 export async function requireUserFiles(

@@ -14,7 +14,7 @@ export interface DnsEnvironment {
   readonly options: DnsOptions;
   readonly tables: DnsTables;
   readonly counts: DnsCounts;
-  /** Another agent may own the port before or after this one. This agent reports the port as open, and opens it when it becomes the owner. */
+  /** Another agent may own the port before or after this one. */
   readonly ownership?: Ownership;
   readonly ports?: KeptPorts;
 }

@@ -5,8 +5,7 @@
  * - `wrapper` and `envoy`: PID and start time of each, written by the shell;
  * - `exit`: the exit code in the shell's form (128 + signal), written after Envoy has exited.
  *
- * The shell holds the write end of a pipe (`life`), whose closing reports Envoy's exit to any reader. It also holds the read ends of Envoy's
- * outputs, so that Envoy can write up to 64 KiB while no agent reads.
+ * The shell holds the write end of a pipe (`life`), whose closing reports Envoy's exit to any reader. It also holds the read ends of Envoy's outputs.
  */
 import { spawn } from 'node:child_process';
 import { EventEmitter } from 'node:events';
@@ -43,9 +42,8 @@ const stderrReaderFd = 5;
 const livingFd = 6;
 
 /**
- * Start time 0 means that Envoy exited before the shell could read it. Signals interrupt `wait`, so its exit code is valid only after Envoy
- * has exited. Signals have handlers because Envoy would inherit ignored signals. If the folder was removed, another agent has withdrawn the
- * start, and the shell does not start Envoy.
+ * Start time 0 means that Envoy exited before the shell could read it. Signals interrupt `wait`. They have handlers because Envoy would inherit
+ * ignored signals. If the folder was removed, another agent has withdrawn the start, and the shell does not start Envoy.
  */
 const wrapper = `
 trap : HUP INT QUIT TERM USR1 USR2
@@ -226,7 +224,7 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
 }
 
 /**
- * Prevents a shell that has not started Envoy from starting it later, because the shell needs its folder.
+ * Prevents a shell that has not started Envoy from starting it later.
  *
  * @returns false if the shell has already used the folder
  */

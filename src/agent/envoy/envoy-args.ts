@@ -89,7 +89,7 @@ export interface ProxyLogLevel {
 }
 
 /**
- * Parses `--proxyLogLevel`: the last item without a colon is the level, `component:level` items are component levels.
+ * The last item without a colon is the level, `component:level` items are component levels.
  *
  * @param componentSpec `--proxyComponentLogLevel`, used only if `spec` has no component levels
  */

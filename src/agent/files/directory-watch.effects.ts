@@ -1,9 +1,8 @@
 /**
- * Effects of the chart `directory-watch`. Watches directories rather than files: Kubernetes replaces files by renaming a
- * symbolic link beside them, and a watch of a file ends with the file.
+ * Watches directories rather than files: Kubernetes replaces files by renaming a symbolic link beside them, and a watch of a file ends with the file.
  *
  * Uses Node's watch rather than chokidar's: for one directory the kernel reports all that is needed, the watch is established synchronously, and only
- * this file calls the file system. On a file system that hangs, each call blocks one of Node's four file threads.
+ * this file calls the file system.
  */
 import { createHash } from 'node:crypto';
 import { type FSWatcher, watch } from 'node:fs';
@@ -239,8 +238,7 @@ class DirectoryWatch {
     const isContentKnown = this.#content !== null;
     const newestMs = await this.#compare();
     if (isContentKnown || this.#isClosed) return;
-    // Files are read when the watch is ordered, so report later changes. If the comparison took long, report a change in any case: clocks of other
-    // hosts may be wrong.
+    // Files are read when the watch is ordered, so report later changes.
     const hasChanged = newestMs > this.#beganAtMs - clockTickMs;
     const hasTakenLong = Date.now() - this.#beganAtMs > this.#environment.times.identityMs;
     if (hasChanged || hasTakenLong) this.#reportChange(this.#directory);
@@ -274,10 +272,7 @@ async function identityOf(directory: string, files: WatchedFiles): Promise<strin
   }
 }
 
-/**
- * A hash of the metadata of the watched files. It never repeats, because change times cannot be set. Sequential, so that a check blocks at most one
- * thread.
- */
+/** A hash that never repeats, because change times cannot be set. Sequential, so that a check blocks at most one thread. */
 async function contentsOf(
   directory: string,
   { files, isWatchedName }: Pick<WatchEnvironment, 'files' | 'isWatchedName'>,

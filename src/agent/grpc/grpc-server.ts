@@ -1,6 +1,6 @@
 /**
  * A gRPC server on a Unix socket that only this user can open. If several programs use a path in turn, each listens on its own name `PATH.PID`, and
- * the owner atomically replaces the path with a link to its socket. So the path is always served, and no program closes the socket of another one.
+ * the owner atomically replaces the path with a link to its socket.
  */
 import { once } from 'node:events';
 import { linkSync, lstatSync, readdirSync, renameSync, rmSync } from 'node:fs';
@@ -228,7 +228,7 @@ function ownNameOf(path: string, ownership: Ownership | undefined): string {
   return ownership === undefined ? path : `${path}.${process.pid}`;
 }
 
-/** Links the path to the socket atomically. If it is linked already, `rename` does nothing and leaves the temporary name, which is then removed. */
+/** Links the path to the socket atomically. */
 function putInPlace(ownPath: string, path: string): void {
   const next = `${ownPath}.next`;
   rmSync(next, { force: true });

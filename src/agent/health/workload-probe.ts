@@ -1,7 +1,4 @@
-/**
- * Probes the workload by `readinessProbe` of the proxy configuration, for a control plane that does not get its health from a
- * kubelet. The author of the configuration can have the agent run a command.
- */
+/** Probes the workload by `readinessProbe` of the proxy configuration, for a control plane that does not get its health from a kubelet. */
 import { spawn } from 'node:child_process';
 import { get } from 'node:http';
 import type { ProbeTimes } from '../../../machines/agent/xds/workload-health.machine.ts';

@@ -63,8 +63,7 @@ export class ControlPlaneCredentials {
   }
 
   /**
-   * Reads the credentials of the next connection to `address` (`host:port`). Omits an unreadable token or certificate; the control plane rejects the
-   * call if it requires one.
+   * Reads the credentials of the next connection to `address` (`host:port`). Omits an unreadable token or certificate.
    *
    * @param signal stops waiting; reads of a mount that hangs are shared
    * @throws ChartpilotError CONFIG_INVALID, FILE_UNREADABLE without a root to verify the control plane

@@ -29,7 +29,7 @@ const systemRoots = [
 ];
 
 /**
- * Path of the PEM file, which may not exist: the first source that applies.
+ * The PEM file may not exist.
  *
  * @throws ChartpilotError CONFIG_INVALID with PILOT_CERT_PROVIDER `none` and no configured root
  */

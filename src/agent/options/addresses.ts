@@ -14,8 +14,7 @@ export interface LocalAddresses {
 }
 
 /**
- * The instance address, then those of the host's interfaces, without duplicates. Omits loopback and link-local addresses, which are useless for a
- * control plane, unless there are no others.
+ * The instance address, then those of the host's interfaces, without duplicates. Omits loopback and link-local addresses, unless there are no others.
  *
  * @param instanceIp `INSTANCE_IP` or `--ip`; ignored if invalid
  * @param excludedInterfaces comma-separated names of interfaces to omit
@@ -47,11 +46,7 @@ export function localAddresses(addresses: readonly string[]): LocalAddresses {
 const addressLimitMs = 120_000;
 const addressPollMs = 100;
 
-/**
- * Waits for interfaces without an address; otherwise the node ID could contain the wrong one.
- *
- * @returns a warning if an address is missing after two minutes
- */
+/** @returns a warning if an address is missing after two minutes */
 export async function awaitAddresses(
   interfaces: () => NodeJS.Dict<NetworkInterfaceInfo[]> = networkInterfaces,
   limitMs = addressLimitMs,

@@ -1,6 +1,6 @@
 /**
- * Cloud metadata of the host. The firmware identifies the cloud, because queries to each cloud's metadata server would
- * delay starts outside clouds. Any process on the link may have the server's address, so responses are limited, and only known strings are read.
+ * Cloud metadata of the host. The firmware identifies the cloud, because queries to each cloud's metadata server would delay starts outside clouds.
+ * Any process on the link may have the server's address.
  */
 
 import { readFileSync } from 'node:fs';

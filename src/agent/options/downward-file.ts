@@ -6,7 +6,7 @@ import { ChartpilotError, isSystemError } from '../../runtime/errors.ts';
 
 /**
  * @returns no entries if the file does not exist
- * @throws ChartpilotError FILE_UNREADABLE if the file cannot be read, or a value is not quoted correctly
+ * @throws ChartpilotError FILE_UNREADABLE
  */
 export function readDownwardFile(path: string): Record<string, string> {
   let content: string;

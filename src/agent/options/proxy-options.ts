@@ -1,7 +1,4 @@
-/**
- * Settings of `pilot-agent proxy`: merges flags, environment, mesh file and annotations in Istio's order. Reports the errors of all
- * sources together, each with its source.
- */
+/** Settings of `pilot-agent proxy`: merges flags, environment, mesh file and annotations in Istio's order. */
 
 import { existsSync, readFileSync } from 'node:fs';
 import { isIP } from 'node:net';

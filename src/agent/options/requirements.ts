@@ -78,10 +78,7 @@ function requireProc(): void {
 const maxFlagCheckMs = 10_000;
 
 /**
- * Runs Envoy with its complete command line and --hot-restart-version: it prints the version and exits without opening files. Flags that it rejects
- * fail at each attempt.
- *
- * @param limitMs timeout of this run
+ * Runs Envoy with its complete command line and --hot-restart-version: it prints the version and exits without opening files.
  * @throws ChartpilotError FLAG_INVALID with Envoy's message. A timeout, or output of another program, is not an error.
  */
 export async function requireFlags(binary: string, flags: EnvoyFlags, limitMs = maxFlagCheckMs): Promise<void> {

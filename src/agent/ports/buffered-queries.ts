@@ -21,8 +21,8 @@ export class BufferedQueries {
   }
 
   /**
-   * Waits until an event loop iteration reads no query; call when the socket gets no further queries. A timer can fire before the sockets of its
-   * iteration are read, so each round ends after these reads.
+   * Call when the socket gets no further queries. A timer can fire before the sockets of its iteration are read, so each round ends after these
+   * reads.
    */
   async waitForAll(): Promise<void> {
     for (let previousTotal = -1; previousTotal < this.total; ) {

@@ -1,6 +1,6 @@
 /**
  * Receives queries and connections from the ports of an exited agent, over a Unix socket in the record directory, which only processes of this user
- * and container can reach. The sender is port-stand-in.ts.
+ * and container can reach.
  */
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import { createServer, isIP, type Server, type Socket } from 'node:net';

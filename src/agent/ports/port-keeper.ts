@@ -1,7 +1,6 @@
 /**
  * Keeps ports open after their agent exits. A shell inherits the sockets and reads from a pipe of the agent. When the agent exits in any way, the
- * pipe closes, and the shell becomes the stand-in (port-stand-in.ts), which passes queries and connections to the next agent (passed-on.ts). The
- * kernel queues them until then.
+ * pipe closes, and the shell becomes the stand-in (port-stand-in.ts), which passes queries and connections to the next agent (passed-on.ts).
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
@@ -38,10 +37,7 @@ export class PortKeeper {
     if (this.#socketsByPort.delete(port)) this.#scheduleRestart();
   }
 
-  /**
-   * Passes queries and connections of these sockets to another agent, which now serves. Includes sockets closed in this event loop iteration because
-   * this agent exits.
-   */
+  /** Passes queries and connections of these sockets to another agent, which now serves. */
   handOver(): void {
     clearImmediate(this.#restartTimer);
     this.#isOver = true;

@@ -1,7 +1,6 @@
 /**
  * A separate program that keeps the ports of an exited agent until the next one is reachable. It does not respond itself: it buffers queries and
- * passes them on, and hands over connections that wait in the kernel (chart: stand-in.machine.ts). The shell of port-keeper.ts becomes this program
- * and has the sockets.
+ * passes them on, and hands over connections that wait in the kernel (chart: stand-in.machine.ts).
  *
  * Usage: port-stand-in DIRECTORY '[{"port", "transport", "address", "fd"}…]'
  */

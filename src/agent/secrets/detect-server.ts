@@ -25,10 +25,7 @@ export function detectServer(ownership?: Ownership) {
   });
 }
 
-/**
- * A server that is not an agent responds that it does not implement the method. An agent that hangs or exits does not respond and is ignored: if it
- * keeps the socket, opening it fails with an error.
- */
+/** A server that is not an agent responds that it does not implement the method. An agent that hangs or exits does not respond and is ignored. */
 async function serverBehind(connection: GrpcConnection): Promise<ServerFound> {
   try {
     await unary(connection, agentMethod, {}, new Uint8Array(), { limitMs: 1_000, maxBytes: 1_024 });

@@ -1,7 +1,4 @@
-/**
- * Encodes and decodes SDS messages field by field: generated types would load descriptors of half of Envoy's API, which the agent does not need
- * otherwise.
- */
+/** Encodes and decodes SDS messages field by field: generated types would load descriptors of half of Envoy's API. */
 
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { secretType } from '../../../machines/discovery/xds/ads-types.ts';

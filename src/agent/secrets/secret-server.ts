@@ -28,16 +28,15 @@ const maxStreamsOfEnvoy = 2_000;
 const maxStreams = 2 * maxStreamsOfEnvoy;
 /**
  * Rate of new streams per connection and in total. Envoy opens 2,000 at once, and so do its child in a hot restart and its replacement after a crash:
- * three times 2,000, then 2,000 per 10 s. A new agent, to which its Envoys reconnect, starts with the full budget. A stream costs as much as a name;
- * 200 take 0.1 s.
+ * three times 2,000, then 2,000 per 10 s. 200 streams take 0.1 s.
  */
 const defaultStreamRate = {
   ofOne: { burst: maxStreamsOfEnvoy, perSecond: 100 },
   inWhole: { burst: 3 * maxStreamsOfEnvoy, perSecond: 200 },
 };
 /**
- * Rate of names subscribed and unsubscribed on existing streams, and of names after the first in a first request. Envoy needs none, because its
- * streams have one name each. Each change starts or stops an actor; 2,000 take 1 s.
+ * Rate of names subscribed and unsubscribed on existing streams, and of names after the first in a first request. Each change starts or stops an
+ * actor; 2,000 take 1 s.
  */
 const defaultChangeRate = { burst: 200, perSecond: 20 };
 /** The first request contains the node metadata. */

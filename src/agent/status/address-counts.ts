@@ -1,4 +1,3 @@
-/** Number of open requests per client address. */
 export class AddressCounts {
   readonly #counts = new Map<string, number>();
   #total = 0;

@@ -142,10 +142,7 @@ function processEntry(record: TraceRecord, starting: ReadonlySet<string>): LogEn
   return { event: 'process.spawned', epoch: record.to, pid: record.event.pid };
 }
 
-/**
- * Logs a connection when the control plane first responds, because it may reject the client after the connection is open. Of equal failures in
- * a row, logs number 1, 2, 4, 8, …
- */
+/** Logs a connection when the control plane first responds. Of equal failures in a row, logs number 1, 2, 4, 8, … */
 class ConnectionLog {
   /** Credentials of open connections without a response; the key is the actor. */
   readonly #credentials = new Map<string, unknown>();

@@ -1,7 +1,4 @@
-/**
- * Sends rewritten probes to the application. Only the configuration selects host, port and scheme; the caller's headers and
- * path and redirects cannot change them.
- */
+/** Sends rewritten probes to the application. Only the configuration selects host, port and scheme. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { BinaryReader, BinaryWriter } from '@bufbuild/protobuf/wire';
@@ -14,8 +11,8 @@ import { type ProbeTransport, probeHttp } from './probe-http.ts';
 import { RepeatLimit } from './repeat-limit.ts';
 
 /**
- * Limits of concurrent probes in total and per client address. An address without a running probe is always served: otherwise other clients
- * could block the kubelet, which would restart the application. Connections have a separate limit.
+ * Limits of concurrent probes in total and per client address. An address without a running probe is always served: otherwise other clients could
+ * block the kubelet, which would restart the application.
  */
 const maxProbes = 64;
 const maxProbesPerAddress = 16;

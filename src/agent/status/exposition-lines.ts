@@ -1,6 +1,6 @@
 /**
- * Validates and converts lines of Prometheus text format and OpenMetrics. A scraper rejects a whole response with one invalid line, so invalid
- * lines are removed. Some valid lines of one format are invalid in the other.
+ * Validates and converts lines of Prometheus text format and OpenMetrics. A scraper rejects a whole response with one invalid line, so invalid lines
+ * are removed.
  */
 import { isUtf8 } from 'node:buffer';
 
@@ -90,12 +90,11 @@ type LineResult = 'as it is' | { readonly text: string } | undefined;
 const omittedLine = { text: '' };
 
 /**
- * Keeps the lines that a scraper accepts. Omits empty lines, the end of the body, and lines without equivalent in the other format.
+ * Keeps the lines that a scraper accepts.
  *
  * @param lines complete lines, with one character per byte
  * @param to format of the result
  * @param from format of `lines`
- * @returns `text` is the same string as `lines` if all lines are kept
  */
 export function validLines(lines: string, to: ExpositionFormat, from: ExpositionFormat = to): ValidLines {
   const outputLines: string[] = [];

@@ -1,6 +1,6 @@
 /**
- * Merges the metrics of agent, Envoy and application into one response. Streams them line by line with limits of time and
- * size for each part. A part that fails is omitted and counted; a part that is interrupted ends with its last complete line.
+ * Merges the metrics of agent, Envoy and application into one response. Streams them line by line with limits of time and size for each part. A part
+ * that fails is omitted and counted.
  */
 import { once } from 'node:events';
 import { type IncomingMessage, request, type ServerResponse } from 'node:http';

@@ -1,10 +1,10 @@
 /**
  * Handles responses with extension configurations (ECDS) whose code the agent fetches. A response waits until each of its modules is in a file or has
- * failed. Responses keep their order, and other types do not wait.
+ * failed. Other types do not wait.
  *
  * An extension without its module is omitted from the response, so that Envoy keeps the previous version. If Envoy has none, a filter that permits
- * nothing replaces the extension, because Envoy would serve without a missing extension. With `fail_open`, the filter permits everything. Envoy's
- * acknowledgement of such a response becomes a rejection that names the extension and its URL.
+ * nothing replaces the extension, because Envoy would serve without a missing extension. Envoy's acknowledgement of such a response becomes a
+ * rejection that names the extension and its URL.
  *
  * A module that is fetched later follows in a response with the same nonce, whose acknowledgement is forwarded when no module of the response is
  * missing.

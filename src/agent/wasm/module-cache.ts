@@ -1,7 +1,6 @@
 /**
  * Wasm modules on disk, limited by size, age and number. The file name is the checksum or, if none is configured, derived from the URL. Modules of
- * images are stored under their checksum, with a file for each image name that refers to it. Modules outlive the agent, so that a restarted proxy
- * does not depend on their server.
+ * images are stored under their checksum, with a file for each image name that refers to it. Modules outlive the agent.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
@@ -105,8 +104,7 @@ export class ModuleCache {
   /**
    * Writes a module while it arrives, and replaces the file atomically.
    *
-   * @returns its path
-   * @throws Error if it is too large, has another checksum, is not a Wasm module, or cannot be written
+   * @throws Error if it is invalid or cannot be written
    */
   async store(key: ModuleKey, body: AsyncIterable<Uint8Array>): Promise<string> {
     return (await this.#store(key, body)).file;

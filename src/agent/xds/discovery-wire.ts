@@ -1,7 +1,4 @@
-/**
- * Reads and writes the discovery messages of a forwarding agent: types, and the agent's own subscriptions. In both protocols, a response has its type
- * in field 4 and its nonce in field 5.
- */
+/** In both protocols, a response has its type in field 4 and its nonce in field 5. */
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { grpcCodes } from '../../runtime/grpc/call-status.ts';
 import { fieldIn, fieldsOf, textIn, textOf } from '../../runtime/grpc/message-fields.ts';
@@ -57,10 +54,7 @@ export function namesIn(
     : { names: undefined, removed: namesInField(4) };
 }
 
-/**
- * Type of a request, from its first bytes. `undefined` if the type follows later, after a long list of names; requests for listeners have no such
- * list.
- */
+/** Type of a request, from its first bytes. `undefined` if the type follows later, after a long list of names. */
 export function typeInRequestStart(message: Uint8Array, protocol: DiscoveryProtocol): string | undefined {
   const type = startOfField(message, headFields[protocol].typeUrl);
   return type && textOf(type);
@@ -74,10 +68,7 @@ export function typeOfResponse(message: Uint8Array): string | undefined {
   return textIn(message, responseFields.typeUrl);
 }
 
-/**
- * Type of a response from its first bytes: that of its first resource, because the response's own type follows the resources. `undefined` if these
- * bytes do not contain it.
- */
+/** Type of a response from its first bytes: that of its first resource, because the response's own type follows the resources. */
 export function typeInResponseStart(message: Uint8Array, protocol: DiscoveryProtocol): string | undefined {
   const resource = startOfField(message, 2);
   const anyBytes = protocol === 'sotw' || resource === undefined ? resource : startOfField(resource, 2);

@@ -1,6 +1,6 @@
 /**
  * Forwards bytes between Envoy's stream and that of the control plane, each direction independently. Reads from one end only while the other accepts
- * bytes, so that buffers are bounded.
+ * bytes.
  */
 
 import type { ClientHttp2Stream } from 'node:http2';
@@ -182,7 +182,7 @@ export class Relay {
   }
 
   /**
-   * Reports Envoy's request. Long requests subscribe to many names, and acknowledge nothing.
+   * Long requests acknowledge nothing.
    *
    * @returns its type, and why an acknowledgement must become a rejection
    */

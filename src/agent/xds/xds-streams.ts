@@ -2,8 +2,8 @@ import { relative, resolve } from 'node:path';
 import type { ServerCall } from '../grpc/grpc-server.ts';
 
 /**
- * Path of the xDS socket in the directory of generated files: absolute, or relative to the working directory that Envoy shares if that is shorter,
- * because the kernel limits its length.
+ * Path of the xDS socket in the directory of generated files, or relative to the working directory if that is shorter, because the kernel limits its
+ * length.
  */
 export function xdsSocketPath(configPath: string): string {
   return socketPath(configPath, 'XDS');
@@ -51,10 +51,7 @@ export class XdsStreams {
     return ++this.#lastModule;
   }
 
-  /**
-   * Extensions that the Envoy of a stream has received from this agent, also on earlier streams. Modified by the streams. Empty for an Envoy without
-   * a name.
-   */
+  /** Extensions that the Envoy of a stream has received from this agent, also on earlier streams. Empty for an Envoy without a name. */
   extensionsOf(stream: number): Set<string> {
     const envoy = this.#envoys.get(stream) ?? '';
     const extensions = this.#extensions.get(envoy) ?? new Set();

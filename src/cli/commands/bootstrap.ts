@@ -84,8 +84,8 @@ async function bootstrapOf(options: ProxyOptions): Promise<{ text: string; warni
 }
 
 /**
- * Atomic and with mode 0600, like the agent, because the configuration may contain tokens of tracers. A pipe or a
- * device is not replaced: replacing `/dev/null` would break other programs.
+ * Mode 0600, because the configuration may contain tokens of tracers. A pipe or a device is not replaced: replacing `/dev/null` would break other
+ * programs.
  */
 function writeOutput(file: string, text: string): void {
   try {

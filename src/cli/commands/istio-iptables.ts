@@ -112,7 +112,7 @@ function omitPlaceFlags(commandArgs: readonly string[]): string[] {
   });
 }
 
-/** A process cannot switch its network namespace, so this program is started inside it, with the same flags, to validate. @returns its exit code */
+/** A process cannot switch its network namespace, so this program is started inside it, with the same flags, to validate. */
 async function validateWithin(networkNamespace: string, order: InterceptionOrder): Promise<number> {
   const flags = [
     ...omitPlaceFlags(process.argv.slice(1)),

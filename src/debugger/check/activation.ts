@@ -8,8 +8,8 @@ export interface Activation {
   startedAt: number;
   lastAccepted: number;
   /**
-   * Set after a loss of records: the activation may be at any of its cuts, or may not exist. It accepts every possible
-   * message and refuses none until a message arrives that no other activation can accept.
+   * Set after a loss of records: the activation may be at any of its cuts, or may not exist. It refuses no message until a message arrives that no
+   * other activation can accept.
    */
   isUncertain: boolean;
 }

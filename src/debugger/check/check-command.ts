@@ -41,11 +41,9 @@ interface UnreadableTrace {
 const defaultContext = 20;
 
 /**
- * `chartpilot check`: checks each trace separately. A trace that cannot be read is reported, and the others are still
- * checked.
+ * `chartpilot check`. A trace that cannot be read does not stop the others.
  *
- * @returns the exit code: 0 if all traces are accepted, 1 if a trace deviates, 2 if a trace or diagram could not be
- * read
+ * @returns the exit code: 0 if all traces are accepted, 1 if a trace deviates, 2 if a trace or diagram could not be read
  */
 export async function checkTraces(
   traces: readonly string[],

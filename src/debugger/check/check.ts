@@ -131,10 +131,7 @@ export class TraceChecker {
     };
   }
 
-  /**
-   * Saves the state. The returned function restores it and can be called repeatedly, so that one checker can follow
-   * several runs with a common beginning.
-   */
+  /** The returned function restores it and can be called repeatedly, so that one checker can follow several runs with a common beginning. */
   save(): () => void {
     const monitors = this.#monitors.map((monitor) => monitor.save());
     const messages = this.#messages.save();

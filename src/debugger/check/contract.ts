@@ -123,8 +123,8 @@ export interface AdvanceOptions {
 }
 
 /**
- * Advances each cut by a message. A cut with a determined N has a known alphabet. A cut with an undetermined N is
- * affected by a numbered message only if that is its next message, which then determines N.
+ * A cut with a determined N has a known alphabet. A cut with an undetermined N is affected by a numbered message only if that is its next message,
+ * which then determines N.
  */
 export function advance(
   contract: Contract,

@@ -10,9 +10,8 @@ import { type Message, MessageReader } from './message.ts';
 export interface MessageKind {
   readonly occurrences: readonly (readonly [DiagramMonitor, Occurrence])[];
   /**
-   * `declared`: an arrow of a diagram matches it. `undeclared`: none does, though both its ends take part in diagrams.
-   * The other messages are ignored by rule: those of XState, those of actors that are in no diagram, spawns, timers and
-   * ends that no diagram names, and messages that only unchecked diagrams contain.
+   * `declared`: an arrow of a diagram matches it. `undeclared`: none does, though both its ends take part in diagrams. The other messages are ignored
+   * by rule (see `ignored` in check.ts).
    */
   readonly category: 'declared' | 'undeclared' | 'internal' | 'unknownActor' | 'notInDiagrams';
   /** Series (such as `epoch-N/process`) of its actors that are in no diagram. */

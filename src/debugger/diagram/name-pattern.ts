@@ -1,8 +1,7 @@
 /**
- * Patterns of actor names in diagrams. `supervisor` matches that actor; `epoch-N` matches any epoch, and N is the same
- * number in an entire activation, so `epoch-N+1` matches the next epoch. Paths follow the same rules. A letter after
- * the number distinguishes series that count separately: `epoch-1b` follows `epoch-0b`. `api-server-*` matches any
- * actor of a series, independent of N, for an actor that exchanges messages with many numbered actors.
+ * `epoch-N` matches any epoch, and N is the same number in an entire activation, so `epoch-N+1` matches the next epoch. A letter after the number
+ * distinguishes series that count separately: `epoch-1b` follows `epoch-0b`. `api-server-*` matches any actor of a series, independent of N, for an
+ * actor that exchanges messages with many numbered actors.
  */
 
 /**

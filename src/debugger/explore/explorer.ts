@@ -1,7 +1,4 @@
-/**
- * Visits every state of a world depth first, which keeps only the states on the current path instead of the entire frontier. After a violation, a
- * breadth-first search finds a shortest path to it.
- */
+/** Visits every state of a world depth first, which keeps only the states on the current path instead of the entire frontier. */
 import { runToEnd, type Steps, Turns } from '../../runtime/turns.ts';
 import { type EdgeList, StateGraph } from './state-graph.ts';
 import { LocalStateTable, type StateTable } from './state-table.ts';

@@ -1,9 +1,8 @@
 /**
- * An actor system whose time is a {@link Zone} and that can be restored to an earlier state in place. Replaying a run
- * costs time proportional to its length; restoring costs time proportional to the size of the system.
+ * An actor system whose time is a {@link Zone} and that can be restored to an earlier state in place. Restoring takes less time than replaying a long
+ * run.
  *
- * It relies on internals of XState 5 actors: an immutable snapshot, a processing status, and the registration with the
- * system. A test checks that a restored world equals a replayed one.
+ * It relies on internals of XState 5 actors: an immutable snapshot, a processing status, and the registration with the system.
  */
 import { type AnyActorLogic, type AnyActorRef, type AnyEventObject, createActor, type InspectionEvent } from 'xstate';
 import { type DeadlineKind, Zone } from './zone.ts';
@@ -112,10 +111,7 @@ export class SymbolicSystem implements ActorHome {
     this.#roots = this.#roots.filter((other) => other !== root);
   }
 
-  /**
-   * Ends a root whose process is killed: it receives no more events and its effects are not stopped. The elapsed time
-   * of its timers is kept for timers of the same name.
-   */
+  /** Ends a root whose process is killed: it receives no more events and its effects are not stopped. */
   kill(root: AnyActorRef): void {
     for (const actor of [...family(root)].toReversed()) retire(actor);
     for (const [name, { source }] of this.#timers) {

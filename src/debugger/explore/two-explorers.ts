@@ -1,7 +1,4 @@
-/**
- * The explorer on two cores: two threads explore the same world, share the table of visited states, and hand over work
- * to each other. Both wait without an event loop, because actors and their world are synchronous.
- */
+/** The explorer on two cores: two threads explore the same world, share the table of visited states, and hand over work to each other. */
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads';
 import {
   type Counterexample,

@@ -1,7 +1,6 @@
 /**
- * Time without a clock: the known order of deadlines, as differences between them (a difference bound matrix: Dill
- * 1989, Bengtsson and Yi 2004). A zone stands for every timing in which a run may happen, so an exploration covers all
- * timings and not only those in which events coincide with deadlines.
+ * Time without a clock: the known order of deadlines, as differences between them (a difference bound matrix: Dill 1989, Bengtsson and Yi 2004). A
+ * zone stands for every timing in which a run may happen.
  *
  * Bounds are not strict: of two deadlines at the same instant either may be first.
  */

@@ -1,7 +1,4 @@
-/**
- * Findings about a trace as sentences, each found by a rule, which is a pure function of the records in order. The
- * page, `chartpilot trace --summary` and the last line of an agent's log print the same sentences.
- */
+/** Findings about a trace as sentences, each found by a rule, which is a pure function of the records in order. */
 import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 import type { RecordList } from '../trace/record-list.ts';
 import type { TimePart } from './time-spent.ts';

@@ -95,10 +95,7 @@ function reasonOf({ record }: CauseLink, links: readonly CauseLink[], run: Run):
 const maxChanges = 100;
 const maxNamedFiles = 3;
 
-/**
- * The names of all changed files that led to the configuration of this start, without duplicates: a certificate and its
- * key are two files.
- */
+/** The names of all changed files that led to the configuration of this start, without duplicates. */
 function filesChanged({ to }: TraceRecord & { kind: 'event' }, links: readonly CauseLink[], run: Run): string[] {
   const changedAt = links.find(
     ({ record }) => record.kind === 'event' && record.event.type === 'config.changed',

@@ -22,8 +22,7 @@ export interface GenerateCommandOptions {
 }
 
 /**
- * `chartpilot generate`: generates tests of a machine and prints the coverage, with the reasons for gaps, on standard
- * error.
+ * `chartpilot generate`: prints the coverage, with the reasons for gaps, on standard error.
  *
  * @returns the exit code: 0 if tests were generated, 1 if there was nothing to test
  * @throws ChartpilotError if there is no such machine, or no tests can be generated for it

@@ -1,7 +1,4 @@
-/**
- * The runtime of generated tests (`chartpilot/machine-test`): runs one machine in isolation, in virtual time, step by
- * step. It works with any test runner: a step with an unexpected result throws an error.
- */
+/** The runtime of generated tests (`chartpilot/machine-test`): runs one machine in isolation, in virtual time, step by step. */
 import type { AnyStateMachine } from 'xstate';
 import { messageOf } from '../../runtime/errors.ts';
 import { MachineRun } from './machine-run.ts';

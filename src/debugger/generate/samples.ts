@@ -12,25 +12,16 @@ export type Payload = Readonly<Record<string, unknown>>;
 
 export type Outcome = { readonly output: unknown } | { readonly error: string };
 
-/**
- * The exports of a samples module: data on a machine that its definition does not contain. Values that are written into
- * a test must be plain data.
- */
+/** The exports of a samples module. Values that are written into a test must be plain data. */
 export interface Samples {
   readonly input?: unknown;
   /** Several inputs instead of one, for a machine whose input affects its transitions. */
   readonly inputs?: readonly unknown[];
-  /**
-   * Payloads per event type; guards and actions run with them. An event type without samples is sent without a payload.
-   * A function gets the state in which the event would be sent.
-   */
+  /** Payloads per event type; guards and actions run with them. An event type without samples is sent without a payload. */
   readonly events?: Readonly<Record<string, readonly Payload[] | ((state: SampledState) => readonly Payload[])>>;
   /** Results of effects, by ID of the invoked or spawned actor. An effect without samples may succeed without output, or fail. */
   readonly outcomes?: Readonly<Record<string, readonly Outcome[] | ((state: SampledState) => readonly Outcome[])>>;
-  /**
-   * Selects the part of the context that affects future behaviour (default: all of it). Configurations with equal parts
-   * are merged, so that counters, logs and names do not create an unlimited number.
-   */
+  /** Selects the part of the context that affects future behaviour (default: all of it). Configurations with equal parts are merged. */
   readonly relevant?: (context: Readonly<Record<string, unknown>>) => unknown;
   /**
    * Conditions for every explored state, by name: a function returns true, or a description of the violation. `value`

@@ -16,10 +16,7 @@ interface StateConfig {
   readonly states?: Readonly<Record<string, StateConfig>>;
 }
 
-/**
- * The same statechart with a stand-in for every actor and a no-op for every named action that is a plain function,
- * because these are effects. Guards, delays, assigns and everything else that affects transitions are unchanged.
- */
+/** The same statechart with a stand-in for every actor and a no-op for every named action that is a plain function, because these are effects. */
 export function withStandIns(machine: AnyStateMachine): AnyStateMachine {
   const { actors, actions, ...otherImplementations } = machine.implementations;
   const inlineActors: Record<string, AnyActorLogic> = {};

@@ -1,6 +1,6 @@
 /**
- * The output of `chartpilot generate`: tests of one machine, as plain data (docs/generating-tests.md). A runner in any
- * language starts the machine, takes the steps one by one, and compares the results.
+ * Tests of one machine, as plain data (docs/generating-tests.md). A runner in any language starts the machine, takes the steps one by one, and
+ * compares the results.
  */
 
 /** The value of {@link Suite.version}. Fields may be added under the same number; a change of meaning increments it. */

@@ -1,7 +1,6 @@
 /**
- * Merges the traces of several programs and adds arrows between them. The records of each program keep their order.
- * Clocks are aligned by the messages in both directions, no arrow points back in time, and ends that cannot be matched
- * are counted.
+ * Merges the traces of several programs and adds arrows between them. The records of each program keep their order. Clocks are aligned by the
+ * messages in both directions.
  */
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 import { type ActorSnapshot, type TraceHeader, type TraceRecord, traceVersion } from '../../runtime/trace/trace.ts';

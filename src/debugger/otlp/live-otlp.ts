@@ -25,9 +25,8 @@ export interface LiveOtlpOptions extends SendOptions, Partial<SpanLimits> {
 }
 
 /**
- * `chartpilot trace --attach HOST:PORT --otlp ADDRESS`: exports ended restarts and pushes of a running program until
- * the program ends. The load on the program is that of an open page, independent of the receiver. A broken connection
- * is restored as long as the same run responds; otherwise the known traces are exported.
+ * `chartpilot trace --attach HOST:PORT --otlp ADDRESS`: exports ended restarts and pushes of a running program until the program ends. A broken
+ * connection is restored as long as the same run responds; otherwise the known traces are exported.
  *
  * @throws ChartpilotError FLAG_INVALID, REQUEST_FAILED when the program does not respond, TRACE_INVALID
  */

@@ -18,8 +18,7 @@ const maxResponseBytes = 64 * 1024;
 const retryableStatuses = new Set([429, 502, 503, 504]);
 
 /**
- * Sends one request by OTLP over HTTP, in JSON. A request to a receiver that hangs or is overloaded is sent three times, 64 KiB of its response are
- * read, and redirects are not followed.
+ * Sends one request by OTLP over HTTP, in JSON. Redirects are not followed.
  *
  * @returns the receiver's rejection as text; `undefined` if it accepted everything
  * @throws ChartpilotError REQUEST_FAILED

@@ -31,10 +31,7 @@ const comparedFields = {
   log: [],
 } as const satisfies Record<TraceRecord['kind'], readonly string[]>;
 
-/**
- * @returns the first field that differs, as a JSON Pointer (`/event/epoch`); `undefined` if the records are equal.
- * Omitted or truncated data equals any value.
- */
+/** @returns the first field that differs, as a JSON Pointer (`/event/epoch`); `undefined` if the records are equal. */
 export function differingField(recordedValue: TraceRecord, replayedValue: TraceRecord): string | undefined {
   if (recordedValue.kind !== replayedValue.kind) return '/kind';
   const [recordedFields, replayedFields] = [recordedValue, replayedValue] as unknown as Record<string, unknown>[];

@@ -67,8 +67,7 @@ export class Outside {
   }
 
   /**
-   * Starts the root of a record if the program must have started it by then; it may have been created long before. A
-   * trace contains no starts, only the later actions of the actors of the root.
+   * Starts the root of a record if the program must have started it by then; it may have been created long before.
    *
    * @returns whether a root was started
    */

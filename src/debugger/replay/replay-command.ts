@@ -33,8 +33,7 @@ interface UnreadableTrace {
 }
 
 /**
- * `chartpilot replay`: replays each trace separately. A trace that cannot be read is reported, and the others are still
- * replayed.
+ * `chartpilot replay`. A trace that cannot be read does not stop the others.
  *
  * @returns the exit code: 0 without a difference, 1 if a trace differs, 2 if a trace could not be read or replayed
  */

@@ -1,6 +1,6 @@
 /**
- * The runtime of tests that are generated from traces (`chartpilot/replay-test`): sends the recorded external input to
- * the machines and compares their behaviour with the recording. It works with any test runner.
+ * The runtime of tests that are generated from traces (`chartpilot/replay-test`): sends the recorded external input to the machines and compares
+ * their behaviour with the recording.
  */
 import type { AnyStateMachine } from 'xstate';
 import { ChartpilotError } from '../../runtime/errors.ts';

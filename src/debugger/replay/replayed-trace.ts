@@ -148,9 +148,8 @@ function assertComplete(header: TraceHeader, records: readonly TraceRecord[]): v
 }
 
 /**
- * Finds the records that were written while a machine was processing an event. All actions during the processing have
- * that event as their cause, so every record between the event and its last effect was written during it. So was a
- * record directly before such a record: otherwise its receiver would have processed it first.
+ * Finds the records that were written while a machine was processing an event. All actions during the processing have that event as their cause, so
+ * every record between the event and its last effect was written during it.
  */
 function findEarlyRecords(records: readonly TraceRecord[]): Uint8Array {
   const earlyFlags = new Uint8Array(records.length);

@@ -6,12 +6,7 @@ import { longRow, openStatesFor, siblingsOf } from './fold-statechart.ts';
 /** Among the opened states, this number means that long rows are shown in full. */
 export const wholeRows = -1;
 
-/**
- * The smallest chart in which all necessary states are open; of several, the one around the active state.
- *
- * @param leaves numbers of the innermost active states
- * @param manualStates states that the user opened in addition
- */
+/** The smallest chart in which all necessary states are open; of several, the one around the active state. */
 export function briefFor(
   chart: Statechart,
   pictures: readonly BriefChart[],

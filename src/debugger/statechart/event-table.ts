@@ -1,7 +1,4 @@
-/**
- * A statechart as a complete table of states and events: the result of each event, which events are ignored on purpose,
- * and which are unexpected. An unexpected event is dropped and recorded as a diagnostic in the trace (`unexpected`).
- */
+/** A statechart as a complete table of states and events: the result of each event, which events are ignored on purpose, and which are unexpected. */
 import { matchesDescriptor } from '../../runtime/trace/event-descriptor.ts';
 import type { Statechart, StatechartTransition } from '../../runtime/trace/statechart.ts';
 import { isIgnored } from './chart-text.ts';

@@ -1,7 +1,4 @@
-/**
- * Computes the positions of all parts of a chart, in pixels from its upper left corner. The same definition always
- * results in the same layout.
- */
+/** Positions are in pixels from the upper left corner. The same definition always results in the same layout. */
 import type { ELK, ElkExtendedEdge, ElkNode } from 'elkjs/lib/elk-api.js';
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 import type { ChartArrow, ChartBox, ChartLayout, Point } from './chart-layout.ts';

@@ -18,10 +18,7 @@ export function formatMermaid(chart: Statechart): string {
   return `${lines.join('\n')}\n`;
 }
 
-/**
- * The direct contents of a state: its children, then the arrows between them. Mermaid requires each arrow in the state
- * that contains both its ends.
- */
+/** Mermaid requires each arrow in the state that contains both its ends. */
 function bodyOf(chart: Statechart, number: number, indent: string): string[] {
   const { type, initial } = chart.states[number]!;
   const children = numbersOf(chart.states, ({ parent }) => parent === number);

@@ -99,8 +99,7 @@ function startOfTimer(
 /**
  * Finds the most likely cause of an effect's action, because no record names it: the latest of the last event that the effect received, its spawn,
  * the transition in which its owner entered the current state, and events that its owner received from other actors. For example, a process that
- * exits while its epoch drains exits because of the drain, not of its start; a response is sent because of the push, not because of the previous
- * acknowledgement.
+ * exits while its epoch drains exits because of the drain, not of its start.
  */
 function causeOfEffectAction(recordList: RecordList, effect: string, index: number): CauseLink | CauseOrigin {
   const owner = ownerOf(effect);

@@ -9,10 +9,7 @@ export class LineTooLong extends Error {
   }
 }
 
-/**
- * Splits text in pieces of any length into lines. Searches each piece once, because a line of 100 MB would otherwise be
- * searched again for each of its pieces.
- */
+/** Splits text in pieces of any length into lines. */
 export class LineSplitter {
   readonly #segments: string[] = [];
   #segment = '';

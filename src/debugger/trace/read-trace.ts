@@ -51,8 +51,8 @@ export async function requireOneProgram(path: string, { header: { programs }, cl
 export const standardInput = '-';
 
 /**
- * Opens a trace file, and its rotated part (`<path>.1`) if that belongs to the same run. Reads on demand, because a
- * trace may be larger than the memory. A file that is still being written ends at its size at the time of reading.
+ * Opens a trace file, and its rotated part (`<path>.1`) if that belongs to the same run. A file that is still being written ends at its size at the
+ * time of reading.
  *
  * @param path `-` is standard input, which has no rotated part
  * @throws ChartpilotError FILE_UNREADABLE or TRACE_INVALID (not a trace, or of an unsupported version)

@@ -9,10 +9,7 @@ const text: Form = (value) => typeof value === 'string';
 const number: Form = Number.isFinite;
 const acceptAny: Form = () => true;
 
-/**
- * Maximum number of levels of a JSON Pointer. Deeper pointers exceed the stack in recursive functions, and no program
- * writes them (runtime/trace/redact.ts).
- */
+/** Maximum number of levels of a JSON Pointer. */
 const maxPointerLevels = 500;
 const pointer: Form = (value) =>
   typeof value === 'string' && value.split('/', maxPointerLevels + 2).length <= maxPointerLevels + 1;

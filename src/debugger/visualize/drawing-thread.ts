@@ -1,6 +1,6 @@
 /**
- * Draws machines of traces in a thread, because a trace is untrusted: the layout of 60 states and 200 random
- * transitions blocks the event loop for half a minute, including the handling of Ctrl-C.
+ * Draws machines of traces in a thread, because a trace is untrusted: the layout of 60 states and 200 random transitions blocks the event loop for
+ * half a minute.
  */
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';

@@ -24,10 +24,7 @@ export function fileSource(path: string, name = basename(path)): PageSource {
 
 const newline = 0x0a;
 
-/**
- * The lines of files in order, without an incomplete last line. Only the current line is buffered. A line that is too
- * long for a record is returned in pieces, and the reader rejects it.
- */
+/** The lines of files in order, without an incomplete last line. A line that is too long for a record is returned in pieces. */
 async function* wholeLines(files: readonly string[]): AsyncGenerator<Buffer> {
   for (const file of files) {
     let heldChunks: Buffer[] = [];

@@ -1,7 +1,6 @@
 /**
- * Serves the debugger's page to one user: on loopback, and to no other web site of the same browser. Data is below a
- * path with a secret token. The page itself, which contains no data, is also at the root, so that a link to a record
- * needs no token: a browser that has opened the page before has the path.
+ * Serves the debugger's page to one user: on loopback, and to no other web site of the same browser. Data is below a path with a secret token. The
+ * page itself, which contains no data, is also at the root.
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';

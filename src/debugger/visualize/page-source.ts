@@ -10,8 +10,7 @@ export interface PageSource extends Source {
    */
   header(): Promise<TraceHeader>;
   /**
-   * The trace as text: its header, then its records. With `follow`, the trace of a live program continues until the
-   * program ends; an interrupted trace ends with an error.
+   * The trace as text: its header, then its records.
    *
    * @throws ChartpilotError as {@link PageSource.header}
    */

@@ -1,7 +1,4 @@
-/**
- * Effects of the charts `trust-bundles` and `trust-bundle`: fetches, validates and saves the bundles that the mesh configuration refers to by URL.
- * Saved bundles apply at the next start.
- */
+/** Effects of the charts `trust-bundles` and `trust-bundle`. Saved bundles apply at the next start. */
 import { createHash } from 'node:crypto';
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

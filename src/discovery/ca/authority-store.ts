@@ -1,7 +1,4 @@
-/**
- * Stores a CA (keys, chains and the rotation journal) in a directory, with mode 0600 for keys, or in memory. A write is atomic and synced to disk
- * before it takes effect.
- */
+/** Stores a CA (keys, chains and the rotation journal) in a directory, with mode 0600 for keys, or in memory. */
 import { createPrivateKey } from 'node:crypto';
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -79,8 +76,8 @@ export class MemoryStore implements AuthorityStore {
 }
 
 /**
- * Contains `journal.json` and, for each authority, `<id>.key` and `<id>.chain` (signing certificate to root). For operators it also
- * contains `root-cert.pem` (trusted roots) and `ca-crl.pem` (revoked certificates).
+ * Contains `journal.json` and, for each authority, `<id>.key` and `<id>.chain` (signing certificate to root). For operators it also contains
+ * `root-cert.pem` and `ca-crl.pem`.
  */
 export class DirectoryStore implements AuthorityStore {
   readonly #directory: string;

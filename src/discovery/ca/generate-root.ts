@@ -1,4 +1,3 @@
-/** Generates a self-signed root. */
 import { generateKeyPair } from 'node:crypto';
 import { promisify } from 'node:util';
 import { readCertificate } from '../../identity/certificate.ts';

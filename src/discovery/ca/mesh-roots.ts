@@ -1,6 +1,6 @@
 /**
  * Pools of the additional roots in the mesh configuration (`caCertificates`), one for the mesh's trust domain and each alias. Roots of one trust
- * domain never verify identities of another. Roots of other trust domains are ignored.
+ * domain never verify identities of another.
  */
 import { type Certificate, readCertificates } from '../../identity/certificate.ts';
 import { displayNameOf, issuerProblem } from '../../identity/certificate-path.ts';

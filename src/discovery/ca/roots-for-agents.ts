@@ -1,7 +1,6 @@
 /**
  * Distributes trusted roots over xDS to subscribed clients (PCDS: a ProxyConfig with `caCertificatesPem`). The ACK of an authenticated client reports
- * that it trusts exactly these roots, for which a rotation waits. Requests also report which certificate the client's Envoy
- * uses.
+ * that it trusts exactly these roots, for which a rotation waits.
  */
 import { create } from '@bufbuild/protobuf';
 import { LRUCache } from 'lru-cache';

@@ -169,7 +169,6 @@ export class Signing {
   /**
    * Certificate for connections to another control plane, and the roots that verify its server.
    *
-   * @param namespace of this control plane
    * @returns `undefined` without an authority
    */
   identityOf(namespace: string): { readonly roots: string; readonly certificate: KeyPair } | undefined {

@@ -1,6 +1,6 @@
 /**
  * A bounded history of pushes, with changed objects and their sources, proxies and their responses, for `/debug/changes` and `pilot-discovery
- * changes`. Endpoint pushes have a separate ring, because they are frequent in a large mesh and must not evict configuration changes.
+ * changes`. Endpoint pushes have a separate ring, because they are frequent.
  */
 import { type Config, parseConfigKey } from '../../model/config/config.ts';
 import { needsPush } from '../../model/config/config-changes.ts';

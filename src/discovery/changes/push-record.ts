@@ -6,7 +6,7 @@ export const maxNames = { objects: 1_000, services: 500, endpoints: 200, proxies
 
 export interface RecordedChange extends ConfigKey {
   readonly change: 'added' | 'changed' | 'removed';
-  /** `mesh/cart.yaml:12`, or the address of a source over xDS. `undefined` for objects of a cluster. For a removed object, its last source. */
+  /** `mesh/cart.yaml:12`, or the address of a source over xDS. `undefined` for objects of a cluster. */
   readonly source?: string;
   /** Set for objects in a cluster. */
   readonly resourceVersion?: string;

@@ -52,7 +52,7 @@ export class ConformanceCache implements ResourceSource {
   }
 
   /**
-   * Replaces the node's state. Types without resources in the new state become empty.
+   * Replaces the node's state.
    *
    * @throws Error for an unknown type or an invalid resource. The state is then unchanged.
    */

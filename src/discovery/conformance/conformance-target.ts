@@ -33,8 +33,7 @@ export interface ConformanceTarget {
 export async function startConformanceTarget(options: ConformanceTargetOptions): Promise<ConformanceTarget> {
   const { host, logger, recorder } = options;
   const cache = new ConformanceCache((change) => xds.push(change));
-  // A harness counts responses, so a changed cluster must not resend its endpoints. The harness's client has two types on one stream and sometimes
-  // acknowledges the wrong one. Changes must nevertheless arrive within 3 s.
+  // A harness counts responses, so a changed cluster must not resend its endpoints. Its client sometimes acknowledges the wrong type on a stream.
   const xds = createAdsServer({
     source: cache,
     logger,

@@ -1,6 +1,5 @@
 /**
  * Last responses of Consul, and the served content. Each response is a part of the catalog: the services of a node, or the instances of a service.
- * {@link CatalogStore.apply} updates the content of hosts that changed.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { CatalogReading } from '../../../machines/discovery/consul/catalog-change.ts';

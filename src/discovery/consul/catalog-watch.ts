@@ -1,7 +1,4 @@
-/**
- * Blocking queries of a catalog. Each continues from the index of its last response. The watch stores the responses, and the chart decides when to
- * serve them. The watch ends at the first failure or lower index.
- */
+/** Blocking queries of a catalog. Each continues from the index of its last response. The watch ends at the first failure or lower index. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConsulWatchOrder } from '../../../machines/discovery/consul/consul-catalog.machine.ts';
 import type {

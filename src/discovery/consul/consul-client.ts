@@ -1,7 +1,4 @@
-/**
- * Client of Consul's HTTP API. Uses HTTP/2 if the server offers it over TLS, otherwise HTTP/1.1 (Consul does not
- * support HTTP/2 in plaintext). Limits duration and size.
- */
+/** Client of Consul's HTTP API. Uses HTTP/2 if the server offers it over TLS, otherwise HTTP/1.1 (Consul does not support HTTP/2 in plaintext). */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { ConsulTransport } from '../../../machines/discovery/consul/watch-strategy.ts';
 import { messageOf } from '../../runtime/errors.ts';
@@ -15,10 +12,7 @@ import { ReceivedBodies, type ReceivedBody } from './received-bodies.ts';
 const connectTimeoutMs = 5_000;
 /** A server without a leader does not respond. */
 const plainTimeoutMs = 5_000;
-/**
- * Maximum duration of a blocking query. Lost data or a revoked token is detected only when the query ends. Including reading the catalog, a
- * persistent failure must be logged within a minute.
- */
+/** Maximum duration of a blocking query. Lost data or a revoked token is detected only when the query ends. */
 export const maxWaitMs = 30_000;
 /** Consul can extend the wait by up to a sixteenth. */
 const blockingTimeoutMs = maxWaitMs + maxWaitMs / 16 + 5_000;

@@ -26,7 +26,7 @@ export class DueKeys {
   }
 
   /**
-   * Tries each key once. Keys that remain at the end of the term are due in the next one.
+   * Keys that remain at the end of the term are due in the next one.
    *
    * @param all returns every key, for the first run of a term
    * @param write returns whether it wrote something; throws like {@link WriteGate.write}

@@ -1,4 +1,4 @@
-/** All duties of elected replicas in a cluster. Each has its own Lease, unless it reads results of another duty. To add a duty, add a line here. */
+/** All duties of elected replicas in a cluster. Each has its own Lease, unless it reads results of another duty. */
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import type { Registrar } from '../ca/issuing/registrar.ts';
 import type { Signing } from '../ca/signing.ts';

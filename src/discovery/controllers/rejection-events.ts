@@ -1,6 +1,6 @@
 /**
- * Writes a Kubernetes Event about each object that is rejected or takes only partial effect and whose kind has no status by this control plane, so
- * that `kubectl describe` shows the reason. Each namespace has a limit and is served in turn. Log and metrics contain all rejections.
+ * Writes a Kubernetes Event about each object that is rejected or takes only partial effect and whose kind has no status by this control plane. Each
+ * namespace has a limit and is served in turn.
  */
 
 import { parseConfigKey } from '../../model/config/config.ts';

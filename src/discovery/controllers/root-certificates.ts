@@ -1,7 +1,4 @@
-/**
- * Duty that writes the mesh root to a ConfigMap in each namespace of the mesh. Pods mount it, and agents verify the control plane with it.
- * Changes by other writers are reverted, as in Istio.
- */
+/** Duty that writes the mesh root to a ConfigMap in each namespace of the mesh. Pods mount it, and agents verify the control plane with it. */
 import type { LabelSelector } from '../../model/kinds/label-selector.ts';
 import { isDiscovered } from '../../model/services/kubernetes/discovery-namespaces.ts';
 import { reasonError } from '../../runtime/errors.ts';

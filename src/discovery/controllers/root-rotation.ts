@@ -1,7 +1,4 @@
-/**
- * Duty that rotates the root shared by replicas. Pure rules determine the next stage, the leader writes it, and all replicas apply the stage that
- * they read.
- */
+/** Duty that rotates the root shared by replicas. */
 import { rootsIn } from '../../../machines/discovery/ca/authority.setup.ts';
 import {
   nextStep,

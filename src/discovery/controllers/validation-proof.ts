@@ -1,6 +1,6 @@
 /**
  * Verifies that the API server can call `/validate`, by creating in a dry run an object that the webhook always rejects. Only after that may a
- * webhook failure reject objects (`failurePolicy: Fail`). Otherwise, a closed port or a wrong certificate would block every change of the mesh.
+ * webhook failure reject objects (`failurePolicy: Fail`).
  */
 
 import { alwaysRejectAnnotation } from '../../injection/review-envelope.ts';
@@ -33,9 +33,6 @@ export function unprovedEntry(entry: Readonly<Record<string, unknown>>): Validat
 
 /**
  * Resolves when the entry has rejected the object.
- *
- * @param revision `default` for the default revision
- * @param namespace of the control plane; nothing is persisted there
  * @throws an error that contains the reason
  */
 export async function proveValidation(

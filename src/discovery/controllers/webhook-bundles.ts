@@ -1,7 +1,6 @@
 /**
- * Duty that writes the mesh root to the webhook configurations of this revision, so that the API server can verify the webhooks. It changes
- * only entries that call this control plane: their `caBundle`, and in validating entries `failurePolicy`, which becomes Fail after an
- * observed rejection, and again if another writer reverts it.
+ * Duty that writes the mesh root to the webhook configurations of this revision, so that the API server can verify the webhooks. It changes only
+ * entries that call this control plane: their `caBundle`, and in validating entries `failurePolicy`, which becomes Fail after an observed rejection.
  */
 import { revisionLabel } from '../../model/kinds/metadata-keys.ts';
 import { reasonError } from '../../runtime/errors.ts';
@@ -41,10 +40,7 @@ const changedFields = ['caBundle', 'failurePolicy'] as const;
 /** Minimum interval between repairs, which limits the writes of two competing control planes. */
 const disputeMs = 10_000;
 
-/**
- * Configurations to watch: validating ones of this revision, and mutating ones of all revisions, because another may select the same pods. All
- * entries are stored, because a patch replaces the list.
- */
+/** Configurations to watch: validating ones of this revision, and mutating ones of all revisions, because another may select the same pods. */
 export function webhookConfigurationsOf(revision: string): readonly [mutating: NamedKind, validating: NamedKind] {
   return [
     followedBy(mutatingWebhookConfigurations, revisionLabel),

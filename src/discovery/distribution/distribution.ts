@@ -1,7 +1,4 @@
-/**
- * Computes which connected proxies have applied each object of a cluster, and which objects Envoy rejects. Collects changes and NACKs, evaluates when
- * its chart requests it, and reports objects whose status must be updated.
- */
+/** Computes which connected proxies have applied each object of a cluster, and which objects Envoy rejects. */
 import type { DistributionSummary } from '../../../machines/discovery/distribution/distribution.machine.ts';
 import { setBounded } from '../../model/collections/set-bounded.ts';
 import { type Config, configKeyText } from '../../model/config/config.ts';

@@ -1,4 +1,3 @@
-/** Composes the distribution of objects and its actor. */
 import type { Logger } from '../../runtime/output/log.ts';
 import type { MeshConfigs } from '../config/snapshots/mesh-configs.ts';
 import { clusterConfig } from '../config/sources/config-sources.ts';

@@ -4,10 +4,7 @@ const nameCharacter = /[\w.|/*-]/;
 /** Envoy names the resource at the beginning of a message. */
 const maxMessageLength = 2_048;
 
-/**
- * Finds resource names in the text with which Envoy reports all errors of a response: `Error adding/updating listener(s) 0.0.0.0_80: …`. Ignores
- * parts of longer names.
- */
+/** Finds resource names in the text with which Envoy reports all errors of a response: `Error adding/updating listener(s) 0.0.0.0_80: …`. */
 export function namesIn(message: string, names: Iterable<string>): string[] {
   const text = message.slice(0, maxMessageLength);
   const objectNames: string[] = [];

@@ -1,7 +1,4 @@
-/**
- * Other replicas by presence Lease: running ones with their counts, and exited ones whose proxies may not have reconnected. Times are measured only
- * with this replica's clock.
- */
+/** Other replicas by presence Lease: running ones with their counts, and exited ones whose proxies may not have reconnected. */
 
 import { isObject } from '../../runtime/json-object.ts';
 import type { Logger } from '../../runtime/output/log.ts';

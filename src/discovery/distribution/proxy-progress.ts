@@ -1,6 +1,6 @@
 /**
- * Progress of proxies, read from their streams and grouped, so that an object is compared once for all proxies with the same shape and progress.
- * Nothing is counted while responses are sent and acknowledged.
+ * Progress of proxies, grouped, so that an object is compared once for all proxies with the same shape and progress. Nothing is counted while
+ * responses are sent and acknowledged.
  */
 import { proxyConfigType } from '../../../machines/discovery/xds/ads-types.ts';
 import {

@@ -58,8 +58,8 @@ export function isTraced(typeUrl: string): boolean {
 }
 
 /**
- * Attributes a NACK to the sources of the resources that it names, preferring objects that changed since the last ACK. If it names no resource, only
- * changed objects are possible causes. `undefined` if the cause is unknown.
+ * Attributes a NACK to the sources of the resources that it names, preferring objects that changed since the last ACK. `undefined` if the cause is
+ * unknown.
  */
 export function findCause(rejection: RejectedResponse): RejectionCause | undefined {
   const { typeUrl, reason, names, generate, changedKeys } = rejection;

@@ -49,8 +49,8 @@ export class OwnCounts {
   }
 
   /**
-   * Reports objects whose status does not yet state that all proxies have applied them. If they do not fit, reports alternate: changed counts first,
-   * then those reported longest ago. The reader merges the reports.
+   * Reports objects whose status does not yet state that all proxies have applied them. If they do not fit, successive reports contain parts, which
+   * the reader merges.
    */
   report(now: number, objects: Pick<StatusObjects, 'statusOf'>): string {
     this.#reports++;
@@ -165,8 +165,7 @@ export interface OtherReplicaCounts {
 }
 
 /**
- * Adds up all replicas of this revision if this replica writes the status. Uncounted replicas matter only if there is no other proxy, because proxies
- * of an exited replica reconnect.
+ * Adds up all replicas of this revision if this replica writes the status.
  *
  * @returns `undefined` while the other replicas are unknown
  */

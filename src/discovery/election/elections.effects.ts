@@ -184,8 +184,7 @@ export class Elections {
   }
 
   /**
-   * Remaining time of another holder. The chart has waited for it, but its timer started too early if this process was suspended when the record
-   * arrived. Measured with the monotonic clock, which stops in a suspended machine and so never overstates the elapsed time.
+   * Remaining time of another holder. Measured with the monotonic clock, which stops in a suspended machine and so never overstates the elapsed time.
    */
   #remainingMs({ lastSighting }: Election, lease: KubernetesObject): number {
     const { identity, times, now } = this.#options;

@@ -1,6 +1,6 @@
 /**
  * Presence Lease of this replica, which no other replica acquires. When it expires, the elected replica removes this replica's WorkloadEntries
- * (src/discovery/registration/orphaned-entries.ts). Its holder reports rejections by its own proxies (status/distribution-status.ts).
+ * (src/discovery/registration/orphaned-entries.ts).
  */
 import { leases } from '../kubernetes/api-resource.ts';
 import type { ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';

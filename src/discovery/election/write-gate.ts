@@ -1,6 +1,6 @@
 /**
  * Gate for all writes of an elected replica. A write begins only within the term, which is checked synchronously when its bytes are sent, and
- * contains the version on which it is based. So a delayed write, for example of a stopped process, changes nothing that another leader has written.
+ * contains the version on which it is based. So a delayed write changes nothing that another leader has written.
  */
 import { ApiError } from '../kubernetes/api-failure.ts';
 import { type ApiResource, apiVersionOf } from '../kubernetes/api-resource.ts';
@@ -48,10 +48,7 @@ export const fieldManager = 'chartpilot-gateways';
 export interface WriteGateOptions {
   readonly server: Pick<ApiServer, 'request'>;
   readonly now: () => ClockReading;
-  /**
-   * Timeout, also sent to the server. Shorter than the time between the end of a term and the end of its Lease, so that no write is applied when
-   * another replica may lead.
-   */
+  /** Shorter than the time between the end of a term and the end of its Lease, so that no write is applied when another replica may lead. */
   readonly writeMs: number;
 }
 

@@ -29,10 +29,7 @@ interface Named {
   timeoutMs: number;
 }
 
-/**
- * Selects the distinct key sets of these objects. A namespace gets the first ones in object order. Namespaces share the limit of the mesh equally, so
- * that many key sets of one namespace do not affect another.
- */
+/** Selects the distinct key sets of these objects. A namespace gets the first ones in object order. */
 export function* selectKeySources(configs: readonly Config<RequestAuthentication>[]): Steps<KeySourceSelection> {
   const sourcesByName = new Map<string, Named>();
   const sourcesByNamespace = new Map<string, Set<string>>();

@@ -41,10 +41,7 @@ export interface UnsyncedKind {
   readonly reason?: string;
 }
 
-/**
- * Receives changes of a kind after they are in the store. The kind is synced when the promise returned for a full set settles. Errors are reported,
- * and the changes are not repeated.
- */
+/** Receives changes of a kind after they are in the store. The kind is synced when the promise returned for a full set settles. */
 export type StoreReader = (changes: readonly ObjectChange[]) => void | Promise<void>;
 
 export interface InformerEffectsOptions {
@@ -221,8 +218,7 @@ export class InformerEffects {
     };
     return this.#startWork(kind, notify, async (signal) => {
       const watchReading = new WatchReading(kind.store, initial, this.#options.now, (report, changes) => {
-        // Readers are called even after an abort, because the changes are already in the store and the next full set
-        // would not contain them.
+        // Readers are called even after an abort, because the changes are already in the store.
         if (changes.length > 0) this.#notifyReaders(kind, changes);
         if (!signal.aborted) notify(report);
       });

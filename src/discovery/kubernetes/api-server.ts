@@ -1,6 +1,6 @@
 /**
- * Port to an API server, for informers, electors and status writers. All operations reject only with an `ApiError`, end soon after their signal is
- * aborted, and have a timeout. Only requests that the server reports as not processed (HTTP/2 REFUSED_STREAM) are retried.
+ * All operations reject only with an `ApiError`, end soon after their signal is aborted, and have a timeout. Only requests that the server reports as
+ * not processed (HTTP/2 REFUSED_STREAM) are retried.
  */
 import type { StatusBody } from './api-failure.ts';
 import type { ApiResource } from './api-resource.ts';
@@ -97,10 +97,7 @@ export interface ApiRequest {
 }
 
 export interface ApiServer {
-  /**
-   * @param onItem receives each object when it arrives, so that a large page is never completely in memory. The returned page has no items. Must not
-   * throw.
-   */
+  /** @param onItem receives each object when it arrives. The returned page has no items. Must not throw. */
   list(
     resource: ApiResource,
     options: ListOptions,

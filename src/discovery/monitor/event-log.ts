@@ -184,7 +184,6 @@ const rejections = ['configs.rejected', 'settings.rejected'] as const;
 
 /**
  * Log entry for `logRecords`: a summary of rejected configuration that concerns several objects, whose problems {@link logEvents} logs one by one.
- * Failed cluster requests are retried and logged as `kind.failed`.
  */
 export function discoveryLogEntry(record: TraceRecord): LogEntry | 'logged elsewhere' | undefined {
   if (record.kind !== 'event') return undefined;

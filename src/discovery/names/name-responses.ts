@@ -17,7 +17,7 @@ const anyType = 255;
 
 /**
  * Responds with REFUSED for names outside the mesh, and NXDOMAIN for unknown names in `svc.DOMAIN`, so that resolvers continue with their search
- * domains. Names that are not visible to the client do not exist.
+ * domains.
  *
  * @param namespace `undefined` if the client is unauthenticated
  */

@@ -1,7 +1,4 @@
-/**
- * Resolves the options of `pilot-discovery discovery` from flags and environment. An invalid flag ends the program.
- * For an invalid variable, the default applies, with a warning.
- */
+/** An invalid flag ends the program. For an invalid variable, the default applies, with a warning. */
 
 import { existsSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';

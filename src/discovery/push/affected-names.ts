@@ -13,10 +13,7 @@ const visibilityKinds: ReadonlySet<string> = new Set(['Sidecar', 'VirtualService
 /** Pseudo-kind for the current or previous host of a changed DestinationRule. */
 const ruleHost = 'DestinationRuleHost';
 
-/**
- * A change of visible services does not push endpoints: clients request them with the clusters that the change adds. That response must
- * contain the current endpoints, so cached ones may be affected.
- */
+/** A change of visible services does not push endpoints: clients request them with the clusters that the change adds. */
 export function mayAffectType(kind: string, typeUrl: string, nodeType: NodeType): boolean {
   return changesType(kind, typeUrl, nodeType) || (typeUrl === endpointType && visibilityKinds.has(kind));
 }

@@ -65,9 +65,6 @@ export class TypesToPushMemo {
   }
 }
 
-/**
- * True if only endpoints of other namespaces have changed, the most frequent case: a proxy's service targets are services of its own namespace.
- * Otherwise the shape has to be computed.
- */
+/** True if only endpoints of other namespaces have changed, the most frequent case: a proxy's service targets are services of its own namespace. */
 export const keepsShape = ({ endpointNamespaces }: ContextPair, namespace: string): boolean =>
   endpointNamespaces?.has(namespace) === false;

@@ -73,10 +73,7 @@ export class ObjectsOfControlPlane implements KnownObjects {
   }
 }
 
-/**
- * Files are complete for a kind and namespace if they contain such an object and no invalid one; otherwise objects may be in the cluster. Notes list
- * unchecked references.
- */
+/** Files are complete for a kind and namespace if they contain such an object and no invalid one; otherwise objects may be in the cluster. */
 export class ObjectsOfFiles implements KnownObjects {
   readonly areFromFiles = true;
   readonly #knownKeys = new Set<string>();

@@ -1,6 +1,5 @@
 /**
- * Writes the WorkloadEntry of a workload. Reads the entry first, and replaces only that version. If another client wrote in between, the write fails
- * and the chart retries. Entries of other replicas are not changed.
+ * Writes the WorkloadEntry of a workload. Reads the entry first, and replaces only that version. If another client wrote in between, the write fails.
  */
 
 import type { EntryOrder, EntryResult } from '../../../machines/discovery/registration/registration.machine.ts';

@@ -1,7 +1,7 @@
 /**
  * Duty that deletes WorkloadEntries of exited replicas, and ends other records of these replicas. A replica is considered exited if its Lease
  * (src/discovery/election/replica-presence.ts) is unchanged or missing for longer than a workload may take to connect to another replica, measured
- * with the local clock. Times in Leases are not used.
+ * with the local clock.
  */
 import { FairQueue } from '../../model/collections/fair-queue.ts';
 import { messageOf } from '../../runtime/errors.ts';

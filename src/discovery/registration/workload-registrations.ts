@@ -1,6 +1,6 @@
 /**
  * Connected workloads of WorkloadGroups, for the charts that register them. Their number and their writes to the API server are limited, with a fair
- * share per namespace, then per service account. Only the first connection and the last disconnection of a workload are reported.
+ * share per namespace, then per service account.
  */
 
 import type { EntryOrder, EntryResult } from '../../../machines/discovery/registration/registration.machine.ts';
@@ -40,8 +40,8 @@ export interface RegistrationLimits {
 }
 
 /**
- * Each workload has a chart below a common parent, and starting or stopping a chart takes longer the more there are. On a busy
- * machine, 1,000 took 1.3 s to start and 4.9 s to stop, 2,500 took 10 s and 17.5 s.
+ * Each workload has a chart below a common parent, and starting or stopping a chart takes longer the more there are. On a busy machine, 1,000 took
+ * 1.3 s to start and 4.9 s to stop.
  */
 const registrationLimits: RegistrationLimits = {
   maxWorkloads: 1_000,

@@ -14,7 +14,7 @@ export interface FollowedObjects {
   /** Calls back once between a change and the next read. */
   onChanged(listener: () => void): void;
   /**
-   * Reads a limited part of the changes since the last read. If some remain, listeners of {@link onChanged} are called again.
+   * If changes remain, listeners of {@link onChanged} are called again.
    *
    * @param held returns the registry's version of an object
    */

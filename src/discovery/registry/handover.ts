@@ -10,10 +10,7 @@ interface HeldUpdate extends ServiceName {
 
 const idOf = ({ namespace, hostname }: ServiceName): string => `${namespace}/${hostname}`;
 
-/**
- * Forwards updates of one registry. If it replaces another, holds updates until it is complete, because an incomplete registry would remove services
- * from proxies.
- */
+/** Forwards updates of one registry. If it replaces another, holds updates until it is complete. */
 export class Handover implements XdsUpdater {
   readonly #updater: XdsUpdater;
   readonly #onForwarded: () => void;

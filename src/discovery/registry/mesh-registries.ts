@@ -120,7 +120,6 @@ export class MeshRegistries {
    *
    * @param name `PROVIDER/CLUSTER`
    * @returns a function that stops the registry, but keeps its content
-   * @throws any error of creating or running the registry
    */
   run(name: string, report: RunningRegistry): () => void {
     const offer = this.#offers.get(name);

@@ -1,7 +1,4 @@
-/**
- * Port of a service registry, such as objects of a directory or cluster, or Consul. A registry supports lookups, reports
- * changes, and delivers its endpoints as a shard.
- */
+/** A registry supports lookups, reports changes, and delivers its endpoints as a shard. */
 import type { ConfigKey } from '../../model/config/config.ts';
 import type { PushType, ServiceName, ShardKey } from '../../model/services/endpoint-shards.ts';
 import type { NetworkGateway } from '../../model/services/network-gateways.ts';

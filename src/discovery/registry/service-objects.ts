@@ -1,7 +1,6 @@
 /**
- * Objects from which services are built: those of the configuration, and those of the watched cluster that only the
- * registry reads. For equal keys, the configuration takes precedence. Objects beyond the endpoint limit of their
- * namespace are delivered without endpoints.
+ * Objects from which services are built: those of the configuration, and those of the watched cluster that only the registry reads. For equal keys,
+ * the configuration takes precedence.
  */
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import { type Config, configKeyText, parseConfigKey } from '../../model/config/config.ts';

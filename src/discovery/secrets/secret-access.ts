@@ -9,10 +9,7 @@ import { subjectAccessReviews } from '../kubernetes/api-resource.ts';
 import type { ApiServer } from '../kubernetes/api-server.ts';
 import type { SecretReader, SecretReaders } from '../push/mesh-resources.ts';
 
-/**
- * Maximum number of accounts, each reviewed once a minute. Beyond it, namespaces with few accounts take precedence, so that a tenant with many cannot
- * prevent reviews for others.
- */
+/** Maximum number of accounts, each reviewed once a minute. Beyond it, namespaces with few accounts take precedence. */
 const maxAccounts = 1_000;
 const responseMs = 5_000;
 

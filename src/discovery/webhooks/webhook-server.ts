@@ -1,7 +1,4 @@
-/**
- * HTTPS server of the webhooks. By default, the API server presents no client certificate, so every client gets a response.
- * The response depends only on the request and mesh settings, and changes nothing.
- */
+/** HTTPS server of the webhooks. By default, the API server presents no client certificate, so every client gets a response. */
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Server } from 'node:https';

@@ -54,8 +54,8 @@ export interface AdsServer {
   /** Serves a connection of another plaintext port. @returns false if no port is open */
   serveSocket(socket: Socket): boolean;
   /**
-   * Updates connections synchronously and in order. Affected resources are generated and written, or wait for an ACK. The caller limits the number of
-   * connections per iteration of the event loop. A server that drains sends no changes: the next server of each client has them.
+   * Updates connections synchronously and in order. Affected resources are generated and written, or wait for an ACK. A server that drains sends no
+   * changes: the next server of each client has them.
    *
    * @returns the number of affected connections
    */

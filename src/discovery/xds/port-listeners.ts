@@ -1,7 +1,4 @@
-/**
- * Opens a port with several listening sockets. libuv accepts one connection of each per iteration of the event loop. When thousands of proxies
- * reconnect, an iteration takes 10 ms, so one socket accepts 100 connections a second, and the others time out in its backlog.
- */
+/** Opens a port with several listening sockets. libuv accepts one connection of each per iteration of the event loop. */
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import type { ListenAddress } from '../listen-address.ts';
 

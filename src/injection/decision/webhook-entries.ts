@@ -1,7 +1,4 @@
-/**
- * Entries of a revision's MutatingWebhookConfiguration, which select the pods that the API server sends to the injector. The
- * chart renders the same table (`deploy/chart/templates/injection-webhook.yaml`).
- */
+/** Entries of a revision's MutatingWebhookConfiguration, which select the pods that the API server sends to the injector. */
 
 import { type LabelSelector, selectsLabels } from '../../model/kinds/label-selector.ts';
 import { revisionLabel } from '../../model/kinds/metadata-keys.ts';

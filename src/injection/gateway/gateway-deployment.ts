@@ -52,7 +52,6 @@ const metricsPort = 15_020;
 /**
  * @param parameters data of the ConfigMap in `spec.infrastructure.parametersRef`: a strategic merge patch in YAML for each kind, which cannot change
  * the identity of an object, and so cannot write outside the Gateway's namespace
- * @returns all errors that prevent the deployment, by field of the Gateway or key of the ConfigMap
  */
 export function gatewayObjects(
   gateway: DeployedGateway,

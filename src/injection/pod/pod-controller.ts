@@ -11,10 +11,7 @@ export interface PodOwner {
 /** The name of a CronJob's Job consists of the CronJob's name and the minute. */
 const scheduledJob = /^(.+)-\d{8,10}$/;
 
-/**
- * Returns the top-level controller: a Deployment instead of its ReplicaSet, a CronJob instead of its Job. Derived from the names that controllers
- * generate, without requests to the API server.
- */
+/** Returns the top-level controller: a Deployment instead of its ReplicaSet, a CronJob instead of its Job. */
 export function workloadOf(pod: Pod): PodOwner {
   const { metadata } = pod;
   const owner = metadata.generateName ? metadata.ownerReferences?.find(({ controller }) => controller) : undefined;

@@ -45,11 +45,7 @@ export interface GoTemplates {
   readonly renderGoTemplate?: RenderGoTemplate;
 }
 
-/**
- * Calls `run` twice: to collect the templates that it needs, then with all of them rendered.
- *
- * @param run pure, so that both calls need the same templates
- */
+/** Calls `run` twice: to collect the templates that it needs, then with all of them rendered. */
 export async function withGoTemplates<Injector extends GoTemplates, T>(
   injector: Injector,
   run: (injector: Injector) => T,

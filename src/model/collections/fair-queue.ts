@@ -1,8 +1,7 @@
 /**
  * A bounded queue that is fair by key, level by level: round-robin over namespaces, then over their accounts, then over the accounts' connections.
  * One key may use the full capacity while no other needs it. A full queue removes an item of the key with the most items; it rejects the new item
- * only if no key has more than its own. The queue also limits resources that tenants occupy (registrations, streams); those callers never use {@link
- * FairQueue.next} and must release the item that {@link FairQueue.add} returns.
+ * only if no key has more than its own. Callers that only limit resources of tenants must release the item that {@link FairQueue.add} returns.
  */
 
 /** From the outermost level to the innermost: namespace, account, connection. All keys of one queue have the same number of levels. */

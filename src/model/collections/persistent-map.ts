@@ -1,7 +1,4 @@
-/**
- * An immutable map. A new version copies the path to each changed entry and shares the rest (hash trie with 32 branches). Iterates in hash
- * order, which is the same on every machine.
- */
+/** An immutable map. A new version copies the path to each changed entry and shares the rest (hash trie with 32 branches). */
 import { runToEnd, type Steps } from '../../runtime/turns.ts';
 
 type Leaf<V> = { readonly hash: number; readonly entries: readonly (readonly [string, V])[] };

@@ -4,8 +4,7 @@ import type { Config } from './config.ts';
 
 /**
  * Whether an update may change what proxies receive. An Istio object needs no push if spec, status and age are unchanged and neither version has
- * Istio labels or annotations. The age decides conflicts, and `resourceVersion` does not cover it. For a WorkloadEntry, a changed label also requires
- * a push; for other API groups, every new version does.
+ * Istio labels or annotations. The age decides conflicts, and `resourceVersion` does not cover it. For other API groups, every new version needs one.
  */
 export function needsPush(previous: Config, current: Config): boolean {
   if (previous === current) return false;

@@ -1,7 +1,4 @@
-/**
- * Parses a file of configuration objects from YAML text into objects and problems. Pure and deterministic. Unchanged documents are not decoded again
- * and keep their objects.
- */
+/** Parses a file of configuration objects from YAML text into objects and problems. Pure and deterministic. */
 import { hash } from 'node:crypto';
 import * as E from 'fp-ts/lib/Either.js';
 import { isObject } from '../../runtime/json-object.ts';

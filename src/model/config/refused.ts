@@ -1,7 +1,6 @@
 /**
  * Builds placeholders that make access restrictions fail closed when an object is rejected and has no earlier valid version. A placeholder blocks
- * everything that the object might have blocked, for the workloads that it may have selected. It affects only its own namespace, unless that is the
- * root namespace or unreadable.
+ * everything that the object might have blocked, for the workloads that it may have selected.
  */
 import { hash } from 'node:crypto';
 

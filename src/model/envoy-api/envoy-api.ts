@@ -65,12 +65,10 @@ export interface LenientMessage extends DecodedMessage {
 
 /**
  * Decodes a message from its JSON form, including packed messages (`@type`). Unknown types and fields are not errors, because a newer Envoy may
- * define them. Packed messages with unknown parts are sent unchanged (`TypedStruct`), and Envoy validates them. Other unknown fields cannot be
- * encoded and are dropped.
+ * define them. Packed messages with unknown parts are sent unchanged (`TypedStruct`), and Envoy validates them.
  * @param typeUrl such as `type.googleapis.com/envoy.config.cluster.v3.Cluster`, or only the name
  * @param json every form that Istio's decoder accepts (lenient-json.ts)
  * @param keepsTypes packed messages of known types lose unknown fields and keep their type, so that they can be merged
- * @returns left: the error, as a sentence
  */
 export function decodeLenient(
   typeUrl: string,

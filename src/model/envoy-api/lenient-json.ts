@@ -1,7 +1,7 @@
 /**
  * Converts JSON that Istio's decoder of EnvoyFilter values accepts (Go's `github.com/golang/protobuf/jsonpb` 1.5) to canonical protobuf JSON. Beyond
  * the canonical form, the decoder accepts Go durations (`500ms`), numbers in padded strings, and `null` in lists and maps as the type's zero value.
- * Two spellings of one field, or two fields of a oneof, remain errors; Istio silently uses one.
+ * Two fields of a oneof remain errors; Istio silently uses one.
  */
 import type { DescField, DescMessage, JsonValue, Registry } from '@bufbuild/protobuf';
 import { ScalarType } from '@bufbuild/protobuf';

@@ -1,7 +1,4 @@
-/**
- * Decoders of user configuration. Each reports all errors of a value with their paths, so that users can fix them together. `null` counts as absent,
- * as in Kubernetes.
- */
+/** Decoders of user configuration. Each reports all errors of a value with their paths, so that users can fix them together. */
 import * as E from 'fp-ts/lib/Either.js';
 import type { NonEmptyArray } from 'fp-ts/lib/NonEmptyArray.js';
 import { isObject } from '../../runtime/json-object.ts';

@@ -1,7 +1,4 @@
-/**
- * Describes the values that a decoder accepts as a schema, for CustomResourceDefinitions (`src/model/schemas/`). Combinators describe themselves;
- * handwritten decoders, and checks that a schema can express, use {@link inSchema}.
- */
+/** Describes the values that a decoder accepts as a schema, for CustomResourceDefinitions (`src/model/schemas/`). */
 
 // biome-ignore lint/suspicious/noExplicitAny: callers never pass arguments of an unchecked type
 export type Describable = (...args: any[]) => unknown;

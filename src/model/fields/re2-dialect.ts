@@ -1,7 +1,4 @@
-/**
- * Translates between Envoy's RE2 (C++, over bytes) and RE2JS (port of Go's RE2, over code points). Each difference was measured with Envoy 1.40
- * (`--mode validate`), see `test/e2e/envoy-regular-expressions.test.ts`.
- */
+/** Translates between Envoy's RE2 (C++, over bytes) and RE2JS (port of Go's RE2, over code points). */
 import * as E from 'fp-ts/lib/Either.js';
 
 /** Returns the UTF-8 bytes, one character per byte, because Envoy matches bytes. */

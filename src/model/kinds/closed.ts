@@ -1,6 +1,6 @@
 /**
  * Builds placeholders for rejected objects, by kind: the strictest configuration that the object may have requested, for the workloads that it may
- * have selected. Unreadable fields get the strictest value.
+ * have selected.
  */
 import * as E from 'fp-ts/lib/Either.js';
 import { isObject } from '../../runtime/json-object.ts';
@@ -135,10 +135,7 @@ function portModes(value: unknown): { modes: Record<string, MutualTlsMode>; isRe
   };
 }
 
-/**
- * Rejects all tokens: each issuer gets an empty key set. Requests without a token have no principal, so no policy that requires one allows
- * them.
- */
+/** Each issuer gets an empty key set. Requests without a token have no principal, so no policy that requires one allows them. */
 function closedTokens(rejectedConfig: RejectedConfig): StandIn {
   const { isScopeKnown, scope } = scopeOf(rejectedConfig);
   const { jwtRules } = fieldsOf(rejectedConfig.isBroken ? undefined : rejectedConfig.spec);

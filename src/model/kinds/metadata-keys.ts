@@ -1,7 +1,4 @@
-/**
- * Annotations and labels of Istio, the Gateway API and this project, with the kinds on which each is read. Warnings (`metadata-warnings.ts`) are
- * derived from this table; `test/fields/metadata.test.ts` compares it with the generated configuration.
- */
+/** Annotations and labels of Istio, the Gateway API and this project, with the kinds on which each is read. */
 import type { KindName } from './index.ts';
 
 /** Label of objects, namespaces and pods that selects their control plane revision. */

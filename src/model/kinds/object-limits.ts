@@ -1,7 +1,6 @@
 /**
  * Limits of one object in addition to list lengths (`fields/limits.ts`). A small object can expand, because the control plane builds a resource for
- * each combination. All limits are far above the sizes of real meshes. Decoders of the Gateway API use that API's limits. Listed in
- * docs/compatibility.md.
+ * each combination. Listed in docs/compatibility.md.
  */
 
 /** ServiceEntry: clusters, as hosts x ports. One object may have 2,048 hosts with one port. */
@@ -42,14 +41,11 @@ export const maxRouteMatches = 4_096;
  */
 export const unitBytes = 1_024;
 export const maxHostRoutes = 8_192;
-/**
- * VirtualServices of one namespace: hosts x matches x matches of delegates. Delegates of other namespaces have a separate limit of this size. One
- * object may use {@link maxHostRoutes} of each limit.
- */
+/** VirtualServices of one namespace: hosts x matches x matches of delegates. */
 export const maxDelegatedRoutes = 32_768;
 /**
  * Gateway API routes of one namespace, at the Gateways of one namespace and at all Services: matches x hosts x listeners (or Services), in units of
- * {@link unitBytes}. The same number of matches beyond the limit respond with 503, without filters and backends.
+ * {@link unitBytes}.
  */
 export const maxAttachedMatches = 32_768;
 /** VirtualService: destinations of all routes of a type together. */

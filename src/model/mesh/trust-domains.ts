@@ -10,10 +10,7 @@ export function trustDomainsOf({
 
 const identity = /^spiffe:\/\/([^/]+)(\/ns\/[^/]+\/sa\/[^/]+)$/;
 
-/**
- * SPIFFE IDs of a workload in all trust domains of the mesh, because certificates of a former one stay valid until renewal. Other identities
- * are returned unchanged.
- */
+/** SPIFFE IDs of a workload in all trust domains of the mesh, because certificates of a former one stay valid until renewal. */
 export function identitiesUnder(domains: readonly string[], id: string): readonly string[] {
   const [, domain, account] = identity.exec(id) ?? [];
   return domain !== undefined && domains.includes(domain)

@@ -12,9 +12,7 @@ import type { GatewaySubject } from './gateway-index.ts';
 import type { PolicyIndex, PolicySubject, TargetableObject } from './policy-index.ts';
 import type { SidecarIndex } from './sidecar-index.ts';
 
-/**
- * Policies of a workload, in the order defined for each kind. Equal results are one object in all contexts: compare by identity, use `id` in keys.
- */
+/** Equal results are one object in all contexts: compare by identity, use `id` in keys. */
 export interface WorkloadPolicies {
   /** Short and stable while the same objects apply, for cache keys. Empty if no policy applies. */
   readonly id: string;

@@ -18,8 +18,7 @@ export interface WorkloadProxyConfig {
 
 /**
  * Precedence, lowest first: the mesh default, the root namespace's object without a selector, that of the workload's namespace, the annotation (as in
- * Istio), the object of the namespace that selects the workload. On each level the oldest object applies. Variables and fields of messages are
- * merged; other fields are replaced.
+ * Istio), the object of the namespace that selects the workload. On each level the oldest object applies.
  * @param objects oldest first
  */
 export function proxyConfigFor(

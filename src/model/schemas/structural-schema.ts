@@ -1,7 +1,7 @@
 /**
  * Structural schemas of decoders (`x-kubernetes-*`: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/). Decoders treat `null` as
  * absent, and the API server drops it before validation unless the field is nullable. Fields for which `null` is an error are nullable, so that the
- * decoder rejects the object; otherwise a restriction would disappear.
+ * decoder rejects the object.
  */
 import {
   type Describable,

@@ -21,8 +21,8 @@ const stepModulus = 65_011;
 const maxTries = 1_000;
 
 /**
- * Allocates an address for each name, equal in all replicas. On a collision, the later name probes further by a step derived from its hash. A
- * repeated name occupies a slot per occurrence and has the lowest address. Names without a free slot get none.
+ * Allocates an address for each name, equal in all replicas. On a collision, the later name probes further by a step derived from its hash. Names
+ * without a free slot get none.
  * @param names in order of precedence (oldest first)
  */
 export function allocateAddresses(names: readonly string[]): ReadonlyMap<string, AllocatedAddresses> {

@@ -42,7 +42,7 @@ function externalAddresses(
 
 /**
  * Gateways in the mesh's networks file. A registry's service contributes its external addresses. If the network lists clusters, only their addresses
- * are used: another network may have a gateway of the same name, which would misroute requests.
+ * are used.
  */
 export function gatewaysOfNetworks(
   { networks }: MeshNetworks,

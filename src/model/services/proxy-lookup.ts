@@ -9,10 +9,7 @@ import type { ServiceName } from './endpoint-shards.ts';
 import { addressIn } from './namespaced-address.ts';
 import type { Endpoint } from './service.ts';
 
-/**
- * A port of a service in the proxy's own namespace. There is no namespace field, so that no registry can return a service of another namespace:
- * objects that any tenant can create must not decide what another tenant's proxy serves.
- */
+/** A port of a service in the proxy's own namespace. There is no namespace field, so that no registry can return a service of another namespace. */
 export interface TargetRef {
   readonly hostname: string;
   readonly portName: string;

@@ -32,7 +32,7 @@ export type EndpointEffect = 'endpoints' | 'service' | 'names' | 'nothing';
 
 /**
  * Determines the effect of changed endpoints. EDS clusters receive endpoints separately; DNS clusters contain them. A headless service has listeners
- * for its pods' addresses, unless all its ports are HTTP: then only DNS responses change.
+ * for its pods' addresses, unless all its ports are HTTP.
  * @param services of the host and namespace in all registries, which have the same endpoints
  */
 export function endpointEffect(services: readonly Service[]): EndpointEffect {

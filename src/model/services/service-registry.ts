@@ -137,7 +137,6 @@ const builders = new WeakMap<ServiceRegistry, RegistryBuilder>();
 
 /**
  * @param configs objects of {@link serviceKinds}
- * @param options differences from {@link defaultRegistryOptions}
  * @param previous result of this function with the same options; unchanged parts are reused
  */
 export function buildServiceRegistry(

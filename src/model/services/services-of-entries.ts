@@ -321,10 +321,7 @@ class ServiceEntryLookup implements ProxyLookup {
   }
 }
 
-/**
- * Addresses that identify a workload. Excludes a gateway's loopback addresses: other processes of the host listen there, and a gateway's ports come
- * from its services.
- */
+/** Addresses that identify a workload. Excludes a gateway's loopback addresses. */
 function identifyingAddresses({ type, ipAddresses }: LookupSubject): readonly string[] {
   return type === 'router' ? ipAddresses.filter((address) => !isLoopback(address)) : ipAddresses;
 }

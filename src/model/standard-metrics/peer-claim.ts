@@ -1,6 +1,6 @@
 /**
  * Request header in which a sidecar claims its workload. The server's agent accepts it only if namespace and service account match the peer's
- * certificate; Envoy removes it from requests to the application.
+ * certificate.
  */
 
 export interface WorkloadLabelValues {

@@ -1,6 +1,6 @@
 /**
  * Rules by which the agent computes metrics from one access log stream. The control plane encodes them in the log name, which Envoy sends first on
- * each stream, so they change together with the listener.
+ * each stream.
  */
 import { isObject } from '../../runtime/json-object.ts';
 import { type StandardMetricId, standardMetricIds } from './standard-metrics.ts';

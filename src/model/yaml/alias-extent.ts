@@ -10,7 +10,7 @@ interface Extent {
 const scalarExtent: Extent = { values: 1, levels: 0 };
 
 /**
- * Checks the limits of a value with all aliases expanded.
+ * The limits apply to the value with all aliases expanded.
  * @param value must not contain cycles
  * @returns `undefined` if the value is within the limits
  */

@@ -1,7 +1,6 @@
 /**
- * Parses the most common form of YAML: block maps and lists with one value per line and no escapes. A single pass is several times as fast as a
- * complete YAML parser. Documents with any other construct are declined and read by another parser, which gives accepted documents the same value
- * (yaml-simple.test.ts).
+ * Parses the most common form of YAML: block maps and lists with one value per line and no escapes. Documents with any other construct are declined
+ * and read by another parser, which gives accepted documents the same value (yaml-simple.test.ts).
  */
 import { CORE_SCHEMA } from 'js-yaml';
 

@@ -50,10 +50,7 @@ export function jwtAuthentication({
   };
 }
 
-/**
- * Allows requests without a token, but rejects a request if any of its tokens is invalid or from an unknown issuer. A required token must be present;
- * another token does not replace it.
- */
+/** Allows requests without a token, but rejects a request if any of its tokens is invalid or from an unknown issuer. */
 function requirementOf(providers: readonly { readonly name: string; readonly isRequired: boolean }[]): Requirement {
   const requirements = providers.map(
     ({ name }): Requirement => ({ requiresType: { case: 'providerName', value: name } }),

@@ -26,10 +26,7 @@ export function healthSelection(
   };
 }
 
-/**
- * Whether unhealthy endpoints are sent. With `trafficDistribution`, the proxy must know how many of the near endpoints are unhealthy. With
- * `minHealthPercent`, Envoy uses all endpoints if few are healthy, so it must not receive endpoints that were never ready.
- */
+/** Whether unhealthy endpoints are sent. With `trafficDistribution`, the proxy must know how many of the near endpoints are unhealthy. */
 function sendsUnhealthy(
   { attributes }: Pick<Service, 'attributes'>,
   outlierDetection: OutlierDetection | undefined,

@@ -19,8 +19,7 @@ export interface NetworkView extends Pick<ProxyShape, 'network' | 'clusterId'> {
  * Replaces endpoints of another network with that network's gateways, which accept only mutual TLS. Omits remote endpoints without mutual TLS, and
  * all remote endpoints if clients do not use mutual TLS. If no gateway or network is known, an endpoint with an address is reached directly.
  *
- * Weights keep their proportions: gateways share the weight of all endpoints behind them. If necessary, all weights are multiplied to remain
- * integers.
+ * Gateways share the weight of all endpoints behind them.
  */
 export function reachableEndpoints(endpoints: readonly Endpoint[], view: NetworkView): readonly Endpoint[] {
   const candidates = view.isClusterLocal

@@ -1,6 +1,6 @@
 /**
- * Explains what a proxy does with a connection or request by evaluating its configuration as Envoy does: listener,
- * filter chain, filters, route and cluster. The outcome is `not decided` if it depends on another program or on code.
+ * Explains what a proxy does with a connection or request by evaluating its configuration as Envoy does. The outcome is `not decided` if it depends
+ * on another program or on code.
  */
 import type { DescMessage, Message, MessageShape } from '@bufbuild/protobuf';
 import { anyUnpack } from '@bufbuild/protobuf/wkt';

@@ -168,7 +168,7 @@ function soleVirtualHost({ virtualHosts }: RouteConfiguration): VirtualHost | un
 
 /**
  * Returns the request as Envoy's HTTP/1 codec reads it, with trimmed header values. A target with a host (`GET http://host/path`, `CONNECT
- * host:port`) replaces the Host header; CONNECT has no path.
+ * host:port`) replaces the Host header.
  */
 function readByCodec(httpQuestion: HttpQuestion): HttpQuestion {
   if (httpQuestion.version === 'HTTP/2') return httpQuestion;

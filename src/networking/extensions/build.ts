@@ -1,8 +1,7 @@
 /**
- * Builds WasmPlugin configurations of a proxy. Filters request them by name over ECDS, so that a changed plugin neither
- * changes its listener nor drains connections. If Envoy itself fetches the code, the listener contains the plugin instead: Envoy fetches the code
- * while the listener warms, and the previous listener serves until then. An active listener of Envoy 1.40 never fetches code of a plugin received by
- * ECDS (measured: each request gets 503).
+ * Builds WasmPlugin configurations of a proxy. Filters request them by name over ECDS, so that a changed plugin neither changes its listener nor
+ * drains connections. If Envoy itself fetches the code, the listener contains the plugin instead. An active listener of Envoy 1.40 never fetches code
+ * of a plugin received by ECDS (measured: each request gets 503).
  */
 
 import { hash } from 'node:crypto';
@@ -115,10 +114,7 @@ function pluginConfig(
   };
 }
 
-/**
- * Plugins with the same ID and code share a VM. Envoy 1.40 compares neither code that is still being fetched nor environment variables, so without
- * this ID a plugin could run with another plugin's code or variables.
- */
+/** Plugins with the same ID and code share a VM. Envoy 1.40 compares neither code that is still being fetched nor environment variables. */
 function vmIdOf({ url, sha256 = '', vmConfig }: WasmPlugin): string {
   const isLocal = url.startsWith('file:');
   const variables = vmConfig?.env ?? [];

@@ -1,7 +1,6 @@
 /**
  * VM variables with which the agent fetches a WasmPlugin's code and which it then removes; named as in Istio. Credentials are sent only to proxies
- * whose verified namespace is that of the plugin and its Secret. A plugin in the root namespace therefore does not reveal the mesh's credentials to
- * tenants.
+ * whose verified namespace is that of the plugin and its Secret.
  */
 import { hash } from 'node:crypto';
 import { type Config, type ConfigKey, configKeyOf } from '../../model/config/config.ts';
@@ -23,7 +22,7 @@ interface Pull {
   readonly dependsOn: readonly ConfigKey[];
 }
 
-/** Returns the variables for code that the agent fetches. The secret is empty if the proxy may not receive it; the agent reports that. */
+/** Returns the variables for code that the agent fetches. The secret is empty if the proxy may not receive it. */
 export function pullOf(plugin: Config<WasmPlugin>, shape: ProxyShape, { credentials }: PushContext): Pull {
   const { namespace, spec } = plugin;
   const { imagePullSecret: name, imagePullPolicy: policy = 'UNSPECIFIED_POLICY' } = spec;

@@ -11,7 +11,7 @@ import { providerCluster } from '../telemetry/provider-cluster.ts';
 const fetchTimeoutMs = 30_000;
 /**
  * Envoy's default of one retry within a second is too few for a warming cluster or a restarting server. The backoff doubles from 1 to 10 seconds
- * (`RetryPolicy` in `config/core/v3/base.proto`). A new listener waits for the last retry.
+ * (`RetryPolicy` in `config/core/v3/base.proto`).
  */
 const fetchRetries = 5;
 

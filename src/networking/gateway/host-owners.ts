@@ -1,6 +1,6 @@
 /**
- * Determines which server of a port serves each host. Connections reach one server by their SNI. On a connection to a wider wildcard, a request for
- * another host would evade the requirements of that host's server.
+ * Connections reach one server by their SNI. On a connection to a wider wildcard, a request for another host would evade the requirements of that
+ * host's server.
  */
 import { coveringKeys } from '../../model/fields/hostname.ts';
 import type { ServerTlsSettings } from '../../model/kinds/gateway/gateway.ts';

@@ -6,10 +6,7 @@ export interface ServerOnPort {
   readonly server: Server;
   readonly index: number;
   readonly port: number;
-  /**
-   * Set if client certificates cannot be verified as configured. Connections are then closed instead of reaching other servers of the port, which may
-   * be less strict.
-   */
+  /** Set if client certificates cannot be verified as configured. */
   readonly closedReason?: string;
 }
 

@@ -14,8 +14,6 @@ export interface ServedVirtualService {
 /**
  * Returns a gateway's VirtualServices whose hosts overlap with those of the server, in order. Of two overlapping hosts, the narrower is served. A
  * server host may require the VirtualService's namespace (`.` for the Gateway's own).
- *
- * @param hosts all or some of the server's hosts
  */
 export function servedVirtualServices(
   server: GatewayServer,

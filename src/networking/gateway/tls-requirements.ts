@@ -89,8 +89,6 @@ export class TlsRequirements {
   /**
    * Returns settings with the certificates of `one` that accept only connections which both servers accept, or why this is impossible. Fields that
    * cannot be combined (CA, revocation list) are those of `one`, and {@link weakerFields} reports them.
-   *
-   * @param one requires client certificates at least as strictly as `other`
    */
   combine(one: ServerTlsSettings, other: ServerTlsSettings): ServerTlsSettings | string {
     const [a, b] = [this.#requirementsFor(one), this.#requirementsFor(other)];

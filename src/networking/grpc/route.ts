@@ -65,7 +65,7 @@ const actionText: Readonly<Record<string, string>> = { redirect: 'redirect', dir
 
 /**
  * Replaces actions that gRPC does not support, and aborts all calls. Otherwise clients would reject the route configuration, and
- * `non_forwarding_action` crashes Node clients. Clients without fault support reject the listener because of the filter.
+ * `non_forwarding_action` crashes Node clients.
  */
 const abortFilter = pack(HTTPFaultSchema, {
   abort: {

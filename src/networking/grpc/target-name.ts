@@ -29,8 +29,8 @@ export interface ClientTarget {
 }
 
 /**
- * Finds the service port of a client's target, such as `echo.shop.svc.cluster.local:7070`, `echo.shop:7070` or `echo:7070`. Short names are resolved
- * in the client's namespace. The port defaults to the service's only port.
+ * Finds the service port of a client's target, such as `echo.shop.svc.cluster.local:7070`, `echo.shop:7070` or `echo:7070`. The port defaults to the
+ * service's only port.
  *
  * @returns a reason if no service port matches
  */

@@ -43,10 +43,7 @@ function* sidecarListeners(proxy: ProxyContext, cache: Memory): Generator<undefi
   ];
 }
 
-/**
- * Removes listeners with the address and port of an inbound listener, because Envoy accepts only one. Otherwise, a service of any namespace with the
- * same port, or with the workload's address as virtual address, could displace an inbound listener and its client checks.
- */
+/** Removes listeners with the address and port of an inbound listener, because Envoy accepts only one. */
 function withoutPlacesOf(
   inbound: readonly EnvoyResource[],
   outbound: readonly EnvoyResource[],

@@ -108,10 +108,7 @@ function meshIdentities(mesh: MeshConfig): NonNullable<ValidationInit['matchType
   }));
 }
 
-/**
- * An agent serves files and watches them. Without an agent, Envoy reads files only once, when it creates the listener. Credentials are requested by
- * name from the control plane.
- */
+/** An agent serves files and watches them. Without an agent, Envoy reads files only once, when it creates the listener. */
 function certificates(settings: ServerTlsSettings, hasAgent: boolean): CommonTlsInit {
   if (settings.mode === 'ISTIO_MUTUAL') return { tlsCertificateSdsSecretConfigs: [agentSecret('default')] };
   const credentials = credentialNames(settings);

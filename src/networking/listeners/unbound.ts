@@ -1,8 +1,7 @@
 /**
  * Distinguishes listeners without a socket from bound listeners with the same name and address. A changed listener takes over the sockets of its
  * previous version unless address or socket options differ. Envoy 1.40 ignores a changed `bind_to_port`: changed to true, it never listens or crashes
- * with SIGSEGV, because there is no socket to take over; changed to false, it continues to listen. With different socket options, Envoy correctly
- * creates the listener again.
+ * with SIGSEGV, because there is no socket to take over; changed to false, it continues to listen.
  */
 import { create } from '@bufbuild/protobuf';
 import { type SocketOption, SocketOptionSchema } from '../../gen/envoy/config/core/v3/socket_option_pb.ts';

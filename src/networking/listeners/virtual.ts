@@ -104,8 +104,7 @@ function unknownHostsChain(context: ConnectionContext, scope: SidecarScope): Fil
 
 /**
  * Ports that the HTTP inspector skips: those of all other listeners, even on a VIP, and those of server-first protocols. The inspector runs before a
- * connection is passed to another listener: it would delay server-first services until its timeout, and HTTP on the port of a VIP would be routed by
- * its Host header.
+ * connection is passed to another listener.
  */
 function describedPorts({ shape, push }: ProxyContext): number[] {
   const ports = planOutbound(shape, push).listeners.map(({ port }) => port);

@@ -13,10 +13,7 @@ import {
 import type { Init } from './init.ts';
 import { duration } from './protobuf-duration.ts';
 
-/**
- * Uses the ADS stream on which the resource was received. Envoy waits indefinitely for the first response: a listener or cluster must not become
- * active while it is empty, especially during a hot restart in which the parent still serves.
- */
+/** Uses the ADS stream on which the resource was received. Envoy waits indefinitely for the first response. */
 export const adsConfigSource: ConfigSource = create(ConfigSourceSchema, {
   configSourceSpecifier: { case: 'ads', value: create(AggregatedConfigSourceSchema) },
   resourceApiVersion: ApiVersion.V3,

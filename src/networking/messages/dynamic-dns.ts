@@ -1,7 +1,6 @@
 /**
  * Configures the dynamic forward proxy for hosts without a service: ServiceEntries of resolution DYNAMIC_DNS, and outbound traffic policy
- * ALLOW_ANY_DYNAMIC_DNS. Filters resolve the Host header of a request or the SNI of a TLS connection, and the cluster connects to the result. They
- * share a DNS cache (Envoy docs, "HTTP dynamic forward proxy", "SNI dynamic forward proxy").
+ * ALLOW_ANY_DYNAMIC_DNS. Filters and cluster share a DNS cache (Envoy docs, "HTTP dynamic forward proxy", "SNI dynamic forward proxy").
  */
 import { Cluster_LbPolicy, type ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { ClusterConfigSchema } from '../../gen/envoy/extensions/clusters/dynamic_forward_proxy/v3/cluster_pb.ts';

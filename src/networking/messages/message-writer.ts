@@ -2,7 +2,7 @@
  * Encodes messages from the last byte to the first, so that a field's length is known when it is written. The result equals that of protobuf-es with
  * sorted map keys, which is several times slower for types with sixty fields.
  *
- * protobuf-es still encodes rare values (negative and very large numbers, floats, groups, values of a wrong type) and reports their errors.
+ * protobuf-es still encodes rare values and reports their errors.
  */
 import { type DescField, type DescMessage, type Message, ScalarType } from '@bufbuild/protobuf';
 import { isWrapperDesc } from '@bufbuild/protobuf/wkt';

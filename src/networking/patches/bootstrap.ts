@@ -1,7 +1,4 @@
-/**
- * Merges EnvoyFilters with `applyTo: BOOTSTRAP` into one message, which the agent merges into its bootstrap. The result is the same, because merging
- * is associative.
- */
+/** Merges EnvoyFilters with `applyTo: BOOTSTRAP` into one message, which the agent merges into its bootstrap. */
 import { create, type DescMessage, type Message } from '@bufbuild/protobuf';
 import * as E from 'fp-ts/lib/Either.js';
 import { bootstrapPatchesName, bootstrapType } from '../../../machines/discovery/xds/ads-types.ts';

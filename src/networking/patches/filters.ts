@@ -1,7 +1,6 @@
 /**
- * Patches filter lists. Filters are removed and merged first, then replaced, then added; each patch sees the results of
- * earlier ones. A namespace therefore cannot remove or change a filter that the root namespace inserts. Filters after a terminal filter are removed,
- * because Envoy rejects them.
+ * Patches filter lists. Filters are removed and merged first, then replaced, then added; each patch sees the results of earlier ones. A namespace
+ * therefore cannot remove or change a filter that the root namespace inserts.
  */
 import type { DescMessage, Message } from '@bufbuild/protobuf';
 import type { Any } from '@bufbuild/protobuf/wkt';

@@ -1,6 +1,6 @@
 /**
- * Merges messages with the rules of EnvoyFilters: set fields override, messages merge field by field, lists append. Packed
- * messages of one type merge, too. Durations, wrappers and similar values override. Inputs are not modified; the result shares their unchanged parts.
+ * Merges messages with the rules of EnvoyFilters: set fields override, messages merge field by field, lists append. Packed messages of one type
+ * merge, too. Durations, wrappers and similar values override. Inputs are not modified.
  */
 import { type DescField, type DescMessage, fromBinary, isFieldSet, type Message } from '@bufbuild/protobuf';
 import { type Any, AnySchema } from '@bufbuild/protobuf/wkt';

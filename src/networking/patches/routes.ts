@@ -69,10 +69,7 @@ function routePatchesFor(patches: PatchSet, placeContext: PlaceContext): KeyedPa
   return patchesByContext.get(placeContext);
 }
 
-/**
- * The key by which a patch is looked up. Only gateway configurations have decoded virtual hosts, so other lookups do
- * not use the host.
- */
+/** Only gateway configurations have decoded virtual hosts, so other lookups do not use the host. */
 function keyOf({ patch }: ActivePatch, placeContext: PlaceContext): string | undefined {
   const { name, portName, gateway, vhost } = patch.match.routeConfiguration ?? {};
   const isNewHost = patch.applyTo === 'VIRTUAL_HOST' && patch.operation === 'ADD';

@@ -1,6 +1,6 @@
 /**
  * Removes Wasm code from patches, for an Envoy that would exit on it or reject it. As for WasmPlugins, a filter that allows or denies everything
- * replaces a Wasm filter, by its failure policy. Access loggers, stat sinks and services are removed.
+ * replaces a Wasm filter, by its failure policy.
  */
 import { toJson } from '@bufbuild/protobuf';
 import type { Any } from '@bufbuild/protobuf/wkt';

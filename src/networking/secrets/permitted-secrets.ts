@@ -1,6 +1,6 @@
 /**
- * Filters the Secrets that a client may receive: those of its verified namespace, and those that a
- * ReferenceGrant grants to the Gateways of that namespace. Runs before caches are read, because their keys contain no identities.
+ * Filters the Secrets that a client may receive: those of its verified namespace, and those that a ReferenceGrant grants to the Gateways of that
+ * namespace.
  */
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { setBounded } from '../../model/collections/set-bounded.ts';

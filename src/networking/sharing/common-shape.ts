@@ -1,7 +1,4 @@
-/**
- * Shapes that represent many proxies, but no actual one. Resources that namespaces (or workloads of a namespace) have
- * in common are built once for such a shape.
- */
+/** Resources that namespaces (or workloads of a namespace) have in common are built once for such a shape. */
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { WeakValues } from '../../model/collections/weak-values.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';

@@ -17,8 +17,8 @@ export interface LogChoice {
 }
 
 /**
- * Applies the rules in order, those of the mesh first. Each rule enables or disables its providers' logs and sets their filter. A rule without
- * providers applies to those of the previous rule; as first rule, to the mesh's default providers, else to the log of the mesh configuration.
+ * Applies the rules in order, those of the mesh first. A rule without providers applies to those of the previous rule; as first rule, to the mesh's
+ * default providers, else to the log of the mesh configuration.
  *
  * @returns logs in the order of first mention
  */

@@ -12,8 +12,7 @@ export type ClusterShape = Pick<
 
 /**
  * Whether resources may refer to workload certificates, which the agent's SDS server provides through the static cluster `sds-grpc`. Without that
- * cluster, Envoy accepts such resources but waits for the certificates indefinitely, without an open listener or a log (measured with Envoy 1.40). An
- * Envoy without an agent therefore gets no auto mTLS and no listener that requires client certificates.
+ * cluster, Envoy accepts such resources but waits for the certificates indefinitely, without an open listener or a log (measured with Envoy 1.40).
  */
 export function hasWorkloadCertificates({ metadata }: Pick<ProxyShape, 'metadata'>): boolean {
   return metadata.WORKLOAD_CERTIFICATES === 'true';
@@ -25,8 +24,8 @@ export function checksRevocationLists({ metadata }: Pick<ProxyShape, 'metadata'>
 }
 
 /**
- * Returns equal keys for proxies with equal outbound clusters of a service, given the same push context and DestinationRule. Clusters that resolve
- * names contain their endpoints, so their key includes the endpoints' key.
+ * Returns equal keys for proxies with equal outbound clusters of a service. Clusters that resolve names contain their endpoints, so their key
+ * includes the endpoints' key.
  */
 export function clusterShapeKey(
   shape: ClusterShape,

@@ -17,7 +17,7 @@ export interface OperatorStates {
   readonly words: Readonly<Record<string, Readonly<Record<string, string | null>>>>;
   /**
    * By event type, or by the text of {@link describeCause} for an event of XState; `{name}` is replaced with that field. Of several texts, the first
-   * whose fields the event has applies. An event without a matching text is shown as its key.
+   * whose fields the event has applies.
    */
   readonly causes: Readonly<Record<string, string | readonly string[]>>;
   /** Words of states that are logged as warnings. */

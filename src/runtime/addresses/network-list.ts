@@ -2,7 +2,6 @@ import { BlockList, isIP } from 'node:net';
 import { optionError } from '../option-errors.ts';
 
 /**
- * @param setting name of the environment variable or flag, for the error
  * @param networks addresses, or networks such as `10.0.0.0/8`
  * @throws ChartpilotError FLAG_INVALID for a text that is no network
  */

@@ -1,7 +1,4 @@
-/**
- * IP addresses that reach no workload of the network but the host itself, its link, or its cloud. Configuration objects
- * must not name them.
- */
+/** IP addresses that reach no workload of the network but the host itself, its link, or its cloud. */
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
 
 /** `malformed`: the text is not an IP address. `unspecified` includes all of 0.0.0.0/8, which Linux connects to itself. */
@@ -35,8 +32,8 @@ const uses = Object.entries(networksByUse).map(([use, networks]) => ({
 }));
 
 /**
- * The special use of an address, or of an IPv4 address that an IPv6 address embeds; `undefined` for the address of a possible workload. For
- * restrictions only: to grant a privilege to loopback, use `isLoopback`, which ignores embedded addresses.
+ * The special use of an address, or of an IPv4 address that an IPv6 address embeds; `undefined` for the address of a possible workload. To grant a
+ * privilege to loopback, use `isLoopback` instead.
  */
 export function specialUseOf(address: string): SpecialUse | undefined {
   if (!isIPv4(address) && !isIPv6(address)) return 'malformed';
@@ -78,9 +75,8 @@ const localNat64: Embedding = {
 };
 
 /**
- * IPv4 addresses to which a packet for this IPv6 address can be delivered: IPv4-mapped, -compatible and -translated,
- * NAT64, 6to4, Teredo, ISATAP. A list of blocked IPv4 networks applies to these as well. Empty for an IPv4 address and
- * for any other text.
+ * IPv4 addresses to which a packet for this IPv6 address can be delivered: IPv4-mapped, -compatible and -translated, NAT64, 6to4, Teredo, ISATAP.
+ * Empty for any other text.
  */
 export function embeddedIpv4sOf(address: string): readonly string[] {
   if (!isIPv6(address)) return [];

@@ -1,6 +1,6 @@
 /**
- * DNS messages. The library parses queries. This module writes responses, with the compression that the library lacks
- * (RFC 1035 §4.1.4). Responses of upstream servers are forwarded unchanged.
+ * DNS messages. This module writes responses with the compression that the library lacks (RFC 1035 §4.1.4). Responses of upstream servers are
+ * forwarded unchanged.
  */
 import { decode, type OptAnswer, RECURSION_DESIRED } from 'dns-packet';
 import type { AddressType, FoundName } from './dns-names.ts';

@@ -1,6 +1,5 @@
 /**
- * Reads the control plane's `istio.networking.nds.v1.NameTable` by field numbers. Generated code would load protobuf's
- * descriptors for one message, which take 3 MB of memory and a tenth of the start time.
+ * Reads the control plane's `istio.networking.nds.v1.NameTable` by field numbers. Generated code would load protobuf's descriptors for one message.
  */
 
 import { fieldsOf, textIn, textOf } from '../grpc/message-fields.ts';

@@ -1,8 +1,7 @@
 import type { ErrorTable } from './error-table.ts';
 
 /**
- * Errors and warnings about one field of an object, of the mesh configuration or of a ProxyConfig, reported by
- * `validate`, in the log, and in Events. An error rejects the object, a warning does not.
+ * Errors and warnings about one field of an object, of the mesh configuration or of a ProxyConfig, reported by `validate`, in the log, and in Events.
  */
 export const fieldTable = {
   FIELD_TYPE_INVALID: {

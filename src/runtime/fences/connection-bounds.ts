@@ -1,8 +1,7 @@
 /**
- * Limits the number of unauthenticated connections, shared fairly among addresses. A connection is idle unless a
- * request of its client is being processed. An address at its limit loses its longest idle connection to the next one;
- * at the total limit, the address with the most idle connections loses one. A busy connection is never closed for a new
- * one.
+ * Limits the number of unauthenticated connections, shared fairly among addresses. A connection is idle unless a request of its client is being
+ * processed. An address at its limit loses its longest idle connection to the next one; at the total limit, the address with the most idle
+ * connections loses one.
  */
 
 export interface ConnectionBoundsOptions {

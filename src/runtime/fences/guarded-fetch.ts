@@ -1,7 +1,4 @@
-/**
- * HTTP GET for URLs in configuration objects. Connects to the resolved address that was checked, so that a second DNS
- * response cannot replace it, also for the host of every redirect.
- */
+/** HTTP GET for URLs in configuration objects. Connects to the resolved address that was checked, so that a second DNS response cannot replace it. */
 import { type LookupAddress, lookup as systemLookup } from 'node:dns';
 import { get as getPlain, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import type { RequestOptions as TlsRequestOptions } from 'node:https';

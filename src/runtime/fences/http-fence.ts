@@ -1,13 +1,12 @@
 /**
- * Protects an HTTP server: any input of a client gets a response or closes the connection, and never ends the program.
- * Every HTTP server of the project is created here.
+ * Protects an HTTP server: any input of a client gets a response or closes the connection, and never ends the program. Every HTTP server of the
+ * project is created here.
  *
- * A request with an invalid target gets 400; one whose handler fails (synchronously, later, or by a promise) 500. A
- * client that sends slowly, is silent, or does not read is disconnected at a limit. Connections are limited by address
- * and in total.
+ * A request with an invalid target gets 400; one whose handler fails (synchronously, later, or by a promise) 500. A client that sends slowly, is
+ * silent, or does not read is disconnected at a limit.
  *
- * Every string written to a response is escaped (`visible-text.ts`), because users read pages with curl in a terminal.
- * Bytes are not. A handler that sets `content-length` must escape first.
+ * Every string written to a response is escaped (`visible-text.ts`), because users read pages with curl in a terminal. Bytes are not. A handler that
+ * sets `content-length` must escape first.
  */
 import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';

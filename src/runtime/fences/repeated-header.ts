@@ -1,7 +1,4 @@
-/**
- * Headers that identify a client or its site, of which a request may have one each. Node uses the first line of some
- * and joins the lines of others, so a proxy in front of this program may have read another line.
- */
+/** Headers that identify a client or its site, of which a request may have one each. */
 const singleHeaders: ReadonlySet<string> = new Set([
   ...['authorization', 'proxy-authorization', 'clusterid', 'x-forwarded-client-cert'],
   ...['host', 'origin', 'sec-fetch-site', 'sec-fetch-mode', 'sec-fetch-dest'],

@@ -1,8 +1,6 @@
 /**
- * Handles uncaught errors, so that they do not end the process.
- *
- * Each boundary (request, stream, watcher, sink) handles its errors. For an error that escapes all of them, the
- * program's handler closes its source, reports it, and continues.
+ * Each boundary (request, stream, watcher, sink) handles its errors. For an error that escapes all of them, the program's handler closes its source,
+ * reports it, and continues.
  */
 import { explainError } from '../errors.ts';
 import type { EventOfLevel } from '../log-events/log-events.ts';
@@ -20,10 +18,8 @@ export interface UncaughtSource {
 }
 
 /**
- * Prevents uncaught errors and unhandled rejections from ending the process. Handlers run in the asynchronous context
- * of the error, so an `AsyncLocalStorage` of the caller contains its owner.
- *
- * @returns a function that undoes it
+ * Prevents uncaught errors and unhandled rejections from ending the process. Handlers run in the asynchronous context of the error, so an
+ * `AsyncLocalStorage` of the caller contains its owner.
  */
 export function catchUncaught(handle: UncaughtHandler, source: UncaughtSource = process): () => void {
   let handling = false;
@@ -69,9 +65,8 @@ export interface FaultLogOptions {
 }
 
 /**
- * Logs faults with their stacks, at most `maxLines` per interval. The first line of the next interval contains the
- * number of omitted faults. This also ends the loop of a log that cannot be written, in which every line raises the
- * next fault.
+ * Logs faults with their stacks, at most `maxLines` per interval. This also ends the loop of a log that cannot be written, in which every line raises
+ * the next fault.
  */
 export function faultLog(
   log: Logger,

@@ -27,7 +27,6 @@ export function isOnKernelFileSystem(path: string): boolean {
 /**
  * The caller reads and closes the descriptor.
  *
- * @param displayName name of the file for the error, if the context does not name it
  * @throws an error of the file system, or an Error if it is not a regular file
  */
 export function openRegularFile(path: string, displayName = ''): number {

@@ -5,8 +5,7 @@ export class FileTurns {
   /**
    * Runs an operation after the previous one.
    *
-   * On a file system that hangs, each operation blocks one of the four threads of libuv's pool until it returns, even
-   * if its caller has timed out. With one operation at a time, the other threads can still write the bootstrap.
+   * On a file system that hangs, each operation blocks one of the four threads of libuv's pool until it returns, even if its caller has timed out.
    *
    * @param signal an operation that is aborted while it waits is not started
    */

@@ -1,7 +1,6 @@
 /**
- * Reads files that belong together, such as a certificate and its key, as of one moment. Kubernetes replaces the files
- * of a mounted Secret or ConfigMap atomically by switching one symbolic link (`tls.crt → ..data/tls.crt`,
- * `..data → ..2026_11_28`). Following that link for each file separately could mix the old and the new version.
+ * Reads files that belong together, such as a certificate and its key, as of one moment. Kubernetes replaces the files of a mounted Secret or
+ * ConfigMap atomically by switching one symbolic link (`tls.crt → ..data/tls.crt`, `..data → ..2026_11_28`).
  */
 import { readlinkSync } from 'node:fs';
 import { readlink } from 'node:fs/promises';
@@ -19,12 +18,9 @@ const maxLinks = 40;
 type Links = Map<string, string | undefined>;
 
 /**
- * Calls `read` until no symbolic link on the path of its files changed during the call, at most {@link maxAttempts}
- * times.
+ * Calls `read` until no symbolic link on the path of its files changed during the call, at most {@link maxAttempts} times.
  *
- * @param read reads each file at `at(path)`, which follows each link as first read in this call, so that files behind
- * one link are of one version. Also called again after an error if a link changed, because the old version may be
- * deleted already.
+ * @param read reads each file at `at(path)`, which follows each link as first read in this call
  * @throws errors of `read`
  */
 export async function readTogether<T>(read: (at: (path: string) => Promise<string>) => Promise<T>): Promise<T> {

@@ -1,6 +1,6 @@
 /**
- * Reads files in directories where other users may write. A path there may be a link to a file that only this user can
- * read, a FIFO that blocks its reader, a device, or an endless file.
+ * In a directory where other users may write, a path may be a link to a file that only this user can read, a FIFO that blocks its reader, a device,
+ * or an endless file.
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 

@@ -19,8 +19,8 @@ const writableByOthers = 0o022;
 export const defaultConfigPath = './etc/istio/proxy';
 
 /**
- * `--runDir`, else `/run/chartpilot` if it is writable, else a directory of this user below the temporary directory or,
- * in a container with a read-only root, below `configPath`. Creates the directory unless the flag named it.
+ * `--runDir`, else `/run/chartpilot` if it is writable, else a directory of this user below the temporary directory or, in a container with a
+ * read-only root, below `configPath`.
  */
 export function chooseRunDir(flag: string | undefined, configPath = defaultConfigPath): string {
   if (flag !== undefined) return flag;
@@ -111,11 +111,7 @@ export function ensureRunDir(runDir: string): void {
   }
 }
 
-/**
- * For a directory whose files this program trusts, so only its user may have written them.
- *
- * @throws Error with the reason if the path is not a directory of this user, or other users may write to it
- */
+/** @throws Error with the reason if the path is not a directory of this user, or other users may write to it */
 export function requireOwnDirectory(path: string): void {
   const stats = lstatSync(path);
   if (!isOwnedPrivateDir(stats)) throw new Error(whyNotOwn(stats));

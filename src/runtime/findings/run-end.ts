@@ -1,7 +1,4 @@
-/**
- * Sentences about the end of a run, which the page, `chartpilot trace --summary` and the last line of an agent's log
- * share. Imports only records, because an agent does not load the debugger.
- */
+/** Sentences about the end of a run, which the page, `chartpilot trace --summary` and the last line of an agent's log share. */
 import type { TracedEvent, TraceRecord } from '../trace/trace.ts';
 import { count, span, text } from './words.ts';
 

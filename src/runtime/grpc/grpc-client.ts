@@ -1,7 +1,4 @@
-/**
- * One HTTP/2 connection to a gRPC server, over TCP, TLS or a Unix socket. It does not reconnect: its owner is notified
- * when it closes.
- */
+/** One HTTP/2 connection to a gRPC server, over TCP, TLS or a Unix socket. */
 import { once } from 'node:events';
 import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp2, constants } from 'node:http2';
 import { connect as connectTcp, isIP, type Socket } from 'node:net';

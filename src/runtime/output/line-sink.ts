@@ -1,9 +1,8 @@
 /**
  * Queues lines for a log, a trace, or a reader of standard output. No write waits or throws, whatever the outlet does.
  *
- * A line is written immediately. Lines that the outlet does not accept are queued up to a limit. Beyond the limit lines are lost until the queue is
- * empty, and then their number is reported. An outlet that fails is closed and reopened with growing delays. Output of commands ({@link
- * LineSink.print}) is queued without a limit and never lost.
+ * A line is written immediately. Lines that the outlet does not accept are queued up to a limit. Beyond the limit, lines are lost and counted. Output
+ * of commands ({@link LineSink.print}) is queued without a limit and never lost.
  *
  * Terminals display this output, so control and invisible characters of all text are escaped (`visible-text.ts`).
  */
@@ -208,10 +207,7 @@ export class LineSink {
     this.#close();
   }
 
-  /**
-   * Resolves when the queue is empty, cannot be written, or at the limit. Output of commands has no limit as long as it
-   * has a reader.
-   */
+  /** Resolves when the queue is empty, cannot be written, or at the limit. */
   async end(limitMs: number): Promise<void> {
     const deadline = this.#clock.now() + limitMs;
     for (this.#drain(); this.#waitingBytes > 0 && this.#failure === undefined; this.#drain()) {

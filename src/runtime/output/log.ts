@@ -15,8 +15,7 @@ import { type InitialLevels, includesLevel, LogLevels, type ScopeSettings } from
 import { standardOutput } from './standard-streams.ts';
 
 /**
- * Log of one component of a program. Each line is an event of the tables in `src/runtime/log-events`, which contain its
- * level and its message; `fields` are flat facts, never secrets. Below the level of the log a call does nothing.
+ * Each line is an event of the tables in `src/runtime/log-events`, which contain its level and its message; `fields` are flat facts, never secrets.
  */
 export interface Logger {
   debug(event: EventOfLevel<'debug'>, fields?: object): void;

@@ -1,12 +1,9 @@
 /**
- * Outputs of the program: standard output and error, or a file. A write accepts as many bytes as fit and never waits
- * for a reader.
+ * Outputs of the program: standard output and error, or a file. A write accepts as many bytes as fit and never waits for a reader.
  *
- * Node's own streams are not sufficient. They set a pipe to non-blocking for all processes that share it; the spawn of
- * a child that inherits the pipe sets it to blocking again, and from then on a full pipe stops the entire event loop. A
- * pipe that is reopened by its name in /proc is non-blocking for this program alone, at the cost of one system call at
- * the start, without a thread or stream. Regular files are written synchronously: data that the system accepted
- * survives the end of the program.
+ * Node's own streams are not sufficient. They set a pipe to non-blocking for all processes that share it; the spawn of a child that inherits the pipe
+ * sets it to blocking again, and from then on a full pipe stops the entire event loop. A pipe that is reopened by its name in /proc is non-blocking
+ * for this program alone, at the cost of one system call at the start, without a thread or stream.
  */
 import { closeSync, constants, fchmodSync, fstatSync, openSync, type Stats, statSync, writeSync } from 'node:fs';
 import { isSystemError, messageOf } from '../errors.ts';
@@ -58,9 +55,7 @@ export function openStandardStream(fd: 1 | 2): Outlet {
   if (stats.isFile()) return new DescriptorOutlet(fd, stats);
   const reopenedFd = stats.isSocket() ? undefined : reopened(fd);
   if (reopenedFd !== undefined) return new DescriptorOutlet(reopenedFd, stats, () => closeSync(reopenedFd));
-  // Sockets cannot be opened by a name, nor can a pipe of another user. Node's stream sets them to non-blocking when it
-  // is created. No child inherits such an output (src/agent/envoy/output/output-channels.ts), so they stay
-  // non-blocking.
+  // Sockets cannot be opened by a name, nor can a pipe of another user. Node's stream sets them to non-blocking when it is created.
   (fd === 1 ? nodeOutput() : process.stderr).on('error', () => {});
   return new DescriptorOutlet(fd, stats);
 }
@@ -80,8 +75,7 @@ export function isStandardOutputFile(): boolean {
 }
 
 /**
- * Appends to a file, which is created if it is missing; never waits for the reader of a named pipe. Permissions of this
- * user's existing file that the mode does not contain are removed.
+ * Appends to a file, which is created if it is missing; never waits for the reader of a named pipe.
  *
  * @throws the system's error
  */

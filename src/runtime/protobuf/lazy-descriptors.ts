@@ -1,10 +1,9 @@
 /**
- * Descriptors of generated messages that are built on first use. Building all of them takes a third of the CPU time of
- * a start and 5 MB; a start that serves one sidecar needs few of them, and a command that only prints its help needs
- * none.
+ * Descriptors of generated messages that are built on first use. Building all of them takes a third of the CPU time of a start and 5 MB; a start that
+ * serves one sidecar needs few of them.
  *
- * Generated files (`src/gen`) import this instead of `fileDesc` of `@bufbuild/protobuf/codegenv2`: `proto/generate.ts`
- * writes the outline of each file next to its descriptor. protobuf-es builds the descriptors, one file at a time.
+ * Generated files (`src/gen`) import this instead of `fileDesc` of `@bufbuild/protobuf/codegenv2`: `proto/generate.ts` writes the outline of each
+ * file next to its descriptor. protobuf-es builds the descriptors, one file at a time.
  */
 import {
   createFileRegistry,

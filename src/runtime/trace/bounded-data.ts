@@ -1,6 +1,6 @@
 /**
- * Copies data of a foreign program into plain data of bounded size; never throws. Chartpilot's own charts contain plain
- * data and do not need this. A foreign context may be cyclic, contain an entire web page, or throw when it is read.
+ * Copies data of a foreign program into plain data of bounded size; never throws. A foreign context may be cyclic, contain an entire web page, or
+ * throw when it is read.
  */
 
 import type { AnyActorRef } from 'xstate';

@@ -1,7 +1,6 @@
 /**
- * Access to debug pages that contain secrets or configuration, or that change the program's behaviour: for callers on
- * this host that can read a file of the program's user. Any local user can connect to loopback. Other hosts, pages of a
- * browser and proxies are refused.
+ * Access to debug pages that contain secrets or configuration, or that change the program's behaviour: for callers on this host that can read a file
+ * of the program's user. Any local user can connect to loopback.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { rmSync } from 'node:fs';

@@ -40,9 +40,8 @@ export interface FoundToken {
 }
 
 /**
- * Finds the token that the program at a port has written. Accepts only a regular file of the program's user, in a
- * directory that belongs to that user or to root, because other users can write files and links of this name, and the
- * content of the file is sent to the program.
+ * Finds the token that the program at a port has written. Accepts only a regular file of the program's user, in a directory that belongs to that user
+ * or to root, because other users can write files and links of this name.
  */
 export function findDebuggerToken(port: number, { runDir, owner = currentUid() }: TokenSearch = {}): FoundToken {
   const rejectedFiles: string[] = [];

@@ -102,9 +102,8 @@ export function removeHandledEvent(actor: KnownActor, event: object): void {
 }
 
 /**
- * An actor's stable name. A machine's actor is named by its id (`supervisor`, `epoch-3`, `ads-connection-17`); an
- * effect by its parent's name and its own (`epoch-3/process`). XState's session id counts per process and is never
- * used.
+ * An actor's stable name. A machine's actor is named by its id (`supervisor`, `epoch-3`, `ads-connection-17`); an effect by its parent's name and its
+ * own (`epoch-3/process`).
  *
  * @param isForeign a machine's actor, too, is named by its parent's name and its own
  */

@@ -12,10 +12,7 @@ export function isSecretName(name: string): boolean {
   return secretWord.test(name) && !reference.test(name);
 }
 
-/**
- * With an `@` before the first slash, all text up to the last such `@` is user and password. Otherwise the password may
- * contain an unescaped slash, which is invalid but occurs.
- */
+/** With an `@` before the first slash, all text up to the last such `@` is user and password. */
 const urlWithPassword = /(:\/\/([^\s/:@]{0,64}):)([^\s/]+|[^\s@"'<>]{1,512}(?:@[^\s/@]*)*)@/g;
 
 /** `10.0.0.1:8080/mail/a@b`: a host with its port, and a path with an `@` in it. */

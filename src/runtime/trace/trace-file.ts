@@ -24,11 +24,10 @@ const traceFileMode = 0o600;
 const maxWaitingBytes = 4 * 1024 * 1024;
 
 /**
- * Appends lines to a file. Lines of one turn of the event loop are written together, synchronously, so that a crash of
- * the program loses at most the current turn and leaves complete lines.
+ * Appends lines to a file. Lines of one turn of the event loop are written together, synchronously, so that a crash of the program loses at most the
+ * current turn and leaves complete lines.
  *
- * If the disk is full, the file or its folder is moved, or a pipe has no reader, the trace has a gap and the program
- * continues. Each new file begins with a header that contains the state of every actor.
+ * If the disk is full, the file or its folder is moved, or a pipe has no reader, the trace has a gap and the program continues.
  *
  * @throws Error if the path can never be written
  */

@@ -8,10 +8,7 @@ export const maxRunningTimers = 500;
 /** Actors are replaced, never changed, so a copy of the state costs one map. */
 export class TraceState {
   readonly #actors: Map<string, ActorSnapshot>;
-  /**
-   * Objects of contexts to which only this state refers, so they may be changed in place. A copy for each change of one
-   * field would cost as much as the context has fields.
-   */
+  /** Objects of contexts to which only this state refers, so they may be changed in place. */
   #ownedObjects = new WeakSet<object>();
 
   private constructor(actors: Iterable<readonly [string, ActorSnapshot]>) {

@@ -1,7 +1,6 @@
 /**
- * A trace over HTTP in its file format: the records of a ring, then every new record. A viewer is only a position in
- * the ring: it receives the next records when its connection is writable, and is disconnected if it does not keep up
- * with the ring. So the program neither waits for a viewer nor buffers for it.
+ * A trace over HTTP in its file format: the records of a ring, then every new record. A viewer is only a position in the ring: it receives the next
+ * records when its connection is writable, and is disconnected if it does not keep up with the ring.
  */
 import type { ServerResponse } from 'node:http';
 import { letEscape } from '../fences/uncaught.ts';
@@ -43,9 +42,8 @@ export class HttpTraceStream {
   }
 
   /**
-   * Responds with the trace, whose header is already in the ring, until the viewer disconnects or {@link end}; without
-   * `follow`, only the available records. The caller must check {@link hasFreeSlot} in the same turn of the event loop, and
-   * must not use the connection afterwards.
+   * Responds with the trace, whose header is already in the ring, until the viewer disconnects or {@link end}; without `follow`, only the available
+   * records. The caller must check {@link hasFreeSlot} in the same turn of the event loop.
    */
   attach(response: ServerResponse, { follow }: { follow: boolean }): void {
     const viewer = new Viewer(this.#ring, response, { follow, unreadLimitMs: this.#unreadLimitMs });

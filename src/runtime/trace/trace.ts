@@ -1,7 +1,4 @@
-/**
- * The trace: newline-delimited JSON, one line per occurrence between actors. The debugger, the sequence check and the
- * tests read it; `docs/trace-format.md` describes it for other readers.
- */
+/** The trace: newline-delimited JSON, one line per occurrence between actors. */
 import { visibleText } from '../visible-text.ts';
 import type { Statechart } from './statechart.ts';
 

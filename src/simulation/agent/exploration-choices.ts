@@ -67,8 +67,7 @@ export function* choicesIn(situation: ChoiceContext): Generator<WorldChoice> {
   }
   for (const name of s.pendingProbes.keys()) if (isAdminResponsive(name, host)) yield freeChoice(`looked:${name}`);
   for (const process of host.processes) yield* processChoices(process, s, host);
-  // After its retries are exhausted, the agent retries a configuration once a minute without end. This is not a livelock, so the timer is
-  // not free.
+  // After its retries are exhausted, the agent retries a configuration once a minute without end.
   for (const timer of zone.firable()) yield { name: `tick:${timer}`, free: timer !== 'supervisor.healthy' };
 }
 

@@ -151,10 +151,7 @@ export class Oversight {
     return agent?.hasTag('leaving') === true;
   }
 
-  /**
-   * Starts the deadline for a parent to exit, or for a replaced Envoy to finish its requests. It restarts when the supervisor detects the child as
-   * live.
-   */
+  /** Starts the deadline for a parent to exit, or for a replaced Envoy to finish its requests. */
   #countDeadline({ epoch, baseId }: SimulatedProcess, wasSeen: boolean): void {
     const { system, host } = this.#world;
     const { parentShutdownMs, parentGraceMs } = this.#options.settings;
@@ -177,10 +174,7 @@ export class Oversight {
     if (this.#world.host.processes.some((other) => other.isChildSeenLive || isKnownToServe(other))) this.countFailure();
   }
 
-  /**
-   * Marks a binary as failed if its Envoy exited without an order within its first minute of serving: the agent must not start it again. A binary
-   * that serves under another base ID is not marked.
-   */
+  /** Marks a binary as failed if its Envoy exited without an order within its first minute of serving: the agent must not start it again. */
   #markFailedBinary(
     {
       binary,

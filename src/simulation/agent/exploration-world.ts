@@ -1,7 +1,6 @@
 /**
  * The agent's statecharts on a simulated host. All nondeterminism is a choice: orders to the agent (`cert`, `hup`, `term`), Envoy's spontaneous
- * events (`live:1`), faults (`crash:0b`), and which of the possible deadlines is next (`tick:supervisor.backoff`). Time is a zone, which represents
- * all possible timings.
+ * events (`live:1`), faults (`crash:0b`), and which of the possible deadlines is next (`tick:supervisor.backoff`).
  */
 import type { AnyActorRef, CallbackSnapshot } from 'xstate';
 import {
@@ -890,7 +889,7 @@ export class ExplorationWorld implements World, EffectWorld {
     );
   }
 
-  /** Readiness can be queried at any time. The response depends only on the status chart and the Envoys, so it is queried once per combination. */
+  /** The response depends only on the status chart and the Envoys, so it is queried once per combination. */
   #probeReadiness(): void {
     const { http } = this.#state;
     const status = http?._parent;

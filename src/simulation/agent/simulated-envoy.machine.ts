@@ -1,6 +1,6 @@
 /**
- * One Envoy process as its supervisor observes it, from measurements of Envoy (docs/hot-restart-reference.md, facts 1 to 10). Events by
- * Envoy's own clock are delays here. Events that depend on the host are listed in the `meta` of states, with their latest times.
+ * One Envoy process as its supervisor observes it, from measurements of Envoy (docs/hot-restart-reference.md, facts 1 to 10). Events by Envoy's own
+ * clock are delays; those of the host are in the `meta` of states, with their latest times.
  */
 import { raise, setup } from 'xstate';
 

@@ -1,6 +1,6 @@
 /**
  * A host that runs simulated Envoys: its processes, the shared memory of each base ID, and the owner of the admin port. Invariants are checked
- * against this true state, which is independent of the supervisor's view. Consists of immutable data and actors.
+ * against this true state, which is independent of the supervisor's view.
  */
 import type { AnyActorRef } from 'xstate';
 import type { EnvoyProbe, EnvoyResponded, RefusedListener } from '../../../machines/agent/status-protocol.ts';
@@ -210,7 +210,7 @@ export class SimulatedHost {
 
   /**
    * Whether new connections to the listener port may reach the process, independent of the supervisor's intent and knowledge. Envoys of several base
-   * IDs share the port (SO_REUSEPORT); a child takes over its parent's port when it is live.
+   * IDs share the port (SO_REUSEPORT).
    */
   isAccepting(process: SimulatedProcess): boolean {
     const state = process.envoy.getSnapshot();

@@ -35,7 +35,7 @@ export interface PushWorldOptions {
   readonly faults?: readonly string[];
   /** False: a context can always be built. A failed build is a bug in chartpilot, which no diagram shows. */
   readonly buildsFail?: boolean;
-  /** Whether a node trusts the keys in an order instead of those in the skipped contexts (default). For a source with a deliberate bug. */
+  /** Whether a node trusts the keys in an order instead of those in the skipped contexts (default). */
   readonly trustsOrders?: boolean;
   /** A deliberate bug: a stream builds a delayed response from the source's current contents. */
   readonly buildsLate?: boolean;

@@ -2,10 +2,7 @@
  * The real charts of the push path (`push`, `push-queue` and an `ads-connection` for every stream) with a simulated mesh, simulated streams that
  * apply the real rules (`ads-exchange.ts`) and scripted clients. Everything undetermined is a choice, such as what changes (`change:cluster`), when a
  * context is built (`built`), when the next proxy is served (`turn`), what clients do (`read:0`, `accept:0`), what fails (`reject:0`, `reset:1`,
- * `unbuilt` if a context cannot be built), and which deadline is next (`tick:push.quietTime`). A registry can change by itself (`move:cluster`); its
- * services are then computed (`computed`), or cannot be (`uncomputed`). Its first list may come late (`listed`) or never. A registry can be lost
- * (`lost`), and is retried. A client can connect and watch nothing until it sends a request (`ask:0`); it can stop reading (`stall:0`), and resume
- * (`resume:0`) or not.
+ * `unbuilt` if a context cannot be built), and which deadline is next (`tick:push.quietTime`).
  */
 
 import type { AnyActorRef } from 'xstate';

@@ -72,8 +72,8 @@ export interface PushInvariant {
 }
 
 /**
- * A pushed response waits until the client has acknowledged or rejected the previous one of its type, unless the client was silent for the
- * server's ackTimeout. A client's request is served at once.
+ * A pushed response waits until the client has acknowledged or rejected the previous one of its type, unless the client was silent for the server's
+ * ackTimeout.
  */
 export const oneOutstanding: PushInvariant = {
   name: 'one response of a type is outstanding on a stream',

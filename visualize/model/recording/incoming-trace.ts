@@ -40,7 +40,7 @@ export class TraceParser {
   }
 
   /**
-   * Returns available records while `goOn` returns true. An empty list means that no complete line is left.
+   * Returns available records while `goOn` returns true.
    *
    * @throws InvalidTraceLine for an invalid line, after the records before it were returned
    */

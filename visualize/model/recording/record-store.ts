@@ -1,6 +1,6 @@
 /**
  * The records of a trace in the page. Columns (about 60 bytes per record) store frequently read fields; lines are stored as text and parsed on
- * access. As objects, a million records would take 250 MB, which each garbage collection would traverse.
+ * access.
  */
 import { MessageReader } from '../../../src/debugger/check/message.ts';
 import { firstIndex, type RecordKind, type RecordList } from '../../../src/debugger/trace/record-list.ts';

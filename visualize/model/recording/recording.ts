@@ -10,14 +10,14 @@ import { RecordStore } from './record-store.ts';
 import { firstAfter } from './sorted.ts';
 
 /**
- * Minimum number of records between checkpoints; more actors increase it. Storing a checkpoint costs as much as its number of actors, replaying as
- * much as its number of records. All checkpoints together have at most as many entries as the trace has records.
+ * Minimum number of records between checkpoints; more actors increase it. All checkpoints together have at most as many entries as the trace has
+ * records.
  */
 const minRecordsBetweenCheckpoints = 500;
 /** Views need the states before a place, at it, and after its consequences. */
 const maxCachedStates = 6;
 
-/** If replaying takes more records than this, the state this many records earlier is cached as well, because the next place is often earlier. */
+/** If replaying takes more records than this, the state this many records earlier is cached as well. */
 const cachedStateDistance = 1_000;
 
 /** Kinds of records that spawn an actor or change its state. */

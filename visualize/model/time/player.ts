@@ -13,7 +13,7 @@ export function gapBetween(t: number, next: number, pace: number): { readonly ms
 }
 
 /**
- * The place after some playback time. It may pass several records at once, because records come in bursts.
+ * The place after some playback time.
  *
  * @param position the shown place, and for how long it has been shown
  */

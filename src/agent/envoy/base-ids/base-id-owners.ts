@@ -1,7 +1,4 @@
-/**
- * Finds which process owns a base ID: the kernel knows the owner of the base ID's socket, even if no file could be written. An agent that
- * follows a killed one uses this, because another agent of the same container may have started earlier.
- */
+/** Finds which process owns a base ID: the kernel knows the owner of the base ID's socket, even if no file could be written. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
 function childrenOf(parent: number): number[] {
@@ -43,7 +40,7 @@ export function isRequestedInNamespace(baseId: number): boolean {
 /** Name of the abstract socket that owns a base ID in a network namespace. */
 export const socketNameOf = (baseId: number): string => `chartpilot_base_id_${baseId}`;
 
-/** Names of the sockets by which the agents of one container settle the ownership. They are random, so that no other process can take them first. */
+/** Random, so that no other process can take them first. */
 export const containerNamesOf = (baseId: number, random: string) => ({
   request: `chartpilot_wants_id_${baseId}_${random}`,
   held: `${socketNameOf(baseId)}_in_${random}`,

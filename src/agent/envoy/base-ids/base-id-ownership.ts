@@ -1,6 +1,6 @@
 /**
- * Ownership of a base ID: an abstract socket, which the kernel closes when its owner exits. Its name is known to all processes of the network
- * namespace. If an unrelated process has taken it, the agents of one container settle the ownership by sockets with unpredictable names.
+ * Ownership of a base ID: an abstract socket, which the kernel closes when its owner exits. If an unrelated process has taken it, the agents of one
+ * container settle the ownership by sockets with unpredictable names.
  */
 import { randomBytes } from 'node:crypto';
 import { createServer, type Server } from 'node:net';

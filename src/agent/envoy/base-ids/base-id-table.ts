@@ -1,4 +1,4 @@
-/** Base IDs of this process. Like the process table, it is outside the charts, so that base IDs are released however the agent ends. */
+/** Base IDs of this process. */
 import { areFree, type BaseIdOptions, type ClaimedBaseIds, claimBaseIds, resumeBaseIds } from './base-ids.ts';
 
 export class BaseIdTable {

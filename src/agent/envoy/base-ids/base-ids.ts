@@ -3,7 +3,7 @@
  * what a killed agent left.
  *
  * The owner of a base ID is the process that holds its abstract socket: names are unique in a network namespace, as those of Envoy's own sockets, and
- * the kernel closes the socket when the owner exits. After that, the lock file shows that an agent created the shared memory.
+ * the kernel closes the socket when the owner exits.
  *
  * Any process of that namespace can take a free name; base-id-ownership.ts prevents that this ends an agent's Envoys.
  */
@@ -57,9 +57,9 @@ const sweepPollMs = 25;
 const defaultSweepLimitMs = 3_000;
 
 /**
- * Removes what killed agents left, then takes a base ID that no process of this host uses.
+ * Removes what killed agents left, then takes a free base ID.
  *
- * @throws ChartpilotError BASE_IDS_EXHAUSTED if none, or not the requested one, is free; FILE_UNREADABLE if the run directory is unusable
+ * @throws ChartpilotError BASE_IDS_EXHAUSTED, or FILE_UNREADABLE if the run directory is unusable
  */
 export async function claimBaseId(options: BaseIdOptions): Promise<ClaimedBaseId> {
   ensureRunDir(options.runDir);
@@ -84,8 +84,7 @@ export interface ClaimedBaseIds extends Pick<ClaimedBaseId, 'sweptFiles' | 'rele
 }
 
 /**
- * Takes a base ID for the first Envoy and, with `withSpare`, a second one that is used if the serving Envoy no longer accepts children: the next
- * Envoy then starts without a parent.
+ * `withSpare`: also a second base ID, used if the serving Envoy no longer accepts children.
  *
  * With a bootstrap of the user, no second Envoy can run: it fixes the admin port, which Envoys without hot restart cannot share.
  *

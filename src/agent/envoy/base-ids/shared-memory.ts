@@ -42,7 +42,7 @@ const sharedMemoryFile = (baseId: number, directory: string): string =>
   join(directory, `envoy_shared_memory_${baseId * 10}`);
 
 /**
- * The repair actor: clears the flag of an initializing epoch. The caller ensures that every child has exited.
+ * Clears the flag of an initializing epoch. The caller ensures that every child has exited.
  *
  * Rejects with the reason if the layout is unknown or the flag is not set.
  */

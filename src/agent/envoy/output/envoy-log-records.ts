@@ -5,10 +5,7 @@ const linesPerSecond = 100;
 const burst = 200;
 const maxTextLength = 16 * 1024;
 
-/**
- * Records the lines of one process. Omits lines above 100 per second after a burst of 200, and records the number of omitted lines at most once
- * per second.
- */
+/** Omits lines above 100 per second after a burst of 200, and records the number of omitted lines at most once per second. */
 export class EnvoyLogRecords {
   readonly #record: (line: EnvoyLogLine) => void;
   readonly #now: () => number;

@@ -34,8 +34,8 @@ const maxReasonAgeMs = 5_000;
 /** A warning that is the reason of an exit with code 0. */
 const caughtSignal = /^caught ENVOY_SIG[A-Z]+$/;
 /**
- * Expected warnings during a hot restart or shutdown, and resets of connections to the agent's sockets for xDS and secrets, which last less than
- * 10 s at a hand-over. A longer loss, and a status without connection reset, stay warnings.
+ * Expected warnings during a hot restart or shutdown, and resets of connections to the agent's sockets for xDS and secrets, which last less than 10 s
+ * at a hand-over.
  */
 const expectedWarnings: readonly RegExp[] = [
   /^shutting down admin due to child startup$/,
@@ -43,7 +43,7 @@ const expectedWarnings: readonly RegExp[] = [
   caughtSignal,
   /^\w+ gRPC config stream to [xs]ds-grpc closed( since \ds ago)?: 1[34], .*upstream_reset_(before|after)_response_started\{/,
 ];
-/** A status that the agent sent on its xDS socket. The agent has already logged the cause as a warning about the control plane. */
+/** A status that the agent sent on its xDS socket. */
 const loggedByAgent = /^\w+ gRPC config stream to xds-grpc closed( since \d+s ago)?: \d+, .*\{via_upstream\}/;
 /**
  * Start of the reason, as in `: Proto constraint validation failed`. In an error about a message it follows the text of that message, which has many

@@ -1,6 +1,6 @@
 /**
- * Outputs of a child process that it can also open by name, for access logs to `/dev/stdout`. Node's pipes are sockets, which Linux refuses to
- * open (ENXIO): Envoy would reject each such listener.
+ * Outputs of a child process that it can also open by name, for access logs to `/dev/stdout`. Node's pipes are sockets, which Linux refuses to open
+ * (ENXIO): Envoy would reject the listener.
  */
 import { spawnSync } from 'node:child_process';
 import { closeSync, constants, openSync } from 'node:fs';
@@ -29,11 +29,9 @@ export interface OutputChannels {
 }
 
 /**
- * Opens stdout and stderr of a child. Standard output is inherited if it is a file, which accepts data immediately. Otherwise its reader may be slow:
- * an Envoy that writes to a full pipe buffers without limit and cannot exit (measured with 1.40). So stdout and stderr are named pipes, which the
- * agent always reads. On hosts without `mkfifo`, stdout is inherited if the child can open it, and Node's pipes are used otherwise.
- *
- * @param scratch folders in which the pipes get temporary names
+ * Standard output is inherited if it is a file, which accepts data immediately. Otherwise its reader may be slow: an Envoy that writes to a full pipe
+ * buffers without limit and cannot exit (measured with 1.40). So stdout and stderr are named pipes. On hosts without `mkfifo`, stdout is inherited if
+ * the child can open it, and Node's pipes are used otherwise.
  * @throws ChartpilotError FILE_UNWRITABLE if none of the folders is usable
  */
 export function openOutputChannels(
@@ -55,10 +53,7 @@ export function openErrorChannel(scratch: readonly ScratchParent[]): OutputChann
   return { ...(pipes[0] ?? nodePipe), release: () => release(pipes) };
 }
 
-/**
- * Pipes for a process that outlives this agent. The parent shell of the process also holds their read ends, and `life`, whose closing reports the
- * exit of the process.
- */
+/** Pipes for a process that outlives this agent. */
 export interface DetachedChannels {
   /** `readEnd` is undefined if the agent's standard output is a file. */
   readonly stdout: OutputChannel & { readonly readEnd: number | undefined };

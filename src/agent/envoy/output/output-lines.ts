@@ -5,11 +5,7 @@ import type { Readable } from 'node:stream';
 const maxLineBytes = 64 * 1024;
 const lineEnd = 10;
 
-/**
- * Passes on each line without its line end.
- *
- * @returns a promise that resolves when the stream has ended; immediately if `stream` is null
- */
+/** @returns a promise that resolves when the stream has ended; immediately if `stream` is null */
 export function readLines(stream: Readable | null, onLine: (line: string) => void): Promise<void> {
   return readLineChunks(stream, (lines) => {
     for (const line of lines.toString().replace(/\n$/, '').split('\n')) onLine(line.replace(/\r$/, ''));

@@ -1,7 +1,6 @@
 /**
- * State that a killed agent leaves for the next agent of its container: a record file, and a folder for each Envoy (detached-envoy.ts). The file is
- * replaced atomically before the recorded action happens. If the record is invalid, the next agent kills all recorded processes and starts as if
- * there were no record.
+ * State that a killed agent leaves for the next agent of its container: a record file, and a folder for each Envoy (detached-envoy.ts). If the record
+ * is invalid, the next agent kills all recorded processes and starts as if there were no record.
  */
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -72,7 +71,7 @@ export class AgentRecord {
   #current: RecordContent | undefined;
 
   /**
-   * Opens the record of the container of this process, identified by its PID namespace.
+   * The PID namespace identifies the container.
    *
    * @throws ChartpilotError if the directory cannot be created
    */
@@ -104,11 +103,7 @@ export class AgentRecord {
     return (parseRecord(this.#text) ?? this.#current)?.baseIds;
   }
 
-  /**
-   * Ensures that the file is written and current, so that another agent can continue.
-   *
-   * @throws Error if the file cannot be written or has other content
-   */
+  /** @throws Error if the file cannot be written or has other content */
   requireWritten(): void {
     this.#writtenText = '';
     this.#write();

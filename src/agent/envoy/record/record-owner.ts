@@ -1,7 +1,7 @@
 /**
  * Detects whether the container of a record in a shared run directory is alive, although its processes are not visible here. A named pipe in the
- * record's directory has a reader while an agent of that container or an Envoy's shell runs, so that opening it for writing succeeds. This works only
- * on the same host, so the directory also contains the boot ID.
+ * record's directory has a reader while an agent of that container or an Envoy's shell runs, so that opening it for writing succeeds. The boot ID in
+ * the directory identifies the host.
  */
 import { spawnSync } from 'node:child_process';
 import { closeSync, constants, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs';
@@ -28,7 +28,7 @@ export const isFromCurrentBoot = (directory: string): boolean =>
   bootId() !== '' && readTextQuietly(bootIn(directory)) === bootId();
 
 /**
- * Marks the container as alive until this file is closed, also by the processes that inherit it.
+ * The container is alive until this file is closed, also by processes that inherit it.
  *
  * @returns undefined if the file system has no named pipes or the host no `mkfifo`
  */

@@ -1,6 +1,6 @@
 /**
- * Data that only the agent receives from the control plane, and that Envoy never requests: stored unchanged beside the record, so that the next
- * agent of this container starts with it. A file that cannot be replaced is removed, because outdated data is worse than none.
+ * Data that only the agent receives from the control plane, and that Envoy never requests: stored unchanged beside the record, so that the next agent
+ * of this container starts with it. A file that cannot be replaced is removed.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

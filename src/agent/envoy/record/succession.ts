@@ -1,6 +1,6 @@
 /**
- * The connection between an agent and the newer one that replaces it: a socket in the record's directory, which only processes of this user and
- * container can open. Messages are lines:
+ * The connection between an agent and a newer one: a socket in the record's directory, which only processes of this user and container can open.
+ * Messages are lines:
  *
  * - newer agent: `ready {"pid", "startTime", "format"}`; later `hold`;
  * - older agent: `granted`, or `refused` with a reason.

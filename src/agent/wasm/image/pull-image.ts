@@ -1,6 +1,6 @@
 /**
- * Pulls the Wasm module of an image from a registry (OCI distribution specification). Limits all received data and verifies their digests. Sends
- * credentials only to the registry of the image and its token service, never to hosts that these redirect to.
+ * Pulls the Wasm module of an image from a registry (OCI distribution specification). Sends credentials only to the registry of the image and its
+ * token service, never to hosts that these redirect to.
  */
 import { createHash } from 'node:crypto';
 import { pipeline, Readable } from 'node:stream';

@@ -1,4 +1,3 @@
-/** Counts of certificate requests, for metrics. */
 import { status } from '@grpc/grpc-js';
 
 export class IssuanceCounts {

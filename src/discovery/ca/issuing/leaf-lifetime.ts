@@ -1,4 +1,3 @@
-/** Lifetime of workload certificates. */
 import { backdatedMs, type Lifetime } from '../../../identity/issue.ts';
 
 export interface LifetimeLimits {

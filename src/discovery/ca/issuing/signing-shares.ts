@@ -14,8 +14,8 @@ export interface UrgentRequest {
 }
 
 /**
- * Serves namespaces, then service accounts, then connections in turn, so that urgent requests of one client do not delay others. Within a connection,
- * the certificate with the shortest remaining lifetime is first.
+ * Serves namespaces, then service accounts, then connections in turn. Within a connection, the certificate with the shortest remaining lifetime is
+ * first.
  */
 export function signingShares(limits: SigningLimits): FairQueueOptions<UrgentRequest> {
   const { maxWaiting, maxOfConnection } = limits;

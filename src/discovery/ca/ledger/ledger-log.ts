@@ -1,7 +1,4 @@
-/**
- * The ledger as an append-only file with a line per certificate and report, so that a restarted control plane knows all certificates in use.
- * Compacted at start and after growth.
- */
+/** The ledger as an append-only file with a line per certificate and report. Compacted at start and after growth. */
 import { appendFileSync, closeSync, readSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';

@@ -1,6 +1,6 @@
 /**
- * Certificates of this control plane that workloads may use, and the roots that each workload trusts. A rotation waits for both. A workload
- * is identified by SPIFFE ID and node ID. Without a node ID it cannot report, so its certificates count until they expire.
+ * Certificates of this control plane that workloads may use, and the roots that each workload trusts. A rotation waits for both. A workload is
+ * identified by SPIFFE ID and node ID. Without a node ID, its certificates count until they expire.
  */
 import type { AuthorityId } from '../../../../machines/discovery/ca/authority-protocol.ts';
 import { workloadIdentityOf } from '../../../identity/spiffe-id.ts';
@@ -143,10 +143,7 @@ export class WorkloadLedger {
     });
   }
 
-  /**
-   * Workloads that may use an unexpired certificate of these authorities. Signing a certificate does not prove its delivery: the agent may have
-   * exited before its Envoy received it.
-   */
+  /** Workloads that may use an unexpired certificate of these authorities. Signing a certificate does not prove its delivery. */
   missingRenewal(authorities: readonly AuthorityId[], now: number): MissingWorkloads {
     return this.#findMissing(now, ({ certificates }) => {
       const relevant = certificates.filter(
@@ -202,7 +199,7 @@ export class WorkloadLedger {
   }
 
   /**
-   * Adds an entry with fair shares of nodes per identity and identities per namespace. Evicted certificates are considered in use until they expire.
+   * Adds an entry with fair shares of nodes per identity and identities per namespace.
    *
    * @returns whether the new entry is stored
    */

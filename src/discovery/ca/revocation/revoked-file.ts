@@ -1,7 +1,4 @@
-/**
- * Revoked tokens (by ID) and certificates (by serial number), one per line of a file in the authority's directory. The file is checked at each
- * authentication, so changes apply immediately.
- */
+/** Revoked tokens (by ID) and certificates (by serial number), one per line of a file in the authority's directory. Changes apply immediately. */
 
 import { statSync } from 'node:fs';
 import { messageOf } from '../../../runtime/errors.ts';

@@ -30,8 +30,7 @@ export function isCertificateDue(
 const expiredAuthorityMs = 1_000;
 
 /**
- * Issues a certificate for a new key, which expires with its authority. Clients reject a certificate of an expired authority, but it allows the
- * control plane to start and its leader to replace the root.
+ * Issues a certificate for a new key, which expires with its authority.
  *
  * @param uris SPIFFE IDs, for a client of another control plane
  */

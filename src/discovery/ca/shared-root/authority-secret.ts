@@ -1,6 +1,6 @@
 /**
  * The Secret of an authority that replicas share: Istio's keys, and the state of a rotation. Private keys and stage are in one object, so that one
- * write updates both. The stage is an annotation, so that operators can read it without access to keys.
+ * write updates both.
  */
 import { createPrivateKey } from 'node:crypto';
 import type { Journal } from '../../../../machines/discovery/ca/authority.machine.ts';
@@ -53,8 +53,6 @@ const maxOrderLength = 40;
 
 /**
  * Reads the shared Secret. Without a stage annotation, Istio or an operator created it, and no rotation is in progress.
- *
- * @param maxLeafMs maximum lifetime if the Secret contains none
  * @throws ChartpilotError CONFIG_INVALID; messages never contain key data
  */
 export function readSharedAuthority(object: KubernetesObject, now: Date, maxLeafMs: number): ReadAuthority {

@@ -1,7 +1,4 @@
-/**
- * The objects and problems of a set of files. Files are updated one at a time. The cost of an update depends on the
- * file's content, and the result equals that of reading all files together.
- */
+/** The objects and problems of a set of files. Files are updated one at a time, at a cost that depends on the file's content. */
 import { type Config, compareText, configKeyText, type StandsFor } from '../../../model/config/config.ts';
 import { repetition } from '../../../model/config/config-file.ts';
 import type { Problem } from '../../../model/config/problem.ts';
@@ -211,8 +208,8 @@ export class ConfigDefinitions {
   }
 
   /**
-   * Determines whether another object applies instead of a rejected one: a valid object of another file, or an earlier version. If the rejected
-   * object's key is unknown, any kept object of the same file and kind may be its earlier version, but not a placeholder.
+   * Determines whether another object applies instead of a rejected one: a valid object of another file, or an earlier version. If its key is
+   * unknown, any kept object of the same file and kind may be its earlier version.
    */
   #presence(retainedKeys: ReadonlySet<string>): (standsFor: StandsFor, file: string) => boolean {
     const versions = [...retainedKeys].map((key) => this.#snapshot.byKey.get(key)!).filter(isWritten);

@@ -58,7 +58,7 @@ const maxSingleFiles = 256;
 
 /**
  * Reads a directory repeatedly. For an object that became invalid, its last valid version applies. Reads only changed files if that cannot miss a
- * change, otherwise all. Unchanged files are not opened.
+ * change, otherwise all.
  */
 export class ConfigDirectory implements ConfigSource {
   readonly path: string;
@@ -126,10 +126,7 @@ export class ConfigDirectory implements ConfigSource {
     return directoryReading;
   }
 
-  /**
-   * Returns the files to read, or `undefined` for all. A file can be read individually if no other path can have changed with it. This excludes
-   * hidden files that may be link targets, and added or removed directories.
-   */
+  /** Returns the files to read, or `undefined` for all. A file can be read individually if no other path can have changed with it. */
   #filesToRead(paths: readonly string[]): readonly string[] | undefined {
     if (!this.#isComplete || paths.length === 0 || paths.length > maxSingleFiles) return undefined;
     const tried = [...this.#unreadableFiles].filter(([, fingerprint]) => fingerprint === undefined);

@@ -55,8 +55,7 @@ export function fingerprintOf({ dev, ino, size, mtimeMs, ctimeMs }: Stats): stri
 }
 
 /**
- * Finds files at any depth. Links can refer to any directory. If a link's target has too many entries, the link is reported as a failure, and all
- * other files are still found.
+ * Finds files at any depth. Links can refer to any directory. A link to a target with too many entries is reported as a failure.
  *
  * @param rejectedTrees known trees with too many entries, which are skipped; updated by the call
  * @throws if the directory is unreadable or has too many entries
@@ -74,9 +73,8 @@ export async function walk(
 }
 
 /**
- * Trees with too many entries, by the directory or link that leads to them. Walking one again would use up the entry
- * limit. A tree is skipped until it is removed from this list or its root directory changes; changes further below
- * are not detected.
+ * Trees with too many entries, by the directory or link that leads to them. A tree is skipped until it is removed from this list or its root
+ * directory changes; changes further below are not detected.
  */
 export class RejectedTrees {
   readonly #trees = new Map<string, { readonly fingerprint: string; readonly error: TooManyEntries }>();
@@ -142,9 +140,7 @@ class Walker implements DirectoryWalk {
   readonly #workTurns: Turns;
   readonly #rejectedTrees: RejectedTrees;
   #entries = 0;
-  /**
-   * Number of visited entries, including those of rejected trees. Limiting it ensures that a thousand links to large trees cost at most two walks.
-   */
+  /** Includes entries of rejected trees, which ensures that a thousand links to large trees cost at most two walks. */
   #visitedEntries = 0;
   /** Links are walked last, so that their targets do not use up the limit for other files. */
   #links: WalkEntry[] = [];
@@ -172,7 +168,7 @@ class Walker implements DirectoryWalk {
     const fingerprint = treeFingerprintOf(path);
     await this.#attempt(path, visit);
     const failure = this.failures.get(path);
-    // With more visited entries, the tree may have failed only because other trees used up the limit. It is walked again when those are skipped.
+    // With more visited entries, the tree may have failed only because other trees used up the limit.
     if (failure instanceof TooManyEntries && this.#visitedEntries <= 2 * this.#maxEntries)
       this.#rejectedTrees.add(path, fingerprint, failure);
   }

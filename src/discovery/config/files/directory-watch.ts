@@ -29,8 +29,8 @@ const burstMs = 100;
 const maxPathsPerTurn = 256;
 
 /**
- * Watches a directory tree, including hidden directories and link targets. The directory can appear and disappear. All changes after this call are
- * reported. If a tree cannot be watched in one step, the directory is reported again afterwards. A tree that exceeds the limit is watched partially.
+ * Watches a directory tree, including link targets. If a tree cannot be watched in one step, the directory is reported again afterwards. A tree that
+ * exceeds the limit is watched partially.
  *
  * A reported path is a file that was written, added or removed, or a directory below which anything may have changed.
  *

@@ -1,4 +1,3 @@
-/** Runs a file watch as an actor. */
 import { fromCallback } from 'xstate';
 import { messageOf } from '../../../runtime/errors.ts';
 import type { StopWatching, WatchHandlers } from '../../../runtime/files/file-watch.ts';

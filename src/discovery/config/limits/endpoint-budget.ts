@@ -1,7 +1,6 @@
 /**
- * Limits the endpoints of the services of a namespace. A ServiceEntry has an endpoint for each combination of address or selected workload, host and
- * port. 1,500 ServiceEntries that select the same 1,500 WorkloadEntries (500 kB in total) would result in 2.25 million endpoints for every proxy.
- * Beyond the limit, the oldest objects keep their endpoints, and younger ones have none.
+ * Limits the endpoints of the services of a namespace. 1,500 ServiceEntries that select the same 1,500 WorkloadEntries (500 kB in total) would result
+ * in 2.25 million endpoints for every proxy. Beyond the limit, the oldest objects keep their endpoints, and younger ones have none.
  */
 import type { Config } from '../../../model/config/config.ts';
 import { beyondLimit, type LimitShare } from '../../../model/config/oldest-first.ts';

@@ -1,8 +1,7 @@
 /**
  * Limits the configuration that one namespace adds to proxies of other namespaces. Every sidecar gets the clusters and routes of all exported
  * objects, and every gateway the routes bound to it, so one tenant with many valid objects could slow down the mesh. Beyond the limit, the oldest
- * objects stay exported. A younger object is visible only in its own namespace, loses its subsets, or responds with 503. The selection depends only
- * on the objects, not on their order of arrival.
+ * objects stay exported. A younger object is visible only in its own namespace, loses its subsets, or responds with 503.
  */
 import type { Config } from '../../../model/config/config.ts';
 import { beyondLimit, type LimitShare } from '../../../model/config/oldest-first.ts';

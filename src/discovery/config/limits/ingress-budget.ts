@@ -1,7 +1,6 @@
 /**
- * Limits the Ingress paths of a namespace. They are counted before translation, because a translated VirtualService contains the paths of all
- * namespaces for a host. Beyond the limit, the oldest Ingresses are unchanged. Paths of younger ones respond with 503, so that their requests do not
- * match a wider path.
+ * Limits the Ingress paths of a namespace. Beyond the limit, the oldest Ingresses are unchanged. Paths of younger ones respond with 503, so that
+ * their requests do not match a wider path.
  */
 import type { Config } from '../../../model/config/config.ts';
 import { beyondLimit, type LimitShare } from '../../../model/config/oldest-first.ts';

@@ -29,7 +29,6 @@ export interface NamespaceBudget {
    * Idempotent: after a failure, the caller repeats the call with the same keys.
    *
    * @param keys of all objects that may have changed since the last call
-   * @param objectOf returns the current object of a key
    * @param previous last applied result
    */
   limitInSteps(
@@ -53,11 +52,7 @@ export interface LimitExcess {
   };
 }
 
-/**
- * Applies a limit to these namespaces. All others keep their results.
- *
- * @param excessOf returns the objects of a namespace that exceed the limit
- */
+/** Applies a limit to these namespaces. All others keep their results. */
 export function* recomputeLimited(
   namespaces: ReadonlySet<string>,
   previous: ReadonlyMap<string, LimitedObject>,

@@ -14,10 +14,7 @@ export type ConfigEdits = ReadonlyMap<string, Config | undefined>;
 /** Lists by kind, sorted with the oldest object first. */
 type ConfigLists = Readonly<Record<string, SortedList<Config>>>;
 
-/**
- * All configuration objects at one time. Immutable: snapshots share unchanged objects, so the cost of an edit does
- * not depend on the number of objects.
- */
+/** Immutable: snapshots share unchanged objects, so the cost of an edit does not depend on the number of objects. */
 export class ConfigSnapshot {
   static readonly empty = new ConfigSnapshot([]);
   readonly byKey: ReadonlyMap<string, Config>;

@@ -51,8 +51,7 @@ export interface MeshConfigsOptions {
 }
 
 /**
- * Merges sources. The first source with an object takes precedence, and generated objects come last. The cost of a
- * change does not depend on the number of sources.
+ * The first source with an object takes precedence, and generated objects come last. The cost of a change does not depend on the number of sources.
  */
 export class MeshConfigs {
   readonly #mesh: () => TranslationSettings;
@@ -133,7 +132,7 @@ export class MeshConfigs {
   /**
    * Reads a source. Its objects apply after the next {@link join}. Calls for one source must not overlap.
    *
-   * @param changedPlaces changed places, or empty for everything
+   * @param changedPlaces empty for everything
    */
   async readSource(address: string, changedPlaces: readonly string[]): Promise<SourceSummary> {
     try {
@@ -178,7 +177,7 @@ export class MeshConfigs {
    *
    * @param addresses in order of precedence
    * @param knownAddresses these and other sources to keep, which are read but not merged yet
-   * @param signal aborts the merge. The next call then reports the changes.
+   * @param signal aborts the merge.
    */
   join(addresses: readonly string[], knownAddresses = addresses, signal?: AbortSignal): Promise<ConfigReading> {
     return this.#joinQueue.do(() => this.#join(addresses, knownAddresses, signal));

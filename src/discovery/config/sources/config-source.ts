@@ -1,6 +1,5 @@
 /**
- * A source of configuration: a directory (`config-directory.ts`), a cluster, or another control plane. Sources report through `watch` which places
- * changed. After `read`, `snapshot` contains the objects.
+ * A source of configuration: a directory (`config-directory.ts`), a cluster, or another control plane. After `read`, `snapshot` contains the objects.
  */
 import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
 import type { StopWatching, WatchHandlers } from '../../../runtime/files/file-watch.ts';
@@ -31,7 +30,7 @@ export interface ConfigSource {
   watch(handlers: WatchHandlers): StopWatching;
   /**
    * Updates the snapshot. The first call completes when all content of the source is available, because startup waits for it and reports pending
-   * sources. If it rejects, the caller reads everything again later. Calls must not overlap.
+   * sources. Calls must not overlap.
    *
    * @param places as reported by `watch`, or empty for everything
    */

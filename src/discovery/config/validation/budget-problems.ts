@@ -9,10 +9,7 @@ import { NamespaceBudgets, type NamespaceLimits } from '../limits/namespace-budg
 import { problemFieldsOf } from './about-object.ts';
 import type { TranslatedFiles } from './translated-files.ts';
 
-/**
- * @param files files to check. The cluster may contain more objects, so only limits that the files exceed are found. Objects without a
- * `creationTimestamp` have equal age, so the cluster may limit other objects.
- */
+/** @param files files to check. The cluster may contain more objects, so only limits that the files exceed are found. */
 export function budgetProblems(
   { configs, writtenConfigs: set, mesh, gatewayApi, generatedConfigs }: TranslatedFiles,
   limits: NamespaceLimits,

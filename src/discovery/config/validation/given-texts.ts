@@ -25,8 +25,6 @@ const pipePollMs = 20;
 const chunkBytes = 64 * 1024;
 
 /**
- * Reads each file once.
- *
  * @param paths files of any name, and directories of `*.yaml`, `*.yml` and `*.json` at any depth
  * @param limits limits of the control plane. `maxBytes` applies to all files together.
  */

@@ -1,7 +1,6 @@
 /**
- * Types of configuration over xDS. The type URL `networking.istio.io/v1/VirtualService` identifies a kind, and each
- * resource is an `istio.mcp.v1alpha1.Resource` that contains the object. API versions have changed, but not the wire
- * format.
+ * Types of configuration over xDS. The type URL `networking.istio.io/v1/VirtualService` identifies a kind, and each resource is an
+ * `istio.mcp.v1alpha1.Resource` that contains the object.
  */
 import type { DescMessage } from '@bufbuild/protobuf';
 import { type KindName, kinds } from '../../../model/kinds/index.ts';

@@ -1,7 +1,4 @@
-/**
- * Objects of an xDS source: received resources, active versions, and edits for the next read. A rejected object keeps its last valid version. If it
- * never was valid and restricts access, a placeholder denies access.
- */
+/** A rejected object keeps its last valid version. If it never was valid and restricts access, a placeholder denies access. */
 import { hash } from 'node:crypto';
 import type { DescMessage } from '@bufbuild/protobuf';
 import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';

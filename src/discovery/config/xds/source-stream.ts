@@ -1,4 +1,4 @@
-/** A stream to an xDS source, which is an effect of the chart `xds-source`. It decodes responses, and applies those that the chart accepts. */
+/** A stream to an xDS source, which is an effect of the chart `xds-source`. */
 import type { ClientHttp2Stream } from 'node:http2';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fromCallback } from 'xstate';

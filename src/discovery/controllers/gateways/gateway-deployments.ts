@@ -1,6 +1,6 @@
 /**
- * Duty that deploys Gateways: applies the Deployment, Service and ServiceAccount of each Gateway of this controller by server-side apply. Kubernetes
- * deletes them with the Gateway. A Gateway with `spec.addresses` uses existing Services and is not deployed.
+ * Duty that deploys Gateways: applies the Deployment, Service and ServiceAccount of each Gateway of this controller by server-side apply. A Gateway
+ * with `spec.addresses` uses existing Services and is not deployed.
  */
 
 import { hash } from 'node:crypto';
@@ -52,10 +52,7 @@ const deployments: ApiResource = {
 };
 /** Writes use the timeout of the gate. */
 const readMs = 5_000;
-/**
- * Maximum number of Gateways to compare with their objects per interval, because Deployments and ServiceAccounts are not watched. With three reads
- * each, this takes ten requests a second.
- */
+/** Maximum number of Gateways to compare with their objects per interval, because Deployments and ServiceAccounts are not watched. */
 const maxComparedAtOnce = 100;
 const comparisonMs = 30_000;
 /** Failures that the Gateway's owner can correct. */

@@ -1,6 +1,6 @@
 /**
- * Addresses that are allocated automatically to ServiceEntry hosts (PILOT_ENABLE_IP_AUTOALLOCATE), for operators and other programs. All replicas
- * compute the same ones, and they apply even if the status does not contain them.
+ * Addresses that are allocated automatically to ServiceEntry hosts (PILOT_ENABLE_IP_AUTOALLOCATE), for operators and other programs. They apply even
+ * if the status does not contain them.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { listDiff } from '../../../model/collections/list-diff.ts';

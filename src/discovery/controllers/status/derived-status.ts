@@ -1,6 +1,6 @@
 /**
  * Statuses of many objects as a function of all objects. Only the leader derives them, once for all changes since the last derivation, so that
- * followers and pushes have no cost. Objects whose status changed become due.
+ * followers and pushes have no cost.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Config } from '../../../model/config/config.ts';
@@ -32,10 +32,7 @@ export interface DerivedStatusOptions extends Omit<StatusWriterOptions, 'source'
   readonly derivation: StatusDerivation;
 }
 
-/**
- * Delay after a derivation, as a multiple of its duration, so that derivations use at most a fifth of a processor. A larger factor would delay
- * statuses more if any namespace has thousands of routes.
- */
+/** Delay after a derivation, as a multiple of its duration, so that derivations use at most a fifth of a processor. */
 const pauseFactor = 4;
 const countsPauseMs = 1_000;
 

@@ -1,7 +1,4 @@
-/**
- * Rejections reported by replicas: the message of a condition `Rejected` ends with the name of the reporting replica. Informers read them from object
- * statuses; watchers are notified when another replica's report changes.
- */
+/** Rejections reported by replicas: the message of a condition `Rejected` ends with the name of the reporting replica. */
 import { isObject } from '../../../runtime/json-object.ts';
 import { scalarNumber } from '../../../runtime/scalar-text.ts';
 import {

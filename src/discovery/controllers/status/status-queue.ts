@@ -1,6 +1,6 @@
 /**
  * Queue of objects whose status is due. Namespaces are served in turn, one write each. Within a namespace, urgent objects come first. Others have a
- * minimum interval between writes. Pure: the caller passes the time in milliseconds.
+ * minimum interval between writes.
  */
 import { FairQueue, type ShareKey } from '../../../model/collections/fair-queue.ts';
 

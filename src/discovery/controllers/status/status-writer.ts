@@ -1,6 +1,6 @@
 /**
- * Writes object statuses that a source determines. Reads each object first, to keep content of other writers and skip unchanged statuses. Gets the
- * desired status at the time of the write, so that the newest applies and followers compute nothing.
+ * Writes object statuses that a source determines. Gets the desired status at the time of the write, so that the newest applies and followers compute
+ * nothing.
  *
  * A due object is completed when it is written or unchanged, deleted or replaced (the source reports it again), or rejected as invalid by the API
  * server (logged and dropped). Otherwise it stays due.
@@ -73,7 +73,7 @@ export interface StatusWriterOptions {
 /**
  * Limits concurrency instead of a rate: client-go's default of five a second kept Contour minutes behind (contour#4134), and no rate fits both small
  * and large servers. Eight are a thirtieth of the concurrent requests that a default server allows all service accounts (245, priority level
- * `workload-low`), so other requests, such as Lease renewals, have capacity.
+ * `workload-low`).
  */
 export const maxConcurrentWrites = 8;
 

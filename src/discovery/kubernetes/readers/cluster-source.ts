@@ -1,6 +1,4 @@
-/**
- * Configuration in a cluster. Decodes the objects of informers like objects in files. The cost of a change does not depend on the number of objects.
- */
+/** Decodes the objects of informers like objects in files. The cost of a change does not depend on the number of objects. */
 import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
 import { type Config, configKeyText } from '../../../model/config/config.ts';
 import { type KindName, kinds } from '../../../model/kinds/index.ts';
@@ -51,10 +49,7 @@ interface DecodedState {
   readonly generation?: number;
 }
 
-/**
- * Maximum time for which a read waits for newly referenced objects, so that a Gateway and its certificate apply together. The first read waits
- * without limit.
- */
+/** Maximum time for which a read waits for newly referenced objects, so that a Gateway and its certificate apply together. */
 const maxReferenceWaitMs = 250;
 const referencedKinds: readonly ReferencedDataKind[] = ['Secret', 'ConfigMap'];
 const emptyState: DecodedState = { activeConfigs: [], problems: [] };
@@ -242,10 +237,7 @@ function addEdits(edits: Map<string, Config | undefined>, previous: DecodedState
 /** Kubernetes kinds whose status is not used. The service registry uses the status of other kinds. */
 const kindsWithUnusedStatus: ReadonlySet<KindName> = new Set(['Ingress']);
 
-/**
- * Whether only an unused status changed. Controllers, including this one, write it frequently, and the API server does not raise the generation then.
- * The status of a WorkloadEntry is used, because it contains its health.
- */
+/** Whether only an unused status changed. Controllers write it frequently. The status of a WorkloadEntry is used, because it contains its health. */
 function isStatusOnlyChange(kind: KindName, previous: KubernetesObject, object: KubernetesObject): boolean {
   if (refusalOf(previous) !== refusalOf(object) || excessOf(previous) !== excessOf(object)) return false;
   const [oldMetadata, now] = [previous.metadata, object.metadata];

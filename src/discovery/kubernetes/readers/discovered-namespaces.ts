@@ -1,6 +1,5 @@
 /**
  * Determines the namespaces outside the mesh (`discoverySelectors`). Their services, endpoints and pods are unused, so they are not kept in memory.
- * Until its labels and the mesh configuration are known, a namespace is treated as part of the mesh.
  */
 import type { KindName } from '../../../model/kinds/index.ts';
 import type { LabelSelector } from '../../../model/kinds/label-selector.ts';

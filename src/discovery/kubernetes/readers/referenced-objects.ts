@@ -1,6 +1,5 @@
 /**
- * Reads only referenced Secrets and ConfigMaps, so that tenants cannot fill the memory with unused data (issue 33, item 10). Informers watch only the
- * metadata of both kinds, and a referenced object is read by name after each change.
+ * Reads only referenced Secrets and ConfigMaps, so that tenants cannot fill the memory with unused data (issue 33, item 10).
  *
  * If a read fails, the last state is kept and the read is retried with backoff (`machines/discovery/retry-delay.ts`).
  */

@@ -1,7 +1,4 @@
-/**
- * Objects of a cluster for its registry. Decodes the changes in informers' stores since the last read. The registry keeps the valid objects. The
- * watched cluster and each remote cluster have an instance.
- */
+/** Objects of a cluster for its registry. Decodes the changes in informers' stores since the last read. The registry keeps the valid objects. */
 import type { ResourceName } from '../../../../machines/discovery/kubernetes/kubernetes-protocol.ts';
 import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
 import type { Config } from '../../../model/config/config.ts';
@@ -17,7 +14,7 @@ import { defaultMaxReadMs, UnreadObjects } from './unread-objects.ts';
 
 /**
  * Minimum interval between starts of reads. A single change is reported immediately. Frequent changes are read together, because each read causes a
- * push, whose cost hardly depends on the number of changes.
+ * push.
  */
 export const readingIntervalMs = 50;
 

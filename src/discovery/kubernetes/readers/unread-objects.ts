@@ -2,10 +2,7 @@
 import type { KindName } from '../../../model/kinds/index.ts';
 import type { ObjectKey } from '../store/object-store.ts';
 
-/**
- * Maximum duration of a read after the first one, in milliseconds. The next read continues. Many changes in one namespace delay changes in another by
- * about one read.
- */
+/** Maximum duration of a read after the first one, in milliseconds. Many changes in one namespace delay changes in another by about one read. */
 export const defaultMaxReadMs = 30;
 
 export type UnreadObject = readonly [kind: KindName, key: ObjectKey];

@@ -1,7 +1,4 @@
-/**
- * Limits the heap size of the objects of a namespace (issue 33, item 10), so that a tenant cannot exhaust the control
- * plane's memory. Objects beyond the limit are rejected and reported.
- */
+/** Limits the heap size of the objects of a namespace (issue 33, item 10), so that a tenant cannot exhaust the control plane's memory. */
 import { getHeapStatistics } from 'node:v8';
 import { standInBuilders } from '../../../model/kinds/closed.ts';
 

@@ -1,7 +1,4 @@
-/**
- * Stores the objects of a kind. A full set is collected separately and then replaces the current one. Reports the differences, including deletions
- * that the watch missed. Sends no requests.
- */
+/** A full set is collected separately and then replaces the current one. Reports the differences, including deletions that the watch missed. */
 import { isEarlier } from '../../../../machines/discovery/kubernetes/informer-rules.ts';
 import type { KubernetesObject, WatchEvent } from '../api-server.ts';
 import { heapBytesOf } from './heap-size.ts';
@@ -153,7 +150,7 @@ export class ObjectStore {
   }
 
   /**
-   * Prepares for listing a namespace again, for objects that were rejected.
+   * For listing a namespace again.
    *
    * @returns a function that adds a listed object. Objects that were deleted during the list stay deleted.
    */

@@ -1,6 +1,6 @@
 /**
- * Lists the objects of a namespace again when rejected ones may fit, because others were deleted, or when the namespace joins the mesh. Runs one list
- * at a time, and at most one per kind and namespace in 30 s, to limit the load on the API server.
+ * Lists the objects of a namespace again when rejected ones may fit, because others were deleted, or when the namespace joins the mesh. Runs at most
+ * one per kind and namespace in 30 s.
  */
 import type { KubernetesObject } from '../api-server.ts';
 import type { ObjectChange, ObjectStore } from './object-store.ts';

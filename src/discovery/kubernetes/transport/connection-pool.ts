@@ -1,7 +1,4 @@
-/**
- * Connections for one purpose to an API server. On a shared connection, watches and bursts of writes would delay each other. A pool usually has one
- * connection, and opens another when it shuts down or reaches its stream limit.
- */
+/** Connections for one purpose to an API server. On a shared connection, watches and bursts of writes would delay each other. */
 import type { ClientHttp2Stream, OutgoingHttpHeaders } from 'node:http2';
 import type { ClusterAccess, TlsMaterial } from '../access/cluster-access.ts';
 import { ApiError, statusOf } from '../api-failure.ts';
@@ -34,8 +31,7 @@ export class ConnectionPool {
   /**
    * Repeats a request that the server refused without processing (for example after GOAWAY) on another connection, as RFC 9113 §8.7 allows.
    *
-   * @throws ApiError. The connection accepts no more requests after a `timeout`, because it can look open for a quarter of an hour after its peer
-   * disappeared, and after a 401 if its client certificate may have expired.
+   * @throws ApiError. The connection accepts no more requests after a `timeout`, or after a 401 if its client certificate may have expired.
    */
   async send(
     request: PooledRequest,
@@ -82,7 +78,7 @@ export class ConnectionPool {
   }
 
   /**
-   * Pings all connections, including those that are shutting down. If none exists, opens one.
+   * Pings all connections. If none exists, opens one.
    *
    * @returns the longest round-trip time in milliseconds
    * @throws ApiError

@@ -1,8 +1,8 @@
 /**
  * An HTTP/2 connection to an API server.
  *
- * It is `opening` until the server sends SETTINGS, then `open`. After a GOAWAY or an error it is `leaving`: it
- * accepts no more streams and finishes running ones. API servers send GOAWAY without an error to balance clients.
+ * It is `opening` until the server sends SETTINGS, then `open`. After a GOAWAY or an error it is `leaving`: it accepts no more streams and finishes
+ * running ones.
  */
 import {
   type ClientHttp2Session,
@@ -19,10 +19,7 @@ import { ApiError, invalidResponse } from '../api-failure.ts';
 const streamWindowBytes = 1024 * 1024;
 const connectionWindowBytes = 8 * 1024 * 1024;
 
-/**
- * In a younger connection, a rejected certificate is not attributed to its age. Otherwise a server that always rejects the certificate would cause a
- * new connection for each request.
- */
+/** In a younger connection, a rejected certificate is not attributed to its age. */
 const minAgeForNewerCertificateMs = 1_000;
 
 export class Http2Connection {

@@ -1,10 +1,7 @@
 import { ApiError, failureOfStatus, invalidResponse } from '../api-failure.ts';
 import { advanceScan, type ObjectScan } from '../store/object-scan.ts';
 
-/**
- * A Kubernetes object has at most 3 MiB (the server's limit of a request), and JSON can encode a byte as six (Go does so for `<`). With a lower
- * limit, a tenant that can create pods could prevent reading all objects of a kind with one large object.
- */
+/** A Kubernetes object has at most 3 MiB (the server's limit of a request), and JSON can encode a byte as six (Go does so for `<`). */
 export const maxObjectBytes = 6 * 3 * 1024 * 1024 + 64 * 1024;
 
 const newline = 0x0a;

@@ -1,6 +1,5 @@
 /**
  * Parses a list object by object while it arrives. Parsing the 69 MB of 10,000 pods together would block the event loop for 0.7 s and take 250 MB.
- * The text outside the items (`kind`, `metadata`) is parsed at the end.
  */
 import { invalidResponse } from '../api-failure.ts';
 import { advanceScan, type ObjectScan } from '../store/object-scan.ts';

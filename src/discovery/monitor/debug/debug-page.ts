@@ -99,10 +99,7 @@ export function matchesProxyId({ id, node }: ConnectionView, proxyId: string): b
   return node === proxyId || node.split('~')[2] === proxyId || id.startsWith(proxyId);
 }
 
-/**
- * Creates a page about the proxy in `?proxyID`. Responds with 400 without the parameter, 404 if the proxy is not connected, and 403 if the caller may
- * not access it.
- */
+/** Responds with 400 without the parameter, 404 if the proxy is not connected, and 403 if the caller may not access it. */
 export function withProxy(
   { connections, resources }: DebugSources,
   { query, onlyNamespace }: PageRequest,

@@ -1,8 +1,4 @@
-/**
- * Diagnostics of the whole mesh for metrics. They are computed in slices of the event loop after a change or during a scrape, so that scrapes read
- * stored results. A scan uses at most a tenth of the time, however often the mesh changes. Without scrapes, a scan covers the changes of several
- * seconds to leave time to pushes.
- */
+/** Diagnostics of the whole mesh for metrics. A scan uses at most a tenth of the time, however often the mesh changes. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { hasNoProvider } from '../../../networking/index.ts';
 import type { Steps } from '../../../runtime/turns.ts';

@@ -57,10 +57,7 @@ function* absentCredentials({ configs, proxies }: ProxySources): Generator<Proxy
   }
 }
 
-/**
- * Finds patches that matched at no connected proxy. Skips patches of proxies with older push contexts, and patches of resources that no proxy has
- * requested.
- */
+/** Finds patches that matched at no connected proxy. */
 function* patchesWithoutEffect({ context, configs, proxies }: ProxySources): Generator<ProxyWarning | undefined> {
   const waitingPatches = new Map<EnvoyPatch, { readonly config: Config<EnvoyFilter>; readonly index: number }>();
   for (const config of configs.EnvoyFilter) {

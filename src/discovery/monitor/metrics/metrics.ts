@@ -40,10 +40,7 @@ export interface MetricsOptions {
   readonly refusedObjects?: () => Iterable<{ readonly kind: string; readonly count: number }>;
 }
 
-/**
- * Streams and pushes call this class directly. Sources are counted by observing the trace. A scrape reads single numbers; values whose size depends
- * on the mesh are computed in advance.
- */
+/** Streams and pushes call this class directly. Sources are counted by observing the trace. */
 export class DiscoveryMetrics extends XdsMetrics {
   readonly #registry: Registry;
   readonly #options: MetricsOptions;

@@ -27,7 +27,7 @@ export class AheadBuild {
   }
 
   /**
-   * Runs until a limit or a pause (`undefined`). After an error, stops building ahead. Building the list then reports the error.
+   * Runs until a limit or a pause (`undefined`).
    *
    * @returns whether there is more to build
    */

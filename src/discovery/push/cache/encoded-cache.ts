@@ -3,8 +3,7 @@
  *
  * There are two layers. A {@link ResourceMemory} caches single values (a service's clusters, an assignment, a virtual host) across push contexts.
  * Above it are complete lists by context, type and shape. The next context reuses a list if the change cannot affect it; otherwise the list is the
- * base of a new one, built on the first request. Lists that differ little from a common one store only the differences ({@link LayeredResources}). So
- * publishing costs one step for each shape and type, independent of the length of lists.
+ * base of a new one, built on the first request. Lists that differ little from a common one store only the differences ({@link LayeredResources}).
  */
 
 import { WeakValues } from '../../../model/collections/weak-values.ts';

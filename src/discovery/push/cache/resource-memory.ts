@@ -62,8 +62,7 @@ interface SharedBytes {
 
 /**
  * Returns an entry only for the inputs that it was built from, so that an old context that is still served neither receives newer values nor leaves
- * outdated ones. A published change removes entries that depend on changed objects. If the cache is full, the least recently used
- * entry is evicted.
+ * outdated ones. If the cache is full, the least recently used entry is evicted.
  */
 export class ResourceMemory implements Memory {
   readonly counts: MemoryCounts = { hits: 0, misses: 0, evictions: 0, rebuilds: 0 };

@@ -1,7 +1,4 @@
-/**
- * State of the mesh: settings, objects, services, and the push context that is built from them. The statecharts decide when each changes, and know
- * only its version.
- */
+/** The statecharts decide when each changes, and know only its version. */
 import type { ServicesReading } from '../../../../machines/discovery/registry/service-registry.setup.ts';
 import { type Config, configKeyText, parseConfigKey } from '../../../model/config/config.ts';
 import { needsPush } from '../../../model/config/config-changes.ts';
@@ -182,7 +179,6 @@ export class MeshState {
   /**
    * @param changes if absent, all objects may have changed
    * @param registries `Provider/cluster` of existing registries; if absent, none is removed
-   * @returns changes since the last call
    */
   computeServices(changes?: readonly ChangedConfigObject[], registries?: readonly string[]): ServicesReading {
     return runToEnd(this.#computeServicesInSteps(changes, registries));

@@ -121,10 +121,7 @@ function* hostsOfRules({ configs, context }: CheckSources): Generator<undefined,
   return hostsByNamespace;
 }
 
-/**
- * Hosts that match a wildcard and have no narrower rule for the same clients, so that the wildcard's rules in a namespace apply. A rule of the root
- * namespace applies to clients of namespaces without one.
- */
+/** Hosts that match a wildcard and have no narrower rule for the same clients, so that the wildcard's rules in a namespace apply. */
 function* hostsWithin(
   wildcard: string,
   namespace: string,

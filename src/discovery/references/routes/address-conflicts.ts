@@ -24,10 +24,7 @@ interface Placed {
   readonly protocol: ApplicationProtocol;
 }
 
-/**
- * Services with assigned addresses never conflict. HTTP requests are distinguished by host, and TLS connections to the common address of services
- * without their own by SNI.
- */
+/** Services with assigned addresses never conflict. */
 export function* addressConflicts(services: readonly Service[]): Generator<AddressConflict | undefined> {
   const first = new Map<string, Placed>();
   const http = new Map<string, Placed>();

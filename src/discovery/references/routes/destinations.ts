@@ -88,10 +88,7 @@ function warningOf(
   return subsetWarning(config, field, subset, service, subsets);
 }
 
-/**
- * Warns that the service is not exported to the namespace of the routes. Reported only for services in that namespace, because clients of other
- * routes may be in a namespace that sees the service.
- */
+/** Warns that the service is not exported to the namespace of the routes. Reported only for services in that namespace. */
 function hiddenWarning(
   config: Config,
   host: string,

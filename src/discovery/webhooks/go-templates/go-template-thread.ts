@@ -1,7 +1,6 @@
 /**
- * Executes Go templates on a thread, with the WebAssembly of the optional package `chartpilot-go-templates`.
- * Templates are written by users, so they are limited in time, memory and output, and have no access to files or
- * environment. A thread that exceeds a limit is replaced.
+ * Executes Go templates on a thread, with the WebAssembly of the optional package `chartpilot-go-templates`. Templates are written by users, so they
+ * are limited in time, memory and output, and have no access to files or environment.
  */
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';

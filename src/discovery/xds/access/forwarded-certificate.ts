@@ -1,7 +1,6 @@
 /**
- * Authenticates clients by `x-forwarded-client-cert` from trusted proxies. Only configured networks are trusted (by
- * default not even loopback), and only a URI of the mesh's trust domain is an identity (Istio accepts every name, so any local
- * process can impersonate any workload).
+ * Authenticates clients by `x-forwarded-client-cert` from trusted proxies. Only configured networks are trusted, and only a URI of the mesh's trust
+ * domain is an identity (Istio accepts every name, so any local process can impersonate any workload).
  */
 import { isIP } from 'node:net';
 import { readCertificates } from '../../../identity/certificate.ts';

@@ -1,6 +1,6 @@
 /**
  * Service account tokens for machines without Kubernetes, signed with a key file that the control plane reads too (issue "Identity"; `pilot-discovery
- * token`). A reader of the file can impersonate any workload, so its mode is 0600.
+ * token`).
  */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto';
 import { existsSync, linkSync, rmSync } from 'node:fs';

@@ -2,10 +2,7 @@
 import { workloadIdentityOf } from '../../../identity/spiffe-id.ts';
 import type { Authenticator } from './authenticator.ts';
 
-/**
- * Accepts only identities of the mesh's trust domain and its aliases. A root that signs for several domains, or a gateway that forwards any
- * certificate, must not authenticate workloads of other domains.
- */
+/** Accepts only identities of the mesh's trust domain and its aliases. */
 export function workloadsOfMesh(authenticator: Authenticator, trustDomains: () => readonly string[]): Authenticator {
   return {
     name: authenticator.name,

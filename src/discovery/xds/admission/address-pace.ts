@@ -1,9 +1,8 @@
 /**
  * Budget of an address for connections and streams without an identified node.
  *
- * Each connection or stream is charged, and refunded when a node is identified. The budget also recovers with time. An address that exceeds it is
- * throttled for a second, then for twice as long each time (see UnidentifiedConnections). Clients behind one address (NAT, the pods of a node behind
- * a gateway) share its budget.
+ * Each connection or stream is charged, and refunded when a node is identified. An address that exceeds it is throttled for a second, then for twice
+ * as long each time (see UnidentifiedConnections). Clients behind one address (NAT, the pods of a node behind a gateway) share its budget.
  */
 import { setNewest } from './drop-oldest.ts';
 

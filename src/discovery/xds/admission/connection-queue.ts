@@ -1,7 +1,7 @@
 /**
  * Queue of accepted connections before TLS handshake and HTTP/2 session. It limits how many are being set up, until their first streams, and starts
- * them in order: an iteration of the event loop then handles few of them, and the first ones complete early. Addresses are served in turn; those with
- * known nodes come first in three of four turns. While many streams wait for admission, connections wait here, where one costs a few KiB.
+ * them in order: an iteration of the event loop then handles few of them, and the first ones complete early. While many streams wait for admission,
+ * connections wait here, where one costs a few KiB.
  *
  * A connection waits for a slot only after its first bytes: a TLS ClientHello, or the preface of HTTP/2. One that stays silent or waits too long is
  * closed. In plaintext, a returning client immediately sends up to 64 KiB of subscriptions. While much of this is buffered, the data of further

@@ -1,7 +1,6 @@
 /**
  * Observes the HTTP/2 servers of a gRPC server from the start of a session: grpc-js exposes a session only with its first valid call. The HTTP/2
- * servers and their options are private fields of grpc-js 1.14, found by their structure. Without them, connections are served but limited only in
- * number.
+ * servers and their options are private fields of grpc-js 1.14, found by their structure.
  */
 import { X509Certificate } from 'node:crypto';
 import type { EventEmitter } from 'node:events';
@@ -119,10 +118,7 @@ function hasExpired(certificate: Uint8Array): boolean {
   return Date.now() > new X509Certificate(certificate).validToDate.getTime();
 }
 
-/**
- * DER, leaf first. Empty without a client certificate. Some versions of Node omit intermediates that the client sends (nodejs/node#65579). A chain
- * that needs them is then rejected.
- */
+/** DER, leaf first. Empty without a client certificate. Some versions of Node omit intermediates that the client sends (nodejs/node#65579). */
 export function chainOf(socket: Pick<SecureSocket, 'getPeerCertificate'>): Uint8Array[] {
   const chain: Uint8Array[] = [];
   const visitedCertificates = new Set<unknown>();

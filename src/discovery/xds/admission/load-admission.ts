@@ -98,7 +98,7 @@ export class LoadAdmission {
   /**
    * Calls `begin` or `refuse` at most once, immediately or later, and neither after the returned function was called.
    *
-   * @param peer `host:port`
+   *
    * @param isTrusted whether the client has a verified certificate
    * @returns the release function; call it when the stream is closed
    */

@@ -56,10 +56,7 @@ export function isEnded(session: PacedSession): boolean {
 /** Maximum number of concurrent streams of a session before its nodes are identified. */
 export const firstStreams = 100;
 
-/**
- * Raises the stream limit of a session to twice the number of its identified nodes, up to the server's limit. As HTTP/2 specifies, clients that need
- * more streams wait until the limit is raised.
- */
+/** Raises the stream limit of a session to twice the number of its identified nodes, up to the server's limit. */
 export class StreamAllowance {
   readonly #session: PacedSession;
   readonly #maxStreams: number;

@@ -1,7 +1,6 @@
 /**
  * Joins small pieces of messages. grpc-js keeps each received piece as a buffer until the message is complete: 150 bytes for a single byte, 600 MB
- * for a request of 4 MiB. The decoder and its pieces are private fields of grpc-js 1.14, found by their structure. Without them, requests are served
- * unchanged.
+ * for a request of 4 MiB. The decoder and its pieces are private fields of grpc-js 1.14, found by their structure.
  */
 import type { ServerInterceptingCall, ServerInterceptor } from '@grpc/grpc-js';
 

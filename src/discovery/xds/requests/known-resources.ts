@@ -1,6 +1,6 @@
 /**
- * Interns the resources that clients report from an earlier stream (`initial_resource_versions`). After a restart of the server, all clients report
- * almost the same ones, in any order, so equal entries are parsed once, and equal lists are one object.
+ * Interns the resources that clients report from an earlier stream (`initial_resource_versions`). Equal entries are parsed once, and equal lists are
+ * one object.
  */
 import type { KnownResources } from '../../../../machines/discovery/xds/watch-record.ts';
 import { decodePrefix, maxTextBytes, readFields } from './request-fields.ts';

@@ -1,7 +1,6 @@
 /**
  * Assembles requests without a long list of repeated names. A SotW client sends all names of its endpoints with each ACK, 60 KB for a thousand names.
- * Joining the pieces for five hundred clients at once created 30 MB of garbage. Received pieces are compared with the previous list, and an equal
- * list is not stored.
+ * Joining the pieces for five hundred clients at once created 30 MB of garbage.
  */
 import type { WireNames } from './request-names.ts';
 

@@ -1,6 +1,6 @@
 /**
  * Reads the requests of a stream one at a time: each after the previous one was processed, and only while the stream is not paused. Until then,
- * HTTP/2 flow control limits the client. The first request can be read ahead, before the stream starts.
+ * HTTP/2 flow control limits the client.
  */
 import type { AdsCall } from '../stream/ads-transport.ts';
 import type { WorkTurns } from './request-turns.ts';

@@ -1,7 +1,4 @@
-/**
- * Interns name lists of requests. A thousand clients send the same thousand endpoint names with each ACK, so equal bytes are parsed once, and equal
- * names in any order share one list.
- */
+/** Interns name lists of requests. Equal bytes are parsed once, and equal names in any order share one list. */
 import { hash } from 'node:crypto';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
 import { noNames } from '../../../../machines/discovery/xds/name-lists.ts';

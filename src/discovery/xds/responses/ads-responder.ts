@@ -184,10 +184,7 @@ export class AdsResponder implements GatedStream {
     this.#options.onCongestionChange(isCongested);
   }
 
-  /**
-   * Prepares an order with the resources at the time of the order. When the response is sent, the node may have a later push context, but orders for
-   * its changes follow.
-   */
+  /** Prepares an order with the resources at the time of the order. */
   #prepareOrder(order: ResponseOrder): WaitingOrder {
     const { typeUrl, names } = order;
     if (isOneTimeType(typeUrl) || typeUrl === secretType) return { order, set: undefined };

@@ -1,6 +1,5 @@
 /**
- * Sent resources of one type on a stream, and the part of a new set that must be sent. References the source's maps where possible: a thousand
- * streams with the same three thousand resources share one map.
+ * Sent resources of one type on a stream, and the part of a new set that must be sent. References the source's maps where possible.
  *
  * The selection depends on the sent resources, the new map and the order. Streams with the same inputs (compared by identity) share a selection that
  * is computed once.
@@ -138,7 +137,7 @@ function joinNames(names: Names, otherNames: Names): Names {
 
 /**
  * Selects the resources that a returning client needs, compared with those of its previous stream, possibly to another server: a version identifies
- * the same content on all servers. Clients that need the same resources share one collection.
+ * the same content on all servers.
  */
 function resumeClient(
   { forgottenNames }: SentState,

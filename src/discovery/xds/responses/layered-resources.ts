@@ -1,7 +1,4 @@
-/**
- * A map of resources stored as differences from a base. Thousands of clusters that proxies of all namespaces share are stored once, and two such maps
- * are compared only where they differ from the base.
- */
+/** A map of resources stored as differences from a base. */
 import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import { identityText, WeakValues } from '../../../model/collections/weak-values.ts';
 import type { EncodedResource } from '../resource-source.ts';

@@ -57,7 +57,7 @@ export class ClusterRetention {
   readonly #drainingListeners: DrainingListeners;
   /**
    * Whether the client has listeners and routes of a previous stream and has acknowledged none on this one. `undefined` until it requests or
-   * acknowledges clusters, because while a cluster warms, it requests listeners and routes first.
+   * acknowledges clusters.
    */
   #hasPreviousStream: boolean | undefined;
   /** Unconfigured clusters of a previous stream, with the version that the client reported. */
@@ -277,7 +277,7 @@ export class ClusterRetention {
 
   /**
    * Whether the client may use a cluster of its previous stream. A cluster without endpoints on either stream is unused, because the client may not
-   * even have received it. Routes may name a cluster whose endpoints only this stream sent, because the previous one had given it up.
+   * even have received it.
    */
   #usedOnLastStream({ clusters, assignments }: DepartedResources): (name: string) => boolean {
     const { references } = this.#stream;
@@ -309,8 +309,7 @@ export class ClusterRetention {
 
   /**
    * Endpoints for a client that requests them before clusters. For removed clusters, these are those of the previous stream. If unknown, they are not
-   * sent and the client keeps its own, because its routes may name the cluster. A warming cluster may then wait until it is removed or clusters are
-   * sent without a request.
+   * sent and the client keeps its own, because its routes may name the cluster.
    */
   endpointsOfLastStream(
     order: ResponseOrder,

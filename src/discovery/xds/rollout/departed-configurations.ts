@@ -1,7 +1,6 @@
 /**
- * Keeps route and extension configurations whose listener is no longer configured. For these, the source generates a route configuration without
- * hosts, and no extension configuration. The client uses the previous version until the listener is replaced and drained, so that version is kept
- * until the client unsubscribes.
+ * Keeps route and extension configurations whose listener is no longer configured. The client uses the previous version until the listener is
+ * replaced and drained, so that version is kept until the client unsubscribes.
  */
 import type { ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { extensionType, listenerType, routeType } from '../../../../machines/discovery/xds/ads-types.ts';

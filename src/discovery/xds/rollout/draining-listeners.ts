@@ -1,7 +1,4 @@
-/**
- * Replaced listeners whose connections a client drains, so that their routes still name clusters. Envoy starts to drain a listener when its
- * replacement is warm, which no response reports.
- */
+/** Replaced listeners whose connections a client drains, so that their routes still name clusters. */
 import { extensionType, listenerType } from '../../../../machines/discovery/xds/ads-types.ts';
 import { memoizeByPair } from '../../../model/collections/memoize-by-object.ts';
 import type { EncodedResource, ResourceReferences } from '../resource-source.ts';

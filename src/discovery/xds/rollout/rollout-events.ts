@@ -36,8 +36,8 @@ export interface ReportedStream {
 }
 
 /**
- * Reports to the chart of a stream. A report may lead to newer records, which are reported first. So each report describes the current record, and is
- * sent only if it differs from the last one.
+ * Reports to the chart of a stream. A report may lead to newer records, which are reported first. Each report is sent only if it differs from the
+ * last one.
  */
 export class RolloutReports {
   readonly #stream: ReportedStream;

@@ -327,7 +327,6 @@ function* readingSuspects(stream: WarmingStream, rollout: Rollout, clusters: Res
  *
  * @param response.isKnown whether the resources of the client are known
  * @param response.isFirst whether this is the first CDS response on the stream
- * @param response.isSearching whether the response gives up clusters
  */
 export function* readingClusters(
   stream: WarmingStream,

@@ -115,7 +115,7 @@ export class SecurePortCredentials extends ServerCredentials {
   /**
    * Replaces the certificate for new handshakes. Existing connections continue. If a root is no longer trusted, connections that are not known to
    * chain to another root accept no more calls, and their clients must reconnect: otherwise a stolen key of the old root could obtain a certificate
-   * of the next root on an existing connection. Earlier session tickets become invalid.
+   * of the next root on an existing connection.
    */
   replaceCertificate(
     port: TlsChoices,

@@ -1,6 +1,5 @@
 /**
  * Writes responses to a stream, either through grpc-js' writer, which copies them for each client, or directly to its HTTP/2 stream without a copy.
- * Bytes on the wire are the same.
  */
 import { constants, type OutgoingHttpHeaders } from 'node:http2';
 import type { Writable } from 'node:stream';

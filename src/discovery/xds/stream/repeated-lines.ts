@@ -23,8 +23,7 @@ interface Kind {
 
 /**
  * Writes the first line of each kind, then at most one per {@link repeatAfterMs}, with the number of omitted lines (`repeated`). With `persistsMs`, a
- * line is written only if the failure still occurs this long after its first occurrence. An occurrence more than {@link repeatAfterMs} after the last
- * one is treated as the first.
+ * line is written only if the failure still occurs this long after its first occurrence.
  */
 export class RepeatedLines {
   readonly #logger: Pick<Logger, 'warn'>;

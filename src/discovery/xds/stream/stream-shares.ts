@@ -1,6 +1,6 @@
 /**
  * Limits the number of served streams, with fair shares for namespaces and, within them, for service accounts. Clients without an identity have one
- * share, divided by address. A stream beyond the limit ends the newest stream of the largest namespace. If that is its own namespace, it is rejected.
+ * share, divided by address. A stream beyond the limit ends the newest stream of the largest namespace.
  */
 import { getHeapStatistics } from 'node:v8';
 import { workloadIdentityOf } from '../../../identity/spiffe-id.ts';

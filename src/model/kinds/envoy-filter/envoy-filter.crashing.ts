@@ -1,6 +1,5 @@
 /**
  * Rejects values that crash Envoy 1.40, either when it loads them or on the first request. `test/e2e/envoy-crashing-values.test.ts` reproduces each.
- * Effects of Lua scripts and of files on the proxy's disk are not covered.
  */
 
 import { zstdCompressSync } from 'node:zlib';

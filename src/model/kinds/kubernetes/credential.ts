@@ -1,6 +1,6 @@
 /**
- * Reads certificates and keys from Secrets and ConfigMaps. Rejects certificates that Envoy would reject, so
- * that an invalid Secret never replaces a valid one. Messages contain no secret values.
+ * Reads certificates and keys from Secrets and ConfigMaps. Rejects certificates that Envoy would reject, so that an invalid Secret never replaces a
+ * valid one.
  */
 
 import { createPrivateKey, type KeyObject, type X509Certificate } from 'node:crypto';

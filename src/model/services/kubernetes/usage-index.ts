@@ -1,7 +1,4 @@
-/**
- * Reverse index from looked-up pods, addresses and nodes (existing or not) to the services that looked them up, and from nodes to pods. Unused keys
- * are removed.
- */
+/** Reverse index from looked-up pods, addresses and nodes (existing or not) to the services that looked them up, and from nodes to pods. */
 export class UsageIndex {
   readonly #users = new Map<string, Set<string>>();
 

@@ -1,8 +1,7 @@
 /**
  * Limits attachments of one namespace's routes to Gateways and Services. Each match is translated for each host of each listener: 500 routes with 128
  * matches at a Gateway with 64 listeners would become four million routes and exhaust the control plane's memory. The oldest routes stay attached.
- * Beyond the limit, a route responds with 503, so that a wider route does not receive its requests; beyond twice the limit it is detached. The result
- * does not depend on arrival order.
+ * Beyond the limit, a route responds with 503, so that a wider route does not receive its requests; beyond twice the limit it is detached.
  */
 import type { Config } from '../../config/config.ts';
 import { beyondLimit, type LimitShare } from '../../config/oldest-first.ts';
@@ -100,8 +99,7 @@ export class RoutesBeyondLimit {
 }
 
 /**
- * Key of a limit: one per namespace of Gateways, because their owner adds listeners, which must not reduce what routes can attach elsewhere, and one
- * for all Services.
+ * Key of a limit: one per namespace of Gateways, because their owner adds listeners, and one for all Services.
  * @param parentNamespace of a Gateway; `undefined` for Services
  */
 function shareOf({ namespace }: Config, parentNamespace: string | undefined): string {

@@ -187,7 +187,7 @@ interface PortConflict {
 
 /**
  * Two protocols on a port conflict: the protocol of the first listener by name applies, as for servers of Istio's Gateways. If an HTTPS and a TLS
- * listener have equal hostnames, the first applies, too. Inactive listeners use no port.
+ * listener have equal hostnames, the first applies, too.
  */
 function portConflicts(listeners: readonly KnownListener[]): ReadonlyMap<KnownListener, PortConflict> {
   const conflicts = new Map<KnownListener, PortConflict>();

@@ -1,6 +1,6 @@
 /**
  * Builds VirtualServices from HTTPRoutes for Services, which apply to clients in the mesh (GAMMA of the Gateway API). A route in the Service's
- * namespace applies to all clients. A route in another namespace replaces it for the clients there.
+ * namespace applies to all clients.
  */
 import type { Steps } from '../../../runtime/turns.ts';
 import type { Config, Origin } from '../../config/config.ts';

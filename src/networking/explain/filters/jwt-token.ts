@@ -58,7 +58,7 @@ function jsonOf(base64: string): Readonly<Record<string, unknown>> | undefined {
 const defaultClockSkewS = 60;
 
 /**
- * Validates in the order of Envoy's jwt_authn filter. Assumes that the issuer matches the provider.
+ * Validates in the order of Envoy's jwt_authn filter.
  *
  * @returns `undefined` if the token is valid
  */

@@ -1,7 +1,4 @@
-/**
- * Explains what a proxyless gRPC client or server does with a call, in grpc-go's order of evaluation: a client uses listener, virtual host, route,
- * fault, cluster and endpoints; a server TLS, then RBAC.
- */
+/** Explains what a proxyless gRPC client or server does with a call, in grpc-go's order of evaluation. */
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { type Any, anyUnpack } from '@bufbuild/protobuf/wkt';
 import { type Cluster, Cluster_DiscoveryType } from '../../../gen/envoy/config/cluster/v3/cluster_pb.ts';

@@ -58,7 +58,7 @@ function quicListener(
 
 /**
  * Older servers have priority, as over TCP. A server with a wider wildcard must not serve the hosts of a server without HTTP/3, which may be
- * stricter. Requests for these hosts get 421, and the client retries over TCP (RFC 9110 §15.5.20).
+ * stricter. They get 421, and the client retries over TCP (RFC 9110 §15.5.20).
  */
 function chainsOf(
   servers: readonly GatewayServer[],

@@ -1,7 +1,6 @@
 /**
- * Exchanges workload identities between proxies in a header, for metric labels. Client proxies overwrite the header with their own identity. The
- * server's proxy stores it for the access log and removes it before other filters and the application. The agent decides whether to trust it
- * (src/agent/access-logs).
+ * Exchanges workload identities between proxies in a header, for metric labels. The server's proxy stores it for the access log and removes it before
+ * other filters. The agent decides whether to trust it (src/agent/access-logs).
  */
 import { HeaderValueOption_HeaderAppendAction as Append } from '../../../gen/envoy/config/core/v3/base_pb.ts';
 import { HeaderMutationSchema } from '../../../gen/envoy/extensions/filters/http/header_mutation/v3/header_mutation_pb.ts';

@@ -1,7 +1,4 @@
-/**
- * Counts MySQL commands (PILOT_ENABLE_MYSQL_FILTER). Envoy's stock build and generated API types do not contain the filter, so its configuration is
- * JSON, which Envoy accepts for any type.
- */
+/** Counts MySQL commands (PILOT_ENABLE_MYSQL_FILTER). */
 import { TypedStructSchema } from '../../../gen/udpa/type/v1/typed_struct_pb.ts';
 import { typedExtension } from '../../messages/any.ts';
 import type { NetworkFilterContributor } from './contributor.ts';

@@ -53,7 +53,7 @@ export function connectionReports(context: ConnectionContext): Pick<Init<typeof 
 }
 
 /**
- * Logs connections that match no filter chain of a listener. Their flag is `NR`, and no other log contains them.
+ * Logs connections that match no filter chain of a listener. No other log contains them.
  *
  * @returns no logs if the mesh disables them
  */

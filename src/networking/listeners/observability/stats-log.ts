@@ -1,7 +1,4 @@
-/**
- * Configures standard metrics that Envoy computes itself, for proxies without chartpilot's agent. Their names begin
- * with `envoy_`. Labels that require the peer's claim or additional endpoint metadata are `unknown`.
- */
+/** Configures standard metrics that Envoy computes itself, for proxies without chartpilot's agent. Their names begin with `envoy_`. */
 import type { JsonObject } from '@bufbuild/protobuf';
 import {
   connectionLabels,

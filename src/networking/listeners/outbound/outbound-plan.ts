@@ -1,6 +1,5 @@
 /**
- * Determines the outbound listeners of a sidecar and their matches. Services are added to addresses and ports, oldest first,
- * and merged per address. `outbound.ts` converts the plan to Envoy's messages.
+ * Determines the outbound listeners of a sidecar and their matches. Services are added to addresses and ports, oldest first, and merged per address.
  */
 import type { ConfigKey, Origin } from '../../../model/config/config.ts';
 import type { ApplicationProtocol } from '../../../model/fields/protocol.ts';

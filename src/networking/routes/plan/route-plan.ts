@@ -1,7 +1,4 @@
-/**
- * Plans the virtual hosts of a sidecar's route configuration, in order. A plan reuses unchanged virtual hosts of the previous one, so that the
- * cost of a change is proportional to its effects.
- */
+/** Plans the virtual hosts of a sidecar's route configuration, in order. */
 
 import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import { sameItems } from '../../../model/collections/same-items.ts';
@@ -45,8 +42,7 @@ export function routePlan(key: string, context: PlanContext): RoutePlan {
 }
 
 /**
- * Precomputes a plan one virtual host at a time. If many clients connect simultaneously, they share the plan of the first client and then build their
- * own from it.
+ * Precomputes a plan one virtual host at a time. Clients that connect simultaneously share the plan of the first one.
  *
  * @returns the part to encode for each virtual host
  */

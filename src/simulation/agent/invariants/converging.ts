@@ -24,7 +24,7 @@ export const triggersAreApplied: Invariant = {
 
 /**
  * An agent that has exhausted its retries while an Envoy serves tries again later: the configuration is still desired, and the obstacle (a folder, a
- * control plane) may have been removed. Check it after the last fault.
+ * control plane) may have been removed.
  */
 export const givingUpPasses: Invariant = {
   name: 'exhausted retries resume when the faults are over',
