@@ -14,7 +14,7 @@ import {
 import { literalStarInPath } from '../../fields/literal-star.ts';
 import { re2Violation } from '../../fields/re2.ts';
 import * as violation from '../../fields/violation.ts';
-import { duplicateErrors } from '../field-rules.ts';
+import { duplicateErrors, lineViolation } from '../field-rules.ts';
 import { listOf } from './fields.ts';
 import type { HttpRouteMatch, PathMatch, ValueMatchByName } from './http-route.ts';
 
@@ -72,11 +72,6 @@ function valueMatch(nameDecoder: Decoder<string>, maxCharacters: number): Decode
       );
     },
   );
-}
-
-/** Rejects line breaks and NUL, because Envoy rejects a route with a header value that contains them. */
-function lineViolation(value: string): violation.FieldViolation | undefined {
-  return /[\r\n\0]/.test(value) ? violation.notAllowed('must be a single line without NUL characters') : undefined;
 }
 
 function withUniqueNames(matches: Decoder<readonly ValueMatchByName[]>): Decoder<readonly ValueMatchByName[]> {
