@@ -1,4 +1,4 @@
-import { failedStart, retriesExhaustedSentence } from '../../runtime/findings/run-end.ts';
+import { failedStart, isRetriesExhausted, retriesExhaustedSentence } from '../../runtime/findings/run-end.ts';
 import { actorText, count, text } from '../../runtime/findings/words.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { StateTags } from '../trace/state-tags.ts';
@@ -21,6 +21,7 @@ class FailedStartsRun implements RuleRun {
   #firstReason = '';
   #lastReason = '';
   #reportedGivenUp = false;
+  #isRetriesExhausted = false;
   #tags: StateTags | undefined;
 
   onRecord(record: TraceRecord, index: number, run: Run): Finding[] | undefined {
@@ -74,7 +75,8 @@ class FailedStartsRun implements RuleRun {
 
   /** The agent exits without an order to stop. */
   #stop(record: TraceRecord & { kind: 'stop' }, index: number, run: Run): Finding[] | undefined {
-    if (!isRootEnd(record, run) || this.#failures.length === 0) return undefined;
+    if (isRetriesExhausted(record)) this.#isRetriesExhausted = true;
+    if (!isRootEnd(record, run) || !this.#isRetriesExhausted || this.#failures.length === 0) return undefined;
     return [
       this.#finding('bad', retriesExhaustedSentence(this.#failures.length, this.#lastReason), index, this.#failures),
     ];

@@ -2,6 +2,7 @@ import {
   endOrders,
   errorEndSentence,
   isEndOrder,
+  isRetriesExhausted,
   orderedEndSentence,
   troubleOf,
 } from '../../runtime/findings/run-end.ts';
@@ -20,18 +21,20 @@ export const endingRule: FindingRule = {
 class EndingRun implements RuleRun {
   #orderedIndex: number | undefined;
   #hasEnded = false;
-  /** Failed starts since the last success; above 0, the rule for failed starts reports the end instead. */
+  /** Failed starts since the last success. If they exhausted the retries, the rule for failed starts reports the end instead. */
   #failedTries = 0;
+  #isRetriesExhausted = false;
 
   onRecord(record: TraceRecord, index: number, run: Run): Finding[] | undefined {
     if (record.kind === 'event' && isEndOrder(record.event)) this.#orderedIndex ??= index;
     if (record.kind === 'event' && record.event.type === 'epoch.failed') this.#failedTries++;
     if (record.kind === 'event' && record.event.type === 'epoch.live') this.#failedTries = 0;
     if (record.kind === 'spawn' && record.parent === undefined) this.#hasEnded = false;
+    if (record.kind === 'stop' && isRetriesExhausted(record)) this.#isRetriesExhausted = true;
     if (record.kind !== 'stop' || !isRoot(record, run)) return undefined;
     this.#hasEnded = true;
-    if (isRootEnd(record, run))
-      return this.#failedTries > 0 ? undefined : [this.#unexpectedEndFinding(record, index, run)];
+    const isReported = this.#isRetriesExhausted && this.#failedTries > 0;
+    if (isRootEnd(record, run)) return isReported ? undefined : [this.#unexpectedEndFinding(record, index, run)];
     if (this.#orderedIndex === undefined) return undefined;
     const order = run.recordAt(this.#orderedIndex) as TraceRecord & { kind: 'event' };
     return [

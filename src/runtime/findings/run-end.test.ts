@@ -9,6 +9,7 @@ const event = (type: string, payload: object = {}, to = 'supervisor'): TraceBody
   event: { type, ...payload },
 });
 const failedEvent = event('epoch.failed', { during: 'initializing', reason: 'killed by SIGKILL' });
+const exhausted: TraceBody = { kind: 'stop', actor: 'supervisor', status: 'done', output: { ordered: false } };
 const end = (output: unknown, actor = 'agent'): TraceBody => ({ kind: 'stop', actor, status: 'done', output });
 
 /** The sentence for records with one second between them. */
@@ -37,8 +38,13 @@ describe('description of the end of a run', () => {
     ],
     [
       'after the last failed start contains the number of attempts and the last failure',
-      [failedEvent, failedEvent, failedEvent, end({ trouble: ['no Envoy can be started'] })],
+      [failedEvent, failedEvent, failedEvent, exhausted, end({ trouble: ['no Envoy can be started'] })],
       'retries exhausted after 3 attempts; last failure while initializing: killed by SIGKILL',
+    ],
+    [
+      'after a failed start and another error contains that error',
+      [failedEvent, end({ trouble: ['status port not open'] })],
+      'exited with an error: status port not open',
     ],
     [
       'after an epoch was live does not count earlier failed starts',

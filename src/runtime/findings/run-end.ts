@@ -38,10 +38,16 @@ export function retriesExhaustedSentence(tries: number, reason: string): string 
   return `retries exhausted after ${count(tries, 'attempt')}; last failure while ${reason}`;
 }
 
+/** Whether the supervisor ended because it could not keep Envoy running. Other errors of the agent can follow a failed start, too. */
+export function isRetriesExhausted({ actor, output }: TraceRecord & { kind: 'stop' }): boolean {
+  return actor === 'supervisor' && (output as { ordered?: unknown } | null | undefined)?.ordered === false;
+}
+
 export class RunEnd {
   readonly #root: string;
   #stopOrder: (TraceRecord & { kind: 'event' }) | undefined;
   #failures = 0;
+  #isRetriesExhausted = false;
   #reason = '';
   #sentence: string | undefined;
   #isFailure = false;
@@ -68,6 +74,8 @@ export class RunEnd {
         this.#reason = failedRecord;
       }
       if (record.event.type === 'epoch.live') this.#failures = 0;
+    } else if (record.kind === 'stop' && isRetriesExhausted(record)) {
+      this.#isRetriesExhausted = true;
     } else if (record.kind === 'stop' && record.actor === this.#root) {
       this.#sentence = this.#endSentence(record);
     }
@@ -77,7 +85,7 @@ export class RunEnd {
     const troubleLines = troubleOf(output);
     if (status === 'error' || troubleLines.length > 0) {
       this.#isFailure = true;
-      if (this.#failures > 0) return retriesExhaustedSentence(this.#failures, this.#reason);
+      if (this.#isRetriesExhausted && this.#failures > 0) return retriesExhaustedSentence(this.#failures, this.#reason);
       return errorEndSentence(troubleLines.length > 0 ? troubleLines : [text(error)]);
     }
     return this.#stopOrder === undefined ? undefined : orderedEndSentence(t - this.#stopOrder.t, this.#stopOrder.event);
