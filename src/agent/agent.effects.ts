@@ -68,6 +68,8 @@ export async function agentWithEffects(
   const vault = new SecretVault();
   const counts = new SecretCounts(vault);
   metrics.withSecrets(counts);
+  const hasIdentity = provesIdentity(options.identity.settings);
+  if (hasIdentity) metrics.withCertificate(() => counts.missingCertificate === undefined);
   const wasmCounts = new WasmCounts();
   metrics.withWasm(wasmCounts);
   const distributedRoots = new DistributedRoots();
@@ -182,7 +184,12 @@ export async function agentWithEffects(
         ...sharedOptions,
         ...(storedFiles && { kept: storedFiles }),
       }),
-      ...(preparation && supervision(program, net, { preparation, firstValidation, xds })),
+      ...(preparation &&
+        supervision(program, net, {
+          preparation,
+          firstValidation,
+          probe: { xds, ...(hasIdentity && { missingCertificate: () => counts.missingCertificate }) },
+        })),
     },
   });
   return { machine, firstValidation };

@@ -1,5 +1,6 @@
 /** Composes the supervisor and the watchers of configuration and binary. */
 import { adminsAt } from './admin/admin-client.ts';
+import type { ProbeEnvironment } from './admin/live-probe.ts';
 import type { AgentProgram } from './agent-program.ts';
 import { patchesBootstrap } from './agent-upgrade/agent-replacement.ts';
 import type { FirstValidation } from './bootstrap/first-validation.ts';
@@ -12,7 +13,9 @@ import { supervisorWithEffects } from './envoy/supervisor.effects.ts';
 import { binaryWatcherWithEffects } from './files/binary-watcher.effects.ts';
 import { certWatcherWithEffects } from './files/cert-watcher.effects.ts';
 import type { SafetyNet } from './safety-net.ts';
-import type { XdsActivity } from './xds/xds-activity.ts';
+
+/** What an Envoy that is not live yet may wait for. */
+type WaitSources = Pick<ProbeEnvironment, 'xds' | 'missingCertificate'>;
 
 /** Created only if an Envoy must run, because otherwise its bootstrap may require files that do not exist. */
 export function supervision(
@@ -21,8 +24,8 @@ export function supervision(
   {
     preparation,
     firstValidation,
-    xds,
-  }: { preparation: PrepareEnvironment; firstValidation: FirstValidation | undefined; xds: XdsActivity },
+    probe,
+  }: { preparation: PrepareEnvironment; firstValidation: FirstValidation | undefined; probe: WaitSources },
 ) {
   const { options, log } = program;
   const { admin, guard, turns } = preparation;
@@ -37,7 +40,7 @@ export function supervision(
   };
   return {
     supervisor: supervisorWithEffects({
-      epoch: epochOf(program, net, { ...preparation, firstValidation }, xds),
+      epoch: epochOf(program, net, { ...preparation, firstValidation }, probe),
       shutdown: shutdownWithEffects({ adminAt: adminsAt(admin.host), ownPorts }),
       binaries: net.binaries,
       newest,
@@ -57,7 +60,7 @@ function epochOf(
   { options, log, recorder }: AgentProgram,
   { table, record }: Pick<SafetyNet, 'table' | 'record'>,
   preparation: PrepareEnvironment & { readonly firstValidation: FirstValidation | undefined },
-  xds: XdsActivity,
+  probe: WaitSources,
 ) {
   const { admin, discoveryAddress, source } = preparation;
   const adminAt = adminsAt(admin.host);
@@ -72,7 +75,7 @@ function epochOf(
       recorder,
       log: log.scope('envoy'),
     },
-    probe: { adminAt, discoveryAddress, xds },
+    probe: { adminAt, discoveryAddress, ...probe },
     drain: { adminAt, role: options.role },
     ownsConfigFile: !('customConfigFile' in source),
     log,

@@ -13,6 +13,8 @@ export interface AdminState {
   /** `LIVE`, `INITIALIZING`, …, or why there was no response. */
   readonly detail: string;
   readonly responded: boolean;
+  /** Set if the process accepted the connection, or was busy, and did not respond within the limit. */
+  readonly timedOut?: true;
 }
 
 export interface ServerInfo {
@@ -98,7 +100,8 @@ export function createAdminClient(host: string, port: number): AdminClient {
         const { status, body } = await call('GET', '/ready', limitMs);
         return { live: status === 200, detail: body.trim() || String(status), responded: true };
       } catch (error) {
-        return { live: false, detail: messageOf(error), responded: false };
+        const timedOut = error instanceof AdminTimeoutError && { timedOut: true as const };
+        return { live: false, detail: messageOf(error), responded: false, ...timedOut };
       }
     },
     async isClosed(limitMs) {

@@ -187,6 +187,17 @@ test.each([
   expect(await why()).toMatch(new RegExp(`^INITIALIZING: .*control plane ${discoveryAddress} ${progressText}$`));
 });
 
+test('reports an epoch that waits for the certificate of the workload, and why it was not obtained', async () => {
+  const { admin, port } = await adminServer();
+  admin.ready = { status: 503, body: 'INITIALIZING\n' };
+  let missingCertificate: string | undefined = 'requested lifetime must be at most 120 s';
+  const options = { discoveryAddress: `127.0.0.1:${port}`, missingCertificate: () => missingCertificate };
+  const { why } = probing(port, 0, options);
+  expect(await why()).toBe('INITIALIZING: the workload has no certificate (requested lifetime must be at most 120 s)');
+  missingCertificate = undefined;
+  expect(await probing(port, 0, options).why()).toContain('has sent no xDS response yet');
+});
+
 test('reports a live epoch with missing listeners as incomplete, once per reason', async () => {
   const { admin, port } = await adminServer();
   admin.refused = ['tls'];

@@ -23,6 +23,8 @@ export interface ProbeEnvironment {
   /** `undefined` with a custom bootstrap. */
   readonly discoveryAddress: string | undefined;
   readonly xds: Pick<XdsActivity, 'trouble' | 'responses'>;
+  /** Why the workload has no certificate yet; `undefined` if it has one. Absent without an identity. */
+  readonly missingCertificate?: () => string | undefined;
   /** Whether the shared memory of a base ID has the flag of an initializing epoch; `undefined` if unknown. */
   readonly isMarkedInitializing?: (baseId: number) => boolean | undefined;
 }
@@ -194,7 +196,8 @@ async function probeAdmin(admin: AdminClient, { epoch }: Pick<ProbeOrder, 'epoch
   }
 }
 
-async function describeWait({ discoveryAddress, xds }: ProbeEnvironment, finding: Finding): Promise<string> {
+async function describeWait(environment: ProbeEnvironment, finding: Finding): Promise<string> {
+  const { discoveryAddress, xds } = environment;
   if (!finding.responded || !finding.detail.includes('INITIALIZING') || discoveryAddress === undefined) {
     return finding.detail;
   }
@@ -202,6 +205,9 @@ async function describeWait({ discoveryAddress, xds }: ProbeEnvironment, finding
   if (problem !== undefined) {
     return `${finding.detail}: control plane ${discoveryAddress} is unreachable (${problem})`;
   }
+  const missingCertificate = environment.missingCertificate?.();
+  if (missingCertificate !== undefined)
+    return `${finding.detail}: the workload has no certificate (${missingCertificate})`;
   if (xds.trouble !== '')
     return `${finding.detail}: xDS stream to control plane ${discoveryAddress} failed: ${xds.trouble}`;
   const progressText = xds.responses > 0 ? 'has not sent all resources yet' : 'has sent no xDS response yet';

@@ -2,7 +2,7 @@
 import { get } from 'node:http';
 import type { EnvoyProbe, EnvoyResponded } from '../../../machines/agent/status-protocol.ts';
 import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
-import { type AdminClient, connectionProblem } from '../admin/admin-client.ts';
+import { type AdminClient, type AdminState, connectionProblem } from '../admin/admin-client.ts';
 import { startTimeOf } from './base-ids/base-ids.ts';
 
 export interface ServingPorts {
@@ -32,7 +32,8 @@ export class ServingProcess {
   }
 }
 
-type ProbeResult = Pick<EnvoyResponded, 'by' | 'live' | 'detail'>;
+export type ProbeResult = Pick<EnvoyResponded, 'by' | 'live' | 'detail'> &
+  Partial<Pick<AdminState, 'responded' | 'timedOut'>>;
 
 const adminLimitMs = 3_000;
 /** A child that SIGKILL does not end keeps the admin port open without responding. */

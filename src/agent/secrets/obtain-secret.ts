@@ -88,6 +88,7 @@ async function countResult(
     // An aborted call is not a failure.
     if (!signal.aborted && order.source === 'authority') counts?.countCall(performance.now() - startedAt, false);
     if (!signal.aborted && order.source === 'files') counts?.filesFailed();
+    if (!signal.aborted && order.name === identityName) counts?.identityFailed(messageOf(error));
     throw error;
   }
 }

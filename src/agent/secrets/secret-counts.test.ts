@@ -39,6 +39,19 @@ test('cert_expiry_seconds exists exactly for each stored certificate, with any n
   ]);
 });
 
+test('missingCertificate is the last failure until the workload has a certificate', () => {
+  const vault = new SecretVault();
+  const counts = new SecretCounts(vault);
+  expect(counts.missingCertificate).toBe('not obtained yet');
+  counts.identityFailed('requested lifetime is too long');
+  expect(counts.missingCertificate).toBe('requested lifetime is too long');
+  const { certificate: chain, privateKey } = createAuthority('mesh').issue(['web']);
+  vault.keepCertificate('other', { chain, key: createPrivateKey(privateKey) });
+  expect(counts.missingCertificate).toBe('requested lifetime is too long');
+  vault.keepCertificate('default', { chain, key: createPrivateKey(privateKey) });
+  expect(counts.missingCertificate).toBeUndefined();
+});
+
 test('num_file_secret_failures_total and num_file_watcher_failures_total count failures (agent §6.5)', async () => {
   const metrics = new AgentMetrics();
   const counts = new SecretCounts(new SecretVault());

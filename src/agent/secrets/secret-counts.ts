@@ -1,4 +1,5 @@
 import { X509Certificate } from 'node:crypto';
+import { identityName } from '../../../machines/agent/secrets/held-secrets.ts';
 import type { SecretVault } from './secret-vault.ts';
 
 /** Milliseconds. */
@@ -12,6 +13,7 @@ export class SecretCounts {
   #failedCount = 0;
   #retries = 0;
   #fileFailures = 0;
+  #identityFailure = '';
   #lastFailed = false;
   /** Not cumulative; the last bucket has no upper bound. */
   readonly #bucketCounts: number[] = [...buckets, Number.POSITIVE_INFINITY].map(() => 0);
@@ -33,6 +35,17 @@ export class SecretCounts {
     this.#totalMs += tookMs;
     const bucket = buckets.findIndex((limit) => tookMs <= limit);
     this.#bucketCounts[bucket < 0 ? buckets.length : bucket]!++;
+  }
+
+  /** Records why the certificate of the workload was not obtained. */
+  identityFailed(reason: string): void {
+    this.#identityFailure = reason;
+  }
+
+  /** Why the workload has no certificate yet; `undefined` if it has one. */
+  get missingCertificate(): string | undefined {
+    for (const [name] of this.#vault.newestPairs()) if (name === identityName) return undefined;
+    return this.#identityFailure || 'not obtained yet';
   }
 
   /** Records missing or invalid mounted files. */

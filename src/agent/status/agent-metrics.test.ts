@@ -5,6 +5,7 @@ import { AgentMetrics } from './agent-metrics.ts';
 
 /** Metrics with a test clock, and functions that send events with times of the trace's clock. */
 function metrics(): {
+  agent: AgentMetrics;
   clock: { now: number };
   serving: (event: ServingReport, t: number) => void;
   ended: (event: Partial<RestartEnded>) => void;
@@ -16,6 +17,7 @@ function metrics(): {
     agent.observe({ kind: 'event', from: 'supervisor', to, event: { type: '', ...event }, seq: 0, t });
   const restart = { name: 'epoch-1', epoch: 1, reason: 'ordered', how: 'hot restart', outcome: 'live' };
   return {
+    agent,
     clock,
     serving: (event, t) => observe('status', event, t),
     ended: (event) => observe('agent', { type: 'restart.ended', ...restart, ...event }, 0),
@@ -91,6 +93,46 @@ test('reports the serving epoch, or the last one if none serves (agent §6.5)', 
   expect(await gauge()).toEqual(['istio_agent_envoy_serving{epoch="epoch-0b"} 1']);
   serving(endedEvent, 0);
   expect(await gauge()).toEqual(['istio_agent_envoy_serving{epoch="epoch-0b"} 0']);
+});
+
+test('reports an Envoy whose admin interface does not respond as not serving, until it responds or is replaced', async () => {
+  const { agent, clock, serving, lines } = metrics();
+  const values = async (): Promise<string[]> =>
+    (await lines('istio_agent_envoy_'))
+      .filter((line) => /serving\{|not_serving/.test(line))
+      .map((line) => line.split(' ').at(-1)!)
+      .sort();
+  const hung = { by: 'admin', live: false, detail: 'no response', timedOut: true } as const;
+  expect(agent.recordProbe(hung)).toBe(false);
+  serving(began('epoch-0'), 0);
+  // The admin port moves during a hot restart.
+  expect(agent.recordProbe({ by: 'admin', live: false, detail: 'connection refused' })).toBe(false);
+  expect(await values()).toEqual(['0', '1']);
+  expect(agent.recordProbe(hung)).toBe(true);
+  clock.now = 4_000;
+  expect(agent.recordProbe(hung)).toBe(false);
+  expect(await values()).toEqual(['0', '4']);
+  agent.recordProbe({ by: 'admin', live: false, detail: 'DRAINING', responded: true });
+  clock.now = 9_000;
+  expect(await values()).toEqual(['1', '4']);
+  agent.recordProbe(hung);
+  clock.now = 10_000;
+  serving(began('epoch-1'), 0);
+  clock.now = 20_000;
+  expect(await values()).toEqual(['1', '5']);
+});
+
+test('reports identity nowhere while the workload has no certificate', async () => {
+  const agent = new AgentMetrics();
+  let hasCertificate = false;
+  agent.setIdentity({ source: 'authority', reason: 'the token t' });
+  agent.withCertificate(() => hasCertificate);
+  const lines = async () => (await agent.text()).split('\n').filter((line) => line.startsWith('istio_agent_identity'));
+  expect(await lines()).toEqual([
+    'istio_agent_identity{source="nowhere",reason="no certificate was obtained yet with the token t"} 1',
+  ]);
+  hasCertificate = true;
+  expect(await lines()).toEqual(['istio_agent_identity{source="authority",reason="the token t"} 1']);
 });
 
 test('reports pending lines separately from lost ones, so that a full disk is visible (agent §6.5)', async () => {

@@ -8,6 +8,7 @@ import { definitionsOf, type MetricDefinition } from '../../runtime/output/metri
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { visibleMetrics } from '../../runtime/visible-text.ts';
 import type { DnsCounts } from '../dns/dns-counts.ts';
+import type { ProbeResult } from '../envoy/serving-envoy.ts';
 import { XdsActivity } from '../xds/xds-activity.ts';
 import { binaryEventIn, restartEventIn } from './agent-log.ts';
 
@@ -46,6 +47,9 @@ export class AgentMetrics {
   #notServingSeconds = 0;
   /** Start of the time without a serving epoch, by the clocks of the trace and of this class. */
   #idleSince: { t: number; now: number } | undefined;
+  /** Start of the time in which the serving epoch does not respond, by the clock of this class. */
+  #unresponsiveSince: number | undefined;
+  #hasCertificate = (): boolean => true;
   readonly #uncaught = new Map<UncaughtOrigin, number>();
   readonly #now: () => number;
   readonly #unwritten: () => UnwrittenLines;
@@ -89,8 +93,35 @@ export class AgentMetrics {
     return this.#mesh?.text() ?? [];
   }
 
+  /** @param hasCertificate whether the workload has the certificate of its identity */
+  withCertificate(hasCertificate: () => boolean): void {
+    this.#hasCertificate = hasCertificate;
+  }
+
   setIdentity(settings: Pick<IdentitySettings, 'source' | 'reason'>): void {
     this.#identity = settings;
+  }
+
+  /**
+   * Records a probe of the serving Envoy. An Envoy that is stopped or hangs does not serve; a refused connection proves nothing, because a hot
+   * restart moves the admin port.
+   *
+   * @returns whether Envoy has just stopped responding
+   */
+  recordProbe({ responded, timedOut }: ProbeResult): boolean {
+    if (timedOut !== true) {
+      if (responded === true) this.#endUnresponsive();
+      return false;
+    }
+    if (this.#unresponsiveSince !== undefined || this.#idleSince !== undefined || this.#epoch === '') return false;
+    this.#unresponsiveSince = this.#now();
+    return true;
+  }
+
+  #endUnresponsive(): void {
+    if (this.#unresponsiveSince !== undefined)
+      this.#notServingSeconds += (this.#now() - this.#unresponsiveSince) / 1000;
+    this.#unresponsiveSince = undefined;
   }
 
   /** Records the time from the start to the first readiness. Ignores later calls. */
@@ -137,6 +168,7 @@ export class AgentMetrics {
 
   /** Time before the first serving epoch is not counted. */
   #recordServing(event: ServingReport, t: number): void {
+    if (event.type === 'serving.began' || event.type === 'serving.ended') this.#endUnresponsive();
     if (event.type === 'serving.began') {
       this.#epoch = event.name;
       if (this.#idleSince !== undefined) this.#notServingSeconds += (t - this.#idleSince.t) / 1000;
@@ -174,7 +206,9 @@ export class AgentMetrics {
     }
     if (this.#identity !== undefined) {
       const { source, reason } = this.#identity;
-      identity.set({ source: labelValue(source), reason }, 1);
+      identity.reset();
+      if (this.#hasCertificate()) identity.set({ source: labelValue(source), reason }, 1);
+      else identity.set({ source: 'nowhere', reason: `no certificate was obtained yet with ${reason}` }, 1);
     }
     this.#exposeEnvoy(envoy);
     this.#exposeXds(envoy);
@@ -189,9 +223,10 @@ export class AgentMetrics {
     for (const [outcome, count] of Object.entries(this.#binaries)) binaries.inc({ outcome }, count);
     for (const { labels, count } of this.#restarts.values()) restarts.inc(labels, count);
     for (const seconds of this.#timesToLive.splice(0)) timeToLive.observe(seconds);
-    const idleMs = this.#idleSince === undefined ? 0 : this.#now() - this.#idleSince.now;
+    const idleSince = this.#idleSince?.now ?? this.#unresponsiveSince;
+    const idleMs = idleSince === undefined ? 0 : this.#now() - idleSince;
     notServing.inc(this.#notServingSeconds + idleMs / 1000);
-    serving.set({ epoch: this.#epoch }, this.#epoch === '' || this.#idleSince !== undefined ? 0 : 1);
+    serving.set({ epoch: this.#epoch }, this.#epoch === '' || idleSince !== undefined ? 0 : 1);
   }
 
   #exposeXds(exposition: XdsExposition): void {
@@ -316,7 +351,7 @@ async function createExposition(): Promise<Exposition> {
     }),
     identity: new client.Gauge({
       name: 'istio_agent_identity',
-      help: 'Always 1. Source of the workload certificate (authority, files or nowhere) and the setting that selected it.',
+      help: 'Always 1. Source of the workload certificate (authority, files, or nowhere while there is none) and the setting that selected it.',
       labelNames: ['source', 'reason'],
       registers,
     }),
@@ -347,12 +382,12 @@ function createEnvoyExposition(client: typeof import('prom-client'), registers: 
     }),
     notServing: new client.Counter({
       name: 'istio_agent_envoy_not_serving_seconds_total',
-      help: 'Seconds without a serving Envoy since the first one was live.',
+      help: 'Seconds since the first Envoy was live in which none served or the serving one did not respond to probes.',
       registers,
     }),
     serving: new client.Gauge({
       name: 'istio_agent_envoy_serving',
-      help: '1 if an Envoy is serving, else 0. The label is the serving epoch, or the last one.',
+      help: '1 if an Envoy is serving and responds to probes, else 0. The label is the serving epoch, or the last one.',
       labelNames: ['epoch'],
       registers,
     }),

@@ -20,6 +20,7 @@ import { readDebuggerToken } from '../../runtime/trace/debugger-token.ts';
 import { TraceEndpoint } from '../../runtime/trace/trace-endpoint.ts';
 import { TraceRing } from '../../runtime/trace/trace-ring.ts';
 import { runToEnd } from '../../runtime/turns.ts';
+import { AgentMetrics } from './agent-metrics.ts';
 
 const ready = (event: ReceivedEvent): ReadinessRespond => ({
   type: 'readiness.respond',
@@ -112,6 +113,24 @@ test('caches a positive response until it expires or is invalidated, and extends
   await once(child, 'exit');
   state = 'gone';
   expect(await status()).toBe(503);
+});
+
+test('a scrape reports an Envoy whose process is stopped, without any readiness request, and logs it once', async () => {
+  // Accepts connections, as the kernel does for a stopped process, and does not respond.
+  const stopped = createServer(() => {}).listen(0, '127.0.0.1');
+  onTestFinished(() => void stopped.close());
+  await once(stopped, 'listening');
+  const { port: adminPort } = stopped.address() as { port: number };
+  const metrics = new AgentMetrics();
+  const { url, order, log } = await servingStatus({ adminPort, metrics });
+  const event = { type: 'serving.began', name: 'epoch-0', epoch: 0, baseId: 1, adminPort, pid: process.pid };
+  metrics.observe({ kind: 'event', from: 'supervisor', to: 'status', event, seq: 0, t: 0 });
+  order({ type: 'admin.use', epoch: 0, baseId: 1, adminPort, pid: process.pid });
+  await eventually('the metric is 0', async () =>
+    (await (await fetch(`${url}/metrics`)).text()).includes('istio_agent_envoy_serving{epoch="epoch-0"} 0'),
+  );
+  await fetch(`${url}/metrics`);
+  expect(linesOf(log, 'envoy.unresponsive', { reason: /no response within/ })).toHaveLength(1);
 });
 
 test('requests readiness again if the cached response is invalidated while Envoy is being probed', async () => {

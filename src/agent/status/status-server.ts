@@ -15,7 +15,7 @@ import type {
   StatusHttpReport,
 } from '../../../machines/agent/status-protocol.ts';
 import { isLoopback } from '../../runtime/addresses/loopback.ts';
-import { explainInOneLine, isSystemError, messageOf } from '../../runtime/errors.ts';
+import { explainInOneLine, messageOf } from '../../runtime/errors.ts';
 import { createFencedServer } from '../../runtime/fences/http-fence.ts';
 import { type ProfileResponse, Profiler, profilingPath } from '../../runtime/profiler.ts';
 import type { AccessRefusal, AccessRule } from '../../runtime/trace/debugger-access.ts';
@@ -25,6 +25,7 @@ import { whyNoApplicationPort } from '../admin/application-listeners.ts';
 import { getRejectedListeners } from '../admin/refused-listeners.ts';
 import { probeServingEnvoy, ServingProcess } from '../envoy/serving-envoy.ts';
 import { keepTcpServer } from '../ports/kept-socket.ts';
+import { listenProblem } from './listen-problem.ts';
 import { MergedMetrics } from './merged-metrics.ts';
 import { nameTableText } from './name-table-text.ts';
 import { RepeatLimit } from './repeat-limit.ts';
@@ -79,6 +80,8 @@ class StatusEndpoint {
   /** Admin interface of the serving epoch. */
   #admin: AdminClient;
   #servingProcess: ServingProcess | undefined;
+  /** Name of the newest epoch when the serving one began to serve. */
+  #servingEpoch: string | undefined;
   /** JSON of the last reported listeners; `undefined` before the serving epoch first listed them. */
   #reportedListeners: string | undefined;
   /** Resolves when the rejected listeners of the serving epoch were reported, or it did not respond. */
@@ -205,6 +208,7 @@ class StatusEndpoint {
     this.#admin = adminAt(adminPort);
     if (this.#admin.address !== address) log.info('admin.moved', { address: this.#admin.address, baseId });
     this.#servingProcess = new ServingProcess(pid);
+    this.#servingEpoch = this.#environment.newestEpoch();
     this.#reportedListeners = undefined;
     // Read the listeners before a child takes over the admin port.
     // The next probe repeats the check and reports its error.
@@ -250,7 +254,11 @@ class StatusEndpoint {
 
   async #readState(probeTarget: EnvoyProbe['at'], checksListeners: boolean): Promise<EnvoyState | undefined> {
     const probed = this.#servingProcess;
-    const { by, live, detail } = await probeServingEnvoy(probeTarget, this.#admin, probed, this.#environment.ports);
+    const { ports, metrics, log } = this.#environment;
+    const result = await probeServingEnvoy(probeTarget, this.#admin, probed, ports);
+    const { by, live, detail } = result;
+    if (this.#servingProcess === probed && metrics.recordProbe(result))
+      log.warn('envoy.unresponsive', { reason: detail });
     await this.#firstListenerCheck;
     if (checksListeners && by === 'admin' && live) await this.#checkListeners();
     if (this.#servingProcess !== probed) return undefined;
@@ -355,6 +363,9 @@ class StatusEndpoint {
       send(response, 405, 'method must be GET or HEAD\n');
       return;
     }
+    // Not of an admin port that a child takes over. Envoy's own metrics take longer if Envoy does not respond, so the result is in this scrape.
+    if (this.#servingProcess !== undefined && this.#environment.newestEpoch() === this.#servingEpoch)
+      void this.#probeState('admin', false);
     await this.#mergedMetrics.serve(request, response);
   }
 
@@ -437,13 +448,4 @@ function noSuchPath(path: string): string {
 function send(response: ServerResponse, status: number, body: string): void {
   response.statusCode = status;
   response.end(body);
-}
-
-function listenProblem(error: Error, port: number): string {
-  if (isSystemError(error, 'EADDRINUSE')) {
-    return `status port ${port} is in use: stop the process that uses it, or set --statusPort (0 disables it)`;
-  }
-  if (isSystemError(error, 'EACCES'))
-    return `status port ${port}: permission denied, set --statusPort to a port above 1023`;
-  return `status port ${port}: ${messageOf(error)}`;
 }

@@ -127,6 +127,13 @@ export const agentServerEvents = {
     meaning: 'The status port cannot be opened: the agent ends.',
     action: 'Check whether another process uses the port.',
   },
+  'envoy.unresponsive': {
+    level: 'warn',
+    message: 'Envoy does not respond',
+    meaning:
+      'The process of the serving Envoy runs, but its admin interface does not respond: it is stopped or hangs. `istio_agent_envoy_serving` is 0 until it responds.',
+    action: "Check the state and CPU time of Envoy's process.",
+  },
   'readiness.ready': {
     level: 'info',
     message: 'ready',

@@ -1,0 +1,11 @@
+import { isSystemError, messageOf } from '../../runtime/errors.ts';
+
+/** Why the status port cannot be opened, and what to change. */
+export function listenProblem(error: Error, port: number): string {
+  if (isSystemError(error, 'EADDRINUSE')) {
+    return `status port ${port} is in use: stop the process that uses it, or set --statusPort (0 disables it)`;
+  }
+  if (isSystemError(error, 'EACCES'))
+    return `status port ${port}: permission denied, set --statusPort to a port above 1023`;
+  return `status port ${port}: ${messageOf(error)}`;
+}
