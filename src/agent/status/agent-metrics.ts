@@ -351,7 +351,7 @@ async function createExposition(): Promise<Exposition> {
     }),
     identity: new client.Gauge({
       name: 'istio_agent_identity',
-      help: 'Always 1. Source of the workload certificate (authority, files, or nowhere while there is none) and the setting that selected it.',
+      help: 'Always 1. Source of the workload certificate (authority, files, or nowhere without one) and the setting that selected it.',
       labelNames: ['source', 'reason'],
       registers,
     }),

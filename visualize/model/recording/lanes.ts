@@ -62,7 +62,7 @@ interface MachineDisplay {
 }
 
 interface ActorLane {
-  readonly createLane: Lane;
+  readonly lane: Lane;
   readonly order: number;
 }
 
@@ -72,7 +72,7 @@ export class Lanes {
   readonly phases = new Set<Phase>();
   readonly kinds = new Set<MarkKind>();
   readonly #colours = new Map<Phase, number>();
-  readonly #deviations = lane('departures', 'deviations');
+  readonly #deviations = newLane('departures', 'deviations');
   /** Lanes that a definition names, in display order. */
   readonly #lanesByName = new Map<string, Lane>();
   readonly #actors = new Map<string, ActorLane>();
@@ -107,7 +107,7 @@ export class Lanes {
         lanes: 0,
       });
       for (const { name, title = name } of timeline.lanes ?? []) {
-        if (!this.#lanesByName.has(name)) this.#lanesByName.set(name, lane(name, title));
+        if (!this.#lanesByName.has(name)) this.#lanesByName.set(name, newLane(name, title));
       }
       const { process } = timeline;
       if (process?.title !== undefined) this.#stepEvents.add(process.title.event);
@@ -119,12 +119,10 @@ export class Lanes {
         else existingRules.push(rule);
       }
     }
-    if (!this.#lanesByName.has(program)) this.#lanesByName.set(program, lane(program, program));
+    if (!this.#lanesByName.has(program)) this.#lanesByName.set(program, newLane(program, program));
     // Not `Math.max(...)`, because there may be a million actors.
-    const startTime = (header.actors ?? []).reduce(
-      (last, { spawnedAt }) => Math.max(last, spawnedAt),
-      Number.NEGATIVE_INFINITY,
-    );
+    let startTime = Number.NEGATIVE_INFINITY;
+    for (const { spawnedAt } of header.actors ?? []) startTime = Math.max(startTime, spawnedAt);
     for (const { actor, machine, state, spawnedAt } of header.actors ?? []) {
       this.#machines.set(actor, machine);
       this.#start(actor, machine, state, state === '' ? spawnedAt : startTime, startTime, -1);
@@ -135,14 +133,14 @@ export class Lanes {
   get lanes(): readonly Lane[] {
     if (this.#sortedLanes.length !== this.#actors.size) {
       this.#sortedLanes = [...this.#actors.values()].sort(
-        (a, b) => a.order - b.order || compareByNumber(a.createLane, b.createLane),
+        (a, b) => a.order - b.order || compareByNumber(a.lane, b.lane),
       );
     }
     const happenings = this.#lanesByName.get(program)!;
     return [
       ...[this.#deviations, happenings].filter((candidate) => !isEmpty(candidate)),
       ...[...this.#lanesByName.values()].filter((candidate) => candidate !== happenings),
-      ...this.#sortedLanes.map((actorLane) => actorLane.createLane),
+      ...this.#sortedLanes.map((actorLane) => actorLane.lane),
     ];
   }
 
@@ -209,22 +207,22 @@ export class Lanes {
     if (process === undefined) return;
     if (process.title?.event === event.type) this.#processTitles.set(to, fillTemplate(process.title.text, event));
     const existingLane = this.#actors.get(to);
-    const lastSpan = existingLane?.createLane.spans.at(-1);
+    const lastSpan = existingLane?.lane.spans.at(-1);
     const rule = stepOf(process.steps, event, lastSpan?.to === undefined ? lastSpan?.phase : undefined);
     if (rule === undefined) return;
     if (rule.step === undefined) {
-      this.#close(existingLane?.createLane, t);
+      this.#close(existingLane?.lane, t);
       return;
     }
     if (existingLane === undefined && this.#actors.size >= maxActorLanes) return;
     const display = this.#displayRulesOf(this.#machines.get(to))!;
     const processLane = existingLane ?? {
-      createLane: lane(to, this.#processTitles.get(to) ?? to),
+      lane: newLane(to, this.#processTitles.get(to) ?? to),
       order: display.order,
     };
     this.#actors.set(to, processLane);
     this.#openSpan(
-      processLane.createLane,
+      processLane.lane,
       rule.step,
       t,
       index,
@@ -288,15 +286,15 @@ export class Lanes {
     // In a merged trace, actor names begin with the program's name.
     const [, programPrefix = ''] = /^([^:/]*:)/.exec(String(fields.to ?? fields.actor ?? '')) ?? [];
     const actorLane = this.#actors.get(name) ?? this.#actors.get(`${programPrefix}${name}`);
-    const targetLane = this.#lanesByName.get(name) ?? actorLane?.createLane ?? this.#lanesByName.get(program)!;
+    const targetLane = this.#lanesByName.get(name) ?? actorLane?.lane ?? this.#lanesByName.get(program)!;
     this.#mark(targetLane, t, index, rule.kind, fillTemplate(rule.text, fields));
   }
 
   #endActor({ actor, status, error, t }: TraceRecord & { kind: 'stop' }, index: number): void {
     const machine = this.#machines.get(actor);
-    if (this.#hasLane(actor)) this.#close(this.#actors.get(actor)?.createLane, t);
+    if (this.#hasLane(actor)) this.#close(this.#actors.get(actor)?.lane, t);
     else this.#count(machine, -1, t);
-    if (this.#timelineOf(actor)?.process !== undefined) this.#close(this.#actors.get(actor)?.createLane, t);
+    if (this.#timelineOf(actor)?.process !== undefined) this.#close(this.#actors.get(actor)?.lane, t);
     this.#processTitles.delete(actor);
     const separatorIndex = actor.lastIndexOf('/');
     this.#reportWork(actor, separatorIndex < 0 ? undefined : actor.slice(0, separatorIndex), (targetLane) =>
@@ -363,16 +361,16 @@ export class Lanes {
     const display = this.#displayRulesOf(machine)!;
     let actorLane = this.#actors.get(actor);
     if (actorLane === undefined) {
-      actorLane = { createLane: lane(actor, actor.replace(/-(?=\d)/, ' ')), order: display.order };
+      actorLane = { lane: newLane(actor, actor.replace(/-(?=\d)/, ' ')), order: display.order };
       this.#actors.set(actor, actorLane);
       display.lanes++;
     }
     if (state === '' && !display.hasLife && !display.isStateless) return;
     const phase = display.isStateless ? 'running' : this.#phaseIn(machine, state);
-    const lastSpan = actorLane.createLane.spans.at(-1);
+    const lastSpan = actorLane.lane.spans.at(-1);
     if (lastSpan !== undefined && lastSpan.to === undefined && lastSpan.phase === phase) return;
-    this.#close(actorLane.createLane, t);
-    if (phase !== 'gone') this.#openSpan(actorLane.createLane, phase, t, index);
+    this.#close(actorLane.lane, t);
+    if (phase !== 'gone') this.#openSpan(actorLane.lane, phase, t, index);
   }
 
   #openSpan(in_: Lane, phase: Phase, t: number, index: number, text?: string): void {
@@ -402,7 +400,7 @@ export class Lanes {
     if (display === undefined || laneRule === 'none') return;
     const moreName = `more ${display.name}`;
     const [name, title] = typeof laneRule === 'object' ? [laneRule.count, laneRule.count] : [moreName, moreName];
-    const targetLane = this.#lanesByName.get(name) ?? lane(name, title);
+    const targetLane = this.#lanesByName.get(name) ?? newLane(name, title);
     this.#lanesByName.set(name, targetLane);
     const { counts } = targetLane;
     const n = Math.max(0, (counts.at(-1)?.n ?? 0) + change);
@@ -438,7 +436,7 @@ function isSupportedRule({ kind }: MarkRule): boolean {
   return (markKinds as readonly string[]).includes(kind);
 }
 
-function lane(name: string, title: string): Lane {
+function newLane(name: string, title: string): Lane {
   return { name, title, spans: [], marks: [], counts: [] };
 }
 
@@ -449,6 +447,4 @@ function isEmpty({ spans, marks }: Lane): boolean {
 /** Sorts epoch-2 before epoch-10, and epoch-1b after epoch-1. */
 const nameOrder = new Intl.Collator('en', { numeric: true });
 
-function compareByNumber(a: Lane, b: Lane): number {
-  return nameOrder.compare(a.name, b.name);
-}
+const compareByNumber = (a: Lane, b: Lane): number => nameOrder.compare(a.name, b.name);
