@@ -210,8 +210,7 @@ class StatusEndpoint {
     this.#servingProcess = new ServingProcess(pid);
     this.#servingEpoch = this.#environment.newestEpoch();
     this.#reportedListeners = undefined;
-    // Read the listeners before a child takes over the admin port.
-    // The next probe repeats the check and reports its error.
+    // Read the listeners before a child takes over the admin port. The next probe repeats the check and reports its error.
     this.#firstListenerCheck = this.#checkListeners().catch(() => {});
   }
 
@@ -257,8 +256,8 @@ class StatusEndpoint {
     const { ports, metrics, log } = this.#environment;
     const result = await probeServingEnvoy(probeTarget, this.#admin, probed, ports);
     const { by, live, detail } = result;
-    if (this.#servingProcess === probed && metrics.recordProbe(result))
-      log.warn('envoy.unresponsive', { reason: detail });
+    const isProbed = this.#servingProcess === probed;
+    if (isProbed && metrics.recordProbe(result)) log.warn('envoy.unresponsive', { reason: detail });
     await this.#firstListenerCheck;
     if (checksListeners && by === 'admin' && live) await this.#checkListeners();
     if (this.#servingProcess !== probed) return undefined;
