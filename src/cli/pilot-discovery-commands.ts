@@ -22,11 +22,12 @@ export function pilotDiscovery(discovery: Command): Command {
     .addCommand(injectCommand())
     .addCommand(
       requestCommand({
-        target: 'the control plane on this host',
+        target: 'a control plane',
         host: '127.0.0.1',
         defaultPort: 15014,
         allowedPorts: [],
-        example: 'pilot-discovery request GET /debug/syncz',
+        acceptsFrom: true,
+        example: 'pilot-discovery request GET /debug/syncz --from 127.0.0.1:15014',
         failed: 1,
       }),
     )

@@ -45,6 +45,39 @@ test('the request command sends a body, accepts a path without a leading slash, 
   });
 });
 
+test('the request command sends the request to the address of --from, with or without scheme', async () => {
+  const server = createServer((request, response) => response.end(`${request.method} ${request.url}`));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()));
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as { port: number };
+  const target = { target: 'a test', host: '127.0.0.1', defaultPort: 9, allowedPorts: [], example: '', failed: 1 };
+  for (const from of [`127.0.0.1:${port}`, `http://127.0.0.1:${port}`]) {
+    let printedText = '';
+    const command = requestCommand({ ...target, acceptsFrom: true }, (responseText) => (printedText += responseText));
+    await command.parseAsync(['PUT', '/scopej/ads?a=b', '{}', '--from', from], { from: 'user' });
+    expect(printedText).toBe('PUT /scopej/ads?a=b');
+  }
+  const withoutFrom = requestCommand(target)
+    .exitOverride()
+    .configureOutput({ writeErr: () => {} });
+  await expect(withoutFrom.parseAsync(['GET', '/', '--from', 'x'], { from: 'user' })).rejects.toThrow(/unknown option/);
+});
+
+test('the request command rejects an address in place of the path, and names the flag for the address', async () => {
+  const port = await freePort();
+  const target = { target: 'a test', host: '127.0.0.1', defaultPort: port, allowedPorts: [], example: '', failed: 1 };
+  const args = ['GET', 'http://10.0.0.1:23514/scopej/ads?a=b'];
+  const rejected = requestCommand({ ...target, acceptsFrom: true }).parseAsync(args, { from: 'user' });
+  await expect(rejected).rejects.toMatchObject({
+    code: 'FLAG_INVALID',
+    hint: 'Use: request GET /scopej/ads?a=b --from 10.0.0.1:23514',
+  });
+  await expect(runRequest(...args)).rejects.toMatchObject({
+    code: 'FLAG_INVALID',
+    hint: 'Use: request GET /scopej/ads?a=b --debug-port PORT',
+  });
+});
+
 test('the request command follows a redirect, and prints a 404 response (agent §11)', async () => {
   expect((await runRequest('GET', '/moved')).seen).toEqual(['GET /moved ', 'GET /there ']);
   expect((await runRequest('GET', '/missing')).printed).toBe('no such path');

@@ -1,11 +1,12 @@
 /** `request METHOD PATH [BODY]`: sends an HTTP request to a program on this host. */
 import { Command } from 'commander';
-import { notAllowed, unknownValue } from '../../model/fields/violation.ts';
+import { mustBe, notAllowed, unknownValue } from '../../model/fields/violation.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { optionError } from '../../runtime/option-errors.ts';
 import { standardOutput } from '../../runtime/output/standard-streams.ts';
-import { requestProgram } from '../../runtime/trace/program-request.ts';
+import { programUrl, requestProgram } from '../../runtime/trace/program-request.ts';
 import { addHelpSections } from './help-sections.ts';
+import { addFromFlag } from './remote/remote-view.ts';
 
 export interface RequestTarget {
   /** For the help, such as `Envoy's admin interface`. */
@@ -14,6 +15,8 @@ export interface RequestTarget {
   readonly defaultPort: number;
   /** Ports that `--debug-port` accepts; if empty, the flag does not exist. */
   readonly allowedPorts: readonly number[];
+  /** Whether `--from` selects another address. */
+  readonly acceptsFrom?: true;
   readonly example: string;
   readonly failed: number;
 }
@@ -38,11 +41,29 @@ export function requestCommand(target: RequestTarget, print: (text: string) => v
   if (target.allowedPorts.length > 0) {
     command.option('--debug-port <port>', `Port: ${target.allowedPorts.join(', ')}`, String(target.defaultPort));
   }
-  return command.action(async (method: string, path: string, body: string | undefined, options: object) => {
-    const { debugPort } = options as { debugPort?: string };
+  if (target.acceptsFrom) addFromFlag(command);
+  return command.action(async (method: string, path: string, body: string | undefined, flags: RequestFlags) => {
+    if (/^[a-z][a-z\d+.-]*:\/\//i.test(path)) throw addressAsPath(target, method, path);
+    const { debugPort, from } = flags;
     const port = debugPort === undefined ? target.defaultPort : allowedPort(debugPort, target.allowedPorts);
-    const url = new URL(`http://${target.host}:${port}/${path.replace(/^\//, '')}`);
-    print(await responseBody(url, method, body));
+    const { origin } = programUrl(from ?? `${target.host}:${port}`, '/');
+    print(await responseBody(new URL(`${origin}/${path.replace(/^\//, '')}`), method, body));
+  });
+}
+
+interface RequestFlags {
+  readonly debugPort?: string;
+  readonly from?: string;
+}
+
+/** The error for `request GET http://HOST:PORT/PATH`, with the command that does it. */
+function addressAsPath({ acceptsFrom, allowedPorts }: RequestTarget, method: string, path: string): ChartpilotError {
+  const url = URL.parse(path);
+  const flag = acceptsFrom
+    ? `--from ${url?.host || 'HOST:PORT'}`
+    : `--debug-port ${allowedPorts.find((port) => port === Number(url?.port)) ?? 'PORT'}`;
+  return optionError('<path>', mustBe('a path without scheme and host', path), {
+    hint: `Use: request ${method} ${url ? url.pathname + url.search : '/PATH'} ${flag}`,
   });
 }
 

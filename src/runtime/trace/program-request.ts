@@ -48,7 +48,7 @@ export async function requestProgram(order: ProgramRequest): Promise<ProgramResp
  * @throws ChartpilotError REQUEST_FAILED if the response is not JSON
  */
 export async function requestJson(from: string, path: string, hint: string): Promise<unknown> {
-  const url = urlOf(from, path);
+  const url = programUrl(from, path);
   const { status, text } = await requestProgram({ url, method: 'GET', hint });
   if (status !== 200) throw new ChartpilotError('REQUEST_FAILED', `GET ${url.href}: status ${status} ${text.trim()}`);
   try {
@@ -58,7 +58,11 @@ export async function requestJson(from: string, path: string, hint: string): Pro
   }
 }
 
-function urlOf(from: string, path: string): URL {
+/**
+ * @param from address of the program: `http://127.0.0.1:15014`, or without scheme
+ * @throws ChartpilotError FLAG_INVALID with an invalid address
+ */
+export function programUrl(from: string, path: string): URL {
   try {
     return new URL(path, from.includes('://') ? from : `http://${from}`);
   } catch (error) {
