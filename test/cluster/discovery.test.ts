@@ -153,7 +153,7 @@ it('serving a changed slice takes a bounded number of messages and transitions',
   await writeSlice(cluster, 'web', ['10.1.0.1']);
 });
 
-it('an invalid object keeps its last valid version, a new invalid restriction denies, and both are reported with the field', async () => {
+it('an invalid object keeps its last valid version, an invalid new policy denies all requests, and both are reported with the field', async () => {
   await writeRoute(cluster, hostOf('web'), hostOf('other'), 'mended');
   const plane = await following();
   const http = [{ timeout: 'soon', route: [{ destination: { host: hostOf('web') } }] }];

@@ -31,7 +31,7 @@ const maxDeletionMs = 300;
 const maxEmptiedMs = 2_000;
 const debounceMs = 100;
 
-/** A poll uses this process's processor time, which counts. */
+/** Not shorter, because polling uses processor time of this process, which the test measures. */
 const pollIntervalMs = 25;
 
 /** Milliseconds of processor time of a process since its start; for this process, only its main thread (no compilation, no garbage collection). */

@@ -85,7 +85,7 @@ async function runTest(suite: Suite, test: GeneratedTest, driver: Driver): Promi
   }
 }
 
-/** Lists tests that could not run, counted by reason. */
+/** Formats the number of paths shown, and the reasons why others could not be shown, most frequent first. */
 export function formatSuiteReport({ driver, machine, shown, notShown, ms }: SuiteReport): string {
   const notShownCount = [...notShown.values()].reduce((sum, names) => sum + names.length, 0);
   return [

@@ -113,7 +113,7 @@ export class PeerClient extends Peer {
     for (const reject of this.#rejectCallbacks.values()) reject(error);
   }
 
-  /** @param order has a timeout of 15 s by default */
+  /** @param order its default timeout is 15 s */
   call(order: Omit<CallOrder, 'id' | 'timeoutMs'> & { readonly timeoutMs?: number }): Promise<CallOutcome> {
     const id = ++this.#lastCallId;
     this.child.stdin!.write(`${JSON.stringify({ timeoutMs: 15_000, ...order, id })}\n`);

@@ -98,7 +98,7 @@ describe('proxies of other namespaces', () => {
   );
 
   it(
-    'are unaffected without a Kubernetes registry, where services determine the meaning of short names',
+    'are unaffected by objects of a namespace that is not allowed to export, without a Kubernetes registry',
     () => expectNoChange(new VictimMesh({ ...closedSettings, registries: [] }), objectCount / 2, manyObjects),
     timeoutMs,
   );

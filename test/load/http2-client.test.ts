@@ -5,8 +5,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { http2Client } from './http2-client.ts';
 
 /**
- * Runs in a separate thread, so that it continues while the client's thread is busy. It reports a request for `/wait`, then waits for the command to
- * send GOAWAY, which is in transit when the flag is set, and for the command to respond.
+ * HTTP/2 server in a worker thread, so that it runs while the client's thread is blocked. It posts `waits` for a request to `/wait`. On `goaway` it
+ * sends GOAWAY, and sets the shared flag while the frame is in transit. On `answer` it responds.
  */
 const server = `
   const { createServer, constants } = require('node:http2');

@@ -42,7 +42,7 @@ describe.each([
     expect(client.take()).toEqual([]);
   });
 
-  test('a removal that is not due is not sent with that response', () => {
+  test('a removal that is not due is not sent with the next response with clusters', () => {
     const client = withClusters(delta, ['b']);
     removeClusters(client, ['b']);
     client.world.clock.advance(4_000);

@@ -149,7 +149,7 @@ describe.each([
     expect(world.rollout.retained.map(({ name }) => name)).toEqual(['a']);
   });
 
-  describe('with more suspected clusters than are given up together', () => {
+  describe('with more suspected clusters than the limit of one step', () => {
     const suspectCount = 3 * firstSuspects;
     const names = Array.from({ length: suspectCount }, (_, index) => `c${String(index).padStart(3, '0')}`);
 

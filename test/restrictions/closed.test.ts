@@ -483,7 +483,7 @@ describe('a BackendTLSPolicy that is rejected at the first read', () => {
     object('BackendTLSPolicy', spec, metadata).replace('security.istio.io', 'gateway.networking.k8s.io');
   const validSpec = { targetRefs: [service], validation };
   const origins = ['shop/web:http', 'shop/web:admin', 'shop/api:http', 'bank/web:http'];
-  /** Ports to which gateways cannot connect. Policies apply to no port in plaintext. */
+  /** Ports to which gateways cannot connect, because a policy without usable roots applies. Ports without a policy use plaintext. */
   const refusedPorts = (context: PushContext): string[] =>
     origins.filter((origin) => {
       const [namespace, name, port] = origin.split(/[/:]/) as [string, string, string];
@@ -643,7 +643,7 @@ describe('a closed workload', () => {
     expect(closedWorkloads(await read({ 'a.yaml': validPolicy }))).toEqual([]);
   });
 
-  it('a workload is closed when an earlier file with a rejected version is added', async () => {
+  it('a workload is closed when an invalid version of its policy is added in a file that precedes the valid one', async () => {
     expect(closedWorkloads(await read({ 'b.yaml': validPolicy }))).toEqual([]);
     expect(closedWorkloads(await read({ 'a.yaml': invalidPolicy }))).toEqual(['shop/cart']);
   });

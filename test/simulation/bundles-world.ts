@@ -84,7 +84,7 @@ interface State {
 const [minRefreshMs, defaultRefreshMs, maxRefreshMs, firstPauseMs] = [30_000, 300_000, 3_600_000, 5_000];
 const faults = new Set(['kill', 'full', 'lost', 'fail', 'throw', 'stale']);
 const changes = new Set(['publish', 'name', 'unname', 'domains']);
-/** No event waits for a read. */
+/** Maximum duration of a listing. Other events may occur before it returns. */
 const maxListingMs = 1_000;
 const nameOf = (index: number): string => `https://${index}/`;
 /** Number of failures after which delays do not grow. */

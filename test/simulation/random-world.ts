@@ -286,7 +286,7 @@ export class RandomWorld implements RandomEffectWorld {
   setFileWait(call: AnyActorRef, isOn: boolean): void {
     this.#fileWait = isOn ? call : undefined;
     if (!isOn) this.#calls.cancelCall(call);
-    // Otherwise the chart waits until its time limit.
+    // Files that already exist cause no watch event: without this report, the chart would wait until its time limit.
     else if (this.#files.state !== 'missing') this.#reportFilesPresent(call);
   }
 

@@ -164,7 +164,7 @@ export const certWatcherMachine = setup({
     resetReadPause: assign({ readPauseMs: 0 }),
     countOutdatedRead: assign({ outdatedReadings: ({ context }) => context.outdatedReadings + 1 }),
     resetOutdatedReads: assign({ outdatedReadings: 0 }),
-    /** Unreadable files count as none: Envoy is started, and the next change is read. */
+    /** Reports zero files if the files cannot be read: Envoy starts without them, and the next change is read. */
     sendEmptyConfig: sendTo(
       peer('supervisor'),
       (): ConfigChanged => ({ type: 'config.changed', digest: '', files: 0 }),

@@ -360,7 +360,7 @@ test('/drain requires POST, and drains the serving Envoy without stopping it (ag
   expect(receivedEvents.at(-1)).toMatchObject({ reason: expect.stringContaining('500') });
 });
 
-test('rejects forwarded requests, foreign host names and web pages on local pages before any other check (agent §6.2)', async () => {
+test('local endpoints reject forwarded requests, foreign Host headers and foreign origins before any other check (agent §6.2)', async () => {
   const { url, receivedEvents } = await servingStatus({});
   const port = Number(new URL(url).port);
   const status = async (path: string, headers: Record<string, string>, host = '127.0.0.1'): Promise<number> => {

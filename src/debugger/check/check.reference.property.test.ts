@@ -401,7 +401,7 @@ test('the check finds the same first deviation as a search through all words of 
             expect(kinds).toEqual(spokenOf ? (kind === undefined ? [] : [kind]) : ['undeclared']);
           }
           for (const kind of kinds) resultCounts[kind]++;
-          // After a deviation the check continues by heuristics that the page does not define.
+          // After a deviation, the check uses heuristics that docs/sequence-diagrams.md does not define.
           if (kinds.length > 0) return;
           const [counts] = checker.report().diagrams;
           expect(counts).toEqual({ file: 'random.mmd', ...reference.counts, live: reference.live });

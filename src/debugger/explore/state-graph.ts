@@ -181,7 +181,7 @@ export class StateGraph {
     return number;
   }
 
-  /** Searches breadth first; with `within`, only over free edges to states for which it returns true. */
+  /** Searches breadth first; with `isIncluded`, only over free edges to states for which it returns true. */
   #searchPaths(start = 0, isIncluded?: (state: number) => boolean): { distance: Int32Array; edgeTo: Int32Array } {
     const { first, byState } = this.#edgesByState();
     const distance = new Int32Array(this.#states).fill(noEdge);

@@ -55,7 +55,7 @@ export function replay(
   const report = new Replay(header, recording, machineById).run();
   const { seq, recorded } = report.difference ?? {};
   if (seq === undefined || recorded !== undefined || !recording.mayBeTruncatedAt(seq - 1)) return report;
-  // The trace may end before the record that shows that this one was written while a machine was processing.
+  // A truncated trace may lack the later record whose `cause` shows that this record was written during processing.
   recording.markEarlyFrom(seq - 1);
   const secondReport = new Replay(header, recording, machineById).run();
   return secondReport.difference === undefined ? secondReport : report;

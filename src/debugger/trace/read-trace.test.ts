@@ -224,7 +224,7 @@ describe('the reader of trace files', () => {
     expect(error.fields).toEqual({ path: join(folder, 'nowhere') });
   });
 
-  test('reports a folder with its name', async () => {
+  test('rejects a folder with FILE_UNREADABLE', async () => {
     expect((await refusal(folder)).code).toBe('FILE_UNREADABLE');
   });
 });

@@ -50,7 +50,7 @@ export interface ClusterWritesOptions {
   readonly limits: Pick<MeshConfigs, 'onLimited'>;
   readonly mesh: () => MeshConfig;
   readonly onMesh: (changed: () => void) => void;
-  /** `undefined` without sidecar injection and Gateway deployment. */
+  /** `undefined` if neither sidecar injection nor Gateway deployment runs. */
   readonly injection?: DutySources['injection'];
   /** Log for conflicts between writers of a status. */
   readonly log: Pick<Logger, 'warn'>;

@@ -25,7 +25,7 @@ function givenModes(yaml: string, metadata: Record<string, string> = {}) {
 }
 
 describe('active peer modes', () => {
-  it('objects determine the modes if the proxy has certificates, and otherwise all ports accept only plaintext', () => {
+  it('PeerAuthentication determines the modes of a proxy with certificates, and all ports of other proxies accept only plaintext', () => {
     const withAgent = givenModes(mesh + ownObject, { ISTIO_VERSION: '1.30.0' });
     expect(activePeerModes(withAgent.shape, withAgent.context)).toEqual({
       mode: 'STRICT',

@@ -55,7 +55,7 @@ export class FrameReader {
   }
 
   /**
-   * Calls `take` with each piece that the chunk completes. Pieces may share the chunk's memory.
+   * Calls `onPiece` with each piece that the chunk completes. Pieces may share the chunk's memory.
    *
    * @throws GrpcError INTERNAL for a compressed message, RESOURCE_EXHAUSTED for one that is too long
    */

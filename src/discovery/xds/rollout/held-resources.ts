@@ -65,7 +65,7 @@ export class HeldResources {
   }
 
   /**
-   * Delayed resources are replaced by those of the client.
+   * Replaces held resources by the versions that the client already has.
    *
    * @param unsent configured clusters that were not sent
    * @returns `undefined` if everything is delayed

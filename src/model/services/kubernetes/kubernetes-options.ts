@@ -11,6 +11,6 @@ export interface KubernetesOptions extends ExportRule {
   readonly networks: MeshNetworks;
   /** PILOT_ENABLE_K8S_SELECT_WORKLOAD_ENTRIES. */
   readonly selectWorkloadEntries: boolean;
-  /** PILOT_PERSISTENT_SESSION_LABEL: services with this label continue to send to draining endpoints. */
+  /** PILOT_PERSISTENT_SESSION_LABEL: for services with this label, draining endpoints stay in the assignment. */
   readonly persistentSessionLabel: string;
 }

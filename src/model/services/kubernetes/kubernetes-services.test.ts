@@ -359,7 +359,7 @@ spec:
     expect(mesh.context.workloadOf(proxy)).toEqual({ labels: { app: 'web' }, locality: 'eu/eu-1/rack' });
   });
 
-  it('serve a named container port, in the order TCP ports, first port, sidecars', () => {
+  it('resolve a named target port to the first TCP port with this name, in containers before sidecar containers', () => {
     const port = (name: string, number: number, protocol = 'TCP'): string =>
       `{name: ${name}, containerPort: ${number}, protocol: ${protocol}}`;
     const servedTargets = (...[containers, initContainers = '']: [string, string?]): unknown => {

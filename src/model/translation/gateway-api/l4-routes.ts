@@ -62,7 +62,7 @@ function firstRoutes(toListeners: readonly ListenerAttachment[]): FirstRoutes {
   return { firstRouteOf: (listener, name) => first.get(listener)?.get(name) };
 }
 
-/** Reports routes that are shadowed completely, once, because their status is still Accepted. */
+/** Warns once for each route if another route precedes it for a hostname at a listener, because the status is still Accepted. */
 function reportShadowed(
   toListeners: readonly ListenerAttachment[],
   first: FirstRoutes,
