@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createRequest, RequestError, verifyRequest } from './certificate-request.ts';
+import { CertificateRequestError, createRequest, verifyRequest } from './certificate-request.ts';
 import { pemBlocks, pemOf } from './pem.ts';
 
 const uri = 'spiffe://cluster.local/ns/shop/sa/cart';
@@ -61,7 +61,7 @@ describe('verifyRequest', () => {
     ['an Ed25519 key', makeUnchecked('ed25519'), 'ed25519', 'KEY_UNSUPPORTED'],
   ])('rejects %s', (_, request, problem, code = 'CERTIFICATE_REQUEST_INVALID') => {
     expect(() => verifyRequest(request)).toThrow(
-      expect.objectContaining({ name: 'RequestError', code, message: expect.stringContaining(problem) }),
+      expect.objectContaining({ name: 'CertificateRequestError', code, message: expect.stringContaining(problem) }),
     );
   });
 
@@ -78,7 +78,7 @@ describe('verifyRequest', () => {
           );
           results.same++;
         } catch (error) {
-          expect(error).toBeInstanceOf(RequestError);
+          expect(error).toBeInstanceOf(CertificateRequestError);
           results.refused++;
         }
       }),

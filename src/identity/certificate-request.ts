@@ -19,8 +19,8 @@ import { pemBlocks, pemOf } from './pem.ts';
 import { algorithmOf, identifierOf, isValidSignature, keyProblem, signatureOf } from './signature-algorithm.ts';
 
 /** The message is a predicate, such as `signature does not match …`. */
-export class RequestError extends CertificateError {
-  override readonly name = 'RequestError';
+export class CertificateRequestError extends CertificateError {
+  override readonly name = 'CertificateRequestError';
 
   constructor(problem: string | CertificateProblem, options: { readonly cause?: unknown } = {}) {
     super(typeof problem === 'string' ? problemOf('CERTIFICATE_REQUEST_INVALID', problem) : problem, options);
@@ -62,16 +62,16 @@ export function createRequestFor(privateKey: KeyObject, alternativeNames: Names)
  * @throws RequestError
  */
 export function verifyRequest(pem: string): KeyObject {
-  if (pem.length > 2 * maxRequestBytes) throw new RequestError(`must have at most ${maxRequestBytes} bytes`);
+  if (pem.length > 2 * maxRequestBytes) throw new CertificateRequestError(`must have at most ${maxRequestBytes} bytes`);
   const { request, key } = parseRequest(pem);
   const problem = keyProblem(key);
-  if (problem !== undefined) throw new RequestError(problem);
+  if (problem !== undefined) throw new CertificateRequestError(problem);
   const { certificationRequestInfoRaw: raw, signatureAlgorithm, signature } = request;
   if (
     raw === undefined ||
     !isSigned(new Uint8Array(raw), signatureAlgorithm.algorithm, key, new Uint8Array(signature))
   ) {
-    throw new RequestError('signature does not match its public key');
+    throw new CertificateRequestError('signature does not match its public key');
   }
   return key;
 }
@@ -91,7 +91,7 @@ export function requestedNamesIn(pem: string): AlternativeNames {
       .flatMap(({ extnValue }) => [...AsnConvert.parse(extnValue.buffer, SubjectAlternativeName)]);
     return alternativeNamesOf(new SubjectAlternativeName(requestedNames), false);
   } catch (error) {
-    throw new RequestError(`has invalid subject alternative names: ${messageOf(error)}`, { cause: error });
+    throw new CertificateRequestError(`has invalid subject alternative names: ${messageOf(error)}`, { cause: error });
   }
 }
 
@@ -99,15 +99,15 @@ function parseRequest(pem: string): { request: CertificationRequest; key: KeyObj
   try {
     const blocks = pemBlocks(pem).filter(({ label }) => /^(NEW )?CERTIFICATE REQUEST$/.test(label));
     if (blocks.length !== 1)
-      throw new RequestError(`must have one PEM block "CERTIFICATE REQUEST", got ${blocks.length}`);
+      throw new CertificateRequestError(`must have one PEM block "CERTIFICATE REQUEST", got ${blocks.length}`);
     const { der } = blocks[0]!;
     const request = AsnConvert.parse(der, CertificationRequest);
-    if (lengthOf(der) !== der.length) throw new RequestError('has trailing data after the request');
+    if (lengthOf(der) !== der.length) throw new CertificateRequestError('has trailing data after the request');
     const spki = Buffer.from(AsnConvert.serialize(request.certificationRequestInfo.subjectPKInfo));
     return { request, key: createPublicKey({ key: spki, format: 'der', type: 'spki' }) };
   } catch (error) {
-    if (error instanceof RequestError) throw error;
-    throw new RequestError(`is not a PKCS #10 certificate request: ${messageOf(error)}`, { cause: error });
+    if (error instanceof CertificateRequestError) throw error;
+    throw new CertificateRequestError(`is not a PKCS #10 certificate request: ${messageOf(error)}`, { cause: error });
   }
 }
 

@@ -99,12 +99,12 @@ async function outcomeOf(input: BootstrapInput, folder: string): Promise<Outcome
       ),
     };
   } catch (error) {
-    return { refusal: unclear(error) };
+    return { refusal: notActionableReason(error) };
   }
 }
 
 /** Reason why an error message is not actionable. */
-function unclear(error: unknown): string | undefined {
+function notActionableReason(error: unknown): string | undefined {
   if (!(error instanceof ChartpilotError)) return `thrown: ${error instanceof Error ? error.stack : messageOf(error)}`;
   if (!['FLAG_INVALID', 'CONFIG_INVALID', 'FILE_UNREADABLE'].includes(error.code)) return `thrown: ${error.message}`;
   return error.message.length > 20_000 ? `an error of ${error.message.length} characters` : undefined;

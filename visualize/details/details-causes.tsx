@@ -20,7 +20,7 @@ const origins: Readonly<Record<CauseOrigin, string>> = {
   lost: 'Earlier causes are not in the trace.',
   long: 'Further causes are omitted.',
 };
-const kinds: Readonly<Record<Exclude<CauseKind, 'cause'>, string>> = {
+const causeLabels: Readonly<Record<Exclude<CauseKind, 'cause'>, string>> = {
   'timer-started': 'timer started by',
   received: 'output of an effect, last event that it received:',
   spawned: 'output of an effect, started by',
@@ -142,7 +142,7 @@ function Links({ open, links, from }: LinkListProps & { readonly links: readonly
     <>
       {links.map((link) => (
         <li key={link.index}>
-          {link.how !== 'cause' && <span class="how">{kinds[link.how]}</span>}
+          {link.how !== 'cause' && <span class="how">{causeLabels[link.how]}</span>}
           <Link open={open} index={link.index} from={from} />
         </li>
       ))}

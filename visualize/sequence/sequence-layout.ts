@@ -28,7 +28,7 @@ const spareWidth = { narrow: 40, wide: 330 };
 /** `least` fits `supervisor` in the font of the names. */
 const columnWidth = { least: 84, wanted: 100, most: 190 };
 const edge = 6;
-const placeWidth = 170;
+const diagramNoteWidth = 170;
 
 export interface Layout {
   /** Start of the first column; number and time of records are left of it. */
@@ -77,7 +77,7 @@ export function labelAt(
   width: number,
   layout: Pick<Layout, 'gutter' | 'width' | 'hasNotes'>,
 ): { left: number; maxWidth: number } {
-  const rightEdge = layout.width - edge - (layout.hasNotes ? placeWidth : 0);
+  const rightEdge = layout.width - edge - (layout.hasNotes ? diagramNoteWidth : 0);
   const labelLeft = Math.max(layout.gutter + edge, Math.min(x, rightEdge - width));
   return { left: labelLeft, maxWidth: rightEdge - labelLeft };
 }

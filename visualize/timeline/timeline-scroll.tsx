@@ -11,7 +11,7 @@ export const laneHeight = 24;
 export const axisHeight = 30;
 
 /** The visible range in pixels from the top of the first lane. */
-const openRecording = signal({ top: 0, bottom: Number.POSITIVE_INFINITY });
+const visibleRange = signal({ top: 0, bottom: Number.POSITIVE_INFINITY });
 
 /** Up to this number, all lanes have their bars and marks in the page. */
 const maxWholeLanes = 30;
@@ -23,7 +23,7 @@ const maxInitialRows = 24;
 /** Range of rows with bars and marks in the page. */
 export function rowsInView(lanes: number): { readonly first: number; readonly end: number } {
   if (lanes <= maxWholeLanes) return { first: 0, end: lanes };
-  const { top, bottom } = openRecording.value;
+  const { top, bottom } = visibleRange.value;
   const first = Math.floor(top / laneHeight) - spareLanes;
   const lastVisibleRow = Number.isFinite(bottom) ? Math.ceil(bottom / laneHeight) : maxInitialRows;
   return { first, end: lastVisibleRow + spareLanes };
@@ -39,8 +39,7 @@ export function useLanesInView(scroller: Scroller, lanes: { readonly value: read
     if (element === null) return;
     const { scrollTop, clientHeight } = element;
     const next = { top: scrollTop, bottom: scrollTop + clientHeight - axisHeight };
-    if (next.top !== openRecording.peek().top || next.bottom !== openRecording.peek().bottom)
-      openRecording.value = next;
+    if (next.top !== visibleRange.peek().top || next.bottom !== visibleRange.peek().bottom) visibleRange.value = next;
   };
   useLayoutEffect(() => {
     const observer = new ResizeObserver(updateVisibleRows);
@@ -84,7 +83,7 @@ export function HiddenLanes({
   readonly scroller: Scroller;
   readonly lanes: readonly Lane[];
 }): JSX.Element {
-  const { top, bottom } = openRecording.value;
+  const { top, bottom } = visibleRange.value;
   const isAbove = (row: number): boolean => row * laneHeight + laneHeight / 2 < top;
   const isBelow = (row: number): boolean => row * laneHeight + laneHeight / 2 > bottom;
   return (

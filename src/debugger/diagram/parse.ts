@@ -50,7 +50,7 @@ class DiagramParser {
 
   parse(): Diagram {
     this.#source.forEach((text, i) => {
-      this.#statement(text.trim(), i + 1);
+      this.#parseStatement(text.trim(), i + 1);
     });
     for (const block of this.#openBlocks.slice(1))
       this.#problem(block.line, `missing 'end' of ${block.kind}`, { expected: 'end' });
@@ -74,7 +74,7 @@ class DiagramParser {
     this.#fields.push({ path: this.#file, line, ...fields });
   }
 
-  #statement(text: string, line: number): void {
+  #parseStatement(text: string, line: number): void {
     if (text === '') return;
     if (text.startsWith('%%')) this.#comment(text, line);
     else if (!this.#hasBegun) this.#parseOpening(text, line);

@@ -19,7 +19,7 @@ import { IstioCertificateRequestSchema, IstioCertificateResponseSchema } from '.
 import { readCertificate, readCertificates } from '../../../src/identity/certificate.ts';
 import { findPath } from '../../../src/identity/certificate-path.ts';
 import { CertificateError } from '../../../src/identity/certificate-problem.ts';
-import { createRequest, RequestError, verifyRequest } from '../../../src/identity/certificate-request.ts';
+import { CertificateRequestError, createRequest, verifyRequest } from '../../../src/identity/certificate-request.ts';
 import { issueLeaf, issueRoot } from '../../../src/identity/issue.ts';
 import { pemOf } from '../../../src/identity/pem.ts';
 import { TrustBundle } from '../../../src/identity/trust-bundle.ts';
@@ -95,7 +95,7 @@ function certificateRequest(): FuzzEdge {
           );
           return { leaf: pemOf('CERTIFICATE', leaf), serialNumber: readCertificate(leaf).serialNumber };
         } catch (error) {
-          if (error instanceof RequestError) return { refused: error.message };
+          if (error instanceof CertificateRequestError) return { refused: error.message };
           throw error;
         }
       },

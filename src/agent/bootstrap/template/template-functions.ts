@@ -111,12 +111,12 @@ export const templateFunctions: ReadonlyMap<string, TemplateFunction> = new Map<
 ]);
 
 /** In characters. */
-const maxReplaced = 4 * 1024 * 1024;
+const maxReplacedChars = 4 * 1024 * 1024;
 
 function replaceText(value: string, from: string, to: string): string {
   const segments = value.split(from);
-  if (segments.length * to.length > maxReplaced)
-    throw new FunctionError(`the result has more than ${maxReplaced} characters`);
+  if (segments.length * to.length > maxReplacedChars)
+    throw new FunctionError(`the result has more than ${maxReplacedChars} characters`);
   return segments.join(to);
 }
 

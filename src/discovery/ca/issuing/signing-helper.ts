@@ -2,7 +2,7 @@
 import { constants, getPriority, setPriority } from 'node:os';
 import { parentPort } from 'node:worker_threads';
 import { readCertificate } from '../../../identity/certificate.ts';
-import { RequestError, requestedNamesIn, verifyRequest } from '../../../identity/certificate-request.ts';
+import { CertificateRequestError, requestedNamesIn, verifyRequest } from '../../../identity/certificate-request.ts';
 import { type Issuer, issueLeaf } from '../../../identity/issue.ts';
 import { LeafCheck } from '../../../identity/leaf-check.ts';
 import { pemOf } from '../../../identity/pem.ts';
@@ -61,7 +61,7 @@ function signed({ request, uri, notBefore, notAfter }: LeafOrder): SigningOutcom
 }
 
 function failureOf(error: unknown): { readonly refused: string } | { readonly failed: string } {
-  return error instanceof RequestError
+  return error instanceof CertificateRequestError
     ? { refused: `the certificate request ${error.message}` }
     : { failed: messageOf(error) };
 }

@@ -91,7 +91,7 @@ export class MeshState {
   readonly #listeners: ((published: Publication) => void)[] = [];
   readonly #gatewayListeners = new Set<() => void>();
   readonly #reportListeners: ((report: ServiceObjectReport) => void)[] = [];
-  #objects:
+  #cachedObjects:
     | { readonly configSet: ConfigSet; readonly pods: unknown; readonly nodes: unknown; readonly set: ConfigSet }
     | undefined;
   /** Serializes builds, because their input must not change. */
@@ -124,9 +124,13 @@ export class MeshState {
     const { set } = this.configs;
     if (this.#options.cluster === undefined) return set;
     const { pods, nodes } = this.registries.workloads;
-    if (this.#objects?.configSet !== set || this.#objects.pods !== pods || this.#objects.nodes !== nodes)
-      this.#objects = { configSet: set, pods, nodes, set: withWorkloads(set, pods, nodes) };
-    return this.#objects.set;
+    if (
+      this.#cachedObjects?.configSet !== set ||
+      this.#cachedObjects.pods !== pods ||
+      this.#cachedObjects.nodes !== nodes
+    )
+      this.#cachedObjects = { configSet: set, pods, nodes, set: withWorkloads(set, pods, nodes) };
+    return this.#cachedObjects.set;
   }
 
   /** Includes objects that only the registry reads. */

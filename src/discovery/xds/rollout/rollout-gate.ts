@@ -146,7 +146,7 @@ export class RolloutGate {
   prepare(order: ResponseOrder, set: ResourceSet): PreparedResponse | undefined {
     const { typeUrl } = order;
     if (typeUrl === clusterType) return this.#clusters(order, set);
-    if (typeUrl === endpointType) return this.#endpoints(order, set);
+    if (typeUrl === endpointType) return this.#prepareEndpoints(order, set);
     if (!isGated(typeUrl) || this.#subscription === 'by name' || this.#stream.isHalfClosed) return { order, set };
     if (isReturning(order)) this.#retention.onReturning();
     if (typeUrl === listenerType && order.names === '*') this.#requestsNoClusters(order);
@@ -304,7 +304,7 @@ export class RolloutGate {
     this.#record.update(this.#stream.rules.withSuspects(this.#record.current, suspects, versionOf));
   }
 
-  #endpoints(order: ResponseOrder, set: ResourceSet): PreparedResponse {
+  #prepareEndpoints(order: ResponseOrder, set: ResourceSet): PreparedResponse {
     if (this.#subscription === 'none') {
       this.#isWarming = true;
       this.#requestsNoClusters(order);
