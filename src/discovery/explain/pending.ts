@@ -23,6 +23,8 @@ export interface WaitingResource {
 export interface PendingResources {
   readonly pending: readonly PendingType[];
   readonly waits: readonly WaitingResource[];
+  /** Number of waits that the page does not list. */
+  readonly moreWaits: number;
 }
 
 /** A proxy may keep a thousand clusters. */
@@ -30,13 +32,17 @@ const maxWaitLines = 20;
 
 /** @param proxies JSON of `/debug/proxyz`. For other values, nothing is pending. */
 export function pendingResources(proxies: unknown): PendingResources {
-  if (!Array.isArray(proxies)) return { pending: [], waits: [] };
-  const types = proxies
+  if (!Array.isArray(proxies)) return { pending: [], waits: [], moreWaits: 0 };
+  const types: readonly TypeJson[] = proxies
     .flatMap((proxy): unknown[] => (isObject(proxy) && Array.isArray(proxy.types) ? proxy.types : []))
     .flatMap((typeEntry) =>
       isObject(typeEntry) && typeof typeEntry.type === 'string' ? [{ ...typeEntry, type: typeEntry.type }] : [],
     );
-  return { pending: types.flatMap(pendingOf), waits: types.flatMap(waitsOf) };
+  return {
+    pending: types.flatMap(pendingOf),
+    waits: types.flatMap(waitsOf),
+    moreWaits: types.reduce((sum, { moreWaits }) => sum + (typeof moreWaits === 'number' ? moreWaits : 0), 0),
+  };
 }
 
 type TypeJson = Readonly<Record<string, unknown>> & { readonly type: string };
@@ -56,11 +62,11 @@ function waitsOf({ type, waits }: TypeJson): WaitingResource[] {
 }
 
 /** A line per type, then one per resource. */
-export function pendingText({ pending, waits }: PendingResources): string {
+export function pendingText({ pending, waits, moreWaits }: PendingResources): string {
   const labelledLine = (label: string, text: string): string => `${label.padEnd(13)} ${text}\n`;
   const types = pending.map(({ type, waitsFor }) => labelledLine('pending', `${type}: waits for ${waitsFor}`));
   const shownLines = waits.slice(0, maxWaitLines).map(({ kind, name, why }) => labelledLine(kind, `${name}: ${why}`));
-  const omittedCount = waits.length - shownLines.length;
-  const omittedLine = omittedCount === 0 ? '' : labelledLine('', `${omittedCount} more in /debug/proxyz`);
+  const omittedCount = waits.length - shownLines.length + moreWaits;
+  const omittedLine = omittedCount === 0 ? '' : labelledLine('', `${omittedCount} more in /debug/proxyz?allWaits`);
   return [...types, ...shownLines, omittedLine].join('');
 }

@@ -269,9 +269,9 @@ describe('the connection view', () => {
       slow: false,
     });
     expect(proxy!.types).toMatchObject([
+      { state: 'ERROR', rejected: 'no <such> cluster' },
       { type: 'cluster.v3.Cluster', state: 'SYNCED', watches: '*', acknowledged: { version: 'v1', nonce: 'n1' } },
       { state: 'STALE', watches: 1, pending: 'the ACK of the last response' },
-      { state: 'ERROR', rejected: 'no <such> cluster' },
     ]);
   });
 

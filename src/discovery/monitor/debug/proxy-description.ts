@@ -8,6 +8,7 @@ import {
 import { scalarText } from '../../../runtime/scalar-text.ts';
 import type { MeshResources } from '../../push/mesh-resources.ts';
 import type { ConnectionView, WatchView } from '../../xds/ads-observer.ts';
+import type { RolloutWait } from '../../xds/rollout/rollout-waits.ts';
 import { shortType } from '../../xds/short-type.ts';
 import { type SyncState, syncStateOf } from './sync-state.ts';
 import { clustersText, describeWait, type WaitDescription } from './wait-text.ts';
@@ -31,8 +32,10 @@ export interface TypeDescription {
   readonly awaits?: readonly string[];
   /** Clusters that did not become ready in time. Envoy uses them without the missing parts until their configuration changes. */
   readonly givenUp?: readonly string[];
-  /** Changes that are delayed, kept, or sent with a timeout, with the reason (docs/changes-without-loss.md). */
+  /** Changes that are delayed, kept, or sent with a timeout, with the reason (docs/changes-without-loss.md). Kept ones are last. */
   readonly waits?: readonly WaitDescription[];
+  /** Number of unlisted waits. */
+  readonly moreWaits?: number;
   /** Number of clusters that were removed early, because the proxy kept too many unconfigured ones. */
   readonly evicted?: number;
 }
@@ -60,6 +63,7 @@ export interface ProxyDescription {
   /** Response bytes that the proxy has not read. */
   readonly unflushedBytes: number;
   readonly slow: boolean;
+  /** Rejected ones first. */
   readonly types: readonly TypeDescription[];
 }
 
@@ -68,13 +72,26 @@ const slowBytes = 64 * 1024;
 
 const severity: Readonly<Record<SyncState, number>> = { ERROR: 0, STALE: 1, NOT_SENT: 2, SYNCED: 3 };
 
-/** Sorted by severity, then by ID. */
-export function describeProxies(connections: readonly ConnectionView[], resources: MeshResources): ProxyDescription[] {
+/** Per type: a proxy may keep a thousand clusters. */
+const maxWaits = 20;
+
+/**
+ * Sorted by severity, then by ID.
+ *
+ * @param options.allWaits lists all waits instead of the first of each type
+ */
+export function describeProxies(
+  connections: readonly ConnectionView[],
+  resources: MeshResources,
+  { allWaits = false }: { readonly allWaits?: boolean } = {},
+): ProxyDescription[] {
   const nodes = new Map([...resources.nodes].map((node) => [node.proxy.id, node]));
   return connections
     .map((connection): ProxyDescription => {
       const node = nodes.get(connection.node);
-      const types = connection.watches.map(describeType);
+      const types = connection.watches
+        .map((watch) => describeType(watch, allWaits ? Number.POSITIVE_INFINITY : maxWaits))
+        .sort((a, b) => Number(b.state === 'ERROR') - Number(a.state === 'ERROR'));
       const unflushedBytes = connection.unflushedBytes ?? 0;
       return {
         connectionId: connection.id,
@@ -114,7 +131,7 @@ function envoyOf(build: EnvoyBuild | undefined): Pick<ProxyDescription, 'envoy' 
   };
 }
 
-function describeType(watch: WatchView): TypeDescription {
+function describeType(watch: WatchView, waitLimit: number): TypeDescription {
   const state = syncStateOf(watch);
   const pending = pendingOf(watch);
   return {
@@ -129,9 +146,20 @@ function describeType(watch: WatchView): TypeDescription {
     ...(pending !== undefined && { pending }),
     ...(watch.awaits !== undefined && { awaits: watch.awaits }),
     ...(watch.givenUp !== undefined && { givenUp: watch.givenUp }),
-    ...(watch.waits !== undefined && { waits: watch.waits.map(describeWait) }),
+    ...(watch.waits !== undefined && describeWaits(watch.waits, waitLimit)),
     ...(watch.evicted !== undefined && { evicted: watch.evicted }),
   };
+}
+
+/** Kept configuration delays nothing, so it is last. */
+function describeWaits(
+  waits: readonly RolloutWait[],
+  limit: number,
+): Required<Pick<TypeDescription, 'waits'>> & Pick<TypeDescription, 'moreWaits'> {
+  const sortedWaits = waits.toSorted((a, b) => Number(a.kind === 'kept') - Number(b.kind === 'kept'));
+  const listedWaits = sortedWaits.slice(0, limit);
+  const moreWaits = waits.length - listedWaits.length;
+  return { waits: listedWaits.map(describeWait), ...(moreWaits > 0 && { moreWaits }) };
 }
 
 function pendingOf({ pending, nonceSent, nonceAcked, nonceRejected, awaits }: WatchView): string | undefined {

@@ -3,10 +3,6 @@ import { ownValue } from '../../../runtime/json-object.ts';
 import { markupText } from '../../../runtime/markup-text.ts';
 import type { ProxyDescription, TypeDescription } from './proxy-description.ts';
 import type { SyncState } from './sync-state.ts';
-import type { WaitDescription } from './wait-text.ts';
-
-/** Maximum per type, because a proxy can keep a thousand clusters. */
-const maxWaitLines = 20;
 
 /** @param showsDetails whether to show details, because the caller selected proxies */
 export function proxiesPage(proxies: readonly ProxyDescription[], { showsDetails }: { showsDetails: boolean }): string {
@@ -81,7 +77,7 @@ function detailRow(type: TypeDescription): string {
 <td>${markupText(type.pending ?? '')}</td></tr>`;
   const reasons = [
     ...(type.rejected === undefined ? [] : [`rejected: <code>${markupText(type.rejected)}</code>`]),
-    ...waitLines(type.waits ?? []),
+    ...waitLines(type),
     ...(type.evicted === undefined ? [] : [`${type.evicted} removed clusters evicted early`]),
   ];
   return [row, ...reasons.map((reasonText) => `<tr class="why"><td></td><td colspan="6">${reasonText}</td></tr>`)].join(
@@ -89,12 +85,9 @@ function detailRow(type: TypeDescription): string {
   );
 }
 
-function waitLines(waits: readonly WaitDescription[]): readonly string[] {
-  const shownWaits = waits
-    .slice(0, maxWaitLines)
-    .map(({ kind, name, why }) => `${kind}: <code>${markupText(name)}</code>: ${markupText(why)}`);
-  const omittedCount = waits.length - shownWaits.length;
-  return omittedCount === 0 ? shownWaits : [...shownWaits, `${omittedCount} more, see the JSON of this page`];
+function waitLines({ waits = [], moreWaits = 0 }: TypeDescription): readonly string[] {
+  const lines = waits.map(({ kind, name, why }) => `${kind}: <code>${markupText(name)}</code>: ${markupText(why)}`);
+  return moreWaits === 0 ? lines : [...lines, `${moreWaits} more: add &amp;allWaits to the address`];
 }
 
 function links({ connectionId }: ProxyDescription): string {

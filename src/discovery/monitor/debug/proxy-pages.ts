@@ -19,7 +19,8 @@ import { syncedTypes, syncStateOf } from './sync-state.ts';
 export const proxyPages: readonly DebugPage[] = [
   {
     path: 'proxyz',
-    description: 'what each proxy acknowledged, rejected (with the reason) and is being sent; ?proxyID=ID for one',
+    description:
+      'what each proxy acknowledged, rejected (with the reason) and is being sent; ?proxyID=ID for one, ?allWaits for more than 20 waits of a type',
     respond: proxies,
   },
   {
@@ -74,7 +75,9 @@ function proxies(sources: DebugSources, { query, headers }: PageRequest): HttpRe
   const matchingConnections = sources.connections().filter((connection) => matchesProxyId(connection, proxyId));
   if (proxyId !== '' && matchingConnections.length === 0)
     return textReply('Proxy not connected to this Pilot instance.', 404);
-  const descriptions = describeProxies(matchingConnections, sources.resources);
+  const descriptions = describeProxies(matchingConnections, sources.resources, {
+    allWaits: isParameterSet(query.get('allWaits')),
+  });
   if (headers.accept?.includes('text/html') !== true) return okReply(descriptions);
   return {
     status: 200,

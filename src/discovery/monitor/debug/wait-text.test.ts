@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { routeType } from '../../../../machines/discovery/xds/ads-types.ts';
+import { clusterType, listenerType, routeType } from '../../../../machines/discovery/xds/ads-types.ts';
 import { pendingResources, pendingText } from '../../explain/pending.ts';
+import type { MeshResources } from '../../push/mesh-resources.ts';
+import type { ConnectionView } from '../../xds/ads-observer.ts';
 import type { KeptWait, RolloutWait, WarmingWait } from '../../xds/rollout/rollout-waits.ts';
-import type { ProxyDescription } from './proxy-description.ts';
+import { describeProxies, type ProxyDescription } from './proxy-description.ts';
 import { proxiesPage } from './proxy-html.ts';
 import { describeWait } from './wait-text.ts';
 
@@ -47,28 +49,40 @@ describe('describeWait', () => {
   });
 });
 
-test('the connection view and explain list 20 retained clusters of a proxy and count the others', () => {
-  const waits = Array.from({ length: 25 }, (_, index) => describeWait(keptWait({ name: `<c${index}>` })));
-  const type = {
-    type: 'cluster.v3.Cluster',
-    typeUrl: '',
-    state: 'SYNCED',
-    watches: '*',
-    sent: { version: '', nonce: '', at: '' },
-    acknowledged: { version: '' },
-    waits,
-  };
-  const proxy = {
-    ...{ proxy: 'p', worst: 'SYNCED', connectionId: 'p-1', connectedAt: '', namespace: '', cluster: '', version: '' },
-    ...{ type: 'router', envoy: '', address: '', context: '', state: '', types: [type] },
-  };
-  const page = proxiesPage([proxy as unknown as ProxyDescription], { showsDetails: true });
-  expect(page).toContain('kept: <code>&lt;c19&gt;</code>: not configured, kept while');
-  expect(page).not.toContain('c20');
-  expect(page).toContain('5 more, see the JSON of this page');
-  const lines = pendingText(pendingResources([proxy]))
-    .trimEnd()
-    .split('\n');
-  expect(lines).toHaveLength(21);
-  expect(lines.at(-1)).toContain('5 more in /debug/proxyz');
+describe('the connection view of a proxy that rejects listeners and keeps 25 clusters', () => {
+  const watch = { names: [], wildcard: true, nonceSent: '2', nonceAcked: '1', nonceRejected: '', lastError: '' };
+  const versions = { versionSent: '', versionAcked: '' };
+  const kept = Array.from({ length: 25 }, (_, index) => keptWait({ name: `<c${index}>` }));
+  const connection = {
+    ...{ id: 'p-1', node: 'p', peer: '', protocol: 'sotw', connectedAt: '', state: '', identity: { metadata: {} } },
+    watches: [
+      { ...watch, ...versions, typeUrl: clusterType, waits: [...kept, warming({ name: 'new' })] },
+      { ...watch, ...versions, typeUrl: listenerType, nonceRejected: '2', lastError: 'script load error' },
+    ],
+  } as unknown as ConnectionView;
+  const describeWith = (options?: { allWaits: boolean }) =>
+    describeProxies([connection], { nodes: [] } as unknown as MeshResources, options);
+
+  test('lists the rejected type first, and waits of new clusters before kept clusters', () => {
+    const [{ types }] = describeWith() as [ProxyDescription];
+    expect(types.map(({ type, rejected }) => [type, rejected])).toEqual([
+      ['listener.v3.Listener', 'script load error'],
+      ['cluster.v3.Cluster', undefined],
+    ]);
+    expect(types[1]!.waits!.map(({ name }) => name).slice(0, 2)).toEqual(['new', '<c0>']);
+  });
+
+  test('lists 20 waits and the number of others in JSON, HTML and explain, and all of them with allWaits', () => {
+    const proxies = describeWith();
+    expect(proxies[0]!.types[1]).toMatchObject({ waits: { length: 20 }, moreWaits: 6 });
+    const page = proxiesPage(proxies, { showsDetails: true });
+    expect(page).toContain('kept: <code>&lt;c18&gt;</code>: not configured, kept while');
+    expect(page).not.toContain('c19');
+    expect(page).toContain('6 more: add &amp;allWaits to the address');
+    const lines = pendingText(pendingResources(proxies)).trimEnd().split('\n');
+    expect(lines.at(-1)).toContain('6 more in /debug/proxyz?allWaits');
+    const [all] = describeWith({ allWaits: true });
+    expect(all!.types[1]!.waits).toHaveLength(26);
+    expect(all!.types[1]!.moreWaits).toBeUndefined();
+  });
 });
