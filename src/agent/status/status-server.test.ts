@@ -133,6 +133,25 @@ test('a scrape reports an Envoy whose process is stopped, without any readiness 
   expect(linesOf(log, 'envoy.unresponsive', { reason: /no response within/ })).toHaveLength(1);
 });
 
+test('a scrape does not probe an admin port that a child may have taken over', async () => {
+  let requests = 0;
+  const child = createHttpServer((request, response) => {
+    if (request.url === '/ready') requests++;
+    response.end('{}');
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => void child.close());
+  await once(child, 'listening');
+  const { port: adminPort } = child.address() as { port: number };
+  let newest = 'epoch-0';
+  const { url, order } = await servingStatus({ adminPort, newest: () => newest });
+  order({ type: 'admin.use', epoch: 0, baseId: 1, adminPort, pid: process.pid });
+  await fetch(`${url}/metrics`);
+  await eventually('Envoy is probed', () => requests === 1);
+  newest = 'epoch-1';
+  await (await fetch(`${url}/metrics`)).text();
+  expect(requests).toBe(1);
+});
+
 test('requests readiness again if the cached response is invalidated while Envoy is being probed', async () => {
   const heldReplies: (() => void)[] = [];
   const envoy = createHttpServer((request, response) => {

@@ -87,7 +87,6 @@ class StatusEndpoint {
   /** Resolves when the rejected listeners of the serving epoch were reported, or it did not respond. */
   #firstListenerCheck: Promise<unknown> = Promise.resolve();
   #requests = 0;
-  /** `undefined` before the first response. */
   #wasReady: boolean | undefined;
   #hasBeenReady = false;
   readonly #openedAt = performance.now();
@@ -100,11 +99,8 @@ class StatusEndpoint {
     this.#report = report;
     const { metrics, ports, log, applicationMetrics } = environment;
     this.#mergedMetrics = new MergedMetrics({
-      metrics,
-      localhost: ports.host,
+      ...{ metrics, localhost: ports.host, targets: applicationMetrics, log },
       adminPort: () => (environment.runsEnvoy ? this.#admin.port : undefined),
-      targets: applicationMetrics,
-      log,
     });
     this.#server = createFencedServer((request, response) => this.#serve(request, response), {
       failed: (error, { method, target }) =>
@@ -256,13 +252,18 @@ class StatusEndpoint {
     const { ports, metrics, log } = this.#environment;
     const result = await probeServingEnvoy(probeTarget, this.#admin, probed, ports);
     const { by, live, detail } = result;
-    const isProbed = this.#servingProcess === probed;
+    const isProbed = this.#servingProcess === probed && this.#isNewest;
     if (isProbed && metrics.recordProbe(result)) log.warn('envoy.unresponsive', { reason: detail });
     await this.#firstListenerCheck;
     if (checksListeners && by === 'admin' && live) await this.#checkListeners();
     if (this.#servingProcess !== probed) return undefined;
     const problem = live ? this.#environment.certificateProblem?.() : undefined;
     return problem === undefined ? { by, live, detail } : { by: 'agent', live: false, detail: problem };
+  }
+
+  /** Whether there is no child, which may have the admin port. */
+  get #isNewest(): boolean {
+    return this.#environment.newestEpoch() === this.#servingEpoch;
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -362,9 +363,8 @@ class StatusEndpoint {
       send(response, 405, 'method must be GET or HEAD\n');
       return;
     }
-    // Not of an admin port that a child takes over. Envoy's own metrics take longer if Envoy does not respond, so the result is in this scrape.
-    if (this.#servingProcess !== undefined && this.#environment.newestEpoch() === this.#servingEpoch)
-      void this.#probeState('admin', false);
+    // Envoy's own metrics take longer if Envoy does not respond, so the result is in this scrape.
+    if (this.#servingProcess !== undefined && this.#isNewest) void this.#probeState('admin', false);
     await this.#mergedMetrics.serve(request, response);
   }
 
