@@ -1,13 +1,15 @@
 import { expect, it } from 'vitest';
 import { unexpectedErrorsIn } from './unexpected-errors.ts';
 
-const retried = (second: number, task = 'Lease'): string =>
-  `2026-11-28T08:00:0${second}Z\twarn\telections\t${task} not available, will retry  reason="no response within 5000 ms [API_TIMEOUT]"`;
+const retried = (second: number, task = 'Lease', reason = 'no response within 5000 ms [API_TIMEOUT]'): string =>
+  `2026-11-28T08:00:0${second}Z\twarn\telections\t${task} not available, will retry  reason="${reason}"`;
 const buildErrorLine =
   '2026-11-28T08:00:00Z\terror\tads\tresources not built, client keeps its last ones  reason="no such field"';
 
 it('unexpectedErrorsIn ignores log lines that a busy machine can cause, and returns all other warnings', () => {
   expect(unexpectedErrorsIn([retried(1), buildErrorLine, retried(2), retried(3)])).toEqual([buildErrorLine]);
+  expect(unexpectedErrorsIn([retried(1, 'a', 'connection closed [API_CONNECTION_CLOSED]')])).toEqual([]);
+  expect(unexpectedErrorsIn([retried(1, 'a', 'forbidden [API_STATUS]')])).toHaveLength(1);
 });
 
 it('unexpectedErrorsIn ignores an API server that is still unresponsive and a Lease that was not renewed in time', () => {

@@ -5,7 +5,7 @@ const slowPattern = new RegExp(
   [
     loggedLine('kubernetes.stillUnresponsive').source,
     loggedLine('leader.lost', { reason: /no renewal was taken in time/ }).source,
-    'will retry.*within \\d+ ms',
+    'will retry.*(within \\d+ ms|\\[API_CONNECTION_CLOSED\\])',
   ].join('|'),
 );
 /** A retried task succeeds within this number of attempts; one that never succeeds is an error, whatever is logged. */
@@ -13,7 +13,7 @@ const maxAttempts = 3;
 
 /**
  * Returns a control plane's warnings and errors, except those that a busy machine causes: a slow API server is reported as unresponsive, requests to
- * it are retried, and a slow replica may lose its Lease. Each of these is an error if it repeats.
+ * it that time out or whose connection it closes are retried, and a slow replica may lose its Lease. Each of these is an error if it repeats.
  */
 export function unexpectedErrorsIn(problemLines: readonly string[]): string[] {
   const times = new Map<string, number>();

@@ -47,9 +47,13 @@ export function requestCommand(target: RequestTarget, print: (text: string) => v
     const { debugPort, from } = flags;
     const port = debugPort === undefined ? target.defaultPort : allowedPort(debugPort, target.allowedPorts);
     const { origin } = programUrl(from ?? `${target.host}:${port}`, '/');
-    print(await responseBody(new URL(`${origin}/${path.replace(/^\//, '')}`), method, body));
+    const url = new URL(`${origin}/${path.replace(/^\//, '')}`);
+    print(await responseBody(url, method, body, from === undefined ? localHint : remoteHint));
   });
 }
+
+const localHint = 'Check that the program runs on this host and listens on this port.';
+const remoteHint = 'Check --from: a running control plane.';
 
 interface RequestFlags {
   readonly debugPort?: string;
@@ -73,12 +77,11 @@ function allowedPort(text: string, acceptedPorts: readonly number[]): number {
   throw optionError('--debug-port', unknownValue(acceptedPorts.map(String), text));
 }
 
-async function responseBody(url: URL, method: string, body: string | undefined): Promise<string> {
+async function responseBody(url: URL, method: string, body: string | undefined, hint: string): Promise<string> {
   if (body !== undefined && /^(get|head)$/i.test(method)) {
     const violation = notAllowed(`must be omitted with method ${method.toUpperCase()}`);
     throw optionError('[body]', violation, { hint: 'Use POST or PUT, or omit the body.' });
   }
-  const hint = 'Check that the program runs on this host and listens on this port.';
   const { status, text } = await requestProgram({ url, method, body, hint });
   if (status >= 400 && status !== 404) {
     throw new ChartpilotError('REQUEST_FAILED', `${method} ${url.href}: status ${status} ${text.trim()}`);

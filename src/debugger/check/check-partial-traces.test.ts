@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
+import type { Schedule, ScheduledEvent, Step } from '../../../test/simulation/random-schedule.ts';
 import { writeRandomTrace } from '../../../test/simulation/random-search.ts';
 import { packageRoot } from '../../runtime/package-root.ts';
 import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
@@ -17,11 +18,11 @@ let records: TraceRecord[];
 /** Hot restarts, a crash, a rejected configuration and a drain, in virtual time. */
 beforeAll(() => {
   records = [];
-  const stepAfter = (ms: number, happens: object) => ({ gap: { ms }, happens });
-  const schedule = {
+  const stepAfter = (ms: number, scheduledEvent: ScheduledEvent): Step => ({ gap: { ms }, scheduledEvent });
+  const schedule: Schedule = {
     settings: 'short times',
-    beginning: 'in order',
-    nature: 0,
+    startConditions: 'in order',
+    durationSeed: 0,
     ending: 'in peace',
     steps: [
       stepAfter(5_000, { kind: 'certificate' }),
@@ -30,7 +31,7 @@ beforeAll(() => {
       stepAfter(1, { kind: 'certificate' }),
       stepAfter(20_000, { kind: 'SIGHUP' }),
     ],
-  } as unknown as Parameters<typeof writeRandomTrace>[0];
+  };
   writeRandomTrace(schedule, {
     write: (line) => {
       if (line.kind !== 'header') records.push(line);
