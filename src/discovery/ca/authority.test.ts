@@ -278,6 +278,10 @@ describe('a plugged-in authority', () => {
     for (const someAuthority of [one, one, restarted, restarted])
       expect(someAuthority.readCandidate(id)).toEqual({ outcome: 'same' });
     expect(warnings.map(({ event }) => event)).toEqual(['authority.reverted', 'authority.reverted']);
+    rmSync(plugged(), { recursive: true });
+    expect(one.readCandidate(id)).toEqual({ outcome: 'same' });
+    plug(other, key);
+    expect(one.readCandidate(id)).toEqual({ outcome: 'same' });
     await expect(restarted.prepareRoot()).rejects.toThrow('is not rotated by the control plane');
     expect(restarted.readCandidate(id)).toEqual({ outcome: 'replaced', id: next });
     plug(rootOf('third'));

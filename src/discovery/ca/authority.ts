@@ -134,10 +134,8 @@ export class Authority implements SigningAuthority {
 
   readCandidate(signer: AuthorityId): Candidate {
     const { pluggedInDirectory, store } = this.#options;
-    if (!hasPluggedInCa(pluggedInDirectory)) {
-      this.#clearReverted();
-      return { outcome: 'same' };
-    }
+    // A reverted authority stays reverted while a mount or a deployment replaces its directory.
+    if (!hasPluggedInCa(pluggedInDirectory)) return { outcome: 'same' };
     try {
       const material = this.#readPluggedIn();
       if (material.id !== signer && this.#isReverted(material)) return { outcome: 'same' };

@@ -1,5 +1,6 @@
 /** Opens a port with several listening sockets. libuv accepts one connection of each per iteration of the event loop. */
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import type { ListenAddress } from '../listen-address.ts';
 
 /** Backlog of each socket, because all proxies of a mesh can connect to a new server together. */
@@ -47,8 +48,13 @@ export function portOf(listener: Server): number {
 }
 
 async function isInUse(host: string, port: number): Promise<boolean> {
-  const hosts = ['', '::', '0.0.0.0'].includes(host) ? ['127.0.0.1', '::1'] : [host];
-  return (await Promise.all(hosts.map((address) => isListening(address, port)))).includes(true);
+  const addresses = ['', '::', '0.0.0.0'].includes(host) ? interfaceAddresses(host === '0.0.0.0') : [host];
+  return (await Promise.all(addresses.map((address) => isListening(address, port)))).includes(true);
+}
+
+function interfaceAddresses(isIpv4: boolean): string[] {
+  const interfaces = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
+  return interfaces.filter(({ family }) => !isIpv4 || family === 'IPv4').map(({ address }) => address);
 }
 
 function isListening(host: string, port: number): Promise<boolean> {
@@ -56,6 +62,8 @@ function isListening(host: string, port: number): Promise<boolean> {
   const socket = connect({ host, port, timeout: maxProbeMs });
   // A socket that is its own peer has taken a free port.
   socket.once('connect', () => resolve(socket.localPort !== port));
-  for (const event of ['error', 'timeout'] as const) socket.once(event, () => resolve(false));
+  socket.once('error', () => resolve(false));
+  // Its backlog is full.
+  socket.once('timeout', () => resolve(true));
   return promise.finally(() => socket.destroy());
 }
