@@ -6,8 +6,8 @@ import { openPort, portOf } from './port-listeners.ts';
 
 const host = '127.0.0.1';
 
-async function open(port: number, onConnection: () => void = () => {}): Promise<Server[]> {
-  const listeners = await openPort({ host, port }, (socket) => {
+async function open(port: number, onConnection: () => void = () => {}, address = host): Promise<Server[]> {
+  const listeners = await openPort({ host: address, port }, (socket) => {
     onConnection();
     socket.destroy();
   });
@@ -40,6 +40,14 @@ describe('openPort', () => {
       const [listener] = await open(0);
       const opening = openPort({ host: allInterfaces, port: portOf(listener!) }, () => {});
       await expect(opening).rejects.toMatchObject({ code: 'EADDRINUSE' });
+    },
+  );
+
+  test.runIf(process.platform === 'linux')(
+    'fails for all interfaces if the port is in use on another address of this host',
+    async () => {
+      const [listener] = await open(0, () => {}, '127.0.0.2');
+      await expect(open(portOf(listener!), () => {}, '::')).rejects.toMatchObject({ code: 'EADDRINUSE' });
     },
   );
 
