@@ -363,7 +363,7 @@ class StatusEndpoint {
       send(response, 405, 'method must be GET or HEAD\n');
       return;
     }
-    // Envoy's own metrics take longer if Envoy does not respond, so the result is in this scrape.
+    // Not awaited, and never rejects. Envoy's own metrics take longer if Envoy does not respond, so the result is in this scrape.
     if (this.#servingProcess !== undefined && this.#isNewest) void this.#probeState('admin', false);
     await this.#mergedMetrics.serve(request, response);
   }

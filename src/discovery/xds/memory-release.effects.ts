@@ -20,7 +20,7 @@ export class MemoryRelease {
 
   constructor({ logger, recorder, clock }: MemoryReleaseOptions) {
     const onError = (error: unknown): void => logger.error('memory.releaseFailed', { error: messageOf(error) });
-    this.#actor = startRoot(memoryReleaseWithEffects(logger), {
+    this.#actor = startRoot(memoryReleaseWithEffects(logger, onError), {
       ...{ id: 'memory-release', input: undefined, onError },
       ...(recorder !== undefined && { recorder }),
       ...(clock !== undefined && { clock }),
@@ -41,8 +41,7 @@ export class MemoryRelease {
   }
 }
 
-function memoryReleaseWithEffects(logger: Logger): typeof memoryReleaseMachine {
-  const onError = (error: unknown): void => logger.error('memory.releaseFailed', { error: messageOf(error) });
+function memoryReleaseWithEffects(logger: Logger, onError: (error: unknown) => void): typeof memoryReleaseMachine {
   return memoryReleaseMachine.provide({
     actors: {
       collection: fromCallback(({ sendBack }) => {
