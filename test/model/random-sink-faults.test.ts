@@ -97,10 +97,10 @@ const brokenSinks: Record<string, { finds: keyof typeof sinkRules; sinks: SinkPa
     sinks: { logSink: (options) => new LineSink({ ...options, maxBytes: Number.POSITIVE_INFINITY }) },
   },
   'a sink that drops lines without counting them': {
-    finds: 'told',
+    finds: 'reported',
     sinks: { logSink: (options) => new ForgetfulSink(options) },
   },
-  'a log that does not say what was lost': { finds: 'told', sinks: { logLosses: () => {} } },
+  'a log that does not say what was lost': { finds: 'reported', sinks: { logLosses: () => {} } },
 };
 
 describe.skipIf(isQuick)('random schedules with a faulty sink', () => {

@@ -178,9 +178,9 @@ export class KubernetesWorld {
       if ((event === 'add') !== (knownObject === undefined))
         this.violations.push(`${event} of ${key} is no difference`);
       if (event !== 'add' && knownObject !== change.previous)
-        this.violations.push(`${key} was told as another one before`);
+        this.violations.push(`the previous object of ${key} is not the one that was received before`);
       if (event === 'update' && change.object.metadata.uid !== change.previous.metadata.uid)
-        this.violations.push(`${key} is told as the same one, and is another`);
+        this.violations.push(`an update of ${key} has another uid`);
       if (event === 'delete') followed.receivedObjects.delete(key);
       else followed.receivedObjects.set(key, change.object);
     }
@@ -196,7 +196,7 @@ export class KubernetesWorld {
       const knownContent = contentOf(this.effects.storeOf(resource).entries());
       if (!isDeepStrictEqual(contentOf(receivedObjects.entries()), knownContent))
         this.violations.push(
-          `${nameOf(resource)}: was told ${contentOf(receivedObjects.entries())}, and there are ${knownContent}`,
+          `${nameOf(resource)}: received ${contentOf(receivedObjects.entries())}, but the store has ${knownContent}`,
         );
       const { version, handed } = this.recordOf(resource);
       const at = version === '' || handed === 'nothing' ? 0 : Number(version);

@@ -23,7 +23,7 @@ export const sinkRules = {
   throws: 'no write to a sink throws',
   waits: 'no write to a sink waits',
   bounded: 'what waits for a sink is bounded',
-  told: 'each line is out in its order, or counted in the log as lost once the sink is well',
+  reported: 'each line is written in order, or the log counts it as lost after the sink recovers',
 } as const;
 
 /** The program's real sink, unless a test replaces it. */
@@ -182,12 +182,12 @@ export class RandomSinks {
       const lostCount = line === this.#inputLines[next] ? 0 : Number(lossLine.exec(line)?.[1] ?? Number.NaN);
       next += lostCount;
       if (this.#inputLines[next++] !== line) {
-        this.#recordViolation('told', `line ${next}: ${line}`);
+        this.#recordViolation('reported', `line ${next}: ${line}`);
         return;
       }
     }
     if (next < this.#inputLines.length)
-      this.#recordViolation('told', `${this.#inputLines.length - next} lines are missing at the end`);
+      this.#recordViolation('reported', `${this.#inputLines.length - next} lines are missing at the end`);
   }
 
   #judgeTrace(): void {
@@ -195,12 +195,12 @@ export class RandomSinks {
     const lines = files.flat();
     const seqs = lines.flatMap((line) => /^\{"seq":(\d+),/.exec(line)?.slice(1) ?? []).map(Number);
     if (files.some(([first]) => first !== undefined && !first.startsWith('{"kind":"header"')))
-      this.#recordViolation('told', 'a file of the trace does not begin with a header');
+      this.#recordViolation('reported', 'a file of the trace does not begin with a header');
     if (seqs.some((seq, i) => i > 0 && seq <= seqs[i - 1]!))
-      this.#recordViolation('told', 'records are not in their order');
+      this.#recordViolation('reported', 'records are not in their order');
     if (this.#records !== seqs.length + this.#recordsReported) {
-      const counts = `${this.#records} records: ${seqs.length} out, ${this.#recordsReported} told as lost`;
-      this.#recordViolation('told', counts);
+      const counts = `${this.#records} records: ${seqs.length} written, ${this.#recordsReported} reported as lost`;
+      this.#recordViolation('reported', counts);
     }
   }
 

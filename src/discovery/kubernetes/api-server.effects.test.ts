@@ -51,17 +51,20 @@ async function watchedServer() {
     chart,
     effects,
     notified,
-    tell: (event: WatchEvent) => emit(event),
+    emitWatchEvent: (event: WatchEvent) => emit(event),
     missPing: () => missPing?.(new Error('no')),
   };
 }
 
 it('readers receive every change in the store, even if a server connection is abandoned at any time', async () => {
   for (let delayedSteps = 0; delayedSteps < 20; delayedSteps++) {
-    const { chart, effects, notified, tell, missPing } = await watchedServer();
+    const { chart, effects, notified, emitWatchEvent, missPing } = await watchedServer();
     missPing();
     for (let step = 0; step < delayedSteps; step++) await Promise.resolve();
-    tell({ type: 'ADDED', object: { metadata: { name: 'web', namespace: 'shop', uid: 'u', resourceVersion: '2' } } });
+    emitWatchEvent({
+      type: 'ADDED',
+      object: { metadata: { name: 'web', namespace: 'shop', uid: 'u', resourceVersion: '2' } },
+    });
     await drainEventLoop();
     const knownKeys = [...effects.storeOf(services).entries()].map(([key]) => key);
     expect({ later: delayedSteps, notified: [...notified] }).toEqual({ later: delayedSteps, notified: knownKeys });
