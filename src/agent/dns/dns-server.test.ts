@@ -1,12 +1,12 @@
 /** Tests the server over sockets, with simulated upstream servers. */
-import { createSocket } from 'node:dgram';
+import { createSocket, Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { create, toBinary } from '@bufbuild/protobuf';
 import { decode, encode, type Packet, RECURSION_DESIRED, type RecordType } from 'dns-packet';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { sized } from '../../../test/harness/size-of-run.ts';
 import { NameTableSchema } from '../../gen/istio/networking/nds/v1/nds_pb.ts';
 import { type DnsQuery, isResponseTo, readQuery } from '../../runtime/dns/dns-message.ts';
@@ -500,6 +500,24 @@ test('reports a port in use, and closes sockets that are already open (agent §9
   udp.bind(port, '127.0.0.1');
   await once(udp, 'listening');
   udp.close();
+});
+
+test('selects another port if the one that the system selected for UDP is in use for TCP (agent §9)', async () => {
+  const otherServer = createServer();
+  otherServer.listen(0, '127.0.0.1');
+  await once(otherServer, 'listening');
+  onTestFinished(() => void otherServer.close());
+  const { port: portInUse } = otherServer.address() as AddressInfo;
+  const bind = vi.spyOn(UdpSocket.prototype, 'bind');
+  onTestFinished(() => bind.mockRestore());
+  bind.mockImplementationOnce(function (this: UdpSocket) {
+    return this.bind(portInUse, '127.0.0.1');
+  });
+  const server = serverAt(0);
+  onTestFinished(() => server.close());
+  const port = await server.open();
+  expect(port).not.toBe(portInUse);
+  expect(bind).toHaveBeenLastCalledWith({ port: 0, address: '127.0.0.1' });
 });
 
 test('leaks no file descriptors when it repeatedly tries to open a port in use (agent §9)', async () => {

@@ -6,6 +6,7 @@ import { buildResponse, type DnsQuery, failure, readQuery } from '../../runtime/
 import type { DnsNames } from '../../runtime/dns/dns-names.ts';
 import { type DnsStreamLimits, serveDnsStream } from '../../runtime/dns/dns-stream.ts';
 import { maxTcpBytes } from '../../runtime/dns/tcp-messages.ts';
+import { isSystemError } from '../../runtime/errors.ts';
 import { type KeptSocket, keepTcpServer, keepUdpSocket } from '../ports/kept-socket.ts';
 import type { Taker } from '../ports/passed-on.ts';
 import type { DnsTransport, DnsUpstream } from './dns-upstream.ts';
@@ -27,6 +28,7 @@ export interface DnsServerOptions {
 /** Kernel receive buffer, so that no query is lost while the event loop is busy. The kernel may limit it. */
 const receiveBytes = 4 * 1024 * 1024;
 const maxConnections = 256;
+const maxPortsTried = 10;
 const leavePollMs = 5;
 const streamLimits: DnsStreamLimits = {
   maxPending: 64,
@@ -47,19 +49,30 @@ export class DnsServer implements Taker {
     this.#options = options;
   }
 
-  /** @returns the port, the same for all addresses. If one cannot be opened, closes all and rejects */
+  /**
+   * Port 0 selects a free port. The system selects it for UDP only, so others are tried if it is in use for TCP.
+   *
+   * @returns the port, the same for all addresses and for UDP and TCP. If one cannot be opened, closes all and rejects
+   */
   async open(): Promise<number> {
-    try {
-      let { port } = this.#options;
-      for (const address of this.#options.addresses) {
-        port = await this.#openUdp(address, port);
-        await this.#openTcp(address, port);
+    const maxAttempts = this.#options.port === 0 ? maxPortsTried : 1;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#openAll();
+      } catch (error) {
+        this.close();
+        if (attempt === maxAttempts || !isSystemError(error, 'EADDRINUSE')) throw error;
       }
-      return port;
-    } catch (error) {
-      this.close();
-      throw error;
     }
+  }
+
+  async #openAll(): Promise<number> {
+    let { port } = this.#options;
+    for (const address of this.#options.addresses) {
+      port = await this.#openUdp(address, port);
+      await this.#openTcp(address, port);
+    }
+    return port;
   }
 
   get sockets(): KeptSocket[] {
