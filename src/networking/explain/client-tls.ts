@@ -15,7 +15,6 @@ import { matchesString } from './string-matches.ts';
 export interface TerminatedTls {
   /** Why the handshake fails; `undefined` if it succeeds. */
   readonly refusal?: string;
-  /** URI or DNS name of the client certificate, if the proxy requests one. */
   readonly principal?: string;
 }
 

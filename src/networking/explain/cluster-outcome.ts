@@ -1,4 +1,3 @@
-/** Explains the outcome of a request or connection to a cluster: whether the cluster exists and has available endpoints. */
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import { type Cluster, Cluster_DiscoveryType as DiscoveryType } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { HealthStatus } from '../../gen/envoy/config/core/v3/health_check_pb.ts';
@@ -7,10 +6,8 @@ import { UpstreamTlsContextSchema } from '../../gen/envoy/extensions/transport_s
 import type { OutcomeShare, RequestOutcome, Target } from './outcome.ts';
 
 export interface CarriedProtocol {
-  /** Whether a local response has an HTTP status; without HTTP, the connection is closed. */
   readonly isHttp: boolean;
   readonly isRedirected: boolean;
-  /** HTTP status if the cluster does not exist; 503 by default. */
   readonly missingStatus?: number;
 }
 
@@ -67,7 +64,6 @@ function hasServer(
   { isRedirected }: CarriedProtocol,
 ): boolean {
   const { clusterDiscoveryType: type, commonLbConfig, lbConfig } = cluster;
-  // A custom cluster type has its own discovery.
   if (type.case === 'clusterType') return true;
   if (type.value === DiscoveryType.ORIGINAL_DST) {
     return isRedirected || (lbConfig.case === 'originalDstLbConfig' && lbConfig.value.useHttpHeader);

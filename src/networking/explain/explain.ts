@@ -77,7 +77,6 @@ function explainLastFilter(
   const { isRedirected } = listener;
   const manager = lastOf(chain.filters, HttpConnectionManagerSchema);
   if (manager !== undefined) {
-    // Without terminated TLS, the proxy cannot read HTTP.
     const http = question.tls !== undefined && tls === undefined ? undefined : question.http;
     const nowMs = question.now ?? Date.now();
     const context = { manager, chain, configuration, isRedirected, nowMs };

@@ -1,4 +1,3 @@
-/** The path of a connection or request through a proxy, and its outcome. */
 import type { FilterChain } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import type { Route, VirtualHost } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { InspectedConnection } from './inspected.ts';
@@ -15,6 +14,5 @@ export interface Explanation {
   readonly virtualHost?: VirtualHost;
   readonly route?: Route;
   readonly outcome: RequestOutcome;
-  /** Possible clusters; several with weighted routing. */
   readonly targets: readonly Target[];
 }

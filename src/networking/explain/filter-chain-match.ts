@@ -64,7 +64,6 @@ function valueList(value: string | number | undefined): readonly string[] {
   return value === undefined || value === '' ? [] : [String(value)];
 }
 
-/** Returns `a.b.test`, `.b.test` and `.test` for `a.b.test`. */
 function suffixes({ serverName }: InspectedConnection): readonly string[] {
   if (serverName === '') return [];
   const dots = [...serverName.matchAll(/\./g)].map(({ index }) => index).filter((index) => index > 0);
@@ -97,7 +96,6 @@ function valuesOfChain(
   return filterChainMatch === undefined ? [] : valuesOf(filterChainMatch);
 }
 
-/** Chains with the narrowest range that contains the address. A chain without ranges is the widest. */
 function chooseRange(
   chains: readonly FilterChain[],
   rangesOf: (match: Match) => readonly CidrRange[],

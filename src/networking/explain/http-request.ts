@@ -1,4 +1,3 @@
-/** Explains a request in a connection manager: HTTP filters, route, and route action. */
 import type { FilterChain } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import {
   type Route,
@@ -89,7 +88,6 @@ interface ChosenRoute {
   readonly virtualHost?: VirtualHost;
   readonly route?: Route;
   readonly targets: readonly Target[];
-  /** Outcome of requests that pass all filters. */
   readonly outcome: RequestOutcome;
 }
 
@@ -131,7 +129,6 @@ const methods: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-/** Response to a request that Envoy rejects before routing, `undefined` if it accepts the request. */
 function refusedByCodec(http: HttpQuestion, manager: HttpConnectionManager): RequestOutcome | undefined {
   const maxBytes = 1_024 * (manager.maxRequestHeadersKb ?? defaultMaxHeadersKb);
   const bytes = headerBytes(http);
@@ -166,10 +163,7 @@ function soleVirtualHost({ virtualHosts }: RouteConfiguration): VirtualHost | un
   return otherHosts.length === 0 && first?.domains.join() === '*' ? first : undefined;
 }
 
-/**
- * Returns the request as Envoy's HTTP/1 codec reads it, with trimmed header values. A target with a host (`GET http://host/path`, `CONNECT
- * host:port`) replaces the Host header.
- */
+/** Trims header values as Envoy's HTTP/1 codec does. A target with a host (`GET http://host/path`, `CONNECT host:port`) replaces the Host header. */
 function readByCodec(httpQuestion: HttpQuestion): HttpQuestion {
   if (httpQuestion.version === 'HTTP/2') return httpQuestion;
   const headers = Object.fromEntries(Object.entries(httpQuestion.headers).map(([name, value]) => [name, value.trim()]));
@@ -186,7 +180,7 @@ function isWithHost(http: HttpQuestion): http is HttpWithHost {
   return http.authority !== undefined;
 }
 
-/** Outcome for bytes that are not HTTP. HTTP/2 connections are closed without a response. */
+/** HTTP/2 connections are closed without a response. */
 function nonHttpOutcome({ tls, question }: Subject): RequestOutcome {
   const isHttp2 = tls !== undefined && question.tls?.alpn.includes('h2') === true;
   const reason = 'the filter chain expects HTTP, got another protocol';
@@ -195,7 +189,7 @@ function nonHttpOutcome({ tls, question }: Subject): RequestOutcome {
 
 const maxNamedHosts = 5;
 
-/** Message about a host without a virtual host. Lists known hosts, because the question's host may be misspelled. */
+/** Lists known hosts, because the question's host may be misspelled. */
 function missingHostText(authority: string, { name, virtualHosts }: RouteConfiguration): string {
   const firstDomains = virtualHosts.flatMap(({ domains }) => domains.slice(0, 1));
   const omittedText = firstDomains.length > maxNamedHosts ? ` and ${firstDomains.length - maxNamedHosts} more` : '';
@@ -209,7 +203,6 @@ function nameOfRoutes({ routeSpecifier }: HttpConnectionManager): string {
   return routeSpecifier.case === 'routeConfig' ? routeSpecifier.value.name : '';
 }
 
-/** Returns the request to route; `undefined` if Envoy rejects it before routing. */
 function requestToRoute(http: HttpWithHost, { manager, subject }: RequestContext): RoutedRequest | undefined {
   const path = normalizedPath(http.path, manager);
   if (path === undefined) return undefined;

@@ -35,7 +35,6 @@ const maxInspectedBytes = 64 * 1_024;
 /** Number of bytes that the TLS inspector, which runs first, reads in one step. The HTTP inspector may wait indefinitely for more. */
 const maxClientHelloBytes = 16 * 1_024;
 
-/** Outcome if the request line is too long for the HTTP inspector. */
 export function httpInspectorOutcome(
   listener: Listener,
   { tls, http, destination }: Question,

@@ -17,10 +17,7 @@ interface ConnectionTarget {
   readonly port: number;
 }
 
-/**
- * Finds the listener for the connection's destination. A redirected connection first reaches the listener with `use_original_dst` or an
- * original-destination filter, which passes it on.
- */
+/** A redirected connection first reaches the listener with `use_original_dst` or an original-destination filter, which passes it on. */
 export function listenerOf(listeners: readonly Listener[], question: Question): FoundListener | undefined {
   const { destination, direction } = question;
   const expectedDirection = direction === 'inbound' ? TrafficDirection.INBOUND : TrafficDirection.OUTBOUND;
@@ -49,7 +46,6 @@ function receivesRedirected({ useOriginalDst, listenerFilters }: Listener): bool
   return useOriginalDst === true || listenerFilters.some(({ name }) => name === 'envoy.filters.listener.original_dst');
 }
 
-/** The TCP listener of the exact address, otherwise of the wildcard address. */
 function listenerAt(listeners: readonly Listener[], { address, port }: Question['destination']): Listener | undefined {
   const findListener = (matches: (place: ConnectionTarget) => boolean): Listener | undefined =>
     listeners.find(

@@ -10,7 +10,6 @@ import {
 import type { ProxyConfiguration } from './proxy-configuration.ts';
 import type { RoutedRequest } from './route-match.ts';
 
-/** A response that Envoy generates, with its access log fields. */
 export interface LocalResponse {
   /** `undefined` if a TCP connection is closed. */
   readonly status?: number;
@@ -89,10 +88,8 @@ interface Weighted {
 }
 
 interface RouteOutcome {
-  /** Absent if the outcome depends on the clusters. */
   readonly outcome?: RequestOutcome;
   readonly clusters: readonly Weighted[];
-  /** HTTP status if the cluster does not exist. */
   readonly missingStatus?: number;
 }
 

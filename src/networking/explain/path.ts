@@ -6,7 +6,6 @@ import {
 
 type Settings = Pick<HttpConnectionManager, 'normalizePath' | 'mergeSlashes' | 'pathWithEscapedSlashesAction'>;
 
-/** Keeps the query. Returns `undefined` if the request is rejected. */
 export function normalizedPath(fullPath: string, settings: Settings): string | undefined {
   const end = fullPath.search(/[?#]/);
   const [path, suffix] = end === -1 ? [fullPath, ''] : [fullPath.slice(0, end), fullPath.slice(end)];

@@ -12,14 +12,12 @@ export interface Question {
   readonly tls?: {
     /** In lower case. Absent without SNI. */
     readonly sni?: string;
-    /** ALPN in order of preference. */
     readonly alpn: readonly string[];
     /** URI or DNS name of the client certificate. Absent without certificate. */
     readonly principal?: string;
   };
   /** Time in milliseconds since the epoch at which tokens must be valid. Defaults to the current time. */
   readonly now?: number;
-  /** Absent if the connection is not HTTP. */
   readonly http?: HttpQuestion;
 }
 

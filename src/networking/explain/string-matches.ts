@@ -2,7 +2,6 @@ import type { HeaderMatcher, QueryParameterMatcher } from '../../gen/envoy/confi
 import type { StringMatcher } from '../../gen/envoy/type/matcher/v3/string_pb.ts';
 import { re2Expression } from '../../model/fields/re2.ts';
 
-/** Requires the regular expression to match the full text. */
 export function matchesRegex(regex: string, text: string): boolean {
   return re2Expression(regex).matches(text);
 }
@@ -25,7 +24,6 @@ export function matchesString({ matchPattern, ignoreCase }: StringMatcher, text:
   }
 }
 
-/** @param value `undefined` if the header is missing */
 export function matchesHeader(matcher: HeaderMatcher, value: string | undefined): boolean {
   const { headerMatchSpecifier: specifier, invertMatch, treatMissingHeaderAsEmpty } = matcher;
   if (specifier.case === undefined) return (value !== undefined) !== invertMatch;

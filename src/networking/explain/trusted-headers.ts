@@ -6,7 +6,6 @@ import type { HttpQuestion } from './question.ts';
 
 type Settings = Pick<HttpConnectionManager, 'useRemoteAddress' | 'xffNumTrustedHops'>;
 
-/** @param direct address of the connection's peer */
 export function clientOf(
   { headers }: HttpQuestion,
   { useRemoteAddress, xffNumTrustedHops }: Settings,

@@ -26,7 +26,7 @@ export interface ChainMatch {
   readonly sourceSubnet?: string | undefined;
 }
 
-/** Returns `undefined` if everything matches. Envoy treats an absent match like an empty one, but its config dumps differ. */
+/** Envoy treats an absent match like an empty one, but its config dumps differ. */
 export function chainMatch(match: ChainMatch): Init<typeof FilterChainMatchSchema> | undefined {
   const prefixRanges = cidrRanges(match.destinationSubnets ?? []);
   const sourcePrefixRanges = cidrRanges(match.sourceSubnet === undefined ? [] : [match.sourceSubnet]);

@@ -45,12 +45,10 @@ function isRange(text: string): boolean {
   return cidrRange(text) !== undefined;
 }
 
-/** Returns one combination for an empty list, which means any value. */
 function anyOf(list: readonly string[] | undefined): readonly string[] {
   return list?.length ? list : [''];
 }
 
-/** Normalizes a CIDR by clearing the bits after the prefix. Other texts are unchanged. */
 function subnetText(text: string): string {
   const range = cidrRange(text);
   if (range === undefined) return text;

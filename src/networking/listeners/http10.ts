@@ -1,4 +1,3 @@
-/** Decides whether HTTP/1.0 is accepted. Some applications need it, but rejecting it is safer. */
 import type { ProxyContext } from '../inputs/connection-context.ts';
 
 /** PILOT_HTTP10 enables HTTP/1.0 for all proxies, metadata `HTTP10` for one proxy. */

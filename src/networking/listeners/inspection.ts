@@ -34,12 +34,10 @@ export function plaintextAlpn(http10: boolean): string[] {
   return http10 ? ['http/1.0', ...plaintextHttpAlpn] : [...plaintextHttpAlpn];
 }
 
-/** Restores the original destination of a redirected connection. */
 export function originalDestination(): ListenerFilter {
   return create(ListenerFilterSchema, originalDst);
 }
 
-/** Destination ports to inspect: all except some, or only some. */
 export type PortChoice = { readonly except: readonly number[] } | { readonly only: readonly number[] };
 
 const everyPort: PortChoice = { except: [] };
@@ -53,15 +51,12 @@ export function portsWhere(
   return exceptions.length === 0 ? undefined : { only: exceptions };
 }
 
-/**
- * Detects TLS, SNI and ALPN. The filter waits for the first bytes of the client, so it is omitted for server-first protocols unless a chain depends
- * on it.
- */
+/** The filter waits for the first bytes of the client, so it is omitted for server-first protocols unless a chain depends on it. */
 export function tlsInspector(ports: PortChoice = everyPort): ListenerFilter {
   return create(ListenerFilterSchema, { ...tlsInspectorFilter, ...disabledExceptOn(ports) });
 }
 
-/** Detects HTTP on plaintext connections. The filter waits for the first bytes of the client. */
+/** The filter waits for the first bytes of the client. */
 export function httpInspector(ports: PortChoice = everyPort): ListenerFilter {
   return create(ListenerFilterSchema, { ...httpInspectorFilter, ...disabledExceptOn(ports) });
 }

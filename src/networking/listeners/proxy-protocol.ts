@@ -1,4 +1,3 @@
-/** Reads client addresses from the PROXY protocol header (`gatewayTopology.proxyProtocol`). */
 import { create } from '@bufbuild/protobuf';
 import {
   type ListenerFilter,

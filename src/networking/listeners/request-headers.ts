@@ -1,4 +1,3 @@
-/** Configures the request headers that a connection manager trusts and sets. */
 import {
   HttpConnectionManager_ForwardClientCertDetails as ForwardClientCert,
   type HttpConnectionManagerSchema,
@@ -11,7 +10,6 @@ import type { Init } from '../messages/init.ts';
 
 type ManagerInit = Init<typeof HttpConnectionManagerSchema>;
 
-/** Returns mesh defaults, which the proxy's configuration overrides (`gatewayTopology`, `proxyHeaders`). */
 export function requestHeaders({ direction, shape, push }: ConnectionContext): ManagerInit {
   const { gatewayTopology, proxyHeaders } = proxySettingsOf(shape, push.mesh);
   const { server, requestId, xForwardedPort } = proxyHeaders;

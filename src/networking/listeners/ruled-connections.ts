@@ -37,7 +37,7 @@ export function mayAffectConnections(key: ConfigKey, shape: ProxyShape, push: Pu
   );
 }
 
-/** VirtualServices with `tls` or `tcp` routes. Cached, because many scopes share a list. */
+/** Cached, because many scopes share a list. */
 export const virtualServicesOfConnections = memoizeByObject(
   (services: readonly ResolvedVirtualService[]): readonly ResolvedVirtualService[] =>
     services.filter(({ config }) => config.spec.tls?.length || config.spec.tcp?.length),

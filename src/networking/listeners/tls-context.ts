@@ -1,4 +1,3 @@
-/** Builds TLS contexts for termination in gateways, in ingress listeners of sidecars and for workloads. */
 import { create } from '@bufbuild/protobuf';
 import { type TransportSocket, TransportSocketSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import { QuicDownstreamTransportSchema } from '../../gen/envoy/extensions/transport_sockets/quic/v3/quic_transport_pb.ts';
@@ -26,7 +25,6 @@ const http3Alpn: readonly string[] = ['h3'];
 /** ALPN for TCP between proxies of the mesh. */
 const bytesAlpn: readonly string[] = ['istio-peer-exchange', ...httpAlpn];
 
-/** Mutual TLS with the workload's certificate. Accepts clients of the mesh's trust domains. */
 export function workloadTls(content: 'requests' | 'bytes', mesh: MeshConfig): TransportSocket {
   return tlsSocket({
     requireClientCertificate: true,
@@ -40,11 +38,10 @@ export function workloadTls(content: 'requests' | 'bytes', mesh: MeshConfig): Tr
 }
 
 /**
- * Returns the downstream TLS context for a server's settings; `undefined` if client certificates are required but cannot be verified, because Envoy
- * would then accept any (measured with Envoy 1.40).
+ * Returns `undefined` if client certificates are required but cannot be verified, because Envoy would then accept any (measured with Envoy 1.40).
  *
  * @param alpn ALPN values; empty for TCP
- * @param proxy the terminating proxy; without workload certificates, ISTIO_MUTUAL is not supported, because Envoy would wait for them indefinitely
+ * @param proxy without workload certificates, ISTIO_MUTUAL is not supported, because Envoy would wait for them indefinitely
  */
 export function downstreamTls(
   settings: ServerTlsSettings,
@@ -169,7 +166,6 @@ function validation(
   };
 }
 
-/** Combines requirements for certificates with root certificates from a secret. */
 function combinedValidation(context: ValidationInit, roots: SdsSecretConfig): CommonTlsInit {
   return {
     validationContextType: {

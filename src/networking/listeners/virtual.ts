@@ -1,4 +1,3 @@
-/** The two listeners that receive redirected connections. */
 import { create } from '@bufbuild/protobuf';
 import {
   type FilterChain,
@@ -35,7 +34,6 @@ import { requestFilters, tcpFilters } from './network-filters/index.ts';
 import { listenerAccessLogs } from './observability/access-log.ts';
 import { planOutbound } from './outbound/outbound-services.ts';
 
-/** Receives redirected outbound connections, and passes them to the listener of their destination if there is one. */
 export function virtualOutbound(proxy: ProxyContext): Listener {
   const { shape, push } = proxy;
   const { mesh } = push;
@@ -80,7 +78,6 @@ export function virtualOutbound(proxy: ProxyContext): Listener {
       useOriginalDst: true,
       ...transparencyFields(shape),
       ...dualStackAddresses(shape, mesh.proxyListenPort),
-      // If a client sends nothing within this time, its connection is handled as TCP.
       ...(resolvesHosts && {
         listenerFiltersTimeout: duration(mesh.protocolDetectionTimeoutMs || defaultInspectionTimeoutMs),
       }),
@@ -111,11 +108,6 @@ function describedPorts({ shape, push }: ProxyContext): number[] {
   return [...new Set([...ports.filter((port) => port > 0), ...serverFirstPorts])].sort((a, b) => a - b);
 }
 
-/**
- * Receives redirected inbound connections. The filter chain of the destination port handles them.
- *
- * @param inboundPorts ports of services and ingress listeners, ascending
- */
 export function virtualInbound(proxy: ProxyContext, inboundPorts: readonly InboundPort[]): Listener {
   const { shape, push } = proxy;
   const { mesh } = push;
@@ -150,7 +142,6 @@ export function virtualInbound(proxy: ProxyContext, inboundPorts: readonly Inbou
   });
 }
 
-/** Inspects only ports whose chains match the detected properties. */
 function inspectors(ports: readonly InboundPort[], otherPorts: InboundPort): ListenerFilter[] {
   const tls = portsWhere(
     ports.map(({ port, detectsTls }) => ({ port, matches: detectsTls })),

@@ -13,11 +13,9 @@ export interface AddedKind<Desc extends DescMessage> {
   readonly description: string;
   /** If absent, all names are requested. */
   readonly isRequested?: (name: string) => boolean;
-  /** Completes the patch's value. If absent, the value is used unchanged. */
   readonly complete?: (message: MessageShape<Desc>) => MessageShape<Desc>;
 }
 
-/** Added resource of each patch; all proxies with the patch share it. */
 const addedResources = new WeakMap<ActivePatch['patch'], EnvoyResource>();
 
 /** Keeps the first resource of a name, because Envoy rejects duplicates. */

@@ -20,11 +20,7 @@ export function applyPatches<M extends object>(
   return result;
 }
 
-/**
- * A copy of the message with the merged value, whose origins include the patch.
- *
- * @throws PatchFailure
- */
+/** @throws PatchFailure */
 export function mergedWith<Desc extends DescMessage>(
   schema: Desc,
   message: MessageShape<Desc>,

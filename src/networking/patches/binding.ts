@@ -1,10 +1,12 @@
-/** Updates the socket options of listeners after patches of `bind_to_port` (listeners/unbound.ts). */
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import { originsOf, withOrigins } from '../inputs/message-origin.ts';
 import { isUnboundOption, unboundOption } from '../listeners/unbound.ts';
 import { shallowCopy } from './merge-messages.ts';
 
-/** Adds or removes the socket option of unbound listeners. Internal listeners are unchanged, because Envoy rejects their socket options. */
+/**
+ * Adds or removes the socket option of unbound listeners (listeners/unbound.ts). Internal listeners are unchanged, because Envoy rejects their socket
+ * options.
+ */
 export function markBinding(listener: Listener): Listener {
   if (listener.listenerSpecifier.case === 'internalListener') return listener;
   const isBound = (listener.bindToPort ?? true) && (listener.deprecatedV1?.bindToPort ?? true);

@@ -55,7 +55,6 @@ function bootstrapSchema(): DescMessage {
   return envoyApi().getMessage(bootstrapType.slice(bootstrapType.indexOf('/') + 1))!;
 }
 
-/** @throws PatchFailure if the value cannot be merged */
 function valueOf({ patch }: ActivePatch): Message {
   // Only the agent knows the lists that REPLACE would change.
   if (patch.operation !== 'MERGE')

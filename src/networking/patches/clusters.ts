@@ -1,4 +1,3 @@
-/** Patches clusters, matched by the parts of cluster names. */
 import { type Cluster, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { type TransportSocket, TransportSocketSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import { configKeyOf } from '../../model/config/config.ts';
@@ -29,7 +28,6 @@ export function patchedClusters(
   });
 }
 
-/** Existing clusters after patches, without added ones. */
 export function changedClusters(
   clusters: EnvoyResource[],
   patches: PatchSet | undefined,

@@ -19,11 +19,9 @@ export interface ChainPatches {
   readonly networkFilters: readonly ActivePatch[];
   readonly httpFilters: readonly ActivePatch[];
   readonly routes: readonly ActivePatch[];
-  /** Whether the listener receives connections to all ports. */
   readonly isVirtual: boolean;
 }
 
-/** Returns `undefined` if a patch removes the chain, and the same chain if no patch matches. */
 export function patchedChain(chain: FilterChain, patches: ChainPatches): FilterChain | undefined {
   const isMatching = (activePatch: ActivePatch): boolean => matchesChain(activePatch, chain, patches.isVirtual);
   const matchingPatches = {

@@ -1,6 +1,6 @@
 /**
- * Patches filter lists. Filters are removed and merged first, then replaced, then added; each patch sees the results of earlier ones. A namespace
- * therefore cannot remove or change a filter that the root namespace inserts.
+ * Filters are removed and merged first, then replaced, then added; each patch sees the results of earlier ones. A namespace therefore cannot remove
+ * or change a filter that the root namespace inserts.
  */
 import type { DescMessage, Message } from '@bufbuild/protobuf';
 import type { Any } from '@bufbuild/protobuf/wkt';
@@ -12,7 +12,6 @@ import { mergeMessages, PatchFailure, shallowCopy } from './merge-messages.ts';
 import { isMerge, valueAs } from './patch-set.ts';
 import { attemptPatch } from './status.ts';
 
-/** A network, HTTP or listener filter. */
 export interface ListedFilter extends Message {
   name: string;
   readonly configType: { readonly case: string | undefined; readonly value?: unknown };
@@ -20,7 +19,6 @@ export interface ListedFilter extends Message {
 
 interface FilterList {
   readonly schema: DescMessage;
-  /** The filter name that a patch matches, `undefined` for any. */
   readonly filterName: (activePatch: ActivePatch) => string | undefined;
   readonly isLast?: (filter: ListedFilter) => boolean;
 }
@@ -67,7 +65,7 @@ function insertedFilters<F extends ListedFilter>(
     : [valueAs(schema, activePatch) as F];
 }
 
-/** Whether the patch has no effect, such as for a missing filter, which is not an error. */
+/** A patch for a missing filter has no effect, which is not an error. */
 function hasNothingToDo(
   { patch: { operation } }: ActivePatch,
   filterName: string | undefined,
@@ -130,12 +128,10 @@ function withoutUnreachable<F extends ListedFilter>(
   });
 }
 
-/** Compares names, treating deprecated and current ones as equal. */
 export function hasFilterName(name: string, filterName: string): boolean {
   return currentFilterName(name) === currentFilterName(filterName);
 }
 
-/** Returns `undefined` if the filter is not configured by a typed message. */
 export function packedSettingsOf({ configType }: ListedFilter): Any | undefined {
   return configType.case === 'typedConfig' ? (configType.value as Any) : undefined;
 }

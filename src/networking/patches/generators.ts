@@ -1,4 +1,3 @@
-/** Generators that apply EnvoyFilter patches. */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import {
@@ -21,7 +20,6 @@ import { addedClusterNames, changedClusters } from './clusters.ts';
 import { applyEnvoyFilters } from './index.ts';
 import { haveSamePatches, patchSetOf } from './patch-set.ts';
 
-/** Differences between the clusters of a shape and those of a common shape. */
 export interface DifferingClusters {
   readonly resources: readonly EnvoyResource[];
   /** Clusters that only the common shape has. */
@@ -40,7 +38,7 @@ export function* buildingClusters(
   return applyEnvoyFilters('CDS', yield* buildingUnpatchedClusters(shape, push, cache), shape, push);
 }
 
-/** Precomputes patched clusters. Patching thousands of clusters takes longer than building them. */
+/** Patching thousands of clusters takes longer than building them. */
 export function* precomputeClusters(
   shape: ProxyShape,
   push: PushContext,
@@ -105,7 +103,7 @@ export function buildRoutes(
   );
 }
 
-/** Like {@link buildRoutes}, but yields regularly, with parts to encode. Gateway configurations are encoded in pieces. */
+/** Like {@link buildRoutes}, but yields regularly, with parts to encode. */
 export function* buildingRoutes(
   shape: ProxyShape,
   push: PushContext,
@@ -121,7 +119,6 @@ export function* buildingRoutes(
   return inPieces;
 }
 
-/** Extension configurations, which filters request by ECDS. */
 export function buildExtensions(
   shape: ProxyShape,
   push: PushContext,

@@ -16,9 +16,8 @@ export const httpConnectionManagerType =
 const routerType = 'envoy.extensions.filters.http.router.v3.Router';
 
 /**
- * @param packedManager settings of any network filter
  * @param patchedRoutes returns its argument if nothing changes
- * @returns `packed` if nothing changes, or it is not an HTTP connection manager
+ * @returns `packedManager` if nothing changes, or it is not an HTTP connection manager
  */
 export function patchedManager(
   packedManager: Any,

@@ -25,7 +25,6 @@ export class KeyedPatches {
     return this.#patchesByKey.size > 0;
   }
 
-  /** Patches that may match an object with one of these keys, in order. */
   patchesFor(keys: Iterable<string>): readonly ActivePatch[] {
     if (!this.hasKeys) return this.#unkeyed;
     const keyedPatches = [...new Set(keys)].flatMap((key) => this.#patchesByKey.get(key) ?? []);

@@ -129,9 +129,7 @@ function changeListener(listener: Listener, activePatch: ActivePatch): Listener 
 interface ListenerFacts {
   readonly context: PlaceContext;
   readonly name: string;
-  /** `undefined` for a Unix socket. */
   readonly port: number | undefined;
-  /** Whether the listener receives connections to all ports, so that its chains match the port. */
   readonly isVirtualInbound: boolean;
 }
 
@@ -166,7 +164,6 @@ function chainsOf({ filterChains, defaultFilterChain }: Listener): readonly Filt
   return defaultFilterChain === undefined ? filterChains : [...filterChains, defaultFilterChain];
 }
 
-/** Whether a chain matches the LISTENER patch, by its fields or by one of the listener's ports. */
 function hasChainFor(
   activePatch: ActivePatch,
   chains: readonly FilterChain[],

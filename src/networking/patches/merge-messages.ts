@@ -11,7 +11,7 @@ import { wireForm } from '../messages/wire-form.ts';
 
 export type ListMerge = 'append' | 'replace';
 
-/** A patch cannot be applied. The message is addressed to the patch's author. */
+/** The message is addressed to the author of the patch. */
 export class PatchFailure extends Error {}
 
 type Fields = Record<string, unknown>;
@@ -110,7 +110,6 @@ export function mergedPacked(current: Any, value: Any, lists: ListMerge): Any {
   return Object.assign(copy, { value: wireForm(schema, mergeMessages(schema, target, patch, lists)) });
 }
 
-/** Whether the message contains another type as JSON. */
 function isTypedStruct(message: Message): message is Message & { typeUrl: string } {
   return message.$typeName.endsWith('.type.v3.TypedStruct') || message.$typeName === 'udpa.type.v1.TypedStruct';
 }

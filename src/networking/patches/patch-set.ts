@@ -1,4 +1,3 @@
-/** Selects the patches that apply to a proxy, in order. */
 import { type DescMessage, fromBinary, type Message, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import * as E from 'fp-ts/lib/Either.js';
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
@@ -30,7 +29,6 @@ export interface PatchSet {
   readonly withheldFrom: readonly Config<EnvoyFilter>[];
   /** Returns the patches of a target for its generator, and records that they were tried. */
   takePatches(target: PatchTarget): readonly ActivePatch[];
-  /** Like {@link takePatches}, without recording. */
   readonly patchesByTarget: ReadonlyMap<PatchTarget, readonly ActivePatch[]>;
 }
 
@@ -57,7 +55,6 @@ export function haveSamePatches(a: PatchSet | undefined, b: PatchSet | undefined
 /** The inner keys are weakly held shapes, because clients choose the properties that patches match. */
 const setsOfLists = memoizeByObject((_: readonly Config[]) => new WeakMap<ProxyShape, PatchSet>());
 
-/** Referenced sets by their objects, because many lists contain the same objects. */
 const cachedSets = new WeakValues<PatchSet>();
 
 function buildPatchSet(filters: readonly Config<EnvoyFilter>[], shape: ProxyShape): PatchSet {
@@ -109,7 +106,7 @@ function isForProxy(patch: EnvoyPatch, { type, matchedMetadata }: ProxyShape): b
   return Object.entries(metadata).every(([key, value]) => matchedMetadata[key] === value);
 }
 
-/** Compiles the regular expression for `proxyVersion`, which may match anywhere in the version. */
+/** The expression may match anywhere in the version. */
 const expressionOf = memoizeByObject(
   ({ match }: EnvoyPatch): Re2Expression => re2Expression(match.proxy?.proxyVersion ?? ''),
 );
@@ -121,7 +118,7 @@ export function isForPlace({ patch }: ActivePatch, context: PlaceContext): boole
 const values = new WeakMap<EnvoyPatch, Message>();
 
 /**
- * Returns the patch's value as a message, which is cached and must not be modified.
+ * Returns a cached message, which must not be modified.
  *
  * @throws PatchFailure if the value does not have the type
  */

@@ -53,7 +53,6 @@ export function patchedRoutes(
 
 const routePatchesByPlace = new WeakMap<PatchSet, Map<PlaceContext, KeyedPatches | undefined>>();
 
-/** Returns `undefined` if no patch applies to this context. */
 function routePatchesFor(patches: PatchSet, placeContext: PlaceContext): KeyedPatches | undefined {
   const patchesByContext = routePatchesByPlace.get(patches) ?? new Map<PlaceContext, KeyedPatches | undefined>();
   routePatchesByPlace.set(patches, patchesByContext);
@@ -154,7 +153,6 @@ function patchedOfParts(
   return { rest: mergedConfiguration, blocks };
 }
 
-/** A patched virtual host, whose name and domains stay available after encoding. */
 class PatchedHost extends Encodable {
   readonly name: string;
   /** The unpatched host's list if no domain changed. */
@@ -199,7 +197,7 @@ function patchedBlock(unpatchedBlock: Block, patchesByHost: KeyedPatches, patche
   };
 }
 
-/** Returns `undefined` if a patch removes the host. Patches it once for all configurations that contain it. */
+/** Returns `undefined` if a patch removes the host. */
 function patchedPart(
   hostPart: VirtualHostPart,
   active: readonly ActivePatch[],
@@ -227,7 +225,6 @@ function fittingBlocks(
   );
 }
 
-/** Returns the same block if no part changes. */
 function blockAfter(
   unpatchedBlock: Block,
   change: (part: VirtualHostPart) => HostPart | undefined,
@@ -245,11 +242,6 @@ export function patchedInlineRoutes(routes: RouteConfiguration, patches: readonl
   return matchingPatches.length === 0 ? routes : patchedConfiguration(routes, matchingPatches);
 }
 
-/**
- * Groups patches of a route configuration by their target.
- *
- * @param hosts virtual hosts of the configuration
- */
 function groupByTarget(matchingPatches: readonly ActivePatch[], hosts: () => readonly NamedHost[]) {
   const isAddition = ({ patch }: ActivePatch): boolean => patch.applyTo === 'VIRTUAL_HOST' && patch.operation === 'ADD';
   const hostPatches = matchingPatches.filter(({ patch }) => patch.applyTo !== 'ROUTE_CONFIGURATION');
@@ -302,7 +294,6 @@ interface RouteFacts {
   readonly portNames?: ReadonlySet<string>;
   /** In the form `NAMESPACE/NAME`. */
   readonly gateways?: ReadonlySet<string>;
-  /** Virtual hosts by which patches are looked up, if any. */
   readonly hosts?: () => readonly VirtualHost[];
 }
 

@@ -12,7 +12,7 @@ const statuses = new WeakMap<EnvoyPatch, PatchStatus>();
 const triedPatches = new WeakSet<EnvoyPatch>();
 const untriedStatus: PatchStatus = { isApplied: false };
 
-/** Reports a patch that has not matched anything yet as not applied, without a problem. */
+/** A patch that has not matched anything yet is reported as not applied, without a problem. */
 export function patchStatus(patch: EnvoyPatch): PatchStatus {
   return statuses.get(patch) ?? untriedStatus;
 }
@@ -22,7 +22,7 @@ export function recordTried(patches: readonly ActivePatch[]): void {
   for (const { configuredPatch } of patches) triedPatches.add(configuredPatch);
 }
 
-/** Whether resources were generated with the patch. Before that, it is unknown whether it matches anything. */
+/** Until resources were generated with the patch, it is unknown whether it matches anything. */
 export function wasTried(patch: EnvoyPatch): boolean {
   return triedPatches.has(patch);
 }

@@ -13,11 +13,7 @@ import { PatchFailure, shallowCopy } from './merge-messages.ts';
 import { isMerge, valueAs } from './patch-set.ts';
 import { attemptPatch } from './status.ts';
 
-/**
- * Returns `undefined` if a patch removes the host, and the same host if nothing changes.
- *
- * @param activePatches patches that match the host
- */
+/** Returns `undefined` if a patch removes the host, and the same host if nothing changes. */
 export function patchedHost(host: VirtualHost, activePatches: readonly ActivePatch[]): VirtualHost | undefined {
   const hostPatches = activePatches.filter(({ patch }) => patch.applyTo === 'VIRTUAL_HOST');
   const mergedHost = applyPatches(host, hostPatches, changedHost);
@@ -54,7 +50,6 @@ function changedRoute(route: Route, activePatch: ActivePatch): Route | undefined
   return isMerge(activePatch) ? mergedWith(RouteSchema, route, activePatch) : undefined;
 }
 
-/** Inserts the route before or after the first match. Without a match, adds nothing. */
 function withNewRoute(routes: readonly Route[], activePatch: ActivePatch): readonly Route[] {
   const { operation } = activePatch.patch;
   const matchesRoute = activePatch.patch.match.routeConfiguration?.vhost?.route !== undefined;
@@ -80,7 +75,6 @@ export function matchesHost({ patch }: ActivePatch, host: NamedHost): boolean {
   return domainName === undefined || domainName === '' || host.domains.includes(domainName);
 }
 
-/** Key of the host that a patch matches, as in {@link hostKeys}. */
 export function matchedHostName({ patch }: ActivePatch): string | undefined {
   const { name, domainName } = patch.match.routeConfiguration?.vhost ?? {};
   return firstConditionKey({ vhost: name, domain: domainName });
@@ -152,7 +146,6 @@ export function hasSameNames(previous: NamedHost, next: NamedHost): boolean {
   return next.domains === previous.domains && next.name === previous.name;
 }
 
-/** Prevents duplicate names and domains in a configuration. */
 export class UniqueHosts<Host extends NamedHost> {
   readonly #hosts: readonly Host[];
   readonly #patchedHosts = new Map<Host, Host | undefined>();
@@ -163,7 +156,6 @@ export class UniqueHosts<Host extends NamedHost> {
     this.#hosts = hosts;
   }
 
-  /** @returns the patched host, or the previous one if the patched host conflicts with another */
   applyChange(previous: Host, next: Host | undefined, activePatches: readonly ActivePatch[]): Host | undefined {
     const result = next === undefined ? undefined : this.#withoutConflicts(previous, next, activePatches);
     this.#patchedHosts.set(previous, result);

@@ -4,7 +4,6 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { patchSetOf } from './patch-set.ts';
 
-/** WasmPlugins and EnvoyFilters of the proxy. Empty if its Envoy can run Wasm code. */
 export function withheldWasm(shape: ProxyShape, push: PushContext): readonly ConfigKey[] {
   if (shape.runsWasm) return [];
   const { wasmPlugins } = push.policiesFor(shape);

@@ -71,7 +71,6 @@ function withSubstituteTypes(urls: readonly unknown[]): readonly unknown[] {
   return missingUrls.length === 0 ? urls : [...urls, ...missingUrls];
 }
 
-/** Returns the type of a packed message, also in a TypedStruct; empty for other objects. */
 function packedSettings(object: Readonly<Record<string, unknown>>): { typeName: string; settings: unknown } {
   const type = nameIn(object['@type']);
   if (type !== 'udpa.type.v1.TypedStruct' && type !== 'xds.type.v3.TypedStruct')

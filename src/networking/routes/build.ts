@@ -1,4 +1,3 @@
-/** Builds the route configurations that a proxy requests by name for RDS. */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { runToEnd } from '../../runtime/turns.ts';

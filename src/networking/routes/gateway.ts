@@ -52,7 +52,6 @@ export function* buildingGatewayRoutes(
 interface HostPlan {
   /** For each VirtualService of the host, one server of each group of servers that its matches do not distinguish. */
   readonly virtualServices: Map<ResolvedVirtualService, Map<string, GatewayServer>>;
-  /** At least one server has the host. */
   readonly servers: Set<GatewayServer>;
   httpsRedirect: boolean;
 }
@@ -97,11 +96,7 @@ function* virtualHosts(
   return { value: [withOrigins(virtualHost(`blackhole:${port}`, ['*'], []), servers.map(gatewayOrigin))], dependsOn };
 }
 
-/**
- * Removes hosts for which another server of the port has stricter TLS requirements.
- *
- * @returns `misdirected`: the removed hosts, by their servers
- */
+/** Removes hosts for which another server of the port has stricter TLS requirements. */
 function omitMisdirected(
   plansByHost: ReadonlyMap<string, HostPlan>,
   servers: readonly GatewayServer[],
@@ -193,7 +188,7 @@ function groupEqualPlans(plans: ReadonlyMap<string, HostPlan>): { names: string[
   return [...groups.values()];
 }
 
-/** Returns routes of all VirtualServices of the host, by precedence. Catch-all routes are last. */
+/** Catch-all routes are last. */
 function* routesOf(
   plan: HostPlan,
   shape: ProxyShape,

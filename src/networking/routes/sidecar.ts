@@ -1,4 +1,3 @@
-/** Route configurations of a sidecar's outbound listeners. */
 import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { setBounded } from '../../model/collections/set-bounded.ts';
@@ -34,7 +33,6 @@ export function sidecarRoutes(
 ): EnvoyResource {
   const scope = push.sidecarScopeFor(shape);
   const selection = selectionOf(name, scope);
-  // Not cached, because clients may request any number of unused names.
   if (selection === undefined) return configurationOf(name, noBlocks, [], scope, false);
   const key = clientText(name, selection, shape, scope, push);
   const reach = reachOf(shape, push);
@@ -69,7 +67,6 @@ export function* precomputeSidecarRoutes(
 const noDependencies: readonly ConfigKey[] = [];
 const noBlocks: readonly Block[] = [];
 
-/** Client properties that distinguish the client's configuration from others of the same name. */
 function clientText(
   name: string,
   { egress, port }: RouteSelection,
@@ -127,7 +124,6 @@ const maxFallbacks = 16;
 
 const configurations = memoizeByObject((_: readonly Block[]) => new Map<string, EnvoyResource>());
 
-/** Clients with the same virtual hosts share the encoded configuration. */
 function sharedConfiguration(key: string, blocks: readonly Block[], build: () => EnvoyResource): EnvoyResource {
   const configurationsByKey = configurations(blocks);
   let resource = configurationsByKey.get(key);

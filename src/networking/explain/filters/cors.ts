@@ -1,4 +1,3 @@
-/** Explains CORS preflight requests, to which Envoy responds itself. */
 import type { CorsPolicy } from '../../../gen/envoy/extensions/filters/http/cors/v3/cors_pb.ts';
 import type { RoutedRequest } from '../route-match.ts';
 import { matchesString } from '../string-matches.ts';

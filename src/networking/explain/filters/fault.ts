@@ -1,4 +1,4 @@
-/** Explains faults of routes. Aborts end a share of the requests. Delays do not change the outcome. */
+/** Aborts end a share of the requests. Delays do not change the outcome. */
 import type { FaultAbort, HTTPFault } from '../../../gen/envoy/extensions/filters/http/fault/v3/fault_pb.ts';
 import {
   FractionalPercent_DenominatorType as Denominator,
@@ -52,7 +52,6 @@ const denominators: Readonly<Record<Denominator, number>> = {
   [Denominator.MILLION]: 1_000_000,
 };
 
-/** A fraction between 0 and 1. */
 export function fractionOf(percent: FractionalPercent | undefined): number {
   return percent === undefined ? 0 : Math.min(1, percent.numerator / (denominators[percent.denominator] ?? 100));
 }

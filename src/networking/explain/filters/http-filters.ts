@@ -1,4 +1,3 @@
-/** Evaluates a request's HTTP filters in order: whether a filter ends the request, and how filters change it for routing. */
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import { CorsPolicySchema, CorsSchema } from '../../../gen/envoy/extensions/filters/http/cors/v3/cors_pb.ts';
@@ -30,7 +29,6 @@ import { evaluateHttpRbac } from './rbac.ts';
 import { hasMetadata, type RequestSubject, type Subject } from './subject.ts';
 import { typeNameOf } from './type-name.ts';
 
-/** Filters that never respond to a request. */
 const neutralFilters = new Set([
   'envoy.extensions.filters.http.grpc_stats.v3.FilterConfig',
   'envoy.extensions.filters.http.grpc_web.v3.GrpcWeb',
@@ -43,14 +41,12 @@ const neutralFilters = new Set([
   'stats.PluginConfig',
 ]);
 
-/** A request in the HTTP filter chain. Filters may change headers and metadata. */
 export interface RequestState {
   readonly subject: RequestSubject;
   /** Per-filter configurations of the current route, most specific first, and its clusters. */
   readonly routeConfigs: () => RouteConfigs;
   /** Selects the route again after filters changed the request. */
   readonly clearRoute: () => void;
-  /** Whether the request's cluster resolves its Host header. */
   readonly resolvesHost: () => boolean;
   readonly nowMs: number;
   readonly lacksFetchedKeys: boolean;
@@ -89,7 +85,6 @@ function evaluateHttpFilter(filter: HttpFilter, state: RequestState): FilterResu
   const rbac = configOf(filter, RBACSchema);
   if (rbac) {
     const override = perRoute(RBACPerRouteSchema);
-    // A per-route override without rules allows all requests.
     const effective = override === undefined ? rbac : override.rbac;
     return effective && evaluateHttpRbac(effective, subject);
   }

@@ -25,7 +25,6 @@ export function storeToken({ provider, text, claims }: VerifiedToken, { metadata
   for (const name of names) if (headers[name]?.includes(text)) delete headers[name];
 }
 
-/** Converts space-separated claims to lists. */
 function withLists(claims: VerifiedToken['claims'], { normalizePayloadInMetadata }: JwtProvider): object {
   const names = normalizePayloadInMetadata?.spaceDelimitedClaims ?? [];
   const lists = names.flatMap((name) => {

@@ -52,7 +52,6 @@ function locationsOf({ fromHeaders, fromParams, fromCookies }: JwtProvider): Loc
   return { headers: fromHeaders, params: fromParams, cookies: fromCookies };
 }
 
-/** Returns the first run of token characters after the prefix. */
 function stripPrefix(value: string, prefix: string): string | undefined {
   if (prefix === '') return value;
   const separatorIndex = value.indexOf(prefix);

@@ -1,4 +1,3 @@
-/** Verifies a token with a provider's keys as Envoy does. */
 import { createPublicKey, type JsonWebKey, type KeyObject, verify } from 'node:crypto';
 import type { JwtProvider } from '../../../gen/envoy/extensions/filters/http/jwt_authn/v3/config_pb.ts';
 import { isObject } from '../../../runtime/json-object.ts';
@@ -32,7 +31,6 @@ export type TokenError =
   | 'for another audience'
   | 'not signed by a key of the provider';
 
-/** @returns `undefined` if the text is not a JSON Web Token */
 export function parseToken(text: string): JsonWebToken | undefined {
   const segments = text.split('.');
   const [headerSegment, payload, signature] = segments;
@@ -57,11 +55,7 @@ function jsonOf(base64: string): Readonly<Record<string, unknown>> | undefined {
 
 const defaultClockSkewS = 60;
 
-/**
- * Validates in the order of Envoy's jwt_authn filter.
- *
- * @returns `undefined` if the token is valid
- */
+/** Validates in the order of Envoy's jwt_authn filter. */
 export function tokenError(
   { header, claims, signedText, signature }: JsonWebToken,
   provider: JwtProvider,

@@ -100,7 +100,6 @@ class Verifier {
     return provider;
   }
 
-  /** Requires all tokens at the provider's locations to be valid. */
   #verifyByProvider(provider: JwtProvider): Verification {
     const tokens = tokensAt([provider], this.#request);
     if (tokens.length === 0) return { error: 'missing', verifiedTokens: [] };
@@ -131,10 +130,7 @@ class Verifier {
     return { verifiedTokens: verified };
   }
 
-  /**
-   * The first requirement that succeeds. `allow_missing` and `allow_missing_or_failed` are tried last, with only the
-   * locations of their own providers.
-   */
+  /** `allow_missing` and `allow_missing_or_failed` are tried last, with only the locations of their own providers. */
   #verifyAny(requirements: readonly JwtRequirement[]): Verification {
     const tokenRequirements = requirements.filter(({ requiresType }) => !isBypass(requiresType.case));
     const bypassRequirements = requirements.filter(({ requiresType }) => isBypass(requiresType.case));

@@ -1,4 +1,4 @@
-/** Explains Lua filters. Without a request handler they do nothing; otherwise the outcome is `not decided`. */
+/** Without a request handler, a Lua filter does nothing; otherwise the outcome is `not decided`. */
 import type { DataSource } from '../../../gen/envoy/config/core/v3/base_pb.ts';
 import type { Lua, LuaPerRoute } from '../../../gen/envoy/extensions/filters/http/lua/v3/lua_pb.ts';
 import { type FilterResult, UndecidedError } from './filter-result.ts';

@@ -118,7 +118,6 @@ function isInRange(address: string | undefined, range: CidrRange, flag: string):
   return isInCidr(address, range);
 }
 
-/** Returns false for TCP connections, which have no headers. */
 function matchesHeaderOf(matcher: HeaderMatcher, { request }: Subject): boolean {
   return matchesHeader(matcher, request && headerOf(request, matcher.name.toLowerCase()));
 }

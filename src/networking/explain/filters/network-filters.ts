@@ -9,7 +9,6 @@ import { evaluateNetworkRbac } from './rbac.ts';
 import { hasMetadata, type Subject } from './subject.ts';
 import { typeNameOf } from './type-name.ts';
 
-/** Filters that never close a connection. */
 const neutralFilters = new Set([
   'envoy.extensions.filters.network.sni_cluster.v3.SniCluster',
   'envoy.extensions.filters.network.set_filter_state.v3.Config',
@@ -20,7 +19,6 @@ const neutralFilters = new Set([
   'stats.PluginConfig',
 ]);
 
-/** @returns `undefined` if the terminal filter receives the connection */
 export function evaluateNetworkFilters(filters: readonly Filter[], subject: Subject): RequestOutcome | undefined {
   for (const filter of filters.slice(0, -1)) {
     try {

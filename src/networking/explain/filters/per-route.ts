@@ -22,7 +22,7 @@ export function perRouteConfig<Desc extends DescMessage>(
   return innerConfig && (anyUnpack(innerConfig, schema) as MessageShape<Desc> | undefined);
 }
 
-/** Whether the filter is disabled: a route's configuration overrides the filter's default. */
+/** A route's configuration overrides the filter's default. */
 export function isDisabledFor({ name, disabled }: HttpFilter, { configs }: RouteConfigs): boolean {
   const packedConfig = configs.find((config) => Object.hasOwn(config, name))?.[name];
   if (packedConfig === undefined) return disabled;

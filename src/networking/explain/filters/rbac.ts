@@ -9,7 +9,6 @@ import type { Subject } from './subject.ts';
 export const httpRbacName = 'envoy.filters.http.rbac';
 export const networkRbacName = 'envoy.filters.network.rbac';
 
-/** Evaluates the filter; stores results of shadow rules in the metadata as Envoy does. */
 export function evaluateHttpRbac(
   { rules, matcher, shadowRules, shadowRulesStatPrefix }: RBAC,
   subject: Subject,

@@ -1,4 +1,3 @@
-/** Properties of a connection or request that filters match. */
 import type { MetadataMatcher } from '../../../gen/envoy/type/matcher/v3/metadata_pb.ts';
 import type { InspectedConnection } from '../inspected.ts';
 import type { Question } from '../question.ts';
@@ -11,7 +10,6 @@ export interface Subject {
   readonly tls?: { readonly principal?: string };
   /** The client's address from trusted headers. Absent if it equals the address of the connection. */
   readonly remoteAddress?: string;
-  /** Absent in network filters. */
   readonly request?: RoutedRequest;
   readonly metadata: Record<string, unknown>;
 }

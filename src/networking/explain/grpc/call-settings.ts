@@ -1,4 +1,3 @@
-/** Describes how gRPC applies timeout, retries, delay, load balancing and TLS to a call. */
 import { anyUnpack, type Duration } from '@bufbuild/protobuf/wkt';
 import { type Cluster, Cluster_LbPolicy } from '../../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import type { Route } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';

@@ -202,7 +202,6 @@ function namesOf({ httpFilters }: HttpConnectionManager): readonly string[] {
   return httpFilters.map(({ name }) => name);
 }
 
-/** Adds the content type, as gRPC does. */
 function requestOf({ path, headers }: GrpcQuestion, authority: string): RoutedRequest {
   return {
     ...{ version: 'HTTP/2', method: 'POST', scheme: 'http', authority, path },

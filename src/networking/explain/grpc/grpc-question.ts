@@ -6,7 +6,6 @@ import type { Limitation, WithLimitations } from '../../grpc/limitation.ts';
 import type { Explanation } from '../explanation.ts';
 
 export interface GrpcQuestion {
-  /** Whether the program sends (`client`) or receives the call. */
   readonly side: 'client' | 'server';
   /** For a client, the text after `xds:///`; for a server, `IP:PORT`. */
   readonly target: string;
@@ -22,7 +21,6 @@ export interface GrpcQuestion {
   readonly principal?: string;
 }
 
-/** Resources of a node by the name that gRPC requests. */
 export interface GrpcConfiguration {
   readonly listener: (name: string) => WithLimitations<Listener | undefined>;
   readonly routes: (name: string) => WithLimitations<RouteConfiguration | undefined>;

@@ -22,7 +22,6 @@ import { requestFilters } from '../network-filters/index.ts';
 import { listenerAccessLogs } from '../observability/access-log.ts';
 import { quicTls } from '../tls-context.ts';
 
-/** Returns one listener for each UDP port of a server on the TCP port. */
 export function quicListeners(gatewayPort: GatewayPort, proxy: ProxyContext): EnvoyResource[] {
   const { shape, push } = proxy;
   const offers = new Map(gatewayPort.servers.map((server) => [server, http3Offer(server, shape, push)?.ports ?? []]));

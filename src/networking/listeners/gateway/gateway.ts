@@ -1,4 +1,3 @@
-/** Listeners of a gateway: one for each port of its merged servers. */
 import { create } from '@bufbuild/protobuf';
 import {
   type Filter,
@@ -38,7 +37,6 @@ import { quicListeners } from './gateway-http3.ts';
 interface PortContext {
   readonly connection: ConnectionContext;
   readonly reach: ProxyReach;
-  /** Collects the objects that chains depend on. */
   readonly dependsOn: ConfigKey[];
 }
 
@@ -50,7 +48,7 @@ interface PlannedChain {
   readonly origins: readonly Origin[];
 }
 
-/** Builds no listener for a port without filter chains (TLS passthrough without routes). */
+/** A port without filter chains gets no listener (TLS passthrough without routes). */
 export function* gatewayListeners(proxy: ProxyContext): Generator<undefined, EnvoyResource[]> {
   const { shape, push, policies } = proxy;
   const reach = reachOf(shape, push);
@@ -132,7 +130,6 @@ function serverChains(server: GatewayServer, context: PortContext): PlannedChain
     // `tls` routes of a VirtualService apply to TLS passthrough. A TLSRoute at a terminating listener applies to the terminated connection.
     const tlsRouteServices = virtualServices.filter(({ config }) => config.partOrigins !== undefined);
     const chainsByName = tlsRoutes(tlsRouteServices, hosts, l4).map((route) => routeChain(route, server, context));
-    // Combines the addresses of the route with the server names of the server.
     const chainsByAddress = tcpRoutes(virtualServices, l4).map((route) => ({
       ...routeChain(route, server, context),
       match: { ...route, ...serverMatch },
@@ -206,7 +203,6 @@ const passedThroughByHost = memoizeByObject(
   (services: readonly Service[]) => new HostIndex(services.filter(isPassedThrough), ({ hostname }) => [hostname]),
 );
 
-/** Services with TLS passthrough whose names match one of the hosts, in the given order. */
 function servicesWithin(hosts: readonly string[], services: readonly Service[]): readonly Service[] {
   const index = passedThroughByHost(services);
   // A host name overlaps with a wildcard only if the wildcard contains it.
@@ -216,7 +212,7 @@ function servicesWithin(hosts: readonly string[], services: readonly Service[]):
   return [...indexByService].sort(([, a], [, b]) => a - b).map(([service]) => service);
 }
 
-/** Whether TLS passthrough is possible: an SNI name ends with the service name, and Envoy supports wildcards only at the start of server names. */
+/** An SNI name ends with the service name, and Envoy supports wildcards only at the start of server names. */
 function isPassedThrough({ meshExternal, hostname }: Service): boolean {
   return !meshExternal && !hostname.startsWith('*');
 }

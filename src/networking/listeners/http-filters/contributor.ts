@@ -3,10 +3,8 @@ import type { HttpFilterSchema } from '../../../gen/envoy/extensions/filters/net
 import type { ConnectionContext } from '../../inputs/connection-context.ts';
 import type { Init } from '../../messages/init.ts';
 
-/** A filter with typed configuration, or with a name that ECDS configures. */
 export type HttpFilterInit = Init<typeof HttpFilterSchema>;
 
-/** The filters of one type for a connection, in order. Empty if none is needed. */
 export type HttpFilterContributor = (
   context: ConnectionContext,
   options: HttpConnectionManagerOptions,
@@ -17,7 +15,6 @@ export interface HttpConnectionManagerOptions {
   readonly routes: string | RouteConfiguration;
   readonly grpcWeb?: boolean;
   readonly http3?: boolean;
-  /** Accepts HTTP/1.0 (metadata `HTTP10`). */
   readonly http10?: boolean;
   /** The listener is an HTTP proxy, to which clients send absolute URLs. */
   readonly absoluteUrl?: boolean;

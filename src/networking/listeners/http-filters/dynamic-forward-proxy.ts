@@ -4,7 +4,6 @@ import { typedExtension } from '../../messages/any.ts';
 import { dnsCache, resolvesDynamically } from '../../messages/dynamic-dns.ts';
 import type { HttpFilterContributor } from './contributor.ts';
 
-/** Has no effect on requests to other clusters. */
 export const dynamicForwardProxy: HttpFilterContributor = ({ direction, shape, push }) => {
   if (direction === 'inbound' || !resolvesDynamically(shape, push)) return [];
   const value = dnsCache(shape, push.mesh);

@@ -40,7 +40,7 @@ function checkFilter(check: CustomCheck): TypedExtension {
 
 const statuses: ReadonlySet<unknown> = new Set(Object.values(StatusCode));
 
-/** Whether Envoy knows the status code. It rejects listeners with unknown codes, so its default replaces them. */
+/** Envoy rejects listeners with unknown status codes, so its default replaces them. */
 function isStatus(code: number | undefined): code is StatusCode {
   return statuses.has(code);
 }

@@ -1,4 +1,3 @@
-/** Counts gRPC messages, for filters and access logs that report them. */
 import { FilterConfigSchema } from '../../../gen/envoy/extensions/filters/http/grpc_stats/v3/config_pb.ts';
 import { typedExtension } from '../../messages/any.ts';
 import type { HttpFilterContributor } from './contributor.ts';

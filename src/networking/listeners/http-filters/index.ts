@@ -1,4 +1,3 @@
-/** The HTTP filters of every connection manager. */
 import type { ConnectionContext } from '../../inputs/connection-context.ts';
 import type { HttpConnectionManagerOptions, HttpFilterContributor, HttpFilterInit } from './contributor.ts';
 import { cors } from './cors.ts';

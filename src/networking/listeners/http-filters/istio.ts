@@ -9,7 +9,6 @@ function ifIstioExtensions(contributor: HttpFilterContributor): HttpFilterContri
     hasIstioExtensions(context.shape, context.push.mesh) ? contributor(context, options) : [];
 }
 
-/** Identifies the peer by headers, then by the workloads of the destination service. */
 const peerDiscovery = [{ istio_headers: {} }, { workload_discovery: {} }];
 
 const clientMetadata = istioExtension('istio.metadata_exchange', 'io.istio.http.peer_metadata.Config', {

@@ -1,4 +1,3 @@
-/** Builds filters for AuthorizationPolicies without external authorization. */
 import { RBACSchema } from '../../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';
 import { actionRules } from '../../authorization/rbac-rules.ts';
 import { sharedByPolicies } from '../../authorization/shared-filters.ts';

@@ -5,7 +5,6 @@ import type { HttpFilterContributor } from './contributor.ts';
 
 const filter = typedExtension('envoy.filters.http.router', RouterSchema);
 
-/** Omits Envoy's `x-envoy-…` headers (`proxyHeaders.envoyDebugHeaders`). */
 const routerWithoutEnvoyHeaders = typedExtension('envoy.filters.http.router', RouterSchema, {
   suppressEnvoyHeaders: true,
 });

@@ -1,4 +1,4 @@
-/** Builds WasmPlugin filters for requests. The filter contains a name that ECDS configures, or the plugin itself if Envoy fetches its code. */
+/** The filter contains a name that ECDS configures, or the plugin itself if Envoy fetches its code. */
 import { RBACSchema } from '../../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';
 import { WasmSchema } from '../../../gen/envoy/extensions/filters/http/wasm/v3/wasm_pb.ts';
 import { wasmFilter } from '../../extensions/wasm-filter.ts';

@@ -1,4 +1,3 @@
-/** Builds the filter chains of one inbound port from the table for its mode and protocol. */
 import { create } from '@bufbuild/protobuf';
 import type { TransportSocket } from '../../../gen/envoy/config/core/v3/base_pb.ts';
 import {
@@ -18,7 +17,6 @@ import { requestFilters, tcpFilters } from '../network-filters/index.ts';
 import { downstreamTls, httpAlpn, workloadTls } from '../tls-context.ts';
 import { type InboundRow, inboundRows, trafficOf } from './inbound-table.ts';
 
-/** Chains of a port, and the properties that listener filters must detect for them. */
 export interface InboundPort {
   readonly port: number;
   readonly chains: readonly FilterChain[];
@@ -61,7 +59,6 @@ function rowsOf({ tls, mode, protocol }: InboundTarget, http10: boolean): readon
   return [{ transport: 'tls', alpn: [], content: traffic === 'http' ? 'requests' : 'bytes', terminatedTls: 'proxy' }];
 }
 
-/** @param destinationPort `undefined` if the listener has only this port */
 export function chainMatchOf({ transport, alpn }: InboundRow, destinationPort: number | undefined) {
   return {
     ...(destinationPort !== undefined && { destinationPort }),
@@ -90,7 +87,7 @@ export function filtersOfRow(
   return socket === undefined ? { filters: [] } : { filters: filters[content](), ...socket };
 }
 
-/** Properties that the rows match. Without a TLS inspector, Envoy treats all connections as plaintext. */
+/** Without a TLS inspector, Envoy treats all connections as plaintext. */
 export function detectionOf(rows: readonly InboundRow[]): Pick<InboundPort, 'detectsTls' | 'detectsHttp'> {
   return {
     detectsTls: rows.some(({ transport }) => transport === 'tls'),

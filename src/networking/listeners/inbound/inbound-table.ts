@@ -1,7 +1,4 @@
-/**
- * Decides which connections an inbound port accepts, and how it handles them. Other
- * connections are rejected.
- */
+/** Decides which connections an inbound port accepts, and how it handles them. */
 
 import { type ApplicationProtocol, isHttp } from '../../../model/fields/protocol.ts';
 import type { PeerMode } from '../../../model/push-context/mutual-tls-mode.ts';
@@ -28,7 +25,6 @@ export function trafficOf(protocol: ApplicationProtocol): PortTraffic {
   return protocol === 'unsupported' ? 'unknown' : isHttp(protocol) ? 'http' : 'tcp';
 }
 
-/** @param http10 whether HTTP/1.0 is accepted (metadata `HTTP10`) */
 export function inboundRows(mode: PeerMode, traffic: PortTraffic, http10: boolean): readonly InboundRow[] {
   const plainHttp = plaintextAlpn(http10);
   switch (mode) {

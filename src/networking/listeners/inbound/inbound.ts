@@ -1,4 +1,3 @@
-/** Inbound listeners of a sidecar: the virtual listener, and listeners that bind their own port. */
 import { ListenerSchema } from '../../../gen/envoy/config/listener/v3/listener_pb.ts';
 import type { ConfigKey } from '../../../model/config/config.ts';
 import { serviceKey } from '../../../model/services/service.ts';

@@ -11,7 +11,6 @@ export type ConnectionUse =
 
 export type NetworkFilterInit = Init<typeof FilterSchema>;
 
-/** The filters of one type for a connection, in order. Empty if none is needed. */
 export type NetworkFilterContributor = (context: ConnectionContext, use: ConnectionUse) => readonly NetworkFilterInit[];
 
 export interface TcpProxyOptions {
@@ -23,7 +22,6 @@ export interface TcpProxyOptions {
   readonly tunnel?: TunnelSettings | undefined;
   /** If set, Envoy resolves the SNI and connects to this port. */
   readonly dynamicPort?: number | undefined;
-  /** Connections of one source IP are sent to the same endpoint. */
   readonly hashSourceIp?: boolean;
 }
 

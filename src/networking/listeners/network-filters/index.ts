@@ -1,4 +1,3 @@
-/** The network filters of every filter chain. */
 import { create } from '@bufbuild/protobuf';
 import { type Filter, FilterSchema } from '../../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import type { ConnectionContext } from '../../inputs/connection-context.ts';

@@ -1,4 +1,3 @@
-/** Builds filters for AuthorizationPolicies of TCP connections. */
 import { RBACSchema } from '../../../gen/envoy/extensions/filters/network/rbac/v3/rbac_pb.ts';
 import { actionRules } from '../../authorization/rbac-rules.ts';
 import { sharedByPolicies } from '../../authorization/shared-filters.ts';

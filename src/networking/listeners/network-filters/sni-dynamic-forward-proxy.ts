@@ -1,4 +1,3 @@
-/** Resolves the SNI of connections for dynamic forward proxy clusters. */
 import { FilterConfigSchema } from '../../../gen/envoy/extensions/filters/network/sni_dynamic_forward_proxy/v3/sni_dynamic_forward_proxy_pb.ts';
 import { typedExtension } from '../../messages/any.ts';
 import { dnsCache } from '../../messages/dynamic-dns.ts';

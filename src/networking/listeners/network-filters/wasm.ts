@@ -1,4 +1,3 @@
-/** Builds WasmPlugin filters for connections. The filter contains a name that ECDS configures, or the plugin itself if Envoy fetches its code. */
 import { RBACSchema } from '../../../gen/envoy/extensions/filters/network/rbac/v3/rbac_pb.ts';
 import { WasmSchema } from '../../../gen/envoy/extensions/filters/network/wasm/v3/wasm_pb.ts';
 import { wasmFilter } from '../../extensions/wasm-filter.ts';

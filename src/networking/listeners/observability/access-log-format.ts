@@ -48,7 +48,6 @@ export function formatOfMesh({ accessLogEncoding, accessLogFormat }: MeshConfig)
     : textFormatInit(accessLogFormat || textFormat);
 }
 
-/** Returns the provider's format; text by default. */
 export function formatOfProvider(format: LogFormat | undefined): FormatInit {
   return format?.labels === undefined
     ? textFormatInit(format?.text || textFormat)

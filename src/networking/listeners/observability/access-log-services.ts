@@ -48,7 +48,6 @@ export function tcpAccessLogService(settings: Settings, cluster: string): TypedE
   });
 }
 
-/** Entries have a text body and structured attributes. */
 export function openTelemetryLog(
   { logName, logFormat = {} }: OpenTelemetryAccessLogProvider,
   cluster: string,
@@ -73,7 +72,6 @@ function commonConfig(settings: Settings, logName: string, cluster: string) {
   };
 }
 
-/** Uses the host of the cluster's service as authority. */
 export function grpcService(clusterName: string): Init<typeof GrpcServiceSchema> {
   const authority = parseOutboundClusterName(clusterName)?.host;
   return { targetSpecifier: { case: 'envoyGrpc', value: { clusterName, ...(authority && { authority }) } } };

@@ -52,11 +52,7 @@ export function connectionReports(context: ConnectionContext): Pick<Init<typeof 
   return { accessLogOptions: { accessLogFlushInterval, flushAccessLogOnConnected: true } };
 }
 
-/**
- * Logs connections that match no filter chain of a listener. No other log contains them.
- *
- * @returns no logs if the mesh disables them
- */
+/** Logs connections that match no filter chain of a listener. No other log contains them. */
 export function listenerAccessLogs(context: ConnectionContext): AccessLog[] {
   return context.push.mesh.disableEnvoyListenerLog ? [] : accessLogs(context, 'listener');
 }
@@ -97,7 +93,6 @@ function fileLog(path: string, format: FormatInit): TypedExtension {
   });
 }
 
-/** The built-in provider defaults to the mesh's format. */
 function formatOfFile(
   name: string,
   { logFormat, omitEmptyValues }: FileAccessLogProvider,

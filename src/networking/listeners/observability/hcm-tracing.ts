@@ -35,7 +35,7 @@ function maxTagLength(provider: TelemetryProvider | undefined): number | undefin
   return provider !== undefined && 'maxTagLength' in provider.settings ? provider.settings.maxTagLength : undefined;
 }
 
-/** Tags by name. Tags of users override tags of the mesh. */
+/** Tags of users override tags of the mesh. */
 function tagsOf({ customTags = {}, istioTags, workload }: ConnectionTracing): TagInit[] {
   const workloadTags = istioTags ? Object.entries(workload.tags).map(([tag, value]) => literal(tag, value)) : [];
   const configuredTags = Object.entries(customTags).flatMap(([tag, settings]) => tagOf(tag, settings));

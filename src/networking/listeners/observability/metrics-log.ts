@@ -29,11 +29,9 @@ import { statsLog } from './stats-log.ts';
 
 type TagInit = Init<typeof CustomTagSchema>;
 
-/** Maximum cache entries; few Telemetry objects differ. */
 const maxCachedLogs = 256;
 const cachedLogs = new Map<string, TypedExtension>();
 
-/** Empty if the agent computes no metrics, or all metrics of the protocol are disabled. */
 export function metricsLogs(context: ConnectionContext, loggedBy: LoggedBy): TypedExtension[] {
   const { standardMetrics: reportedMetrics } = telemetryOf(context, sideOf(context.direction));
   if (reportedMetrics === undefined || loggedBy === 'listener') return [];

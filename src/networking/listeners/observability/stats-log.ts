@@ -107,10 +107,8 @@ const emptyLabels: ReadonlySet<string> = new Set<StandardLabel>(['response_flags
 const formatOf = (value: LabelValue, expressions: readonly string[]): string =>
   'text' in value ? escapedText(value.text) : `%CEL(${expressions[value.tag]})%`;
 
-/** Escapes text for a format string. */
 const escapedText = (text: string): string => text.replaceAll('%', '%%') || unknownLabel;
 
-/** Format strings of labels, which contain only operators and attributes of Envoy, no regular expressions. */
 function labelFormats(
   protocol: 'http' | 'tcp',
   side: 'inbound' | 'outbound',

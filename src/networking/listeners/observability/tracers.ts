@@ -1,4 +1,3 @@
-/** Configures Envoy's tracers by extension providers. */
 import type { HeaderValueOptionSchema, HeaderValueSchema } from '../../../gen/envoy/config/core/v3/base_pb.ts';
 import { DatadogConfigSchema } from '../../../gen/envoy/config/trace/v3/datadog_pb.ts';
 import { OpenTelemetryConfigSchema } from '../../../gen/envoy/config/trace/v3/opentelemetry_pb.ts';

@@ -1,4 +1,3 @@
-/** Evaluates `tls` and `tcp` routes of VirtualServices. */
 import type { ConfigKey, Origin } from '../../../model/config/config.ts';
 import { isHostWithin } from '../../../model/fields/hostname.ts';
 import type {
@@ -18,7 +17,6 @@ export interface L4Context {
   readonly reach: ProxyReach;
   /** `mesh`, or names of gateways. */
   readonly gateways: ReadonlySet<string>;
-  /** Port of the service or server, with which matches are compared. */
   readonly port: number;
 }
 
@@ -72,7 +70,6 @@ interface RoutePlace {
   readonly index: number;
 }
 
-/** Origin of the route in the object from which the VirtualService was generated. */
 function originOf({ virtualService: { config, origins }, field, index }: RoutePlace): Origin {
   return config.partOrigins?.[`${field}[${index}]`]?.[0] ?? { key: origins[0]!, path: ['spec', field, index] };
 }

@@ -1,4 +1,3 @@
-/** The addresses on which a sidecar receives outbound connections to a service. */
 
 import { type ApplicationProtocol, isHttp } from '../../../model/fields/protocol.ts';
 import { isHeadless, type ProxyShape } from '../../../model/proxy/proxy-shape.ts';
@@ -23,7 +22,6 @@ export interface Addressing {
   readonly isBound: boolean;
 }
 
-/** Returns addresses, each with its own listener or as part of a shared one. */
 export function addressesOf(
   service: Service,
   protocol: ApplicationProtocol,
@@ -56,7 +54,6 @@ function serviceAddressAt(bind: string): ServiceAddress {
   return { bind, subnets: [] };
 }
 
-/** Addresses of the reachable pods of a headless service, except the proxy's own. */
 function podAddresses({ hostname, namespace }: Service, shape: ProxyShape, push: PushContext): readonly string[] {
   const { clusterId, network, ownAddresses } = shape;
   const pods = push.endpointsOf(hostname, namespace).filter((pod) => {

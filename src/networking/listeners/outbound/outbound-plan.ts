@@ -18,10 +18,8 @@ export interface ListenerPlan {
   readonly bindToPort: boolean;
   /** Set for an egress listener with a port, into which services of the catch-all listener are not merged. */
   readonly isExclusive: boolean;
-  /** Set for HTTP. */
   http?: { readonly routeName: string; grpcWeb: boolean; readonly absoluteUrl?: boolean };
   readonly tcp: TcpChainPlan[];
-  /** The combinations that the chains match; no two chains match the same one. */
   readonly takenMatches: TakenMatches;
   readonly protocols: Set<ApplicationProtocol>;
   readonly dependsOn: ConfigKey[];
@@ -33,12 +31,10 @@ export type ListenerPlace = Pick<ListenerPlan, 'bind' | 'port' | 'bindToPort' | 
 export class OutboundPlan {
   readonly #listeners = new Map<string, ListenerPlan>();
 
-  /** In order of creation. */
   get listeners(): readonly ListenerPlan[] {
     return [...this.#listeners.values()];
   }
 
-  /** Adds HTTP services of an address and port to their common route configuration. */
   addHttp(
     listenerPlace: ListenerPlace,
     http: NonNullable<ListenerPlan['http']>,

@@ -1,4 +1,3 @@
-/** Adds the services of egress listeners to the outbound plan. */
 import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import { type ConfigKey, configKeyOf, type Origin } from '../../../model/config/config.ts';
 import { type ApplicationProtocol, isHttp, isTls } from '../../../model/fields/protocol.ts';
@@ -34,11 +33,9 @@ interface OutboundInput {
   readonly scope: SidecarScope;
   readonly egress: EgressListenerScope;
   readonly family: ProxyIpFamily;
-  /** Whether the proxy must bind the addresses that applications connect to, without redirection. */
   readonly isBound: boolean;
   /** Ports of the workload itself, which the application must be able to bind. */
   readonly ownPorts: ReadonlySet<number>;
-  /** VirtualServices of the egress listener with `tls` or `tcp` routes. */
   readonly l4VirtualServices: readonly ResolvedVirtualService[];
 }
 
@@ -112,7 +109,7 @@ interface HttpPlace {
   readonly origins: readonly Origin[];
 }
 
-/** Returns service ports and HTTP-only ports in the order in which they are added. Computed once per list of services. */
+/** Returns service ports and HTTP-only ports in the order in which they are added. */
 const placesOf = memoizeByObject((services: readonly Service[]): readonly (ServicePort | HttpPlace)[] => {
   const all = services
     .filter((service) => !isAlias(service))
@@ -133,7 +130,7 @@ const placesOf = memoizeByObject((services: readonly Service[]): readonly (Servi
   return [...new Set(all.map((servicePort) => httpPlaces.get(servicePort.port.number) ?? servicePort))];
 });
 
-/** Adds an egress listener with a port. Its protocol applies to all services. */
+/** The protocol of the listener applies to all its services. */
 function* addPort(input: OutboundInput, port: NonNullable<EgressListenerScope['port']>): Generator<undefined, void> {
   const { egress, plan, isBound, family, scope } = input;
   const bind = egress.bind ?? (isBound ? loopbackAddress(family) : wildcardAddress(family));

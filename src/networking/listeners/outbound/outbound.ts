@@ -41,7 +41,6 @@ export function* buildingOutboundListeners(proxy: ProxyContext, cache: Memory): 
     : plannedListeners;
 }
 
-/** Caches the listener for clients with equal plans and policies. */
 function sharedListener(plan: ListenerPlan, client: ProxyContext, scope: SidecarScope, cache: Memory): EnvoyResource {
   const { bind, port, bindToPort, http, tcp } = plan;
   const { shape, push, policies } = client;

@@ -33,7 +33,6 @@ function leadsToChanged(
   return destinationHosts.some((host) => names.has(host) || wildcards.some((wildcard) => isHostWithin(host, wildcard)));
 }
 
-/** Whether a planned virtual host has the same VirtualService, and none of its destinations changed. */
 export function isUnchanged(
   host: CachedVirtualHost,
   current: ResolvedVirtualService | undefined,

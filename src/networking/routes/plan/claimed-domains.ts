@@ -41,7 +41,6 @@ function areNamesEqual(previousHosts: CachedVirtualHost, host: CachedVirtualHost
   return previousHosts.name === host.name;
 }
 
-/** Host index by domain, for a list without conflicts. */
 const ownersOf = memoizeByObject((hosts: readonly CachedVirtualHost[]): ReadonlyMap<string, number> => {
   const owners = new Map<string, number>();
   for (const [hostIndex, { domains }] of hosts.entries())
@@ -70,7 +69,7 @@ function areFree(
   });
 }
 
-/** Replaces parts in blocks of virtual hosts by parts with the same names. Only changed blocks are rebuilt. */
+/** Replaces parts in blocks of virtual hosts by parts with the same names. */
 class ChangedBlocks {
   readonly #previous: readonly PartBlock<VirtualHostPart>[];
   readonly #changedParts = new Map<number, VirtualHostPart[]>();

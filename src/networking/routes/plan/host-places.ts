@@ -17,7 +17,6 @@ interface ReusePlaces {
   readonly clientDependent: readonly number[];
 }
 
-/** Ascending, distinct indexes by name. */
 class PlacesByName {
   readonly #indexesByName = new Map<string, number[]>();
 
@@ -53,11 +52,7 @@ const placesByDomain = memoizeByObject((groups: readonly ServiceGroup[]): Places
   return placesByDomainName.places;
 });
 
-/**
- * Groups whose virtual hosts may differ for a client with the same services and VirtualServices.
- *
- * @param groupOf maps a virtual host's index to its group's
- */
+/** Groups whose virtual hosts may differ for a client with the same services and VirtualServices. */
 export function placesToRecheck(
   plan: { readonly groups: readonly ServiceGroup[]; readonly hosts: readonly CachedVirtualHost[] },
   groupOf: (host: number) => number,
@@ -85,7 +80,6 @@ function distinctDomains([hostname, other]: readonly [string, string]): readonly
   );
 }
 
-/** The domain and all its parent domains, widest first. */
 function domainsOf(domain: string): readonly string[] {
   return [domain, ...widerDomains(domain)].reverse();
 }
@@ -140,7 +134,6 @@ const placesByHost = memoizeByObject((groups: readonly ServiceGroup[]): Readonly
 
 const noPlaces: readonly number[] = [];
 
-/** Ascending indexes of groups whose services have aliases. */
 export function aliasedPlacesOf(
   groups: readonly ServiceGroup[],
   aliases: ReadonlyMap<string, unknown>,
@@ -150,10 +143,7 @@ export function aliasedPlacesOf(
   return [...aliases.keys()].flatMap((host) => indexesByHost.get(host) ?? []).sort((a, b) => a - b);
 }
 
-/**
- * Group indexes by the destinations of their routes, ignoring aliases. Computed once for all clients with the same
- * VirtualServices.
- */
+/** Group indexes by the destinations of their routes, ignoring aliases. */
 export const placesByDestination = memoizeByPair(
   (groups: readonly ServiceGroup[], virtualServices: readonly (ResolvedVirtualService | undefined)[]): Places => {
     const hostPlaces = new PlacesByName();

@@ -18,7 +18,6 @@ export interface PlanModel {
 export const modelsOfGroups = memoizeByObject((_: readonly ServiceGroup[]) => new Map<string, PlanModel>());
 /** The last model in a push context, for clients with their own list of services. */
 export const latestModels = memoizeByObject((_: PushContext) => new Map<string, PlanModel>());
-/** Maximum number of models for the same services. */
 export const maxModels = 16;
 
 export function modelKey({ selection, push }: PlanContext): string {
@@ -40,10 +39,8 @@ export function hostsResolvedDifferently({ shape, push }: PlanContext): Readonly
   return meshShape && differingHosts(shape, meshShape, push);
 }
 
-/** Compares the client's plan with the model of another client. */
 export interface Similarity {
   readonly isReusable: IsReusable;
-  /** Hosts that may resolve differently for the two clients; `undefined` if all may. */
   readonly differingHosts: ReadonlySet<string> | undefined;
   readonly dnsDomains: readonly [string, string];
 }

@@ -24,11 +24,9 @@ export interface PlannedHosts {
   readonly groups: readonly ServiceGroup[];
   /** Virtual hosts by group index; a list if aliases have their own routes. */
   readonly hostsByGroup: readonly (CachedVirtualHost | readonly CachedVirtualHost[])[];
-  /** Virtual hosts of names that match no service. */
   readonly hostsByUnknownName: ReadonlyMap<string, CachedVirtualHost>;
   /** All virtual hosts, in order of precedence for domains. */
   readonly hosts: readonly CachedVirtualHost[];
-  /** Indexes in {@link groups} of services with aliases. Their entries in {@link hostsByGroup} are lists. */
   readonly aliasedPlaces: readonly number[];
   readonly virtualServices: readonly (ResolvedVirtualService | undefined)[];
   readonly services: readonly Service[];
@@ -44,13 +42,11 @@ export interface DomainAssignment {
   readonly sortedPlaces: Int32Array;
   readonly blocks: readonly PartBlock<VirtualHostPart>[];
   readonly hasCatchAll: boolean;
-  /** Whether no two hosts request the same domain. */
   readonly isConflictFree: boolean;
 }
 
 export const virtualHostsField = 2;
 
-/** Indexes at which two lists differ. Computed once for each pair of lists. */
 export const differingPlaces = memoizeByPair(
   (previous: readonly unknown[], current: readonly unknown[]): readonly number[] =>
     current.flatMap((item, index) => (item === previous[index] ? [] : [index])),

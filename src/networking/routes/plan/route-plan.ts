@@ -1,4 +1,3 @@
-/** Plans the virtual hosts of a sidecar's route configuration, in order. */
 
 import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import { sameItems } from '../../../model/collections/same-items.ts';
@@ -41,11 +40,7 @@ export function routePlan(key: string, context: PlanContext): RoutePlan {
   return context.selection.host === undefined ? recallPlan(key, context, build) : build(undefined);
 }
 
-/**
- * Precomputes a plan one virtual host at a time. Clients that connect simultaneously share the plan of the first one.
- *
- * @returns the part to encode for each virtual host
- */
+/** Precomputes a plan one virtual host at a time. Clients that connect simultaneously share the plan of the first one. */
 export function* precomputeRoutePlan(key: string, context: PlanContext): Generator<PartToEncode | undefined> {
   if (modelFor(context) === undefined) {
     const firsts = firstPlans(context.push);
@@ -119,7 +114,7 @@ function nextPlan(ownPlan: RoutePlan | undefined, context: PlanContext): RoutePl
   return storeModel(buildPlan(model?.plan ?? ownPlan, context, model), otherModel, context);
 }
 
-/** Returns the model to start from; `undefined` if the client's previous plan is a better start. */
+/** Returns `undefined` if the client's previous plan is a better start. */
 function closerModel(
   otherModel: PlanModel | undefined,
   ownPlan: RoutePlan | undefined,
@@ -273,13 +268,12 @@ interface PlanInputs
   readonly unknownNames: readonly UnknownHost[];
 }
 
-/** Group indexes, computed once per list. */
 const placesByGroup = memoizeByObject(
   (groups: readonly ServiceGroup[]): ReadonlyMap<ServiceGroup, number> =>
     new Map(groups.map((group, groupIndex) => [group, groupIndex])),
 );
 
-/** Rebuilds only changed virtual hosts, if services and their order are unchanged. Returns `undefined` if all must be built. */
+/** Returns `undefined` if all virtual hosts must be built. */
 function* rebuildChangedInSteps(
   previous: PlannedHosts,
   changedHosts: ChangedHosts,
@@ -302,7 +296,6 @@ function* rebuildChangedInSteps(
   const changedIndexes: number[] = [];
   for (const index of placesToCheck(previous, changedHosts, inputs, similarity)) {
     const previousHost = previous.hostsByGroup[index]!;
-    // Groups with aliases are handled below.
     if (isList(previousHost)) continue;
     if (!isReusableHost(previousHost, groups[index]!, virtualServices[index], changedHosts, similarity?.isReusable))
       changedIndexes.push(index);
@@ -352,7 +345,6 @@ function* rebuildChangedInSteps(
   };
 }
 
-/** Indexes of groups that may have changed, or may differ from the model. */
 function placesToCheck(
   previous: PlannedHosts,
   changedHosts: ChangedHosts,
@@ -378,7 +370,7 @@ function placesToCheck(
 /** For more names than this, checking all groups is as fast as an index. */
 const maxIndexedNames = 64;
 
-/** Finds the groups whose destinations changed; with aliases, returns all groups. */
+/** Returns all groups if there are aliases. */
 function placesLeadingToChanged(
   previous: PlannedHosts,
   { names, wildcards }: ChangedHosts,

@@ -9,7 +9,6 @@ import { virtualHostsField } from './planned-routes.ts';
 
 /** Maximum number of routes per piece, which take a few milliseconds. */
 const maxRoutesOfPiece = 256;
-/** Maximum number of hosts in a block, which is encoded in one step. */
 const maxHostsOfBlock = 64;
 
 /** Yields the pieces to encode, then returns the same configuration. */

@@ -30,7 +30,6 @@ export interface ServiceGroup {
 }
 
 export interface GroupSelection {
-  /** Port of the services; absent for all ports. */
   readonly port?: number;
   readonly host?: string;
 }
@@ -53,7 +52,6 @@ export function serviceGroups(
   push: Pick<PushContext, 'features'>,
 ): readonly ServiceGroup[] {
   const client = `${addressingKey(shape)} ${push.features.autoAllocate}`;
-  // Groups of a single host are not cached, because clients may request any number of names.
   if (selection.host !== undefined) return buildGroups(services, selection, client, shape, push);
   const key = `${selection.port} ${client}`;
   const groupsByKey = groupsByServices.get(services) ?? new Map<string, readonly ServiceGroup[]>();
@@ -66,7 +64,7 @@ export function serviceGroups(
   return groups;
 }
 
-/** Returns a group's domains for a search domain. Returns the same object for clients with equal short names. */
+/** Returns the same object for clients with equal short names. */
 export function domainsOfGroup(group: ServiceGroup, aliases: readonly string[], options: DomainOptions): Domains {
   const { hostname } = group.service;
   const labels = [hostname, ...aliases].map((name) => sharedLabels(name, options.proxyDomain));

@@ -31,7 +31,6 @@ export interface RouteSelection {
   readonly host?: string;
 }
 
-/** Inputs that all virtual hosts of a configuration have in common. */
 export interface PlanContext {
   readonly selection: RouteSelection;
   readonly shape: ProxyShape;
@@ -43,14 +42,13 @@ export interface PlanContext {
 
 export interface VirtualHostSpec {
   readonly hostname: string;
-  /** Services of the host. Absent for a host that only a VirtualService defines. */
+  /** Absent for a host that only a VirtualService defines. */
   readonly group?: ServiceGroup;
   readonly port: number;
   readonly listenerPort: number;
   readonly aliasServices: readonly Service[];
-  /** Set for an alias with its own routes. */
   readonly aliasService?: Service;
-  /** The VirtualService with a route for the client; `undefined` for the default route. */
+  /** `undefined` for the default route. */
   readonly virtualService: ResolvedVirtualService | undefined;
   readonly servicePort?: Port;
 }
@@ -69,7 +67,6 @@ export interface CachedRoutes {
   readonly dependsOn: readonly ConfigKey[];
   /** Destination hosts, on whose services and DestinationRules the routes depend. */
   readonly destinationHosts: readonly string[];
-  /** Virtual hosts by {@link Domains.text}. */
   readonly virtualHosts: Map<string, CachedVirtualHost>;
   /** Client properties on which the routes depend, except the resolution of hosts. */
   readonly clientText: string;
@@ -135,7 +132,7 @@ function clientTextOf(virtualService: ResolvedVirtualService | undefined, shape:
 
 const narrowedParts = memoizeByObject((_: VirtualHostPart) => new Map<string, VirtualHostPart>());
 
-/** Returns a virtual host without the domains for which other hosts have priority. Cached by domains. */
+/** Returns a virtual host without the domains for which other hosts have priority. */
 export function withDomains(
   { name, routes, hostPart }: CachedVirtualHost,
   domains: readonly string[],
@@ -180,7 +177,6 @@ function buildRoutes(spec: VirtualHostSpec, { shape, push, cache, reach }: PlanC
     if (chain.length <= 1) {
       hostResolutions.push({ host, service: first, rule: first && reach.destinationRuleFor(first) });
     }
-    // Each step of the alias chain, with its DestinationRule.
     for (const chainedService of chain) {
       const rule = reach.destinationRuleFor(chainedService);
       inputs.push(chainedService, rule);

@@ -82,13 +82,12 @@ function portOfUnknown(
     const coveringIndexes =
       wildcards.size === 0 ? [] : [...coveringKeys(hostname, wildcards)].map((host) => wildcards.get(host)!);
     if (coveringIndexes.length > 0) return groups[Math.min(...coveringIndexes)]!.port.number;
-    // Only a wildcard can cover other hosts.
     if (isWildcard(hostname) && isAboveServices(hostname)) return undefined;
     return onUnknownPort ? portOfUnknownHosts : undefined;
   };
 }
 
-/** Returns a function that determines whether a wildcard covers a service. There may be as many wildcards as services. */
+/** Computes the names only once, because there may be as many wildcards as services. */
 function coversServices(services: readonly Service[]): (wildcard: string) => boolean {
   let widerNames: Names | undefined;
   return (wildcard) => {

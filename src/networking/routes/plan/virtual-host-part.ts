@@ -14,7 +14,6 @@ import { Encodable } from '../../messages/resource.ts';
 import { wireForm } from '../../messages/wire-form.ts';
 import { virtualHost } from '../translate/route-configuration.ts';
 
-/** All fields except name and domains, encoded once for all hosts with equal routes. */
 export function routesPart(routes: Route[], origins: readonly Origin[]): Encodable {
   return new Encodable(VirtualHostSchema, withOrigins(virtualHost('', [], routes), origins));
 }

@@ -10,7 +10,6 @@ import type { ServiceGroup } from './service-groups.ts';
 
 export type VirtualServicesByHost = ReadonlyMap<string, ResolvedVirtualService>;
 
-/** VirtualServices with a route for a client, by host. */
 export interface ClientVirtualServices {
   /** All hosts with a VirtualService for any client. */
   readonly hosts: Iterable<string>;
@@ -53,7 +52,6 @@ export function virtualServicesOfGroups(
 
 interface IndexedVirtualServices {
   readonly firstServiceByHost: VirtualServicesByHost;
-  /** VirtualServices with routes only for some clients or ports. */
   readonly conditionalServices: readonly ResolvedVirtualService[];
   readonly matchesPort: boolean;
   /** Results by the {@link conditionalServices} VirtualServices that have no route. */
@@ -115,7 +113,6 @@ function firstByHost(
 }
 
 interface MatchFacts {
-  /** Matches of all routes that have an effect. */
   readonly matches: readonly HttpMatchRequest[];
   /** Whether one of the matches applies to all clients. */
   readonly appliesToAll: boolean;

@@ -1,4 +1,3 @@
-/** Forwarding action of a route (route, timeout, mirror, rewrite). */
 
 import { create, equals } from '@bufbuild/protobuf';
 import {
@@ -34,7 +33,6 @@ export interface ActionContext {
   readonly meshRetry: HttpRetry | undefined;
 }
 
-/** @param destinations at least one */
 export function forwardAction(
   route: HttpRoute,
   destinations: readonly HttpRouteDestination[],
@@ -58,7 +56,6 @@ export function forwardAction(
   return { value, dependsOn };
 }
 
-/** A single destination, or all destinations with a weight. */
 export function usedDestinations(route: HttpRoute): readonly HttpRouteDestination[] {
   const routeDestinations = route.route ?? [];
   if (routeDestinations.length <= 1) return routeDestinations;

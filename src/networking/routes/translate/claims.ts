@@ -8,7 +8,7 @@ import type { HttpMatchRequest } from '../../../model/kinds/virtual-service/virt
 import { claimMatcher, payloadMatcher } from '../../authorization/claim-matchers.ts';
 import { stringMatcherInit } from './string-matcher.ts';
 
-/** Returns matchers of required and forbidden claims. For a list claim, one item must match. */
+/** For a list claim, one item must match. */
 export function claimMatchers({ headers, withoutHeaders }: HttpMatchRequest): MetadataMatcher[] {
   return [...matchersForClaims(headers, false), ...matchersForClaims(withoutHeaders, true)];
 }

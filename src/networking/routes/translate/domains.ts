@@ -1,4 +1,3 @@
-/** Domains under which clients request a service. */
 import { isIPv6 } from 'node:net';
 import { isWildcard } from '../../../model/fields/hostname.ts';
 import { isUnspecified } from '../../../runtime/addresses/unspecified-address.ts';
@@ -13,7 +12,6 @@ export interface NamedService {
 }
 
 export interface DomainOptions {
-  /** Adds names with a trailing dot (default `true`). */
   readonly absoluteNames?: boolean;
   /** The client's search domain, such as `shop.svc.cluster.local`. */
   readonly proxyDomain: string;

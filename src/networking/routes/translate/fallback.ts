@@ -1,4 +1,3 @@
-/** Virtual host for requests to unknown hosts. */
 import { create } from '@bufbuild/protobuf';
 import { RouteSchema, type VirtualHost } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { SidecarScope } from '../../../model/push-context/sidecar-scope.ts';
@@ -8,7 +7,6 @@ import { requestFallbackCluster } from '../../traffic/outbound-fallback.ts';
 import type { ProxyReach } from '../../traffic/reach.ts';
 import { virtualHost } from './route-configuration.ts';
 
-/** Responds with 502, or forwards to the cluster of the outbound policy. */
 export function fallbackHost({ outboundTrafficPolicy }: SidecarScope, reach: ProxyReach): VirtualHost {
   if (outboundTrafficPolicy.mode === 'REGISTRY_ONLY') {
     const route = create(RouteSchema, {

@@ -1,4 +1,3 @@
-/** Hash policies for session affinity, from the destination's traffic policy. */
 import { create } from '@bufbuild/protobuf';
 import {
   type RouteAction_HashPolicy,
@@ -8,7 +7,6 @@ import type { ConsistentHashLoadBalancer } from '../../../model/kinds/destinatio
 import type { Init } from '../../messages/init.ts';
 import { optionalDuration } from '../../messages/protobuf-duration.ts';
 
-/** Returns `undefined` if there is no hash key. */
 export function hashPolicy(hash: ConsistentHashLoadBalancer): RouteAction_HashPolicy | undefined {
   const policySpecifier = specifierOf(hash);
   return policySpecifier && create(RouteAction_HashPolicySchema, { policySpecifier });

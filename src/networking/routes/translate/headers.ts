@@ -7,7 +7,6 @@ import {
 import { compareText } from '../../../model/config/config.ts';
 import type { HeaderOperations, Headers } from '../../../model/kinds/virtual-service/virtual-service.ts';
 
-/** Fields that routes and weighted clusters have in common. */
 export interface HeaderFields {
   readonly requestHeadersToAdd: HeaderValueOption[];
   readonly requestHeadersToRemove: string[];
@@ -24,7 +23,6 @@ export function headerFields(headers: Headers | undefined): HeaderFields {
   };
 }
 
-/** Returns the operations of `a` followed by those of `b`. */
 export function joinedHeaders(a: HeaderFields, b: HeaderFields): HeaderFields {
   return {
     requestHeadersToAdd: [...a.requestHeadersToAdd, ...b.requestHeadersToAdd],

@@ -25,7 +25,6 @@ export interface MatchContext {
   readonly listenerPort: number;
 }
 
-/** Whether the match can apply to this proxy, gateway and port. */
 export function appliesTo(match: HttpMatchRequest, { shape, gateway, listenerPort }: MatchContext): boolean {
   return (
     !match.never &&
@@ -107,7 +106,7 @@ function queryParameter(name: string, value: ValueMatch): QueryParameterMatcher 
   });
 }
 
-/** Headers without claims, which are in the same field. */
+/** Excludes claims, which are in the same field as headers. */
 function headersOf(values: Readonly<Record<string, ValueMatch>> | undefined): [string, ValueMatch][] {
   return sortedEntries(values).filter(([name]) => !isClaimKey(name));
 }

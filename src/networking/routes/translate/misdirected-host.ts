@@ -1,4 +1,3 @@
-/** Virtual host for requests that require another connection. */
 import { create } from '@bufbuild/protobuf';
 import { RouteSchema, type VirtualHost } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
 import { virtualHost } from './route-configuration.ts';

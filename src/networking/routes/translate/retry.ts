@@ -8,7 +8,6 @@ import { duration, optionalDuration } from '../../messages/protobuf-duration.ts'
 
 const defaultRetryOn = 'connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes';
 const defaultAttempts = 2;
-/** Maximum attempts to select a host that was not tried yet. */
 const hostSelectionAttempts = 5n;
 
 const previousHosts = typedExtension('envoy.retry_host_predicates.previous_hosts', PreviousHostsPredicateSchema);
@@ -21,7 +20,7 @@ const previousPriorities = typedExtension(
 );
 
 /**
- * Uses the settings of the route, the mesh, or the built-in policy, in this order. Returns `undefined` if retries are disabled.
+ * Uses the settings of the route, the mesh, or the built-in policy, in this order.
  *
  * @param sticky whether a consistent hash selects the host, which retries must keep
  */

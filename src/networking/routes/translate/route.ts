@@ -45,7 +45,7 @@ export function virtualServiceRoutes(
   return runToEnd(buildingVirtualServiceRoutes(virtualService, contexts));
 }
 
-/** Like {@link virtualServiceRoutes}, but yields, because a VirtualService may have thousands of routes. */
+/** Yields, because a VirtualService may have thousands of routes. */
 export function* buildingVirtualServiceRoutes(
   virtualService: ResolvedVirtualService,
   contexts: readonly RouteContext[],
@@ -88,11 +88,6 @@ function* matchesOf({ config }: ResolvedVirtualService): Iterable<PlacedMatch> {
   }
 }
 
-/**
- * Route of a service without VirtualService.
- *
- * @param name host of the service or of an alias
- */
 export function defaultRoute(
   service: Service,
   port: Port,

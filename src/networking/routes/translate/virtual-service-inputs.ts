@@ -20,12 +20,10 @@ export function shapeTextFor(virtualService: ResolvedVirtualService | undefined,
   return virtualService !== undefined && sourceFactsOf(virtualService).matchesSources ? labelsText(shape.labels) : '';
 }
 
-/** Returns equal texts for namespaces with equal routes. Usually empty. */
 export function namespaceTextFor(virtualService: ResolvedVirtualService | undefined, namespace: string): string {
   return virtualService !== undefined && sourceFactsOf(virtualService).matchesNamespaces ? namespace : '';
 }
 
-/** Whether routes depend on the client, except by the resolution of hosts. */
 export function dependsOnClient(virtualService: ResolvedVirtualService): boolean {
   const { matchesSources, matchesNamespaces } = sourceFactsOf(virtualService);
   return matchesSources || matchesNamespaces;
@@ -47,7 +45,6 @@ export function namespaceIfMatched(virtualServices: readonly ResolvedVirtualServ
   return anyMatchesNamespaces(virtualServices) ? namespace : '';
 }
 
-/** Returns the hosts on whose services and DestinationRules the routes of any of these VirtualServices depend. */
 export const destinationsOfAll: (virtualServices: readonly ResolvedVirtualService[]) => ReadonlySet<string> =
   memoizeByObject(
     (virtualServices) => new Set(virtualServices.flatMap((virtualService) => destinationsOf(virtualService))),
