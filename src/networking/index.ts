@@ -86,15 +86,15 @@ export interface Narrowing {
   readonly subjectOfKey: (key: ConfigKey) => string;
 }
 
-/** Composes a shape's list from the resources of a common shape and those that differ. */
+/** Composes a list from the resources of a common shape and those that differ. */
 export interface Sharing {
-  /** Returns common shapes from whose lists a shape's list may be composed, most common first. */
+  /** The most common shape is first. */
   readonly commonShapes: (shape: ProxyShape, push: PushContext) => readonly ProxyShape[];
-  /** Returns subjects whose resources differ between shape and common shape; `undefined` if there are too many. */
+  /** `undefined` if too many subjects differ. */
   readonly findDiffering: (shape: ProxyShape, common: ProxyShape, push: PushContext) => ReadonlySet<string> | undefined;
 }
 
-/** The resources of a shape that differ from those of a common shape. `undefined` if they cannot be separated. */
+/** `undefined` if the resources cannot be separated. */
 type BuildDiffering = (
   shape: ProxyShape,
   common: ProxyShape,
@@ -105,14 +105,13 @@ type BuildDiffering = (
 
 interface GeneratorBase {
   /**
-   * The properties of a shape on which its list (or the precomputed part) depends. If absent, the list depends on all properties, and nothing is
-   * precomputed.
+   * The list (or its precomputed part) depends on these properties of a shape. If absent, it depends on all properties, and nothing is precomputed.
    */
   readonly projection?: Projection;
   /** Whether a change has no effect on the type, although the dependency tables list its kind. */
   readonly isUntouched?: IsUntouched;
   /**
-   * Precomputes shared resources into the memory step by step, so that the list is built quickly. Absent if that is unnecessary.
+   * Precomputes shared resources into the memory step by step. Absent if that is unnecessary.
    *
    * @returns resources to encode after each step, if any
    */

@@ -13,7 +13,6 @@ import { destinationsOfAll, labelsIfMatched, namespaceIfMatched } from './routes
 import { commonShapes } from './sharing/common-shape.ts';
 import { differingHosts } from './sharing/differing-hosts.ts';
 
-/** Returns `undefined` if the shape shares its list with no other shape. */
 export type Projection = (shape: ProxyShape, push: PushContext) => string | undefined;
 
 export const endpointProjection: Projection = (shape, push) => {
@@ -58,7 +57,6 @@ function gatewayRoutesText(shape: ProxyShape, push: PushContext): string {
   ].join('~');
 }
 
-/** Equal for proxies with equal patches. */
 export const patchProjection: Projection = (shape, push) =>
   `${policyProjection(shape, push, 'envoyFilters')}~${shape.runsWasm}~${JSON.stringify(shape.matchedMetadata)}`;
 

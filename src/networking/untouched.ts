@@ -9,7 +9,6 @@ import type { SidecarScope } from '../model/push-context/sidecar-scope.ts';
 import { gatewayName } from './gateway/placed-server.ts';
 import { mayAffectConnections, virtualServicesOfConnections } from './listeners/ruled-connections.ts';
 
-/** Returns `true` only if the change certainly affects no resource of the type for this shape. */
 export type IsUntouched = (
   changes: readonly ConfigKey[],
   shape: ProxyShape,

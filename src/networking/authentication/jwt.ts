@@ -1,4 +1,3 @@
-/** Translates a workload's RequestAuthentications to Envoy's jwt_authn filter. */
 import type {
   JwtAuthenticationSchema,
   JwtProviderSchema,
@@ -16,11 +15,7 @@ type Requirement = Init<typeof JwtRequirementSchema>;
 /** OAuth claims that are space-separated lists (RFC 8693 §4.2), of which policies match single items. */
 const spacedClaims = ['permission', 'scope'];
 
-/**
- * Accepts requests without a token, on which AuthorizationPolicies decide, and requests whose tokens are all valid.
- *
- * @returns `undefined` without rules
- */
+/** Accepts requests without a token, on which AuthorizationPolicies decide, and requests whose tokens are all valid. */
 export function jwtAuthentication({
   policies,
   direction,
@@ -50,7 +45,6 @@ export function jwtAuthentication({
   };
 }
 
-/** Allows requests without a token, but rejects a request if any of its tokens is invalid or from an unknown issuer. */
 function requirementOf(providers: readonly { readonly name: string; readonly isRequired: boolean }[]): Requirement {
   const requirements = providers.map(
     ({ name }): Requirement => ({ requiresType: { case: 'providerName', value: name } }),

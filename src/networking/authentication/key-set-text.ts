@@ -10,7 +10,7 @@ import { unknownKey } from './unknown-key.ts';
 
 const cachedTexts = new WeakMap<JwtRule, string>();
 
-/** The rule's keys. If none is certainly usable, the result also contains {@link unknownKey}. */
+/** If no key is certainly usable, the result also contains {@link unknownKey}. */
 export function keySetText(rule: JwtRule): string {
   let text = cachedTexts.get(rule);
   if (text === undefined) {
@@ -26,7 +26,7 @@ const knownMembers = new Set(['kty', 'alg', 'use', 'kid', 'n', 'e', 'crv', 'x', 
 /** Maximum length; a modulus of 16,384 bits has 2,731 characters. */
 const maxMemberLength = 8_192;
 
-/** Removes JWK members that have no effect in Envoy. Drops keys with a member that is too long or not a string. */
+/** Removes JWK members that have no effect in Envoy. */
 function keysOf(jwks: string | undefined): JsonWebKey[] {
   if (jwks === undefined) return [];
   // The text was validated when it was received.
@@ -51,7 +51,6 @@ const base64url = /^[\w-]+$/;
 /** Envoy rejects a key whose algorithm does not fit its curve. */
 const algorithms: Readonly<Record<string, string>> = { 'P-256': 'ES256', 'P-384': 'ES384', 'P-521': 'ES512' };
 
-/** Whether Envoy certainly accepts the key. */
 function isUsableByEnvoy(key: JsonWebKey): boolean {
   const { kty, crv = '', alg } = key;
   if (kty !== 'RSA' && kty !== 'EC') return false;

@@ -1,6 +1,5 @@
 /** Location of verified claims in a request's dynamic metadata, in which the jwt_authn filter stores them. */
 
-/** The metadata namespace, which is the filter's name. */
 export const tokenMetadata = 'envoy.filters.http.jwt_authn';
 
 export const payloadKey = 'payload';

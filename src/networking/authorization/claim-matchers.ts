@@ -15,8 +15,7 @@ export function claimMatcher(keys: readonly string[], text: TextMatcher): Metada
 }
 
 /**
- * Matches a request principal `ISSUER/SUBJECT`. Issuer and subject may contain slashes, so each possible split is an
- * alternative.
+ * Issuer and subject may contain slashes, so each possible split of `ISSUER/SUBJECT` is an alternative.
  *
  * @returns alternatives, one of which must match. An alternative matches if all its matchers match.
  */

@@ -1,5 +1,3 @@
-/** Converts the `when` conditions of a rule to permissions and principals. */
-
 import type { AuthorizationCondition } from '../../model/kinds/policies/authorization-policy.ts';
 import { ownValue } from '../../runtime/json-object.ts';
 import { claimMatcher, listMatcher, textValue } from './claim-matchers.ts';
@@ -92,7 +90,7 @@ function principalOf(key: string): PrincipalOf | undefined {
   return undefined;
 }
 
-/** Matches `experimental.envoy.filters.FILTER[KEY]`. A value `[text]` matches a list that contains the text. */
+/** A value `[text]` matches a list that contains the text. */
 function filterMetadata(key: string): PermissionOf | undefined {
   const keyMatch = /^experimental\.(envoy\.filters\.[^[\]]+)\[([^[\]]+)\]$/.exec(key);
   if (keyMatch === null) return undefined;

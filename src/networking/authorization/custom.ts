@@ -1,4 +1,3 @@
-/** Converts AuthorizationPolicies with the action CUSTOM, which call an external authorizer. */
 import * as E from 'fp-ts/lib/Either.js';
 import { RBAC_Action } from '../../gen/envoy/config/rbac/v3/rbac_pb.ts';
 import type { MetadataMatcherSchema } from '../../gen/envoy/type/matcher/v3/metadata_pb.ts';
@@ -21,7 +20,6 @@ export interface CustomCheck {
   /** Shadow rules, which record in metadata whether the authorizer must check a request. */
   readonly rules: RbacRules;
   readonly metadataPrefix: string;
-  /** Matches the metadata that the shadow filter records. */
   enabledBy(filter: string): Init<typeof MetadataMatcherSchema>;
 }
 
@@ -86,7 +84,6 @@ function denyRules(
   return { action: RBAC_Action.DENY, policies: envoyPolicies(policies, context) };
 }
 
-/** Returns `undefined` if the mesh does not define the provider, or the proxy cannot reach its service. */
 function findProvider(name: string, { shape, push }: ProxyContext): FoundProvider | undefined {
   const reach = reachOf(shape, push);
   return findConfiguredProvider(name, shape.configNamespace, push, (host) => reach.serviceByHostname(host));

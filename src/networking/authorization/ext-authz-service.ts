@@ -21,7 +21,6 @@ export function authorizationService({ provider, cluster, host }: CustomCheck): 
   };
 }
 
-/** The ext_authz fields for the service, by the provider's protocol. */
 export function authorizationServiceFields(check: CustomCheck): Init<typeof ExtAuthzSchema> {
   const { provider } = check;
   if (provider.protocol === 'grpc') return { services: { case: 'grpcService', value: authorizationService(check) } };

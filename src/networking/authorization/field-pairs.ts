@@ -4,7 +4,6 @@ export interface FieldPair<Of, Matcher> {
   readonly allowedField: keyof Of;
   readonly excludedField: keyof Of;
   readonly matcher: Matcher;
-  /** The field exists only for HTTP. */
   readonly needsHttp?: true;
 }
 

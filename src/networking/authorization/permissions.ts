@@ -1,4 +1,3 @@
-/** Converts operations of rules to permissions of Envoy's RBAC filters. */
 import type { PermissionSchema } from '../../gen/envoy/config/rbac/v3/rbac_pb.ts';
 import { UriTemplateMatchConfigSchema } from '../../gen/envoy/extensions/path/match/uri_template/v3/uri_template_match_pb.ts';
 import type { AuthorizationOperation } from '../../model/kinds/policies/authorization-policy.ts';
@@ -61,11 +60,7 @@ const fields: readonly FieldPair<AuthorizationOperation, PermissionOf>[] = [
   { allowedField: 'ports', excludedField: 'notPorts', matcher: destinationPort },
 ];
 
-/**
- * The permissions of an operation, all of which must match.
- *
- * @param http if `false`, HTTP fields are omitted
- */
+/** @param http if `false`, HTTP fields are omitted */
 export function operationPermissions(operation: AuthorizationOperation, http: boolean): RbacPermission[] {
   return applicablePairs(fields, http).flatMap(({ allowedField, excludedField, matcher }) =>
     includedAndExcludedPermissions(operation[allowedField], operation[excludedField], matcher),
@@ -76,7 +71,6 @@ export function isAboutRequests(operation: AuthorizationOperation): boolean {
   return usesRequestFields(operation, fields);
 }
 
-/** Matches one of the included values and none of the excluded ones. */
 export function includedAndExcludedPermissions(
   values: readonly string[] | undefined,
   notValues: readonly string[] | undefined,

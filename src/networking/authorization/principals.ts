@@ -1,4 +1,3 @@
-/** Converts sources of rules to principals of Envoy's RBAC filters. */
 import type { PrincipalSchema } from '../../gen/envoy/config/rbac/v3/rbac_pb.ts';
 import type { AuthorizationSource } from '../../model/kinds/policies/authorization-policy.ts';
 import { cidrRange } from '../messages/address.ts';
@@ -34,7 +33,6 @@ export function allOfPrincipals(ids: readonly RbacPrincipal[]): RbacPrincipal {
   return ids.length === 1 ? ids[0]! : { identifier: { case: 'andIds', value: { ids: [...ids] } } };
 }
 
-/** Matches the identity in the client's certificate, such as `cluster.local/ns/shop/sa/web`. */
 export const certifiedPrincipal: PrincipalOf = (value, { trustDomains }) =>
   anyOfPrincipals(
     inAllTrustDomains(value, trustDomains).map((principal) =>
@@ -95,11 +93,7 @@ const fields: readonly FieldPair<AuthorizationSource, PrincipalOf>[] = [
   { allowedField: 'remoteIpBlocks', excludedField: 'notRemoteIpBlocks', matcher: clientAddress },
 ];
 
-/**
- * The principals of a source, all of which must match.
- *
- * @param http if `false`, HTTP fields are omitted
- */
+/** @param http if `false`, HTTP fields are omitted */
 export function sourcePrincipals(source: AuthorizationSource, context: RuleContext, http: boolean): RbacPrincipal[] {
   return applicablePairs(fields, http).flatMap(({ allowedField, excludedField, matcher }) =>
     includedAndExcluded(source[allowedField], source[excludedField], (value) => matcher(value, context)),

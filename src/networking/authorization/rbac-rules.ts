@@ -1,4 +1,3 @@
-/** Converts AuthorizationPolicies of a workload to rules of Envoy's RBAC filters. */
 import { type PolicySchema, RBAC_Action, type RBACSchema } from '../../gen/envoy/config/rbac/v3/rbac_pb.ts';
 import type { Config } from '../../model/config/config.ts';
 import type { AuthorizationPolicy, AuthorizationRule } from '../../model/kinds/policies/authorization-policy.ts';
@@ -13,7 +12,6 @@ import type { PoliciesContext } from './shared-filters.ts';
 export type RbacRules = Init<typeof RBACSchema>;
 type PolicyInit = Init<typeof PolicySchema>;
 
-/** HTTP requests, or TCP connections with any content. */
 export type RuleTraffic = 'requests' | 'bytes';
 
 export interface ActionRules {

@@ -1,4 +1,4 @@
-/** Builds filters that depend only on AuthorizationPolicies and mesh settings, once for all proxies with the same policies and settings. */
+/** Proxies with the same policies and mesh settings share the filters. */
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { setBounded } from '../../model/collections/set-bounded.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';

@@ -12,13 +12,12 @@ export function textMatcher(text: string): TextMatcher {
   return { matchPattern: { case: 'exact', value: text } };
 }
 
-/** Matches host names, which are case-insensitive. */
+/** Host names are case-insensitive. */
 export function caselessMatcher(text: string): TextMatcher {
   // Envoy rejects `ignore_case` with a regular expression.
   return text === '*' ? textMatcher(text) : { ...textMatcher(text), ignoreCase: true };
 }
 
-/** Requires the regular expression to match the full text. */
 export function regexMatcher(regex: string): TextMatcher {
   return { matchPattern: { case: 'safeRegex', value: { regex } } };
 }
@@ -27,7 +26,6 @@ export function regexOf(text: string, wildcard: string): string {
   return text.split('*').map(regexLiteral).join(wildcard);
 }
 
-/** Escapes text for RE2 and JavaScript regular expressions. */
 export function regexLiteral(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 }

@@ -1,5 +1,3 @@
-/** Builds all clusters of a proxy for CDS. */
-
 import { type Cluster, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -19,7 +17,7 @@ import { sniCluster } from './outbound.ts';
 import { sharedOutboundClusters } from './shared-outbound.ts';
 import { blackHole, dynamicDns, inboundPassthrough, passthrough } from './special.ts';
 
-/** Returns clusters in the order in which Envoy receives them. For several clusters of one name, keeps the first. */
+/** Returns clusters in the order in which Envoy receives them. Of several clusters with one name, the first is kept. */
 export function buildClusters(shape: ProxyShape, push: PushContext, cache: Memory = noMemory): EnvoyResource[] {
   return runToEnd(buildingClusters(shape, push, cache));
 }

@@ -1,5 +1,3 @@
-/** Selects how Envoy discovers the endpoints of an outbound cluster. */
-
 import {
   Cluster_DiscoveryType,
   Cluster_LbPolicy,
@@ -43,21 +41,19 @@ export function discoveryOf(
   }
 }
 
-/** Whether connections keep the destination address that the client resolved. */
 function passesThrough({ loadBalancer }: EffectivePolicy, { type, interceptionMode }: ClusterShape): boolean {
   return loadBalancer?.simple === 'PASSTHROUGH' && type === 'sidecar' && interceptionMode !== 'NONE';
 }
 
 /**
- * Whether Envoy load-balances for a service without addresses. Gateways have no original destination. Sidecars load-balance headless services, whose
- * pods are known, if traffic is not redirected or the feature is enabled.
+ * Gateways have no original destination. Sidecars load-balance headless services, whose pods are known, if traffic is not redirected or the feature
+ * is enabled.
  */
 function choosesEndpoint(service: Service, shape: ClusterShape, { endpointsForHeadless }: Features): boolean {
   if (shape.type === 'router') return true;
   return isHeadless(service) && (endpointsForHeadless || shape.interceptionMode === 'NONE');
 }
 
-/** Envoy requests the endpoints on its ADS stream. */
 export function edsFields(clusterName: string): ClusterInit {
   return {
     clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.EDS },

@@ -20,7 +20,7 @@ export const dnsResolver = create(TypedExtensionConfigSchema, {
 const dnsJitterField = 58;
 
 /**
- * Adds a random delay up to the jitter to each DNS refresh, so that the proxies of a mesh do not query simultaneously. 0 disables the delay.
+ * The random delay prevents the proxies of a mesh from querying simultaneously. 0 disables it.
  *
  * @param cluster a cluster that resolves names; modified in place
  */

@@ -1,5 +1,3 @@
-/** Clusters for traffic from a sidecar to its application. */
-
 import { create } from '@bufbuild/protobuf';
 import { DurationSchema } from '@bufbuild/protobuf/wkt';
 import { type Cluster, Cluster_DiscoveryType, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
@@ -33,7 +31,6 @@ export function inboundSource(family: ProxyIpFamily): Init<typeof BindConfigSche
   const sourceOf = (address: string) => ({ address, portSpecifier: { case: 'portValue' as const, value: 0 } });
   return {
     sourceAddress: sourceOf(family === 'v6' ? '::6' : '127.0.0.6'),
-    // Envoy selects the source address of the destination's family.
     ...(family === 'dual' && { extraSourceAddresses: [{ address: sourceOf('::6') }] }),
   };
 }
@@ -43,7 +40,6 @@ const lastClusters = new WeakMap<
   { readonly inputs: readonly unknown[]; readonly clusters: readonly EnvoyResource[] }
 >();
 
-/** Returns the same clusters until an input of the workload changes, which is rare. */
 export function inboundClusters(shape: ProxyShape, push: PushContext): readonly EnvoyResource[] {
   const rules = shape.serviceTargets.map(({ service }) => inboundRuleFor(service, shape, push));
   const inputs = [push.mesh, push.sidecarScopeFor(shape).sidecar, activePeerModes(shape, push), ...rules];
@@ -98,7 +94,6 @@ function inboundCluster(target: InboundTarget, shape: ProxyShape, push: PushCont
   });
 }
 
-/** Uses the original destination, unless the Sidecar object sets `defaultEndpoint`. */
 function applicationFields(name: string, target: InboundTarget, shape: ProxyShape): ClusterInit {
   const upstreamBindConfig = inboundSource(shape.ipFamily);
   const { forwardTo } = target;

@@ -1,5 +1,3 @@
-/** Load balancing policy of an outbound cluster (simple, consistentHash, warmup, locality). */
-
 import {
   Cluster_LbPolicy,
   type Cluster_SlowStartConfigSchema,
@@ -67,11 +65,7 @@ function zoneAware({ minClusterSize }: NonNullable<LocalityOrdering['zoneAware']
   return minClusterSize === undefined ? {} : { minClusterSize: BigInt(minClusterSize) };
 }
 
-/**
- * Sets panic threshold and locality weighting.
- *
- * @param knowsUnhealthy whether the cluster contains unhealthy endpoints. Panic mode is then disabled, so that Envoy never uses them.
- */
+/** @param knowsUnhealthy whether the cluster contains unhealthy endpoints. Panic mode is then disabled, so that Envoy never uses them. */
 export function commonLbConfig(
   { outlierDetection }: EffectivePolicy,
   locality: LocalityOrdering | undefined,

@@ -1,5 +1,3 @@
-/** Clusters for outbound traffic: one for each service port and for each of its subsets. */
-
 import { create } from '@bufbuild/protobuf';
 import { type Cluster, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import type { BackendTls } from '../../model/push-context/backend-tls.ts';
@@ -57,7 +55,6 @@ export function backendTlsFor(
   return (alias && backendTls.settingsFor(alias, aliasPortName)) ?? backendTls.settingsFor(service, port.name);
 }
 
-/** All clusters of one service. Pure, so that the result can be cached. */
 export function outboundClusters(
   service: Service,
   rule: MergedDestinationRule | undefined,
@@ -120,7 +117,7 @@ export function sniCluster(target: OutboundTarget, shape: ClusterShape, push: Pu
   return withOrigins(cluster, originsOfTarget(target));
 }
 
-/** Whether the cluster has an SNI form, for TLS that is passed through. Only EDS clusters have one. */
+/** Only EDS clusters have an SNI form, for TLS that is passed through. */
 export function hasSniCluster(
   { service, port, subset, rule }: OutboundTarget,
   shape: ClusterShape,
@@ -144,7 +141,6 @@ function balancingFields(
 ) {
   const ordering = localityOrdering(policy, push.mesh.localityLbSetting, service);
   const { sendsUnhealthyEndpoints } = healthSelection(service, policy.outlierDetection, push.features);
-  // Original destinations have no known health.
   return commonLbConfig(policy, ordering, sendsUnhealthyEndpoints && discovery !== 'ORIGINAL_DST');
 }
 
@@ -179,7 +175,6 @@ function discoveryFields(
   return { ...dnsFields(discovery, assignment, shape, push), typedDnsResolverConfig: dnsResolver };
 }
 
-/** Selects one endpoint for a LOGICAL_DNS cluster, preferably a healthy one. */
 function singleEndpoint(endpoints: readonly Endpoint[]): Endpoint {
   return endpoints.find(({ health }) => health === 'healthy') ?? endpoints[0]!;
 }
@@ -244,7 +239,6 @@ function protocolFields(
   };
 }
 
-/** Wraps the transport sockets in the PROXY protocol if the upstream requires it. */
 function withProxyProtocolSockets(
   transport: Pick<ClusterInit, 'transportSocket' | 'transportSocketMatches'>,
   proxyProtocol: EffectivePolicy['proxyProtocol'],

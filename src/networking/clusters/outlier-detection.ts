@@ -1,4 +1,3 @@
-/** Configures when Envoy ejects a failing endpoint. */
 import { create } from '@bufbuild/protobuf';
 import {
   type OutlierDetection,

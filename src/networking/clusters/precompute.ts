@@ -7,7 +7,7 @@ import type { EnvoyResource } from '../messages/resource.ts';
 import { reachOf } from '../traffic/reach.ts';
 import { sharedOutboundClusters } from './shared-outbound.ts';
 
-/** Builds shared clusters service by service in advance, because building all clusters in one step takes long. */
+/** Building all clusters in one step would take too long. */
 export function* precomputeClusters(
   shape: ProxyShape,
   push: PushContext,

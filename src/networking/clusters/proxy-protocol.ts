@@ -9,7 +9,6 @@ import type { Init } from '../messages/init.ts';
 
 const rawBuffer = typedExtension('envoy.transport_sockets.raw_buffer', RawBufferSchema);
 
-/** @param inner the wrapped transport socket, absent for plain TCP */
 export function withProxyProtocol(
   version: 'V1' | 'V2',
   inner: Init<typeof TransportSocketSchema> | TransportSocket | undefined,

@@ -10,7 +10,6 @@ import { tlsParameters } from '../messages/tls-parameters.ts';
 import { credentialResourceName, rootsResourceName } from '../secrets/credential-name.ts';
 import { type CommonTlsInit, fileSource, subjectAltNames, tlsSocket, type ValidationInit } from './tls-socket.ts';
 
-/** Path of the public root certificates in Debian and Alpine images. */
 const systemRootsFile = '/etc/ssl/certs/ca-certificates.crt';
 /** Secret name by which the agent serves the public root certificates, independent of their path. */
 const systemRoots = 'system';
@@ -19,7 +18,6 @@ export interface PublicTlsTarget {
   readonly service: Pick<Service, 'serviceAccounts' | 'registry'>;
   readonly http2: boolean;
   readonly mesh: Pick<MeshConfig, 'tlsDefaults'>;
-  /** Whether an agent reads files for the proxy. */
   readonly hasAgent: boolean;
   readonly checksRevocationLists: boolean;
   /**
@@ -27,12 +25,10 @@ export interface PublicTlsTarget {
    * give the key to every sidecar of its namespace.
    */
   readonly mayRequestSecrets: boolean;
-  /** PEM of trusted CAs; overrides the CAs in the settings. */
   readonly roots?: Uint8Array;
 }
 
 export interface PublicTls {
-  /** Uses the host of each request as SNI. */
   readonly autoSni: boolean;
   readonly autoSanValidation: boolean;
   readonly transportSocket: TypedExtension;

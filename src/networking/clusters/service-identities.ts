@@ -2,7 +2,6 @@ import { identitiesUnder, trustDomainsOf } from '../../model/mesh/trust-domains.
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Service } from '../../model/services/service.ts';
 
-/** Returns the SPIFFE IDs in all trust domains of the mesh, sorted. */
 export function identitiesOf(service: Service, push: PushContext): readonly string[] {
   const endpointAccounts = push
     .endpointsOf(service.hostname, service.namespace)

@@ -1,4 +1,3 @@
-/** Caches outbound clusters for all shapes with equal clusters. */
 import type { ConfigKey } from '../../model/config/config.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { MergedDestinationRule } from '../../model/push-context/resolved-rules.ts';

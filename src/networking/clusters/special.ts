@@ -1,4 +1,3 @@
-/** Clusters without a service: the black hole, passthrough and dynamic DNS. */
 import { create } from '@bufbuild/protobuf';
 import { type Cluster, Cluster_DiscoveryType, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { HttpProtocolOptionsSchema } from '../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.ts';
@@ -20,7 +19,7 @@ import { httpProtocolOptionsKey } from './upstream-http.ts';
 
 const passthroughIdleTimeoutMs = 300_000;
 
-/** Uses the client's HTTP version. Idle connections to unknown destinations are closed. */
+/** Idle connections to unknown destinations are closed. */
 const passthroughProtocol = {
   [httpProtocolOptionsKey]: pack(HttpProtocolOptionsSchema, {
     commonHttpProtocolOptions: { idleTimeout: duration(passthroughIdleTimeoutMs) },
@@ -51,7 +50,6 @@ export function passthrough(mesh: MeshConfig): Cluster {
   });
 }
 
-/** Cluster for requests to unknown hosts; resolves the Host header of each request. */
 export function dynamicDns(shape: Pick<ProxyShape, 'ipFamily'>, mesh: MeshConfig): Cluster {
   return create(ClusterSchema, {
     name: dynamicDnsCluster,

@@ -27,7 +27,7 @@ export function clusterStatName(clusterName: string, pattern: string, nameParts:
   );
 }
 
-/** Returns the host without the cluster domain, such as `reviews.shop`. Hosts outside the cluster are unchanged. */
+/** Hosts outside the cluster are unchanged. */
 function shortName({ hostname, namespace }: Pick<Service, 'hostname' | 'namespace'>): string {
   const suffix = hostname.indexOf(`.${namespace}.svc.`);
   return suffix === -1 ? hostname : hostname.slice(0, suffix + 1 + namespace.length);

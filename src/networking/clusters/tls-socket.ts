@@ -17,7 +17,6 @@ export function tlsSocket(sni: string, commonTls: CommonTlsInit): TypedExtension
   return typedExtension('envoy.transport_sockets.tls', UpstreamTlsContextSchema, { sni, commonTlsContext: commonTls });
 }
 
-/** Sets the type of each name, which Envoy requires. */
 export function subjectAltNames(names: readonly string[]): NonNullable<ValidationInit['matchTypedSubjectAltNames']> {
   return names.map((name) => ({
     sanType: name.includes('://')
@@ -29,7 +28,7 @@ export function subjectAltNames(names: readonly string[]): NonNullable<Validatio
   }));
 }
 
-/** References a file that Envoy reads once, when it creates the cluster or listener. */
+/** Envoy reads the file only once, when it creates the cluster or listener. */
 export function fileSource(path: string): { specifier: { case: 'filename'; value: string } } {
   return { specifier: { case: 'filename', value: path } };
 }

@@ -23,7 +23,6 @@ export interface UpstreamHttp {
   readonly settings?: HttpSettings | undefined;
   readonly connections?: TcpSettings | undefined;
   readonly meshUpgradePolicy: Exclude<H2UpgradePolicy, 'DEFAULT'>;
-  /** Uses the host of each request as SNI and as the verified name. */
   readonly autoSni?: boolean;
   readonly autoSanValidation?: boolean;
 }
@@ -45,7 +44,6 @@ function mayBeRequests(protocol: ApplicationProtocol): boolean {
   return !isTcp(protocol) || isTls(protocol);
 }
 
-/** Returns `undefined` if Envoy's defaults suffice (HTTP/1.1, no limits). */
 export function upstreamHttpOptions(upstream: UpstreamHttp): Any | undefined {
   const { settings, connections } = upstream;
   const versions = versionOptions(upstream);
@@ -78,7 +76,6 @@ export function upstreamHttpOptions(upstream: UpstreamHttp): Any | undefined {
   });
 }
 
-/** Timeout of keepalive pings. The field is mandatory. */
 const pingTimeoutMs = 20_000;
 
 function keepAlive({ intervalMs, timeoutMs = pingTimeoutMs }: Http2KeepAlive): Init<typeof KeepaliveSettingsSchema> {

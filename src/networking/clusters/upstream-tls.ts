@@ -1,5 +1,3 @@
-/** Transport security of connections to a cluster. */
-
 import type { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { RawBufferSchema } from '../../gen/envoy/extensions/transport_sockets/raw_buffer/v3/raw_buffer_pb.ts';
 import type { ClientTlsSettings } from '../../model/kinds/destinations/traffic-policy.ts';
@@ -16,7 +14,6 @@ import { subjectAltNames, tlsSocket } from './tls-socket.ts';
 type TransportFields = Pick<Init<typeof ClusterSchema>, 'transportSocket' | 'transportSocketMatches'>;
 
 export interface UpstreamTls extends TransportFields {
-  /** Uses the host of each request as SNI. */
   readonly autoSni: boolean;
   readonly autoSanValidation: boolean;
 }
@@ -60,7 +57,6 @@ export function upstreamTls(settings: ClientTlsSettings | undefined, target: Ups
   }
 }
 
-/** Uses mutual TLS for endpoints that accept it, and plaintext for others. */
 function automaticTls(target: UpstreamTlsTarget): UpstreamTls {
   switch (target.automatic) {
     case 'never':
@@ -103,8 +99,8 @@ function workloadSocket(
 }
 
 /**
- * Returns a TLS socket that trusts no certificate. Without a certificate, a proxy then fails connections that require mutual TLS, instead of using
- * plaintext or waiting indefinitely.
+ * The TLS socket trusts no certificate. A proxy without a certificate then fails connections that require mutual TLS, instead of using plaintext or
+ * waiting indefinitely.
  */
 function refusingSocket(sni: string): TypedExtension {
   const noCertificate = '0'.repeat(64);

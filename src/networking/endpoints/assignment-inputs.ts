@@ -20,7 +20,6 @@ export interface AssignmentInputs {
   readonly alias?: Service;
   readonly rule: MergedDestinationRule | undefined;
   readonly port: Port;
-  /** Labels of the subset. Absent if the cluster contains all endpoints. */
   readonly labels?: Readonly<Record<string, string>>;
   readonly policy: EffectivePolicy;
   readonly endpoints: readonly Endpoint[];

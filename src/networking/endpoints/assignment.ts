@@ -13,7 +13,6 @@ import type { Endpoint } from '../../model/services/service.ts';
 import { socketAddress } from '../messages/address.ts';
 import { type LocalityGroup, type LocalityOrder, localityGroups, weightOf } from './locality-groups.ts';
 
-/** @param endpoints selected endpoints; if none exist, the result is a valid empty assignment */
 export function loadAssignment(
   clusterName: string,
   endpoints: readonly Endpoint[],
@@ -58,7 +57,6 @@ function lbEndpoint(endpoint: Endpoint): LbEndpoint {
   };
 }
 
-/** Contains no entry for terminating endpoints, which are never sent. */
 const healthStatus: Readonly<Record<Endpoint['health'], HealthStatus>> = {
   healthy: HealthStatus.HEALTHY,
   unhealthy: HealthStatus.UNHEALTHY,

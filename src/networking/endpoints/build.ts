@@ -1,4 +1,3 @@
-/** Builds the endpoints of the requested clusters for EDS. */
 import { create } from '@bufbuild/protobuf';
 import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
@@ -18,7 +17,7 @@ import { assignmentInputs, networkViewFor, selectionFor } from './assignment-inp
 import { reachableEndpoints } from './network-endpoints.ts';
 import { selectEndpoints } from './selection.ts';
 
-/** Returns one assignment for each name, which is empty if the proxy cannot reach the service. */
+/** The assignment is empty if the proxy cannot reach the service. */
 export function buildEndpoints(
   shape: ProxyShape,
   push: PushContext,
@@ -73,13 +72,12 @@ function emptyAssignment(clusterName: string, dependsOn: readonly ConfigKey[]): 
   );
 }
 
-/** Returns the host of an outbound cluster, otherwise an empty text. */
 export function hostOfAssignment(name: string): string {
   const nameParts = parseAssignmentName(name);
   return nameParts?.target ?? nameParts?.host ?? '';
 }
 
-/** Returns the assignment names of aliases among the hosts. An alias may have its own DestinationRule. */
+/** An alias may have its own DestinationRule, so its names are also affected. */
 export function namesByAliases(hosts: ReadonlySet<string>, names: readonly string[]): readonly string[] {
   if (hosts.size === 0) return [];
   return aliasNamesIn(names).filter((name) => hosts.has(parseAssignmentName(name)!.host));

@@ -5,7 +5,6 @@ export interface ClientLocation {
   readonly network: string;
   /** `region/zone/subzone`. */
   readonly locality: string;
-  /** Kubernetes node name, empty if unknown. */
   readonly node: string;
 }
 
@@ -15,7 +14,7 @@ const levels: Readonly<Record<TrafficDistribution, readonly ((place: ClientLocat
   PreferSameNode: [({ network }) => network, localityPart(0), localityPart(1), localityPart(2), ({ node }) => node],
 };
 
-/** Returns 0 for the nearest endpoints, and higher numbers for each level at which the locations differ. */
+/** Returns 0 for the nearest endpoints. */
 export function topologyDistance(
   endpoint: Endpoint,
   client: ClientLocation,

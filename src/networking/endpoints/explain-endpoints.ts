@@ -7,11 +7,7 @@ import { lacksGateway, reachOmission } from './network-endpoints.ts';
 import { addressList, type OmissionReason, omissionText } from './omission.ts';
 import { selectionOmission } from './selection.ts';
 
-/**
- * Returns one sentence for each reason why the cluster lacks an endpoint of the service, or an endpoint's network has no gateway.
- *
- * @param clusterName an outbound cluster, or its EDS service name
- */
+/** Returns one sentence for each reason why the cluster lacks an endpoint of the service, or an endpoint's network has no gateway. */
 export function explainEndpoints(clusterName: string, shape: ProxyShape, push: PushContext): readonly string[] {
   const inputs = assignmentInputs(clusterName, push, reachOf(shape, push));
   if ('missingText' in inputs) return [inputs.missingText];
@@ -29,7 +25,6 @@ export function explainEndpoints(clusterName: string, shape: ProxyShape, push: P
     const reason =
       selectionOmission(endpoint, selection) ?? (resolvesNames ? undefined : reachOmission(endpoint, view));
     if (reason === undefined) includedEndpoints.push(endpoint);
-    // Endpoints of other ports are not missing.
     else if (reason !== 'different port')
       omittedByReason.set(reason, [...(omittedByReason.get(reason) ?? []), endpoint]);
   }

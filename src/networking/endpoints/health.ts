@@ -1,16 +1,14 @@
-/** Selects the endpoints that Envoy receives, by their health, and their `health_status`. */
-
 import type { OutlierDetection } from '../../model/kinds/destinations/traffic-policy.ts';
 import type { Features } from '../../model/mesh/features.ts';
 import type { Endpoint, Service } from '../../model/services/service.ts';
 
 /** Which endpoints are sent in addition to healthy ones. Terminating endpoints are never sent. */
 export interface HealthSelection {
-  /** Whether unhealthy endpoints are sent. Envoy does not use them, but needs them to compute the healthy share. */
+  /** Envoy does not use unhealthy endpoints, but needs them to compute the healthy share. */
   readonly sendsUnhealthyEndpoints: boolean;
-  /** Whether draining endpoints are sent, which retain their sticky sessions. */
+  /** Draining endpoints retain their sticky sessions. */
   readonly sendsDrainingEndpoints: boolean;
-  /** Endpoints with this label are treated as draining. Empty if no label has this effect. */
+  /** Endpoints with this label are treated as draining. */
   readonly drainingLabel: string;
 }
 
@@ -26,7 +24,7 @@ export function healthSelection(
   };
 }
 
-/** Whether unhealthy endpoints are sent. With `trafficDistribution`, the proxy must know how many of the near endpoints are unhealthy. */
+/** With `trafficDistribution`, the proxy must know how many of the near endpoints are unhealthy. */
 function sendsUnhealthy(
   { attributes }: Pick<Service, 'attributes'>,
   outlierDetection: OutlierDetection | undefined,
@@ -36,7 +34,6 @@ function sendsUnhealthy(
   return autoSendUnhealthy && (outlierDetection?.minHealthPercent ?? 0) === 0;
 }
 
-/** Returns `undefined` if the endpoint is not sent. */
 export function withSentHealth(
   endpoint: Endpoint,
   { sendsUnhealthyEndpoints, sendsDrainingEndpoints, drainingLabel }: HealthSelection,

@@ -1,5 +1,3 @@
-/** Orders and weights endpoints by locality. */
-
 import type { LocalityLoadBalancerSetting } from '../../model/kinds/destinations/traffic-policy.ts';
 import type { Endpoint, TrafficDistribution } from '../../model/services/service.ts';
 import { ownValue } from '../../runtime/json-object.ts';
@@ -21,16 +19,11 @@ export interface LocalityOrder {
   readonly proxyNetwork: string;
   /** Empty if the node has no effect. */
   readonly proxyNode: string;
-  /** Absent if locality affects neither weight nor priority. */
   readonly setting?: LocalityOrdering | undefined;
-  /** Whether outlier detection is configured, which failover requires: Envoy uses the next priority only if hosts are unhealthy. */
+  /** Failover requires outlier detection: Envoy uses the next priority only if hosts are unhealthy. */
   readonly outlierDetection: boolean;
 }
 
-/**
- * Groups endpoints by locality and applies the locality setting of the mesh or the DestinationRule. The result is
- * sorted.
- */
 export function localityGroups(clusterEndpoints: readonly Endpoint[], order: LocalityOrder): readonly LocalityGroup[] {
   const endpoints = withCountableWeights(clusterEndpoints);
   const { setting } = order;
@@ -53,7 +46,6 @@ export function weightOf(endpoint: Endpoint): number {
 /** Maximum sum of the weights of a cluster, which must fit in 32 bits. */
 const maxTotalWeight = 2 ** 31;
 
-/** Scales weights (integers >= 1) down if their sum is too large. */
 function withCountableWeights(endpoints: readonly Endpoint[]): readonly Endpoint[] {
   const total = endpoints.reduce((sum, endpoint) => sum + weightOf(endpoint), 0);
   if (total <= maxTotalWeight) return endpoints;
@@ -145,7 +137,6 @@ function orderByFailover(
   return groups.map((group) => ({ ...group, priority: regionDistance(order.proxyLocality, group.locality, setting) }));
 }
 
-/** Orders by locality within each label priority. */
 function orderByFailoverInTiers(
   groups: readonly LocalityGroup[],
   order: LocalityOrder,
@@ -157,7 +148,6 @@ function orderByFailoverInTiers(
   }));
 }
 
-/** Returns 0 for the same subzone, 1 for the zone, 2 for the region, 3 for the failover region (any if none is configured), 4 otherwise. */
 function regionDistance(proxy: string, endpoint: string, setting: LocalityLoadBalancerSetting): number {
   const [region = '', zone = '', subzone = ''] = proxy.split('/');
   const [otherRegion = '', otherZone = '', otherSubzone = ''] = endpoint.split('/');

@@ -1,5 +1,3 @@
-/** Converts endpoints to the form in which a proxy of a network and cluster reaches them. */
-
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { NetworkGateway, NetworkGateways } from '../../model/services/network-gateways.ts';
 import type { Endpoint } from '../../model/services/service.ts';
@@ -9,17 +7,14 @@ import { hasNoAddress } from './selection.ts';
 
 export interface NetworkView extends Pick<ProxyShape, 'network' | 'clusterId'> {
   readonly gateways: NetworkGateways;
-  /** Whether clients use only endpoints of their own cluster. */
   readonly isClusterLocal: boolean;
-  /** Whether clients use mutual TLS for endpoints that accept it. Gateways accept only mutual TLS. */
+  /** Gateways accept only mutual TLS. */
   readonly mutualTls: boolean;
 }
 
 /**
- * Replaces endpoints of another network with that network's gateways, which accept only mutual TLS. Omits remote endpoints without mutual TLS, and
- * all remote endpoints if clients do not use mutual TLS. If no gateway or network is known, an endpoint with an address is reached directly.
- *
- * Gateways share the weight of all endpoints behind them.
+ * Replaces endpoints of another network with that network's gateways, which share the weight of all endpoints behind them. Remote endpoints without
+ * mutual TLS are omitted. If no gateway or network is known, an endpoint with an address is reached directly.
  */
 export function reachableEndpoints(endpoints: readonly Endpoint[], view: NetworkView): readonly Endpoint[] {
   const candidates = view.isClusterLocal
@@ -41,7 +36,6 @@ function withAddress(endpoints: readonly Endpoint[]): readonly Endpoint[] {
   return endpoints.some(hasNoAddress) ? endpoints.filter((endpoint) => !hasNoAddress(endpoint)) : endpoints;
 }
 
-/** Returns why {@link reachableEndpoints} omits an endpoint; `undefined` if it is reached, directly or through a gateway. */
 export function reachOmission(endpoint: Endpoint, view: NetworkView): OmissionReason | undefined {
   if (isOfDifferentCluster(endpoint, view)) return 'different cluster';
   if (gatewaysTo(endpoint, view).length === 0) return hasNoAddress(endpoint) ? 'no address' : undefined;
@@ -49,7 +43,6 @@ export function reachOmission(endpoint: Endpoint, view: NetworkView): OmissionRe
   return isNotForwarded(endpoint);
 }
 
-/** Whether an endpoint of another network is reached directly because no gateway of that network is known. */
 export function lacksGateway(endpoint: Endpoint, view: NetworkView): boolean {
   return isOfDifferentNetwork(endpoint, view) && gatewaysTo(endpoint, view).length === 0;
 }
@@ -64,7 +57,6 @@ function isOfDifferentNetwork(endpoint: Endpoint, { network }: NetworkView): boo
 
 const noGateways: readonly NetworkGateway[] = [];
 
-/** The gateways to an endpoint. Empty if it is reached directly. */
 function gatewaysTo(endpoint: Endpoint, view: NetworkView): readonly NetworkGateway[] {
   const { gateways } = view;
   if (gateways.allGateways.length === 0 || !isOfDifferentNetwork(endpoint, view)) return noGateways;

@@ -1,4 +1,3 @@
-/** Selects the endpoints of a service that belong to a cluster. */
 import { isIP } from 'node:net';
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { isSelected } from '../../model/services/label-match.ts';
@@ -13,9 +12,9 @@ export interface EndpointSelection {
   readonly labels?: Readonly<Record<string, string>>;
   /** Selects endpoints of this Kubernetes node. Absent for all nodes. */
   readonly node?: string;
-  /** Selects endpoints that accept mutual TLS, for a cluster in SNI form. */
+  /** Set for a cluster in SNI form. */
   readonly onlyMutualTls?: boolean;
-  /** Includes host names, which DNS clusters resolve. EDS accepts only addresses. */
+  /** DNS clusters resolve host names; EDS accepts only addresses. */
   readonly allowNames?: boolean;
 }
 
@@ -26,7 +25,6 @@ export function selectEndpoints(endpoints: readonly Endpoint[], selection: Endpo
   );
 }
 
-/** Returns why {@link selectEndpoints} omits an endpoint; `undefined` if it is selected. */
 export function selectionOmission(endpoint: Endpoint, selection: EndpointSelection): OmissionReason | undefined {
   if (endpoint.servicePortName !== selection.port.name) return 'different port';
   const reason = unsuitableReason(endpoint, selection);
@@ -35,7 +33,6 @@ export function selectionOmission(endpoint: Endpoint, selection: EndpointSelecti
   return health === 'healthy' ? undefined : health;
 }
 
-/** Returns why an endpoint of this port is omitted, except because of its health. */
 function unsuitableReason(
   endpoint: Endpoint,
   { node, onlyMutualTls, allowNames, labels }: EndpointSelection,
@@ -56,7 +53,6 @@ export function hasNoAddress({ address }: Pick<Endpoint, 'address'>): boolean {
   return address === '';
 }
 
-/** Lists with fewer endpoints are searched linearly. */
 const manyEndpoints = 1_000;
 
 const endpointsByPort = memoizeByObject(
@@ -64,7 +60,7 @@ const endpointsByPort = memoizeByObject(
     Map.groupBy(endpoints, ({ servicePortName }) => servicePortName),
 );
 
-/** Finds endpoints of a port. Large lists are indexed, because every port of a service searches the list. */
+/** Large lists are indexed, because every port of a service searches the list. */
 function endpointsOfPort(endpoints: readonly Endpoint[], name: string): readonly Endpoint[] {
   if (endpoints.length >= manyEndpoints) return endpointsByPort(endpoints).get(name) ?? [];
   return endpoints.filter(({ servicePortName }) => servicePortName === name);

@@ -26,7 +26,6 @@ import { type PullVariables, pullOf } from './wasm-pull.ts';
 import { type WasmSource, wasmSource } from './wasm-source.ts';
 import { wasmSubstitute } from './wasm-substitute.ts';
 
-/** Returns one resource for each requested name of an active plugin. */
 export function buildWasmPlugins(
   shape: ProxyShape,
   push: PushContext,
@@ -80,7 +79,6 @@ const sourcesOf = memoizeByPair((_: ProxyShape, __: PushContext) => new Map<Conf
 /** Source for an Envoy that exits on Wasm code or rejects it: same effect as code that cannot be fetched. */
 const withheldSource: WasmSource = { code: undefined, dependsOn: [] };
 
-/** @param forAgent environment variables for the agent that fetches the code */
 function configurationOf(plugin: Config<WasmPlugin>, code: WasmSource['code'], forAgent?: PullVariables): Any {
   const network = levelOf(plugin.spec) === 'NETWORK';
   if (code === undefined) return wasmSubstitute(levelOf(plugin.spec), plugin.spec.failStrategy === 'FAIL_OPEN');

@@ -6,7 +6,6 @@ import { adsConfigSource } from '../messages/config-source-message.ts';
 import { fetchedPlugin } from './build.ts';
 import { extensionName } from './wasm-plugins.ts';
 
-/** @param types message types that ECDS may deliver */
 export function wasmFilter(
   plugin: Config<WasmPlugin>,
   { shape, push }: Pick<ConnectionContext, 'shape' | 'push'>,

@@ -5,7 +5,6 @@ import { sideOf, type TelemetrySide } from '../telemetry/mode.ts';
 
 export type WasmPhase = NonNullable<WasmPlugin['phase']>;
 
-/** Plugins process HTTP requests or the bytes of connections. */
 export type WasmLevel = 'HTTP' | 'NETWORK';
 
 export function levelOf({ type }: WasmPlugin): WasmLevel {
@@ -17,7 +16,6 @@ export function extensionName({ namespace, name }: Pick<Config, 'namespace' | 'n
   return `${namespace}.${name}`;
 }
 
-/** Sorts by priority, then plugins of the root namespace first, then by age. */
 export function pluginsOf(
   context: ConnectionContext,
   level: WasmLevel,

@@ -22,7 +22,7 @@ interface Pull {
   readonly dependsOn: readonly ConfigKey[];
 }
 
-/** Returns the variables for code that the agent fetches. The secret is empty if the proxy may not receive it. */
+/** The secret is empty if the proxy may not receive it. */
 export function pullOf(plugin: Config<WasmPlugin>, shape: ProxyShape, { credentials }: PushContext): Pull {
   const { namespace, spec } = plugin;
   const { imagePullSecret: name, imagePullPolicy: policy = 'UNSPECIFIED_POLICY' } = spec;

@@ -9,10 +9,7 @@ import { duration } from '../messages/protobuf-duration.ts';
 import { providerCluster } from '../telemetry/provider-cluster.ts';
 
 const fetchTimeoutMs = 30_000;
-/**
- * Envoy's default of one retry within a second is too few for a warming cluster or a restarting server. The backoff doubles from 1 to 10 seconds
- * (`RetryPolicy` in `config/core/v3/base.proto`).
- */
+/** Envoy's default of one retry within a second is too few for a warming cluster or a restarting server. The backoff doubles from 1 to 10 seconds. */
 const fetchRetries = 5;
 
 export interface WasmSource {
@@ -20,7 +17,6 @@ export interface WasmSource {
   /** The cluster from which Envoy fetches the code; `undefined` for a file, and for code that the agent fetches. */
   readonly cluster?: string;
   readonly isFetchedByAgent?: true;
-  /** Objects, in addition to the plugin, on which the source depends. */
   readonly dependsOn: readonly ConfigKey[];
 }
 

@@ -15,12 +15,10 @@ import {
 } from './placed-server.ts';
 import type { TlsRequirements } from './tls-requirements.ts';
 
-/** The server of a host, with settings that apply only to this host. */
 export interface HostOwner {
   readonly serverOnPort: ServerOnPort;
   /** Overrides the server's TLS settings, because other servers of the namespace require more for this host. */
   readonly tls?: ServerTlsSettings;
-  /** Why connections for this host are closed; absent if they are not. */
   readonly closedReason?: string;
   /** Narrower hosts whose servers have requirements that this server lacks. */
   readonly misdirected: Map<string, DifferingOwner>;
@@ -30,11 +28,9 @@ export interface HostOwner {
 
 export interface DifferingOwner {
   readonly owner: HostOwner;
-  /** Requirements that one of the two servers lacks, for messages to users. */
   readonly fields: readonly string[];
 }
 
-/** Owners by listener key, then by host. */
 export type HostOwners = ReadonlyMap<string, ReadonlyMap<string, HostOwner>>;
 
 /** Includes HTTP servers, because they may redirect to HTTPS. */
@@ -121,7 +117,6 @@ function tlsOf({ server }: ServerOnPort): ServerTlsSettings {
   return server.tls ?? noTls;
 }
 
-/** Fields in which a server requires less than another server of the same host. */
 export function weakerFields(
   { serverOnPort, tls = tlsOf(serverOnPort), closedReason = serverOnPort.closedReason }: HostOwner,
   other: Pick<HostOwner, 'serverOnPort' | 'tls' | 'closedReason'>,

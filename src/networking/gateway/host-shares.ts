@@ -1,4 +1,3 @@
-/** Groups the hosts of a server by their effective settings, and reports hosts whose settings differ from the server's. */
 import type { ServerTlsSettings } from '../../model/kinds/gateway/gateway.ts';
 import { type HostOwner, type HostOwners, ownerAt, weakerFields } from './host-owners.ts';
 import { dnsName, gatewayName, type PlacedServer, type ServerOnPort, serverKindOf } from './placed-server.ts';
@@ -9,9 +8,7 @@ export interface HostShare {
   readonly hosts: readonly string[];
   readonly tls?: ServerTlsSettings | undefined;
   readonly closedReason?: string | undefined;
-  /** Narrower hosts and their servers, which have stricter requirements. */
   readonly misdirected: ReadonlyMap<string, ServerOnPort>;
-  /** Suffix of the route configuration name; empty if the server's own settings apply. */
   readonly suffix: string;
 }
 

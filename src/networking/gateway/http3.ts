@@ -1,4 +1,3 @@
-/** Configures HTTP/3 of gateway servers, with their UDP ports (PILOT_ENABLE_QUIC_LISTENERS). */
 import { checksClients } from '../../model/kinds/destinations/client-authority.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -6,7 +5,6 @@ import { isUnixSocket } from '../messages/address.ts';
 import { isPrivilegedPort } from '../traffic/reserved-ports.ts';
 import type { GatewayServer } from './merge-gateways.ts';
 
-/** The UDP ports on which a server offers HTTP/3, or why it offers none. */
 export type Http3Offer =
   | { readonly ports: readonly number[]; readonly reason?: undefined }
   | { readonly ports?: undefined; readonly reason: string };
@@ -43,11 +41,6 @@ export function http3Offer(
 /** Time in seconds for which a client may cache the offer, as in Istio. */
 const advertisedSeconds = 86_400;
 
-/**
- * Value of the `alt-svc` header.
- *
- * @param port the port that clients connect to
- */
 export function http3Advertisement(port: number): string {
   return `h3=":${port}"; ma=${advertisedSeconds}`;
 }

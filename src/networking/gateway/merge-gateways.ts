@@ -29,7 +29,6 @@ import {
 } from './placed-server.ts';
 import { type MeshTls, TlsRequirements } from './tls-requirements.ts';
 
-/** A server on a port of the proxy, with those hosts that have equal settings. */
 export interface GatewayServer extends ServerOnPort {
   /** In the form `namespace/host`, without hosts that another TLS server of the port serves. */
   readonly hosts: readonly string[];
@@ -60,7 +59,6 @@ export interface MergedGateways {
   readonly overlapMessages: readonly string[];
 }
 
-/** The server's field in the Gateway object, or in the object from which the Gateway was generated. */
 export function gatewayOrigin({ gateway, index }: ServerOnPort): Origin {
   const sourceOrigin = gateway.partOrigins?.[`servers[${index}]`]?.[0];
   return sourceOrigin ?? { key: configKeyOf(gateway), path: ['spec', 'servers', index] };
@@ -78,7 +76,6 @@ export function mergeGateways(shape: ProxyShape, push: Pick<PushContext, 'gatewa
   return cachedResult.merged!;
 }
 
-/** Last result of each shape and its Gateway objects, with the mesh settings that it depends on. */
 const lastMerged = memoizeByPair((): { tls?: string; merged?: MergedGateways } => ({}));
 
 function mergeForShape(gateways: readonly Config<Gateway>[], shape: ProxyShape, mesh: MeshTls, tls: string) {
@@ -92,10 +89,8 @@ function mergeForShape(gateways: readonly Config<Gateway>[], shape: ProxyShape, 
   return result;
 }
 
-/** Results by Gateway objects. A result is cached as long as a shape uses it. */
 const mergedByGateways = memoizeByObject((_: readonly Config<Gateway>[]) => new WeakValues<MergedGateways>());
 
-/** The only step of merging that depends on the shape. */
 function placedServers(gateways: readonly Config<Gateway>[], shape: ProxyShape): readonly PlacedServer[] {
   const overTcp = shape.serviceTargets.filter(({ port }) => port.protocol !== 'UDP');
   const targets = Map.groupBy(overTcp, ({ port }) => port.number);
@@ -120,12 +115,10 @@ function placedServers(gateways: readonly Config<Gateway>[], shape: ProxyShape):
   );
 }
 
-/** Whether the address is one of the wildcard addresses that a server without `bind` uses. */
 function isEveryAddress(bind: string | undefined, { ipFamily }: Pick<ProxyShape, 'ipFamily'>): boolean {
   return bind === wildcardAddress(ipFamily) || (ipFamily === 'dual' && bind === wildcardAddress('v6'));
 }
 
-/** Identifies a placed server of the same Gateway objects, including why it cannot serve. */
 function placeText({
   serverOnPort: { gateway, index, port, closedReason = '' },
   bind = '',
@@ -166,11 +159,14 @@ function mergeServers(placedList: readonly PlacedServer[], mesh: MeshTls): Merge
 
 interface PortBuilder extends GatewayPort {
   readonly servers: GatewayServer[];
-  /** Route configuration names of the TLS servers, with their Gateway objects. */
   readonly routeNames: Map<string, Config<Gateway>>;
 }
 
-/** Adds a server to a port, or returns why it cannot be added. The first server of a port determines which others can share it. */
+/**
+ * The first server of a port determines which others can share it.
+ *
+ * @returns why the server cannot be added
+ */
 function addServer(
   ports: Map<string, PortBuilder>,
   { serverOnPort, bind }: PlacedServer,
@@ -203,7 +199,6 @@ function addServer(
   return undefined;
 }
 
-/** Only HTTP servers, and HTTPS servers that terminate TLS, have a route name. */
 function routeNameOf(
   server: Server,
   gateway: Config<Gateway>,

@@ -14,7 +14,6 @@ export interface PlacedServer {
   readonly serverOnPort: ServerOnPort;
   /** `undefined` for all addresses, also if the Gateway lists them. */
   readonly bind: string | undefined;
-  /** Why the proxy cannot listen on the port; `undefined` if it can. */
   readonly unavailableReason: string | undefined;
 }
 

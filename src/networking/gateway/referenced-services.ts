@@ -31,7 +31,6 @@ export function referencedServices(
   return services.filter((service) => referencedServiceSet.has(service));
 }
 
-/** Lower-case hosts of `service` fields, without their namespaces. */
 function providerHosts({ mesh }: PushContext): readonly string[] {
   return mesh.extensionProviders.flatMap((provider) =>
     Object.values(provider).flatMap((settings: unknown) => {

@@ -6,7 +6,7 @@ import { parseNode } from '../../model/node/parse-node.ts';
 import { type ProxyShape, shapeOf } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 
-/** Each gateway has exactly the labels of the selector. A real gateway may have more labels, and be selected by more objects. */
+/** Each gateway has exactly the labels of the selector. A real gateway may have more labels. */
 export function* selectorShapes(
   gateways: readonly Config<Gateway>[],
   context: PushContext,
@@ -21,7 +21,6 @@ export function* selectorShapes(
       const node = parseNode({
         id: `router~127.0.0.1~selected.${namespace}~${namespace}.svc.${context.domain}`,
         cluster: '',
-        // The metadata of a node with workload certificates.
         metadata: { NAMESPACE: namespace, ISTIO_VERSION: '1.30.0', LABELS: selector },
       });
       yield E.isRight(node) ? shapeOf(node.right, context) : undefined;

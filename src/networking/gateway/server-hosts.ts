@@ -1,4 +1,3 @@
-/** Determines the hosts of VirtualServices that a gateway server serves. */
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { HostIndex } from '../../model/fields/host-index.ts';
 import { hostIntersection } from '../../model/fields/hostname.ts';

@@ -1,4 +1,4 @@
-/** Compares and combines TLS requirements of servers. A server is stricter if it accepts fewer connections. */
+/** A server is stricter if it accepts fewer connections. */
 import { TlsParameters_TlsProtocol as TlsVersion } from '../../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.ts';
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { clientAuthority } from '../../model/kinds/destinations/client-authority.ts';
@@ -6,7 +6,6 @@ import type { ServerTlsMode, ServerTlsSettings, TlsProtocol } from '../../model/
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { tlsParameters, workloadServerParameters } from '../messages/tls-parameters.ts';
 
-/** Mesh settings, which apply to servers without their own settings. */
 export type MeshTls = Pick<MeshConfig, 'tlsDefaults' | 'meshMTLS'>;
 
 /** Envoy's default cipher suites for servers (`TlsParameters.cipher_suites` in Envoy's API). */
@@ -50,7 +49,6 @@ interface Requirements {
   readonly redirect: boolean;
 }
 
-/** Supports servers that terminate TLS and servers without TLS. */
 export class TlsRequirements {
   readonly #requirementsFor: (settings: ServerTlsSettings) => Requirements;
 
@@ -87,8 +85,10 @@ export class TlsRequirements {
   }
 
   /**
-   * Returns settings with the certificates of `one` that accept only connections which both servers accept, or why this is impossible. Fields that
-   * cannot be combined (CA, revocation list) are those of `one`, and {@link weakerFields} reports them.
+   * The result accepts only connections which both servers accept. Fields that cannot be combined (CA, revocation list) are those of `one`, and
+   * {@link weakerFields} reports them.
+   *
+   * @returns settings, or why they cannot be combined
    */
   combine(one: ServerTlsSettings, other: ServerTlsSettings): ServerTlsSettings | string {
     const [a, b] = [this.#requirementsFor(one), this.#requirementsFor(other)];

@@ -1,4 +1,3 @@
-/** The listener of a client's target, which selects the route configuration and the HTTP filters. */
 import { isIP } from 'node:net';
 import { create } from '@bufbuild/protobuf';
 import { type Listener, ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
@@ -17,7 +16,6 @@ export const routerFilter = typedExtension('envoy.filters.http.router', RouterSc
 
 const faultHttpFilter = typedExtension(faultFilter, HTTPFaultSchema);
 
-/** @param name in the form that the client requested */
 export function clientListener(name: string, { service, port }: ClientTarget): Listener {
   const { defaultAddress, hostname } = service;
   const manager = pack(HttpConnectionManagerSchema, {

@@ -32,7 +32,6 @@ export function grpcAssignment({ clusterName, endpoints }: ClusterLoadAssignment
   return create(ClusterLoadAssignmentSchema, { clusterName, endpoints: localities });
 }
 
-/** Returns `undefined` for a Unix socket, which gRPC does not support. */
 function addressText({ hostIdentifier }: LbEndpoint): string | undefined {
   if (hostIdentifier.case !== 'endpoint') return undefined;
   const address = hostIdentifier.value.address?.address;

@@ -1,4 +1,3 @@
-/** Generators for proxyless gRPC clients and servers, by type URL. Clients request all types by name. */
 import { clusterType, endpointType, listenerType, routeType } from '../../../machines/discovery/xds/ads-types.ts';
 import { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import {
@@ -21,7 +20,6 @@ import { grpcRouteConfiguration } from './route-configuration.ts';
 import { serverListener } from './server-listener.ts';
 import { clientTarget, serverAddressIn } from './target-name.ts';
 
-/** Corresponds to `Generator` in `networking/index.ts`, for resources requested by name. */
 export interface GrpcGenerator {
   readonly scope: 'named';
   readonly build: (shape: ProxyShape, push: PushContext, names: readonly string[], memory?: Memory) => EnvoyResource[];
@@ -92,7 +90,6 @@ export const grpcGenerators: ReadonlyMap<string, GrpcGenerator> = new Map<string
 
 /** Maximum resources per push context with cached limitations. All clients of a shape read them after each push. */
 const maxCachedNames = 8_192;
-/** Maximum length of cached resource names. Names of hosts and ports are shorter. */
 const maxCachedNameLength = 512;
 const cachedLimitations = new WeakMap<PushContext, Map<string, readonly Limitation[]>>();
 const shapeNumbers = new WeakMap<ProxyShape, number>();
@@ -119,10 +116,9 @@ function cacheKey(shape: ProxyShape, typeUrl: string, name: string): string {
 
 /** Maximum number of limitations reported for a resource, and for a type of a client. */
 export const maxLimitations = 32;
-/** Maximum resources of a type that are checked for one client. A client has a few for each target. */
+/** Maximum resources of a type that are checked for one client. */
 export const maxCheckedNames = 256;
 
-/** Distinct limitations of resources, bounded by {@link maxLimitations} and {@link maxCheckedNames}. */
 export function grpcLimitations(
   typeUrl: string,
   shape: ProxyShape,

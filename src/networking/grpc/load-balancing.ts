@@ -1,7 +1,4 @@
-/**
- * Load balancing policy of a cluster. gRPC uses the first supported entry of `load_balancing_policy`, and rejects the
- * cluster if it supports none.
- */
+/** gRPC uses the first supported entry of `load_balancing_policy`, and rejects the cluster if it supports none. */
 import { Cluster_LbPolicy, type ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { LeastRequestSchema } from '../../gen/envoy/extensions/load_balancing_policies/least_request/v3/least_request_pb.ts';
 import { RoundRobinSchema } from '../../gen/envoy/extensions/load_balancing_policies/round_robin/v3/round_robin_pb.ts';
@@ -22,7 +19,7 @@ const maxRingSize = 8_388_608;
 const roundRobin = typedExtension('envoy.load_balancing_policies.round_robin', RoundRobinSchema);
 const leastRequest = typedExtension('envoy.load_balancing_policies.least_request', LeastRequestSchema);
 
-/** Balances between localities by weight. Within each locality, gRPC uses the first supported one of these policies. */
+/** Within each locality, gRPC uses the first supported one of these policies. */
 function wrapInLocalities(policies: readonly TypedExtension[]): NonNullable<LbFields['loadBalancingPolicy']> {
   const wrrLocality = typedExtension('envoy.load_balancing_policies.wrr_locality', WrrLocalitySchema, {
     endpointPickingPolicy: policyList(policies),
@@ -38,7 +35,6 @@ function policyList(policies: readonly TypedExtension[]) {
   };
 }
 
-/** @returns Envoy's fields, and settings that gRPC does not support */
 export function grpcLoadBalancing(settings: LoadBalancerSettings | undefined): {
   fields: LbFields;
   unsupported: readonly string[];

@@ -39,7 +39,6 @@ export function grpcRouteConfiguration(
 
 const emptyResult: WithLimitations<undefined> = { message: undefined, limitations: [] };
 
-/** Routes of a sidecar in the client's namespace for this host and port. */
 function routesOf(host: string, port: number, shape: ProxyShape, push: PushContext): readonly Route[] {
   const configuration = sidecarRoutes(sniffedRouteName(host, port), shape, push).message as RouteConfiguration;
   return configuration.virtualHosts.find(({ name }) => name === virtualHostName(host, port))?.routes ?? [];

@@ -29,10 +29,7 @@ const retriableConditions: ReadonlySet<string> = new Set([
   'unavailable',
 ]);
 
-/**
- * @param cluster cluster of the port, for a route whose action gRPC does not support
- * @returns no message if no call can match
- */
+/** @param cluster cluster of the port, for a route whose action gRPC does not support */
 export function grpcRoute(route: Route, cluster: string): WithLimitations<Route | undefined> {
   const all = originsOf(route);
   const origins = specificOrigins(all);
@@ -64,8 +61,8 @@ const filterText: Readonly<Record<string, string>> = { 'envoy.filters.http.cors'
 const actionText: Readonly<Record<string, string>> = { redirect: 'redirect', directResponse: 'directResponse' };
 
 /**
- * Replaces actions that gRPC does not support, and aborts all calls. Otherwise clients would reject the route configuration, and
- * `non_forwarding_action` crashes Node clients.
+ * Replaces actions that gRPC does not support. Otherwise clients would reject the route configuration, and `non_forwarding_action` crashes Node
+ * clients.
  */
 const abortFilter = pack(HTTPFaultSchema, {
   abort: {

@@ -14,7 +14,6 @@ import { type Limitation, objectOrigins } from './limitation.ts';
 const denyFilter = 'envoy.filters.http.rbac.deny';
 const allowFilter = 'envoy.filters.http.rbac.allow';
 
-/** Allows no call, because it has no policies. */
 const denyAll = typedExtension(allowFilter, RBACSchema, { rules: { action: RBAC_Action.ALLOW, policies: {} } });
 
 export function grpcAuthorization(
@@ -54,7 +53,6 @@ export function grpcAuthorization(
   return { filters, limitations: [...limitations, ...denyingPolicies] };
 }
 
-/** @param uncheckedConditions collects the conditions that gRPC cannot check */
 function withoutUnchecked(rules: RbacRules, uncheckedConditions: Set<string>): RbacRules {
   const denies = rules.action === RBAC_Action.DENY;
   const policies = Object.entries(rules.policies ?? {}).map(([name, { permissions = [], principals = [] }]) => [

@@ -17,7 +17,6 @@ import { serverTls } from './tls.ts';
 /** In mode PERMISSIVE, the value `istio` makes a workload require mutual TLS, because gRPC servers accept either mutual TLS or plaintext. */
 const tlsModeLabel = 'security.istio.io/tlsMode';
 
-/** @returns no message if the port is not a target port of the workload's services */
 export function serverListener(
   name: string,
   { address, port }: ServerAddress,

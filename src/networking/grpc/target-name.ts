@@ -29,8 +29,7 @@ export interface ClientTarget {
 }
 
 /**
- * Finds the service port of a client's target, such as `echo.shop.svc.cluster.local:7070`, `echo.shop:7070` or `echo:7070`. The port defaults to the
- * service's only port.
+ * A target is, for example, `echo.shop.svc.cluster.local:7070`, `echo.shop:7070` or `echo:7070`. The port defaults to the service's only port.
  *
  * @returns a reason if no service port matches
  */
@@ -51,7 +50,6 @@ export function clientTarget(name: string, { dnsDomain }: ProxyShape, reach: Pro
   return { service, port };
 }
 
-/** Maximum length of a search domain, which the client chooses. */
 const maxSearchLabels = 16;
 
 function serviceOf(host: string, dnsDomain: string, reach: ProxyReach): Service | undefined {

@@ -22,7 +22,6 @@ export function proxyContext(shape: ProxyShape, push: PushContext): ProxyContext
   return { shape, push, policies: push.policiesFor(shape) };
 }
 
-/** Returns the context for outbound traffic, without policies that apply only to inbound traffic. */
 export function clientContext(proxy: ProxyContext): ProxyContext {
   return { ...proxy, policies: policiesOutbound(proxy.policies) };
 }

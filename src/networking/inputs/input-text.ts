@@ -17,7 +17,6 @@ export function ruleText(rule: { readonly origins: readonly ConfigKey[] } | unde
   return rule === undefined ? '-' : originsText(rule);
 }
 
-/** Identities of endpoints, which mutual TLS verifies. */
 export const identitiesText = memoizeByObject((endpoints: readonly Endpoint[]) =>
   [...new Set(endpoints.map(({ serviceAccount }) => serviceAccount))].filter(Boolean).sort().join(),
 );

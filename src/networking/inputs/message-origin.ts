@@ -15,7 +15,6 @@ export type { Origin };
 const originsOfMessages = new WeakMap<Message, readonly Origin[]>();
 const noOrigins: readonly Origin[] = [];
 
-/** Returns origins, most significant first; empty if unknown. */
 export function originsOf(message: Message): readonly Origin[] {
   return withoutRepetitions(originsOfMessages.get(message) ?? noOrigins);
 }
@@ -25,7 +24,6 @@ export function withOrigins<M extends Message>(message: M, origins: readonly Ori
   return message;
 }
 
-/** The object from which a registry created the service. */
 export const serviceOrigin = memoized((service: Service): readonly Origin[] => [{ key: service.origin }]);
 
 /** DestinationRules of a host, first the one whose traffic policy applies. */
@@ -55,7 +53,6 @@ export const virtualServiceOrigins = memoized(
     virtualService.config.partOrigins?.hosts ?? [{ key: virtualService.origins[0]!, path: ['spec', 'hosts'] }],
 );
 
-/** A field of the Sidecar object; empty for the default scope. */
 export function sidecarOrigin({ sidecar }: SidecarScope, ...path: readonly (string | number)[]): readonly Origin[] {
   if (sidecar === undefined) return noOrigins;
   const { kind, namespace, name } = sidecar;

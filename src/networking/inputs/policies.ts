@@ -1,10 +1,8 @@
-/** Selects the policies of a workload that a resource depends on, as cache keys and inputs (see generator-memory.ts). */
 import { type Config, type ConfigKey, configKeyOf } from '../../model/config/config.ts';
 import type { WorkloadPolicies } from '../../model/push-context/workload-policies.ts';
 
 export type PolicyList = Exclude<keyof WorkloadPolicies, 'id'>;
 
-/** Policies for inbound traffic, which outbound listeners do not depend on. */
 const inboundLists = ['peerAuthentications', 'requestAuthentications', 'authorizationPolicies'] as const;
 
 /** Excludes EnvoyFilters, because patches are a separate step with its own cache (patches/). */
@@ -32,7 +30,6 @@ export function policiesOutbound(policies: WorkloadPolicies): WorkloadPolicies {
   return outboundPolicies;
 }
 
-/** Names of the objects in these lists; empty without objects. */
 export function policyText(policies: WorkloadPolicies, lists: readonly PolicyList[]): string {
   const texts = lists.map((list) => policies[list].map(({ namespace, name }) => `${namespace}/${name}`).join());
   return texts.every((text) => text === '') ? '' : texts.join('~');

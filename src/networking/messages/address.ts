@@ -20,7 +20,6 @@ export function unixSocketPath(address: string): string {
   return address.slice(unixPrefix.length);
 }
 
-/** @param address IP address, host name, or Unix socket, which has no port */
 export function socketAddress(address: string, port: number): Address {
   if (isUnixSocket(address)) {
     return create(AddressSchema, { address: { case: 'pipe', value: { path: unixSocketPath(address) } } });
@@ -47,7 +46,6 @@ export function isCidr(text: string): boolean {
   return slash > 0 && isIP(text.slice(0, slash)) !== 0;
 }
 
-/** Converts a CIDR range such as `10.0.0.0/8`, or a single address. Returns `undefined` for any other text. */
 export function cidrRange(text: string): CidrRange | undefined {
   const [address, length] = text.split('/', 2) as [string, string?];
   const family = isIP(address);
@@ -66,7 +64,7 @@ export function loopbackAddress(family: ProxyIpFamily): string {
   return family === 'v6' ? '::1' : '127.0.0.1';
 }
 
-/** Adds brackets to IPv6 addresses for URLs. Other hosts are unchanged. */
+/** Adds the brackets that IPv6 addresses require in URLs. */
 export function bracketIpv6(address: string): string {
   return isIPv6(address) ? `[${address}]` : address;
 }

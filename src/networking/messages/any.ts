@@ -7,7 +7,6 @@ export function pack<Desc extends DescMessage>(schema: Desc, init?: MessageInitS
   return create(AnySchema, { typeUrl: `type.googleapis.com/${schema.typeName}`, value });
 }
 
-/** Initializer of `{name, typed_config}` for filters, transport sockets, access loggers and other extensions. */
 export interface TypedExtension {
   readonly name: string;
   readonly configType: { readonly case: 'typedConfig'; readonly value: Any };

@@ -13,7 +13,7 @@ import {
 import type { Init } from './init.ts';
 import { duration } from './protobuf-duration.ts';
 
-/** Uses the ADS stream on which the resource was received. Envoy waits indefinitely for the first response. */
+/** Envoy waits indefinitely for the first response. */
 export const adsConfigSource: ConfigSource = create(ConfigSourceSchema, {
   configSourceSpecifier: { case: 'ads', value: create(AggregatedConfigSourceSchema) },
   resourceApiVersion: ApiVersion.V3,
@@ -54,12 +54,11 @@ export function adsSecret(name: string): SdsSecretConfig {
   });
 }
 
-/** A secret that the agent serves, such as `default` or `ROOTCA`. */
 export function agentSecret(name: string): SdsSecretConfig {
   return create(SdsSecretConfigSchema, { name, sdsConfig: agentSecretSource });
 }
 
-/** A secret that the agent reads from files. Without the files, Envoy activates the listener or cluster without the secret. */
+/** Without the files, Envoy activates the listener or cluster without the secret. */
 export function agentFileSecret(name: string): SdsSecretConfig {
   return create(SdsSecretConfigSchema, { name, sdsConfig: agentFileSource });
 }

@@ -1,4 +1,3 @@
-/** Restricts DNS queries to the proxy's address families. */
 import { Cluster_DnsLookupFamily } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import type { ProxyIpFamily } from '../../model/proxy/proxy-shape.ts';
 

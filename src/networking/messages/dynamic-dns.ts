@@ -25,7 +25,6 @@ export function dnsCache({ ipFamily }: Resolving, mesh: MeshConfig): Init<typeof
   };
 }
 
-/** A cluster that connects to the resolved host of each request or connection. */
 export function dynamicDnsFields(shape: Resolving, mesh: MeshConfig): Init<typeof ClusterSchema> {
   return {
     lbPolicy: Cluster_LbPolicy.CLUSTER_PROVIDED,

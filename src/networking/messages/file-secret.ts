@@ -1,4 +1,3 @@
-/** Names of secrets that the agent reads from files and Envoy requests by SDS. */
 import type { SdsSecretConfig } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
 import { agentFileSecret } from './config-source-message.ts';
 

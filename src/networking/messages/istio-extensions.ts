@@ -16,12 +16,11 @@ export function hasIstioExtensions({ metadata }: Pick<ProxyShape, 'metadata'>, {
   return typeof setting === 'string' && booleanOf(setting) === true;
 }
 
-/** Returns a TypedStruct for an extension whose message Envoy's API does not contain. */
 export function istioExtension(name: string, type: string, value: JsonObject = {}): TypedExtension {
   return typedExtension(name, TypedStructSchema, { typeUrl: `type.googleapis.com/${type}`, value });
 }
 
-/** Configures standard metrics. Servers do not derive their service from the host header. */
+/** Servers do not derive their service from the host header. */
 export const istioStats = {
   outbound: stats({}),
   inbound: stats({ disable_host_header_fallback: true }),

@@ -10,13 +10,11 @@ import { isWrapperDesc } from '@bufbuild/protobuf/wkt';
 const stringKind = 0;
 const boolKind = 1;
 const uint32Kind = 2;
-/** Also used for enums. */
 const int32Kind = 3;
 const int64Kind = 4;
 const doubleKind = 5;
 const bytesKind = 6;
 const messageKind = 7;
-/** A scalar field with a wrapper type. */
 const wrapperKind = 8;
 /** A google.protobuf.Struct, represented as JSON. */
 const jsonKind = 9;
@@ -56,7 +54,6 @@ interface Table {
 
 type Values = Record<string, unknown>;
 
-/** Thrown for values that protobuf-es must encode. */
 const unsupportedValue = new Error('a message is not written in the usual way');
 
 /** Returns `undefined` if protobuf-es must encode the message. */
@@ -109,7 +106,6 @@ function fieldOf(field: DescField): Field {
 }
 
 function kindOf(field: DescField): number {
-  // Only maps with string keys are supported.
   if (field.fieldKind === 'map' && field.mapKey !== ScalarType.STRING) return otherKind;
   if (field.message === undefined) return field.scalar === undefined ? int32Kind : (kinds[field.scalar] ?? otherKind);
   if (field.fieldKind !== 'map' && field.delimitedEncoding) return otherKind;
@@ -147,7 +143,6 @@ class BackwardWriter {
 
   message({ typeName, fields }: Table, source: Message): void {
     if (source.$typeName !== typeName) throw unsupportedValue;
-    // The writer does not support unknown fields.
     if (source.$unknown !== undefined) throw unsupportedValue;
     const values = source as unknown as Values;
     for (let i = 0; i < fields.length; i++) {
@@ -266,7 +261,6 @@ class BackwardWriter {
     this.#varint(this.#writtenBytes - end);
   }
 
-  /** A google.protobuf.Value with its length. */
   #jsonValue(value: unknown): void {
     const end = this.#writtenBytes;
     if (typeof value === 'string') {
@@ -386,7 +380,7 @@ function orderedKeys(map: Values): readonly string[] {
   return Object.keys(Object.fromEntries(keys.sort().map((key) => [key, true])));
 }
 
-/** Whether map keys are sorted. Returns `false` for integer keys, which JavaScript orders numerically. */
+/** Returns `false` for integer keys, which JavaScript orders numerically. */
 function isSorted(keys: readonly string[]): boolean {
   if (keys.length < 2) return true;
   if (/^\d/.test(keys[0]!)) return false;

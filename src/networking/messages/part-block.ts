@@ -11,9 +11,7 @@ export interface NamedPart extends Part {
 
 let lastNumber = 0;
 
-/** Consecutive items of a repeated field, encoded once for all resources that contain them. */
 export class PartBlock<P extends Part = Part> {
-  /** Unique in the process. */
   readonly number = ++lastNumber;
   readonly fieldNumber: number;
   readonly parts: readonly P[];
@@ -37,7 +35,6 @@ export class PartBlock<P extends Part = Part> {
 /** Smaller blocks do not justify a separate write, and larger ones are expensive to encode again. */
 const minParts = 4;
 const maxParts = 64;
-/** Beyond the minimum size, one in this many parts ends a block. */
 const partsToEnd = 16;
 
 /**
@@ -73,7 +70,6 @@ export function sharedBlock<P extends NamedPart>(fieldNumber: number, blockParts
   return block;
 }
 
-/** Returns an equal list if one is still referenced. */
 export function sharedList<P extends Part>(blocks: readonly PartBlock<P>[]): readonly PartBlock<P>[] {
   const key = numbersText(blocks);
   const cachedBlocks = cachedLists.get(key) as readonly PartBlock<P>[] | undefined;

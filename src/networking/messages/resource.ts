@@ -1,4 +1,3 @@
-/** The result of a generator: a named xDS resource, and the objects on which it depends. */
 import { type DescMessage, fromBinary, type Message } from '@bufbuild/protobuf';
 import { type ConfigKey, configKeyText } from '../../model/config/config.ts';
 import type { Part } from './part.ts';
@@ -47,7 +46,7 @@ export class Encodable implements Part {
 
 export type PartToEncode = Pick<Encodable, 'bytes'>;
 
-/** Keys of the objects on which a value depends; a function if they are expensive and rarely needed. */
+/** A function if the keys are expensive to determine and rarely needed. */
 export type DependsOn = readonly ConfigKey[] | (() => readonly ConfigKey[]);
 
 export class EnvoyResource extends Encodable {
@@ -75,7 +74,6 @@ export function namedResource(
   return new EnvoyResource(message.name, schema, message, dependsOn);
 }
 
-/** A resource that shares encoded blocks of one repeated field with other resources. */
 export class ResourceOfParts extends EnvoyResource {
   readonly blocks: readonly PartBlock[];
 

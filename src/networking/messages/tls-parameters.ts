@@ -1,4 +1,3 @@
-/** Sets TLS versions, cipher suites and curves, with mesh defaults. */
 import {
   type TlsParametersSchema,
   TlsParameters_TlsProtocol as TlsVersion,
@@ -7,7 +6,7 @@ import type { TlsProtocol } from '../../model/kinds/gateway/gateway.ts';
 import type { TlsDefaults } from '../../model/mesh/mesh-config.ts';
 import type { Init } from './init.ts';
 
-/** Settings of one server or client. Absent fields default to the mesh's values. */
+/** Absent fields default to the mesh's values. */
 export interface TlsOverrides {
   readonly minProtocolVersion?: TlsProtocol | undefined;
   readonly maxProtocolVersion?: TlsProtocol | undefined;
@@ -24,7 +23,7 @@ const workloadCipherSuites: readonly string[] = [
   'AES128-GCM-SHA256',
 ];
 
-/** Parameters for peers outside the mesh; TLS 1.2 to 1.3 by default. */
+/** Allows TLS 1.2 to 1.3 by default. */
 export function tlsParameters(
   mesh: TlsDefaults | undefined,
   overrides: TlsOverrides = {},
@@ -43,7 +42,7 @@ export function tlsParameters(
   };
 }
 
-/** Parameters for inbound mutual TLS, whose curves the mesh does not configure (MeshConfig, `meshMTLS`). */
+/** The mesh does not configure the curves of inbound mutual TLS (MeshConfig, `meshMTLS`). */
 export function workloadServerParameters(
   mesh: TlsDefaults | undefined,
   overrides: TlsOverrides = {},

@@ -14,7 +14,6 @@ export function orderedBinary(schema: DescMessage, message: Message): Uint8Array
 }
 
 type Fields = Record<string, unknown>;
-/** Returns its argument if it is already sorted. */
 type Ordering = (value: unknown) => unknown;
 
 interface OrderedField {
@@ -57,7 +56,6 @@ function fieldsOf(schema: DescMessage): readonly OrderedField[] {
   return fields;
 }
 
-/** Returns `undefined` if the field cannot contain maps. */
 function orderingOf(field: DescField): Ordering | undefined {
   const nestedOrdering = field.message === undefined ? undefined : orderingOfMessage(field.message);
   if (field.fieldKind === 'map') return (value) => orderedMap(value as Fields, nestedOrdering);

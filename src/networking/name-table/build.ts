@@ -1,7 +1,4 @@
-/**
- * Builds the name table (NDS) for the DNS server of a sidecar's agent, with virtual, allocated or pod addresses of the
- * services in scope.
- */
+/** Builds the name table (NDS) for the DNS server of a sidecar's agent. */
 
 import { isIP } from 'node:net';
 import { create } from '@bufbuild/protobuf';
@@ -32,7 +29,6 @@ export function buildNameTable(shape: ProxyShape, push: PushContext, cache: Memo
   return [cache.recall('NDS', key, [...services, ...pods], () => tableOf(services, shape, push))];
 }
 
-/** Sidecars with equal texts see the same services. */
 function scopeText(shape: ProxyShape, push: PushContext): string {
   const { sidecar } = push.sidecarScopeFor(shape);
   return `${shape.configNamespace}~${sidecar === undefined ? '' : `${sidecar.namespace}/${sidecar.name}`}`;
@@ -76,7 +72,6 @@ function addService(table: Table, service: Service, ips: readonly string[]): voi
   }
 }
 
-/** Ready endpoints of a headless service that workloads of this network and cluster may use. */
 function readyPods(service: Service, shape: ProxyShape, push: PushContext): readonly Endpoint[] {
   const isMulticluster = push.features.multiclusterHeadless;
   return podsOf(service, shape, push).filter(

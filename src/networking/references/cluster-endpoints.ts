@@ -1,4 +1,3 @@
-/** Reads endpoints from encoded resources: changed assignments, and clusters whose assignment is empty. */
 import { fromBinary } from '@bufbuild/protobuf';
 import { Cluster_DiscoveryType, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';

@@ -1,4 +1,4 @@
-/** Finds the clusters to which a resource refers. Reads each encoded chunk only once. */
+/** Reads each encoded chunk only once. */
 import type { DescMessage } from '@bufbuild/protobuf';
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { NameCollector } from './collect-names.ts';
@@ -19,10 +19,7 @@ export interface EncodedMessage {
   readonly tailChunks: readonly Uint8Array[];
 }
 
-/**
- * Clusters to which a listener, route configuration or extension configuration refers, also by EnvoyFilters: routes (also weighted and mirrored), TCP
- * proxies, authorization, rate limits, tracing and access logs. Excludes clusters that are selected per request (`cluster_header`, plugins, Lua).
- */
+/** Includes references by EnvoyFilters. Excludes clusters that are selected per request (`cluster_header`, plugins, Lua). */
 export function clustersNamedIn({ typeUrl, firstChunk, start, tailChunks }: EncodedMessage): ClusterNames {
   const schema = packedType(typeUrl);
   if (schema === undefined) return [];
@@ -36,7 +33,6 @@ export function namesCluster(clusters: ClusterNames, name: string): boolean {
   return clusters.some((names) => names.has(name));
 }
 
-/** Returns the candidates to which the resource refers, in order. */
 export function clustersAmong(clusters: ClusterNames, candidates: ReadonlySet<string>): readonly string[] {
   const count = clusters.reduce((sum, { size }) => sum + size, 0);
   // If there are fewer candidates, iterating over them is faster.

@@ -1,7 +1,4 @@
-/**
- * Determines when Envoy can use a new cluster. Reads the cluster without decoding it, because a response may contain
- * thousands.
- */
+/** Reads the cluster without decoding it, because a response may contain thousands. */
 import {
   Cluster_DiscoveryType,
   Cluster_EdsClusterConfigSchema,
@@ -11,14 +8,12 @@ import { NameCollector } from './collect-names.ts';
 import { FieldCursor, lengthDelimited } from './field-cursor.ts';
 import { secretFields } from './name-fields.ts';
 
-/** Preconditions of a new cluster (Envoy documentation, "Resource warming"). */
 export interface ClusterWarming {
   /**
    * A cluster can be used `at once`, after its `assignment` on the same stream, or after `warming` by anything else, such as DNS or health checks.
    * Envoy acknowledges CDS only after warming.
    */
   readonly usableAfter: 'at once' | 'assignment' | 'warming';
-  /** EDS service name of the cluster. */
   readonly assignment: string;
   /** Secrets requested by SDS. Envoy waits for secrets that no other cluster has requested. */
   readonly secrets: ReadonlySet<string>;
@@ -52,7 +47,6 @@ export function usabilityOf(firstChunk: Uint8Array, start: number): ClusterWarmi
 
 interface Field {
   readonly number: number;
-  /** Range of a string or message in the bytes. */
   readonly from: number;
   readonly to: number;
   readonly value: number;

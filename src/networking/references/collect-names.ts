@@ -1,4 +1,4 @@
-/** Collects names from encoded messages without decoding them. Skips fields by their length, and enters only messages that may contain a name. */
+/** Collects names from encoded messages without decoding them. */
 import type { DescField, DescMessage } from '@bufbuild/protobuf';
 import { messageNameOf } from '../../model/envoy-api/message-name.ts';
 import { FieldCursor, lengthDelimited } from './field-cursor.ts';
@@ -7,7 +7,6 @@ import { packedType } from './packed-type.ts';
 export interface NameSearch {
   /** Field numbers of names, by type name of the message. */
   readonly fields: Readonly<Record<string, readonly number[]>>;
-  /** Type names of messages without names. */
   readonly skippedTypes: ReadonlySet<string>;
 }
 
@@ -28,7 +27,7 @@ export class NameCollector {
   }
 
   /**
-   * Adds all names in an encoded message, including packed messages. Skips packed messages of unknown types.
+   * Skips packed messages of unknown types.
    *
    * @param start offset of the message, which extends to the end of the bytes
    */

@@ -17,7 +17,7 @@ interface Limit {
 
 /**
  * @param bytes an encoded Cluster
- * @returns the encoded cluster with the limit; `undefined` if its limits are low enough
+ * @returns `undefined` if the limits of the cluster are low enough
  */
 export function withFetchLimit(bytes: Uint8Array, { fetchMs, awaitsNames }: Limit): Uint8Array | undefined {
   const cluster = fromBinary(ClusterSchema, bytes);
@@ -30,11 +30,6 @@ export function withFetchLimit(bytes: Uint8Array, { fetchMs, awaitsNames }: Limi
   return isLimited || isUnawaited ? toBinary(ClusterSchema, cluster) : undefined;
 }
 
-/**
- * Limits all sources in a message, including packed messages.
- *
- * @returns whether any limit was missing or longer
- */
 function limitSources(schema: DescMessage, message: Message, fetchMs: number): boolean {
   if (isMessage(message, ConfigSourceSchema)) {
     const { seconds, nanos } = message.initialFetchTimeout ?? duration(defaultFetchMs);

@@ -23,7 +23,6 @@ export class FieldCursor {
     }
   }
 
-  /** Skips the value of a field that is not {@link lengthDelimited}. */
   skip(wireType: number): void {
     if (wireType === fixed64) this.position += 8;
     else if (wireType === fixed32) this.position += 4;

@@ -27,12 +27,10 @@ export const clusterFields: Readonly<Record<string, readonly number[]>> = {
   'envoy.extensions.router.cluster_specifiers.lua.v3.LuaConfig': [2],
 };
 
-/** Names of secrets that Envoy requests by SDS. */
 export const secretFields: Readonly<Record<string, readonly number[]>> = {
   'envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig': [1],
 };
 
-/** Names of route configurations that a listener requests by RDS. */
 export const routeConfigurationFields: Readonly<Record<string, readonly number[]>> = {
   'envoy.extensions.filters.network.http_connection_manager.v3.Rds': [2],
 };

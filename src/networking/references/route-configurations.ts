@@ -1,4 +1,3 @@
-/** Reads encoded route configurations; used only while a configuration may have lost its listener. */
 import { fromBinary } from '@bufbuild/protobuf';
 import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import type { EncodedMessage } from './cluster-references.ts';
@@ -20,7 +19,6 @@ export function routeConfigurationsOf({ typeUrl, firstChunk, start, tailChunks }
   return names;
 }
 
-/** Whether a route configuration has virtual hosts in addition to a catch-all. */
 export function hasHosts({ firstChunk, start, tailChunks }: EncodedMessage): boolean {
   const bytes = firstChunk.length - start + tailChunks.reduce((sum, { length }) => sum + length, 0);
   if (bytes > maxFallbackBytes) return true;

@@ -1,7 +1,4 @@
-/**
- * Builds certificates and keys that gateways request by name over SDS. The server authorizes clients
- * beforehand, because generators do not know identities.
- */
+/** The xDS server authorizes clients beforehand, because generators do not know identities. */
 import { create } from '@bufbuild/protobuf';
 import { type Either, isLeft, map } from 'fp-ts/lib/Either.js';
 import { SecretSchema } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
@@ -25,7 +22,7 @@ type SecretInit = Init<typeof SecretSchema>;
 
 type Credentials = Pick<PushContext, 'credentials' | 'referenceGrants'>;
 
-/** Usable credentials of the proxy's namespace, or granted to its Gateways. Other names are omitted. */
+/** Names of unusable credentials are omitted. */
 export function buildSecrets(
   shape: ProxyShape,
   push: PushContext,
@@ -50,7 +47,6 @@ export interface UnservedCredential {
   readonly text: string;
 }
 
-/** Returns why a proxy of the namespace does not receive the credential; `undefined` if it does. */
 export function unservedCredential(name: string, namespace: string, push: Credentials): UnservedCredential | undefined {
   const credential = parseCredentialName(name, namespace);
   if (credential === undefined) return { cause: 'name', text: 'must be kubernetes://NAME or configmap://NAME' };
@@ -85,7 +81,6 @@ function contentError({ config, lists, read }: FoundSecret, roots: boolean): str
 
 interface FoundSecret {
   readonly config: Config;
-  /** Verified revocation lists for the CAs in a Secret. */
   readonly lists: RevocationLists | null;
   readonly read: () => Either<string, SecretInit['type']>;
 }
@@ -96,7 +91,7 @@ function mayServe({ kind, namespace, name }: CredentialName, proxyNamespace: str
   return kind === 'Secret' && push.referenceGrants.allowsSecret(proxyNamespace, namespace, name);
 }
 
-/** Returns the object with the CA certificates: a separate one, which has priority, or that of the server certificate. */
+/** A separate object with CA certificates has priority over that of the server certificate. */
 function objectOf(
   { kind, namespace, name, roots }: CredentialName,
   push: Credentials,

@@ -13,21 +13,19 @@ export interface CredentialName {
 const rootsSuffix = '-cacert';
 const schemes = { 'kubernetes://': 'Secret', 'configmap://': 'ConfigMap' } as const;
 
-/** Name for `credentialName` of a Gateway or DestinationRule, such as `kubernetes://web-cert`. */
+/** For example `kubernetes://web-cert`. */
 export function credentialResourceName(credential: string): string {
   return credential.includes('://') ? credential : `kubernetes://${credential}`;
 }
 
-/** Name for the CA certificates of a credential, such as `kubernetes://web-cert-cacert`. */
+/** For example `kubernetes://web-cert-cacert`. */
 export function rootsResourceName(credential: string): string {
   const name = credentialResourceName(credential);
   return name.endsWith(rootsSuffix) ? name : `${name}${rootsSuffix}`;
 }
 
-/** A server's credential that the control plane serves. */
 export interface ServerCredential {
   readonly resource: string;
-  /** Its field in the TLS settings, such as `credentialNames[1]`. */
   readonly field: string;
 }
 
@@ -70,7 +68,6 @@ export function parseCredentialName(resourceName: string, ownNamespace: string):
   return undefined;
 }
 
-/** Returns the same subject for names with and without `-cacert`. */
 export function subjectOfCredential(resourceName: string): string {
   return stripSuffix(resourceName.slice(resourceName.lastIndexOf('/') + 1));
 }
@@ -79,7 +76,7 @@ function stripSuffix(name: string): string {
   return name.endsWith(rootsSuffix) ? name.slice(0, -rootsSuffix.length) : name;
 }
 
-/** Appends `-cacert`. Objects with and without this suffix may both exist. */
+/** Objects with and without `-cacert` may both exist. */
 export function rootsObjectName(name: string): string {
   return `${name}${rootsSuffix}`;
 }

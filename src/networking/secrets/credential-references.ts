@@ -1,4 +1,4 @@
-/** Finds the Secrets and ConfigMaps to which an object refers, because only these are read from a cluster. */
+/** Only the Secrets and ConfigMaps to which an object refers are read from a cluster. */
 import type { Config } from '../../model/config/config.ts';
 import type { WasmPlugin } from '../../model/kinds/extensions/wasm-plugin.ts';
 import type { Gateway } from '../../model/kinds/gateway/gateway.ts';

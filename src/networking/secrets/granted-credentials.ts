@@ -1,4 +1,3 @@
-/** Finds Secrets of other namespaces that ReferenceGrants grant to Gateways of the Gateway API. */
 import type { Config } from '../../model/config/config.ts';
 import type { KubernetesGateway } from '../../model/kinds/gateway-api/kubernetes-gateway.ts';
 import type { ReferenceGrants } from '../../model/push-context/reference-grants.ts';

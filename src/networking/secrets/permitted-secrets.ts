@@ -22,7 +22,7 @@ interface PermittedNames {
 }
 
 const noNames: readonly string[] = [];
-/** Permitted names by list and namespace. Keeps the same list for equal requests, because callers compare by identity. */
+/** Keeps the same list for equal requests, because callers compare by identity. */
 const permittedByNamespace = memoizeByObject((_: readonly string[]) => new Map<string, PermittedNames>());
 const maxNamespaces = 64;
 
@@ -57,5 +57,5 @@ const nonSecretNames = memoizeByObject((names: readonly string[]) => {
   return permittedNames.length === names.length ? names : permittedNames;
 });
 
-/** Returns names that do not refer to Secrets, as the same list for the same names. */
+/** Returns the same list for the same names. */
 export const withoutSecrets = (names: readonly string[]): readonly string[] => nonSecretNames(names);

@@ -6,7 +6,6 @@ import type { PushContext } from '../../model/push-context/push-context.ts';
 import { publicViewNamespace } from '../../model/services/visibility.ts';
 import { labelsText } from '../inputs/input-text.ts';
 
-/** The proxies that a common shape represents. */
 type CommonScope = 'mesh' | 'namespace';
 
 const scopes = new WeakMap<ProxyShape, CommonScope>();

@@ -17,7 +17,7 @@ const tooMany = 'too many';
 /** Maximum number of differing hosts in a small mesh. In a larger mesh, a quarter of the services may differ. */
 const minDifferingLimit = 16;
 
-/** Cached for workloads of a namespace. Returns `undefined` if too many hosts differ for sharing to be useful. */
+/** Returns `undefined` if too many hosts differ for sharing to be useful. */
 export function differingHosts(shape: ProxyShape, commonShape: ProxyShape, push: PushContext): Hosts | undefined {
   const cachedDifferences = differingByViews(push);
   const key = `${viewText(shape, push)}>${viewText(commonShape, push)}`;
@@ -76,7 +76,6 @@ const hostsInOneList = memoizeByPair((a: readonly Service[], b: readonly Service
   return hosts;
 });
 
-/** Services that may have rules which do not apply to all namespaces. */
 function servicesWithOwnRules(
   { configNamespace, labels }: ProxyShape,
   scope: SidecarScope,

@@ -1,4 +1,3 @@
-/** Selects access logs by `accessLogging` of active Telemetry objects. */
 import type { Config } from '../../model/config/config.ts';
 import type { AccessLogging, Telemetry } from '../../model/kinds/extensions/telemetry.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
@@ -7,7 +6,6 @@ import { appliesToSide, type TelemetrySide } from './mode.ts';
 /** Target for the logs of the mesh configuration (`accessLogFile`, `enableEnvoyAccessLogService`). */
 export const meshLog = Symbol('log of the mesh configuration');
 
-/** A provider's name. */
 export type LogTarget = string | typeof meshLog;
 
 export interface LogChoice {
@@ -32,7 +30,6 @@ export function chosenLogs(
   const rules = telemetries.flatMap(({ spec }) => spec.accessLogging ?? []);
   if (rules.length === 0) return targets.map((target) => ({ target }));
   const choices = new Map<LogTarget, LogChoice | undefined>();
-  // Without any provider in the rules, the mesh's default targets remain.
   if (rules.every(({ providers = [] }) => providers.length === 0)) {
     for (const target of targets) choices.set(target, { target });
   }

@@ -1,7 +1,3 @@
-/**
- * Access logs, tracing and metrics of a connection, from mesh configuration, active Telemetry objects, proxy settings
- * and reachable services.
- */
 import type { ConfigKey } from '../../model/config/config.ts';
 import { telemetryProvidersOf } from '../../model/mesh/extension-providers.decode.ts';
 import type { ProviderType, TelemetryProvider } from '../../model/mesh/extension-providers.ts';
@@ -18,7 +14,6 @@ import { chosenTracing, type TracingChoice } from './tracing.ts';
 import { type TracedWorkload, tracedWorkload } from './workload-identity.ts';
 import { workloadLabelsOf } from './workload-labels.ts';
 
-/** The log of a provider, or the logs of the mesh configuration. */
 export interface ConnectionLog {
   readonly provider?: TelemetryProvider;
   /** Cluster of the provider's service; absent for a file. */
@@ -39,9 +34,7 @@ export interface ConnectionTelemetry {
   readonly tracing: ConnectionTracing | undefined;
   /** Whether Istio's build of Envoy computes metrics of requests and connections. */
   readonly metrics: boolean;
-  /** Metrics that the proxy's agent or stock Envoy computes, if any. */
   readonly standardMetrics: ReportedMetrics | undefined;
-  /** Interval between reports of an open TCP connection, in milliseconds. */
   readonly reportingIntervalMs: number;
   readonly settings: ProxySettings;
   /**
@@ -119,7 +112,6 @@ function resolveTelemetry(proxy: ProxyContext, side: TelemetrySide): ConnectionT
   };
 }
 
-/** Returns `undefined` if the provider is unavailable, or the bootstrap has no tracer. */
 function resolvedTracing(
   { shape, push, policies }: ProxyContext,
   side: TelemetrySide,

@@ -15,8 +15,6 @@ export interface ProviderCluster {
 /**
  * Returns `undefined` if the proxy lacks the cluster. The provider is then omitted, because Envoy rejects listeners that report to an unknown
  * cluster.
- *
- * @param address.service `HOST`, or `NAMESPACE/HOST`
  */
 export function providerCluster(
   { service: name, port: number }: ProviderAddress,

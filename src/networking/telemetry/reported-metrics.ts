@@ -1,4 +1,3 @@
-/** Standard metrics of a connection, with overrides of Telemetry objects. */
 import type { Config } from '../../model/config/config.ts';
 import { withoutStringConversion } from '../../model/fields/cel/conversion.ts';
 import type { MetricOverride, Telemetry } from '../../model/kinds/extensions/telemetry.ts';
@@ -41,7 +40,7 @@ export function reportedMetrics(
   return withExpressions(changes);
 }
 
-/** Reporting interval of open TCP connections in milliseconds, from the most specific object. */
+/** In milliseconds, from the most specific object. */
 export function reportingInterval(telemetries: readonly Config<Telemetry>[]): number {
   const intervals = telemetries
     .flatMap(({ spec }) => spec.metrics ?? [])
@@ -74,7 +73,6 @@ function applyOverride(
   changes.set(id, change);
 }
 
-/** Collects the expressions; equal ones of several metrics are evaluated once. */
 function withExpressions(changes: ReadonlyMap<StandardMetricId, Changes>): ReportedMetrics {
   const expressions: string[] = [];
   const valueOf = (expressionText: string): LabelValue => {

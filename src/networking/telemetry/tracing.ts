@@ -1,4 +1,3 @@
-/** Selects tracing by `tracing` of active Telemetry objects. */
 import type { Config } from '../../model/config/config.ts';
 import type { CustomTag, Telemetry } from '../../model/kinds/extensions/telemetry.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
@@ -7,7 +6,6 @@ import { appliesToSide, type TelemetrySide } from './mode.ts';
 export interface TracingChoice {
   /** `undefined` for the tracer in the proxy's bootstrap. */
   readonly provider: string | undefined;
-  /** Percentage; `undefined` if unset. */
   readonly sampling: number | undefined;
   readonly customTags: Readonly<Record<string, CustomTag>> | undefined;
   readonly useRequestId: boolean;

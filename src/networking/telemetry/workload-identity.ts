@@ -1,4 +1,3 @@
-/** Name and tags of the workload in traces, from labels and node metadata. */
 import type { ProxySettings } from '../../model/mesh/proxy-settings.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 

@@ -1,4 +1,3 @@
-/** Labels of standard metrics that describe the proxy's workload, used without chartpilot's agent. */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 
 /** Equal for proxies that share listeners. */

@@ -9,19 +9,17 @@ import type { Service } from '../../model/services/service.ts';
 import { aliasChain, aliasesByTarget, isAlias } from '../../model/services/service-alias.ts';
 import type { ProxyReach } from './reach.ts';
 
-/** The DestinationRule that names the alias. Rules for wildcards apply to its target instead. */
+/** Rules for wildcards apply to the target of the alias instead. */
 function ruleNaming(service: Service, reach: ProxyReach): MergedDestinationRule | undefined {
   if (!isAlias(service)) return undefined;
   const rule = reach.destinationRuleFor(service);
   return rule?.config.spec.host === service.hostname ? rule : undefined;
 }
 
-/** Whether an alias has its own clusters, because a DestinationRule or BackendTLSPolicy names it. */
 export function hasOwnClusters(service: Service, reach: ProxyReach): boolean {
   return isAlias(service) && (ruleNaming(service, reach) !== undefined || reach.hasBackendTls(service));
 }
 
-/** The rule for the alias's clusters: its own, else that of the service. */
 export function ruleOfAlias(alias: Service, service: Service, reach: ProxyReach): MergedDestinationRule | undefined {
   return ruleNaming(alias, reach) ?? reach.destinationRuleFor(service);
 }
@@ -49,10 +47,9 @@ export function resolveAlias(hostname: string, reach: ProxyReach): AliasResoluti
 }
 
 type AliasesByTarget = ReadonlyMap<string, readonly Service[]>;
-/** Aliases by the listener's services and the services to which they resolve. Push contexts share both lists until they change. */
+/** Push contexts share both lists until they change. */
 const aliasesOfServices = new WeakMap<readonly Service[], WeakMap<readonly Service[], AliasesByTarget>>();
 
-/** Aliases among the listener's services, by the host of their target. */
 export function aliasesOf(
   { services }: Pick<EgressListenerScope, 'services'>,
   reach: Pick<ProxyReach, 'services' | 'serviceByHostname'>,

@@ -1,4 +1,3 @@
-/** Resolves the address of `defaultEndpoint` in a Sidecar object. */
 import { ipFamilyOf, type ProxyIpFamily, type ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { isLoopback } from '../../runtime/addresses/loopback.ts';
@@ -24,7 +23,6 @@ export function addressOfDefaultEndpoint(endpoint: string | undefined, shape: Pr
   return { address: ownAddress ?? loopbackAddress(family), port };
 }
 
-/** Returns each `defaultEndpoint` with an address family that the workload lacks, and its replacement. */
 export function replacedDefaultEndpoints(
   shape: ProxyShape,
   push: Pick<PushContext, 'sidecarScopeFor'>,

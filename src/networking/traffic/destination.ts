@@ -1,4 +1,3 @@
-/** Maps destinations of HTTP, TLS and TCP routes to clusters. */
 import type { Destination } from '../../model/kinds/virtual-service/virtual-service.ts';
 import type { Service } from '../../model/services/service.ts';
 import { resolveAlias } from './alias.ts';

@@ -1,7 +1,4 @@
-/**
- * Ports on which a sidecar receives traffic, from its services or its Sidecar object.
- * Clusters and listeners are built from this list.
- */
+/** Ports on which a sidecar receives traffic, from its services or its Sidecar object. Clusters and listeners are built from this list. */
 
 import type { ApplicationProtocol } from '../../model/fields/protocol.ts';
 import type { ConnectionPoolSettings } from '../../model/kinds/destinations/traffic-policy.ts';
@@ -31,7 +28,7 @@ export interface InboundTarget {
   readonly forwardTo?: { readonly address: string; readonly port: number };
   readonly connectionPool?: ConnectionPoolSettings;
   readonly mode: PeerMode;
-  /** IP address that clients connect to, or `unix:///path`. */
+  /** IP address, or `unix:///path`. */
   readonly bind: string;
   /** TLS that the proxy terminates for clients outside the mesh. Applies only if mutual TLS of the mesh is disabled. */
   readonly tls?: ServerTlsSettings;
@@ -39,7 +36,6 @@ export interface InboundTarget {
   readonly hasOwnListener?: true;
 }
 
-/** At most one target per port, in ascending order. */
 export function inboundTargets(shape: ProxyShape, push: PushContext): readonly InboundTarget[] {
   const scope = push.sidecarScopeFor(shape);
   const modes = activePeerModes(shape, push);
@@ -54,7 +50,6 @@ export function inboundTargets(shape: ProxyShape, push: PushContext): readonly I
   return [...targetByPort.values()].sort((a, b) => a.port - b.port);
 }
 
-/** Origins of the Sidecar object's ingress listener, if any, and of the services of the port. */
 export function inboundOrigins(
   { port, services }: InboundTarget,
   shape: ProxyShape,
@@ -98,7 +93,7 @@ function fromServices(
   });
 }
 
-/** Returns the DestinationRule for inbound traffic. Rules with a `workloadSelector` apply only to outbound traffic. */
+/** Rules with a `workloadSelector` apply only to outbound traffic. */
 export function inboundRuleFor(
   service: Service,
   { configNamespace }: Pick<ProxyShape, 'configNamespace'>,

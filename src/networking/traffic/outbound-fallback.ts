@@ -1,4 +1,3 @@
-/** Selects clusters for outbound traffic to unknown destinations. */
 import type { OutboundTrafficPolicy } from '../../model/kinds/workloads/sidecar.ts';
 import { resolveDestination } from './destination.ts';
 import type { ProxyReach } from './reach.ts';
@@ -9,7 +8,6 @@ export function fallbackCluster(policy: OutboundTrafficPolicy, reach: ProxyReach
   return policy.egressProxy ? resolveDestination(policy.egressProxy, 0, reach).cluster : passthroughCluster;
 }
 
-/** Cluster for HTTP requests, whose host Envoy may resolve if the policy allows it. */
 export function requestFallbackCluster(policy: OutboundTrafficPolicy, reach: ProxyReach): string {
   return policy.mode === 'ALLOW_ANY_DYNAMIC_DNS' ? dynamicDnsCluster : fallbackCluster(policy, reach);
 }

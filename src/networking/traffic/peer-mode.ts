@@ -1,4 +1,3 @@
-/** Mutual TLS modes of inbound traffic, and the objects that set them. */
 import { configKeyOf } from '../../model/config/config.ts';
 import type { MutualTlsMode } from '../../model/kinds/policies/peer-authentication.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -15,7 +14,6 @@ export function activePeerModes(shape: ProxyShape, push: PushContext): PeerModes
   return hasWorkloadCertificates(shape) ? push.peerModesFor(shape.configNamespace, shape.labels) : plaintextOnly;
 }
 
-/** Message about mutual TLS that a sidecar should require but cannot. */
 export function unenforcedMutualTls(shape: ProxyShape, push: PushContext): string | undefined {
   if (shape.type !== 'sidecar' || hasWorkloadCertificates(shape)) return undefined;
   const modes = push.peerModesFor(shape.configNamespace, shape.labels);
@@ -30,11 +28,7 @@ export function unenforcedMutualTls(shape: ProxyShape, push: PushContext): strin
   );
 }
 
-/**
- * The field that sets the mode of a port; empty if none does.
- *
- * @param port port of the workload; 0 for ports without their own mode
- */
+/** @param port port of the workload; 0 for ports without their own mode */
 export function peerOrigins({ peerAuthentications }: WorkloadPolicies, port: number): readonly Origin[] {
   const portPolicy = peerAuthentications.at(-1);
   if (portPolicy !== undefined && isModeSet(portPolicy.spec.portLevelMtls?.[port])) {

@@ -7,9 +7,9 @@ export interface ProviderService {
 }
 
 /**
- * Finds the service of a provider. Providers authorize requests and receive traces and logs, so a tenant must not be able to replace one with a
- * ServiceEntry. A host `NAME.NAMESPACE.svc.DOMAIN` belongs to that namespace, even if its Service does not exist or is not exported to the client.
- * The root namespace and the client's namespace may also define it.
+ * Providers authorize requests and receive traces and logs, so a tenant must not be able to replace one with a ServiceEntry. A host
+ * `NAME.NAMESPACE.svc.DOMAIN` belongs to that namespace, even if its Service does not exist or is not exported to the client. The root namespace and
+ * the client's namespace may also define it.
  *
  * @param name `HOST`, or `NAMESPACE/HOST`, which names the owner explicitly
  */

@@ -8,7 +8,6 @@ export interface ProxyReach {
   readonly services: readonly Service[];
   serviceByHostname(hostname: string): Service | undefined;
   destinationRuleFor(service: Service): MergedDestinationRule | undefined;
-  /** Whether a BackendTLSPolicy applies to any port of the service for this proxy. */
   hasBackendTls(service: Service): boolean;
 }
 

@@ -1,4 +1,3 @@
-/** Ports that generated listeners must not bind. */
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 

@@ -2,14 +2,12 @@
 
 export const blackHoleCluster = 'BlackHoleCluster';
 export const passthroughCluster = 'PassthroughCluster';
-/** Cluster that resolves the host of each request. */
 export const dynamicDnsCluster = 'AllowAnyDynamicDNSCluster';
 export const inboundPassthroughCluster = 'InboundPassthroughCluster';
 
 export const virtualOutboundListener = 'virtualOutbound';
 export const virtualInboundListener = 'virtualInbound';
 export const passthroughFilterChain = 'PassthroughFilterChain';
-/** Route configuration of the HTTP_PROXY listener. */
 export const httpProxyRoute = 'http_proxy';
 
 /** Returns `outbound|80|v1|reviews.shop.svc.cluster.local`. An empty subset means all endpoints. */
@@ -38,7 +36,6 @@ export interface OutboundClusterParts {
   readonly sni: boolean;
 }
 
-/** Returns `undefined` if the name is not that of an outbound cluster. */
 export function parseOutboundClusterName(name: string): OutboundClusterParts | undefined {
   const sni = name.startsWith('outbound_.');
   const nameParts = name.split(sni ? '_.' : '|');
@@ -52,7 +49,7 @@ export function aliasAssignmentName(clusterName: string, target: string): string
   return `${clusterName}|${target}`;
 }
 
-/** Parses an EDS service name. Returns `undefined` if it belongs to no outbound cluster. */
+/** Returns `undefined` if the name belongs to no outbound cluster. */
 export function parseAssignmentName(name: string): (OutboundClusterParts & { readonly target?: string }) | undefined {
   const nameParts = name.split('|');
   if (nameParts.length !== 5) return parseOutboundClusterName(name);

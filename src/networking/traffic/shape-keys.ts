@@ -1,4 +1,4 @@
-/** Properties of a shape on which outbound clusters and endpoints depend. Shapes with equal keys share resources. */
+/** Shapes with equal keys share outbound clusters and endpoints. */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Service } from '../../model/services/service.ts';
@@ -11,22 +11,18 @@ export type ClusterShape = Pick<
 >;
 
 /**
- * Whether resources may refer to workload certificates, which the agent's SDS server provides through the static cluster `sds-grpc`. Without that
- * cluster, Envoy accepts such resources but waits for the certificates indefinitely, without an open listener or a log (measured with Envoy 1.40).
+ * The agent's SDS server provides workload certificates through the static cluster `sds-grpc`. Without that cluster, Envoy accepts resources that
+ * refer to them but waits for the certificates indefinitely, without an open listener or a log (measured with Envoy 1.40).
  */
 export function hasWorkloadCertificates({ metadata }: Pick<ProxyShape, 'metadata'>): boolean {
   return metadata.WORKLOAD_CERTIFICATES === 'true';
 }
 
-/** Whether the agent checks revocation lists and serves them together with CA certificate files. */
 export function checksRevocationLists({ metadata }: Pick<ProxyShape, 'metadata'>): boolean {
   return metadata.REVOCATION_LISTS === 'true';
 }
 
-/**
- * Returns equal keys for proxies with equal outbound clusters of a service. Clusters that resolve names contain their endpoints, so their key
- * includes the endpoints' key.
- */
+/** Clusters that resolve names contain their endpoints, so their key includes the endpoints' key. */
 export function clusterShapeKey(
   shape: ClusterShape,
   service: Pick<Service, 'resolution'>,
@@ -38,16 +34,11 @@ export function clusterShapeKey(
   return `${key}~${shape.locality}~${ordersEndpointsByLabels ? labelsText(shape.labels) : ''}`;
 }
 
-/** Whether the service's clusters resolve names, and therefore contain their endpoints. */
 export function carriesEndpoints({ resolution }: Pick<Service, 'resolution'>): boolean {
   return resolution === 'DNSLB' || resolution === 'DNSRoundRobinLB';
 }
 
-/**
- * Returns equal keys for proxies with equal endpoints of a service.
- *
- * @param ordering locality setting; `undefined` if locality has no effect on the order
- */
+/** @param ordering locality setting; `undefined` if locality has no effect on the order */
 export function endpointShapeKey(
   shape: Pick<ProxyShape, 'locality' | 'labels' | 'nodeName'>,
   ordering: LocalityOrdering | undefined,

@@ -1,4 +1,3 @@
-/** Traffic policy of one port and subset. */
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import type { DestinationRule, Subset } from '../../model/kinds/destinations/destination-rule.ts';
 import type {
@@ -9,7 +8,6 @@ import type {
 } from '../../model/kinds/destinations/traffic-policy.ts';
 import type { Service, TrafficDistribution } from '../../model/services/service.ts';
 
-/** A traffic policy with applied port settings. */
 export type EffectivePolicy = PortPolicy & Pick<TrafficPolicy, 'tunnel' | 'proxyProtocol' | 'retryBudget'>;
 
 const noPolicy: EffectivePolicy = {};
@@ -31,7 +29,7 @@ export function subsetOf(rule: DestinationRule | undefined, name: string): Subse
   return name === '' || rule?.subsets === undefined ? undefined : subsetsByName(rule.subsets).get(name);
 }
 
-/** Cached for lookups by port and subset. If a name occurs several times, the first entry applies. */
+/** If a name occurs several times, the first entry applies. */
 const subsetsByName = memoizeByObject((subsets: readonly Subset[]) => firstBy(subsets, ({ name }) => name));
 const levelsByPort = memoizeByObject((levels: readonly PortTrafficPolicy[]) =>
   firstBy(levels, ({ port }) => port.number),
@@ -57,7 +55,6 @@ function overridePolicy(parent: EffectivePolicy, policy: TrafficPolicy | undefin
 export interface LocalityOrdering extends LocalityLoadBalancerSetting {
   /** The service's traffic distribution. If it is set, no other field is set, and the registry also reports unhealthy endpoints. */
   readonly distribution?: TrafficDistribution;
-  /** Envoy distributes traffic among the zones of a region if there are enough endpoints. */
   readonly zoneAware?: { readonly minClusterSize?: number };
 }
 

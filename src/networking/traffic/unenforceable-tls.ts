@@ -1,10 +1,9 @@
-/** Detects TLS servers that cannot verify clients as configured, and therefore reject all connections. */
+/** TLS servers that cannot verify clients as configured reject all connections. */
 import { checksClients, clientAuthority } from '../../model/kinds/destinations/client-authority.ts';
 import type { ServerTlsSettings } from '../../model/kinds/gateway/gateway.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { hasWorkloadCertificates } from './shape-keys.ts';
 
-/** The reason as a sentence. `undefined` if the settings can be enforced. */
 export function unenforceableTls(settings: ServerTlsSettings, shape: Pick<ProxyShape, 'metadata'>): string | undefined {
   if (settings.mode === 'ISTIO_MUTUAL' && !hasWorkloadCertificates(shape)) {
     return 'ISTIO_MUTUAL requires workload certificates, and the proxy has no agent';

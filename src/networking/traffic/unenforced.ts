@@ -5,7 +5,6 @@ import { peerModeOf } from '../../model/push-context/mutual-tls-mode.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { activePeerModes, unenforcedMutualTls } from './peer-mode.ts';
 
-/** All reasons as sentences. `undefined` if everything is enforced. */
 export function unenforcedSettings(shape: ProxyShape, push: PushContext): string | undefined {
   const reasons = [unenforcedMutualTls(shape, push), unenforcedIngressTls(shape, push)].filter(
     (reason) => reason !== undefined,

@@ -1,6 +1,3 @@
-/**
- * Determines endpoints and services for which clients use mutual TLS, from the servers' PeerAuthentication objects (auto mTLS).
- */
 import { peerModeOf } from '../../model/push-context/mutual-tls-mode.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { MergedDestinationRule } from '../../model/push-context/resolved-rules.ts';
@@ -15,8 +12,7 @@ const lastSecuredEndpoints = new WeakMap<
 const endpointsByPush = new WeakMap<PushContext, WeakMap<readonly Endpoint[], readonly Endpoint[]>>();
 
 /**
- * Returns the endpoints, with `tlsMode: 'disabled'` where the workload accepts only plaintext on the endpoint's port. Returns the same list until
- * endpoints or modes change.
+ * Sets `tlsMode: 'disabled'` where the workload accepts only plaintext on the endpoint's port. Returns the same list until endpoints or modes change.
  */
 export function endpointsAsSecured(endpoints: readonly Endpoint[], push: PushContext): readonly Endpoint[] {
   if (!push.disablesMutualTls || endpoints.length === 0) return endpoints;
@@ -51,8 +47,8 @@ function refusesMutualTls({ tlsMode, namespace, labels, port }: Endpoint, push: 
 }
 
 /**
- * Whether clusters of a service use auto mTLS: the service belongs to the mesh, and its namespace does not disable mutual TLS. PeerAuthentications
- * with a selector affect single endpoints instead.
+ * The service must belong to the mesh, and its namespace must not disable mutual TLS. PeerAuthentications with a selector affect single endpoints
+ * instead.
  *
  * @param originalDestination whether all connections of the cluster use the same TLS settings, so that every endpoint must accept mutual TLS
  */
@@ -67,13 +63,11 @@ export function automaticMutualTls(
   return allAcceptMutualTls(endpointsOfService(service, push)) ? 'always' : 'never';
 }
 
-/** Whether clients use mutual TLS, under this policy, for endpoints that accept it. */
 export function isMutualTlsTried({ tls }: EffectivePolicy, { meshExternal }: Service, { mesh }: PushContext): boolean {
   if (tls?.mode !== undefined) return tls.mode === 'ISTIO_MUTUAL';
   return mesh.enableAutoMtls && !meshExternal;
 }
 
-/** Like {@link isMutualTlsTried}, for the cluster of a subset and port under a DestinationRule. */
 export function isMutualTlsTriedAt(
   {
     service,
@@ -91,7 +85,6 @@ export function isMutualTlsTriedAt(
   return isMutualTlsTried(effectivePolicy(rule?.config.spec, subset, port), service, push);
 }
 
-/** Part of the cache key of a service's clusters. */
 export function automaticMutualTlsText(service: Service, push: PushContext): string {
   return `${automaticMutualTls(service, false, push)}~${automaticMutualTls(service, true, push)}`;
 }

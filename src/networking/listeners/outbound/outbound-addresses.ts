@@ -1,4 +1,3 @@
-
 import { type ApplicationProtocol, isHttp } from '../../../model/fields/protocol.ts';
 import { isHeadless, type ProxyShape } from '../../../model/proxy/proxy-shape.ts';
 import { virtualAddresses } from '../../../model/proxy/service-addresses.ts';

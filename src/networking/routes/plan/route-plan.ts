@@ -1,4 +1,3 @@
-
 import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import { sameItems } from '../../../model/collections/same-items.ts';
 import { setBounded } from '../../../model/collections/set-bounded.ts';

@@ -1,4 +1,3 @@
-
 import { create, equals } from '@bufbuild/protobuf';
 import {
   type RouteAction,
