@@ -1,4 +1,3 @@
-/** Composes the control plane from the factories of all folders and the program's chart. */
 import { hostname } from 'node:os';
 import { boundedLogger } from '../runtime/output/bounded-log.ts';
 import type { Logger } from '../runtime/output/log.ts';
@@ -182,7 +181,6 @@ export function makeControlPlane(program: DiscoveryProgram) {
   });
   const secrets = makeSecrets({ access: cluster?.secretAccess, credentials: () => state.context?.credentials });
   const registry = makeRegistry({ state, offers: consul.joinOffersOfConsul(program.registries ?? remotes.offers) });
-  /** Serves resources of the mesh with its roots, configuration for other control planes, and connections of workloads that register themselves. */
   const source = () => configServer.withFallback(registration.extend(signing?.roots.addTo(resources) ?? resources));
 
   const stages = makeStages({ options, cluster, problem, config, ca, remotes, mesh, authenticators, log });

@@ -1,4 +1,3 @@
-/** Input of the control plane from the command line. */
 import type { Logger } from '../runtime/output/log.ts';
 import type { DebuggerAccess } from '../runtime/trace/debugger-access.ts';
 import type { Recorder } from '../runtime/trace/recorder.ts';
@@ -13,13 +12,13 @@ export interface DiscoveryProgram {
   readonly recorder: Recorder;
   /** Version for `/version`, in one line. */
   readonly version: string;
-  /** Token of protected pages. The creator of this object revokes it. */
+  /** The creator of this object revokes the token. */
   readonly access: DebuggerAccess;
-  /** Trace endpoint on every HTTP port. The creator of this object closes it. */
+  /** The creator of this object closes the endpoint. */
   readonly trace?: TraceEndpoint;
-  /** Registries in addition to `--registries`. They can change at run time. */
+  /** In addition to `--registries`. They can change at run time. */
   readonly registries?: RegistryOffers;
-  /** Sources in addition to directories, by URL scheme. */
+  /** By URL scheme, in addition to directories. */
   readonly sources?: SourceAdapters;
   /** PEM roots that replace Node's roots for bundle endpoints in tests. */
   readonly bundleAuthorities?: string;

@@ -11,11 +11,7 @@ import { discoveryStates } from './monitor/discovery-states.ts';
 import { discoveryLogEntry, logEvents } from './monitor/event-log.ts';
 import type { DiscoveryOptions } from './options/discovery-options.ts';
 
-/**
- * Runs the control plane until a signal or a fatal error.
- *
- * @returns exit code and message for the user
- */
+/** @returns exit code and message for the user */
 export async function runDiscovery(program: DiscoveryProgram): Promise<DiscoveryOutput> {
   const { options, log, recorder } = program;
   for (const entry of [...options.warnings, ...options.notes]) log.write(entry);
@@ -48,7 +44,7 @@ export async function runDiscovery(program: DiscoveryProgram): Promise<Discovery
   }
 }
 
-/** Handles uncaught errors: each ends the stream or request that caused it. Before the control plane serves clients, it ends the program. */
+/** Each uncaught error ends the stream or request that caused it. Before the control plane serves clients, it ends the program. */
 function handleUncaughtErrors(
   log: Logger,
   { metrics }: ControlPlaneParts,

@@ -1,4 +1,3 @@
-/** Effects of the chart `discovery`: signals, stages of startup, and started charts. */
 import { fromCallback, fromPromise } from 'xstate';
 import { discoveryMachine, type Preparation } from '../../machines/discovery/discovery.machine.ts';
 import type { PreparedStage, StopSignal } from '../../machines/discovery/protocol.ts';
@@ -10,7 +9,6 @@ type ProvidedActors = NonNullable<Parameters<typeof discoveryMachine.provide>[0]
 export interface DiscoveryEffects {
   readonly signals: Pick<NodeJS.Process, 'on' | 'off'>;
   readonly stages: StartStages;
-  /** Actors of the folders, with their own effects. */
   readonly actors: Omit<ProvidedActors, 'signals' | 'prepare'>;
 }
 

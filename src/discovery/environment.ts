@@ -6,12 +6,9 @@ import type { LogWarning } from '../runtime/log-events/log-events.ts';
 const maxDurationMs = 876_000 * 3_600_000;
 
 interface ParsedVariable<T> {
-  /** `undefined` if the text is invalid. */
   readonly value: T | undefined;
   readonly defaultValue: T;
-  /** Expected format, such as `an integer >= 1`. */
   readonly format: string;
-  /** The default with its unit. */
   readonly shownDefault?: string;
 }
 
@@ -32,7 +29,6 @@ export class Environment {
     return this.#env[name] || defaultValue;
   }
 
-  /** Format: `a,b, c`. */
   list(name: string): string[] {
     return listOf(this.#env[name] ?? '');
   }
@@ -56,7 +52,7 @@ export class Environment {
     return maxMs;
   }
 
-  /** A non-negative integer. */
+  /** The value is an integer. */
   number(name: string, defaultValue: number, min = 0): number {
     const value = Number(this.#env[name]);
     const isAllowed = Number.isSafeInteger(value) && value >= min;
@@ -100,7 +96,6 @@ export class Environment {
   }
 }
 
-/** Non-empty trimmed items of a comma-separated list. */
 export function listOf(text: string): string[] {
   return text
     .split(',')
@@ -113,7 +108,7 @@ export function booleanOf(text: string): boolean | undefined {
   return /^(0|f|false)$/i.test(text) ? false : undefined;
 }
 
-/** Istio's variables that have no effect here. Setting one is reported. */
+/** Setting one of these variables of Istio is reported. */
 export const variablesWithoutEffect: readonly string[] = [
   ...['PILOT_XDS_SEND_TIMEOUT', 'V2_REFRESH', 'PILOT_PUSH_BURST'],
   ...['PILOT_CERT_PROVIDER', 'TOKEN_ISSUER', 'AUDIENCE'],

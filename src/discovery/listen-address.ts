@@ -8,7 +8,7 @@ export interface ListenAddress {
 }
 
 /**
- * Parses `:15010`, `127.0.0.1:15010` or `[::1]:15010`; `undefined` for an empty text, which opens no port.
+ * `undefined` for an empty text, which opens no port.
  *
  * @throws ChartpilotError FLAG_INVALID
  */

@@ -1,4 +1,3 @@
-/** Effects of charts of optional ports (machines/discovery/optional-port.ts). */
 import { fromCallback } from 'xstate';
 import type { PortFailed, PortListening } from '../../machines/discovery/port-protocol.ts';
 import { messageOf } from '../runtime/errors.ts';

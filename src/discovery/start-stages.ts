@@ -1,4 +1,3 @@
-/** Preparatory stages of startup (machines/discovery/discovery.machine.ts). */
 import type { PreparedStage } from '../../machines/discovery/protocol.ts';
 import type { MeshConfig } from '../model/mesh/mesh-config.ts';
 import type { Logger } from '../runtime/output/log.ts';
@@ -9,7 +8,7 @@ import { supportedRegistries } from './registry/registry-names.ts';
 import type { RemoteClusters } from './remote/remote-clusters.effects.ts';
 import type { Authenticator } from './xds/access/authenticator.ts';
 import { makeAuthenticators } from './xds/access/make-authenticators.ts';
-/** The task of each stage. Its error is the reason why startup fails. */
+/** The error of a task is the reason why startup fails. */
 export type StartStages = Readonly<Record<PreparedStage, () => void | Promise<void>>>;
 
 export interface StageParts {
@@ -48,11 +47,7 @@ export function makeStages(sources: StageParts): StartStages {
   };
 }
 
-/**
- * First stage: determines the identity of this control plane.
- *
- * @param cluster address of the cluster's API server
- */
+/** @param cluster address of the cluster's API server */
 function prepareEnvironment(options: DiscoveryOptions, cluster: string | undefined, log: Logger): void {
   const { registries, configDir, namespace, clusterId, domain } = options;
   log.info('discovery.identity', { cluster: clusterId, namespace, domain });

@@ -1,4 +1,4 @@
-/** Effects of the charts `trust-bundles` and `trust-bundle`. Saved bundles apply at the next start. */
+/** Saved bundles apply at the next start. */
 import { createHash } from 'node:crypto';
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -50,7 +50,6 @@ export class BundleEndpoints {
     this.#options = options;
   }
 
-  /** Empty until a valid bundle was fetched. */
   rootsOf(url: string): readonly Certificate[] {
     return this.#bundles.activeBundle(nameOf(url))?.roots ?? [];
   }
@@ -62,7 +61,7 @@ export class BundleEndpoints {
     });
   }
 
-  /** Returns the endpoints of the current mesh configuration. Deletes the bundles and files of all other endpoints. */
+  /** Deletes the bundles and files of all endpoints that are not in the current mesh configuration. */
   find(): TrustBundleInput[] {
     const { caCertificates, ...mesh } = this.#options.mesh();
     const meshTrustDomains = trustDomainsOf(mesh);
@@ -83,8 +82,8 @@ export class BundleEndpoints {
   }
 
   /**
-   * Validates the active bundle again, because trust domains may have changed. If none exists, loads the saved one, which may be outdated if the
-   * disk was full.
+   * Validates the active bundle again, because trust domains may have changed. If none exists, loads the saved one, which may be outdated if the disk
+   * was full.
    */
   async recall({ endpoint, trustDomains }: TrustBundleInput): Promise<BundleResponse> {
     const { directory } = this.#options;
@@ -155,13 +154,11 @@ export class BundleEndpoints {
       const files = readdirSync(directory).filter((name) => savedFilePattern.test(name));
       for (const file of files.map((name) => join(directory, name)))
         if (!filesToKeep.has(file)) rmSync(file, { force: true });
-    } catch {
-      // The directory does not exist yet.
-    }
+    } catch {}
   }
 }
 
-/** Unique name without secret parts, for events, logs and file names. */
+/** Without secret parts, for events, logs and file names. */
 function nameOf(url: string): string {
   if (!URL.canParse(url)) return url;
   const { origin, pathname, search } = new URL(url);

@@ -1,4 +1,4 @@
-/** Fetches a bundle with the profile `https_web` (spiffe/spiffe standards/SPIFFE_Federation.md §5.2.1). */
+/** The profile is `https_web` (spiffe/spiffe standards/SPIFFE_Federation.md §5.2.1). */
 import type { IncomingMessage } from 'node:http';
 import { get } from 'node:https';
 import { isIP } from 'node:net';
@@ -26,10 +26,7 @@ export function endpointProblem(url: string): string | undefined {
   return username === '' && password === '' ? undefined : 'must not have a user or password';
 }
 
-/**
- * @returns the bundle as text
- * @throws CodedError TRUST_BUNDLE_UNAVAILABLE
- */
+/** @throws CodedError TRUST_BUNDLE_UNAVAILABLE */
 export async function fetchBundle(url: string, { timeoutMs, signal, ca }: BundleFetch): Promise<string> {
   const timeout = AbortSignal.timeout(timeoutMs);
   const either = AbortSignal.any([signal, timeout]);

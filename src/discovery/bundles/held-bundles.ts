@@ -1,4 +1,4 @@
-/** Last fetched and active bundle of each endpoint. Immutable, so that the explorer can restore it (test/simulation/bundles-world.ts). */
+/** Immutable, so that the explorer can restore it (test/simulation/bundles-world.ts). */
 
 interface EndpointBundles<Bundle> {
   readonly candidate?: Bundle;
@@ -12,7 +12,6 @@ export class HeldBundles<Bundle extends { readonly version: string }> {
     this.#bundlesByEndpoint = bundlesByEndpoint;
   }
 
-  /** `undefined` until a bundle was adopted. */
   activeBundle(endpoint: string): Bundle | undefined {
     return this.#bundlesByEndpoint.get(endpoint)?.active;
   }
@@ -25,7 +24,6 @@ export class HeldBundles<Bundle extends { readonly version: string }> {
     return this.#bundlesByEndpoint.has(endpoint);
   }
 
-  /** A copy with exactly these endpoints. */
   withEndpoints(endpoints: Iterable<string>): HeldBundles<Bundle> {
     return new HeldBundles(
       new Map([...endpoints].map((endpoint) => [endpoint, this.#bundlesByEndpoint.get(endpoint) ?? {}])),

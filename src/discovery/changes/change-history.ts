@@ -1,6 +1,5 @@
 /**
- * A bounded history of pushes, with changed objects and their sources, proxies and their responses, for `/debug/changes` and `pilot-discovery
- * changes`. Endpoint pushes have a separate ring, because they are frequent.
+ * A bounded history of pushes for `/debug/changes` and `pilot-discovery changes`. Endpoint pushes have a separate ring, because they are frequent.
  */
 import { type Config, parseConfigKey } from '../../model/config/config.ts';
 import { needsPush } from '../../model/config/config-changes.ts';
@@ -40,10 +39,9 @@ export interface ChangeHistoryOptions {
   readonly objectOf?: (key: string) => Config | undefined;
 }
 
-/** Last push to a proxy. */
 interface ProxyPush {
   readonly record: PushRecord;
-  /** Bitmap of unacknowledged types. */
+  /** A bitmap. */
   unacknowledgedTypes: number;
   /** Bitmap of types whose last response was sent by a push, this one or an earlier one. */
   pushedTypes: number;
@@ -61,7 +59,6 @@ const endpointKinds: ReadonlySet<string> = new Set(['Pod', 'Node', 'EndpointSlic
 /** Further types share the last bit. */
 const maxTypeBits = 30;
 
-/** Proxies and types with a rejection that belongs to no push. */
 const maxUnpushedRejections = 100;
 
 export class ChangeHistory implements ResponseListener {
@@ -70,12 +67,11 @@ export class ChangeHistory implements ResponseListener {
   readonly #configuration: RecordRing;
   readonly #endpoints: RecordRing;
   #lastObjects: ConfigSnapshot | undefined;
-  /** Changed objects of services since the last push. */
   #events = new BoundedList<ObjectEvent>(maxNames.objects);
   #firstChangeAt: number | undefined;
   #pushes = new WeakMap<MeshNode, ProxyPush>();
   readonly #typeBits = new Map<string, number>();
-  /** The last one of each proxy and type, so that a proxy that connects repeatedly does not evict those of others. */
+  /** Contains the last rejection of each proxy and type, so that a proxy that connects repeatedly does not evict those of others. */
   readonly #unpushedRejections = new Map<string, UnpushedRejection>();
 
   constructor({ limits = historyLimits, now = Date.now, objectOf = () => undefined }: ChangeHistoryOptions = {}) {
@@ -85,13 +81,13 @@ export class ChangeHistory implements ResponseListener {
     this.#endpoints = new RecordRing(limits.endpoints);
   }
 
-  /** Records, oldest first, including pushes of endpoints only. */
+  /** Oldest first, including pushes of endpoints only. */
   get records(): readonly PushRecord[] {
     const all = [...this.#configuration.records, ...this.#endpoints.records];
     return all.sort((one, other) => one.number - other.number);
   }
 
-  /** Rejected responses that no push sent, oldest first. */
+  /** Oldest first. */
   get unpushedRejections(): readonly UnpushedRejection[] {
     return [...this.#unpushedRejections.values()];
   }
@@ -101,12 +97,12 @@ export class ChangeHistory implements ResponseListener {
     return { configuration: of(this.#configuration), endpoints: of(this.#endpoints) };
   }
 
-  /** Call when configuration changed, before the push that contains the change. */
+  /** Call before the push that contains the change. */
   recordConfigChange(): void {
     this.#firstChangeAt ??= this.#now();
   }
 
-  /** Call when objects of services changed, before the push that contains them. */
+  /** Call before the push that contains the objects. */
   recordEvents(events: readonly ObjectEvent[]): void {
     if (events.length === 0) return;
     this.recordConfigChange();
@@ -176,8 +172,6 @@ export class ChangeHistory implements ResponseListener {
     }
   }
 
-  // ---- proxies
-
   sent(node: MeshNode, typeUrl: string, version: string, cause: ResponseCause): void {
     const bit = this.#bitOf(typeUrl);
     if (cause === 'request') {
@@ -245,7 +239,6 @@ export class ChangeHistory implements ResponseListener {
     if (push?.state === 'pending') abandonPending(push);
   }
 
-  /** Node IDs of proxies that have not responded to this push. */
   *pendingAt(record: PushRecord, nodes: Iterable<MeshNode>): Iterable<string> {
     if (record.proxies.pending === 0) return;
     for (const node of nodes) {
@@ -315,7 +308,6 @@ function changedObject(key: string, previousConfig: Config | undefined, current:
   };
 }
 
-/** Adds an item to a record that is not in a ring yet. */
 function addItem<Item extends string | object>(record: PushRecord, list: BoundedList<Item>, item: Item): void {
   if (list.add(item)) record.bytes += itemBytes(item);
 }

@@ -33,14 +33,13 @@ export interface PushView {
   /** Number of the push since the start, which is the part of `version` after the slash. */
   readonly push: number;
   readonly version: string;
-  /** Start of the push (ISO 8601). */
   readonly time: string;
-  /** Time from the first change to the push, including debouncing and building the push context. */
+  /** Includes debouncing and building the push context. */
   readonly waitedMs?: number;
-  /** Time from the push to the last ACK or rejection, if any. */
+  /** Time from the push to the last ACK or rejection. */
   readonly answeredMs?: number;
   readonly first?: true;
-  /** Whether this is a full push, in which anything may have changed. */
+  /** In a full push, anything may have changed. */
   readonly full: boolean;
   /**
    * Sorted: objects that match the filter, then those that a rejection of this push names, then EnvoyFilters if the push was rejected, then removed,
@@ -56,10 +55,10 @@ export interface PushView {
 }
 
 export interface ChangesView {
-  /** Start of the history (ISO 8601). `undefined` if the history is empty. */
+  /** Start of the history (ISO 8601). */
   readonly since?: string;
   readonly kept: ChangeHistory['occupancy'];
-  /** Rejected responses that no push sent, oldest first. Empty with a filter of objects. */
+  /** Oldest first. Empty with a filter of objects. */
   readonly unpushedRejections: readonly UnpushedRejection[];
   /** Oldest first. */
   readonly pushes: readonly PushView[];
@@ -141,10 +140,7 @@ function viewOf(record: PushRecord, pending: readonly string[], { object }: Chan
 
 const changeOrder: readonly RecordedChange['change'][] = ['removed', 'changed', 'added'];
 
-/**
- * Sorts objects that match the filter first, then possible causes of a rejection, then changes and removals, which break requests more often than
- * additions.
- */
+/** Changes and removals break requests more often than additions. */
 function sortedObjects(
   { objects: { items }, rejections }: PushRecord,
   searched: string | undefined,

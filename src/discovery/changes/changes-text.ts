@@ -1,4 +1,3 @@
-/** Text output of `pilot-discovery changes`. */
 import type { ChangesView, NamedItems, PushView } from './change-view.ts';
 import type { UnpushedRejection } from './push-record.ts';
 
@@ -18,7 +17,6 @@ const receivedTexts: Readonly<Record<UnpushedRejection['receivedOn'], string>> =
   request: 'rejected resources that it requested',
 };
 
-/** The newest rejections that belong to no push. */
 function unpushedText(rejections: readonly UnpushedRejection[], max: number): string {
   if (rejections.length === 0) return '';
   const lines = listText(

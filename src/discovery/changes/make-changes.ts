@@ -8,7 +8,6 @@ export function makeChanges(workloads: Pick<FollowedObjects, 'get'> | undefined)
   const history = new ChangeHistory(workloads && { objectOf: (key) => workloads.get(key) });
   return {
     history,
-    /** Records each push and the time of its first change. */
     follow: (state: MeshState, configs: MeshConfigs): void => {
       configs.onChanges((changes) => {
         if (changes.length > 0) history.recordConfigChange();

@@ -1,4 +1,3 @@
-/** Accepted forms, for help and error messages. */
 export const timeFormats = '14:05 (UTC), 15m, 2h or 2026-11-29T14:05:00Z';
 
 const clockTime = /^([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?$/;

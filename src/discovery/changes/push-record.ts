@@ -1,4 +1,3 @@
-/** A push in the history: its changes, and the responses of proxies. */
 import type { ConfigKey } from '../../model/config/config.ts';
 
 /** Stored per push. Further names are only counted. */
@@ -8,28 +7,22 @@ export interface RecordedChange extends ConfigKey {
   readonly change: 'added' | 'changed' | 'removed';
   /** `mesh/cart.yaml:12`, or the address of a source over xDS. `undefined` for objects of a cluster. */
   readonly source?: string;
-  /** Set for objects in a cluster. */
   readonly resourceVersion?: string;
 }
 
 export interface RecordedRejection {
   /** ISO 8601. */
   readonly at: string;
-  /** Node ID. */
   readonly proxy: string;
-  /** Type URL without the common prefix, such as `cluster.v3.Cluster`. */
   readonly type: string;
-  /** Envoy's error message. */
   readonly reason: string;
 }
 
-/** Rejection of a response that no push sent. */
 export interface UnpushedRejection extends RecordedRejection {
-  /** Whether the proxy received the response because it connected, or later because it requested further resources. */
+  /** `request` means that the connected proxy requested further resources. */
   readonly receivedOn: 'connect' | 'request';
 }
 
-/** The first items of a list, and their total number. */
 export class BoundedList<Item> {
   readonly items: Item[] = [];
   count = 0;
@@ -39,7 +32,6 @@ export class BoundedList<Item> {
     this.#max = max;
   }
 
-  /** @returns whether the item is stored */
   add(item: Item): boolean {
     this.count++;
     if (this.items.length >= this.#max) return false;
@@ -67,16 +59,14 @@ export interface PushRecord {
   readonly number: number;
   /** Unix time in milliseconds. */
   readonly publishedAt: number;
-  /** Unix time in milliseconds, if known. */
   readonly firstChangeAt?: number;
-  /** Whether this is the first push, which contains all objects, so that they are only counted. */
+  /** The first push contains all objects, so they are only counted. */
   readonly isFirst: boolean;
-  /** Whether mesh settings or an operator's request forced a full push. */
+  /** Mesh settings or an operator's request force a full push. */
   readonly full: boolean;
   readonly objects: BoundedList<RecordedChange>;
   /** `namespace/hostname`. */
   readonly services: BoundedList<string>;
-  /** `namespace/hostname`. */
   readonly endpoints: BoundedList<string>;
   readonly proxies: ProxyCounts;
   /** Node IDs. */

@@ -1,4 +1,3 @@
-/** The newest push records, limited by number and bytes. */
 import type { PushRecord } from './push-record.ts';
 
 export interface RingLimits {

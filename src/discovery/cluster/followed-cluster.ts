@@ -1,4 +1,3 @@
-/** The cluster that the control plane watches: API server, watched kinds, and readers. */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { ApiServerInput } from '../../../machines/discovery/kubernetes/api-server.machine.ts';
@@ -42,15 +41,13 @@ import { RepeatedLines } from '../xds/stream/repeated-lines.ts';
 export interface FollowedClusterOptions {
   readonly access: ClusterAccess;
   readonly isRegistry: boolean;
-  /** Location of mesh settings, and the control plane's revision. */
   readonly settings: SettingsNames;
   /** Namespace of Secrets for remote clusters. Defaults to the namespace of the settings. */
   readonly clusterRegistriesNamespace?: string;
-  /** Secret of the CA that replicas share, if any. */
   readonly authoritySecret?: string;
-  /** Whether this process signs certificates, including those in the mesh configuration. */
+  /** Includes the certificates in the mesh configuration. */
   readonly signsCertificates?: boolean;
-  /** Whether sidecars are injected, which requires the ConfigMap `istio-sidecar-injector`. */
+  /** Requires the ConfigMap `istio-sidecar-injector`. */
   readonly injectsSidecars?: boolean;
   /** PILOT_CA_CERT_CONFIGMAP. This process writes these ConfigMaps if it signs certificates. */
   readonly rootConfigMap?: string;
@@ -61,21 +58,19 @@ export interface FollowedClusterOptions {
 
 /** Kinds that only the registry reads. Endpoints are not read, because Kubernetes mirrors them as EndpointSlices. */
 const workloadKinds: readonly KindName[] = ['EndpointSlice', 'Pod', 'Node'];
-/** Kinds that both the registry and the configuration read. */
 const sharedKinds: readonly KindName[] = ['Service', 'Namespace'];
 const registryKinds: readonly KindName[] = [...sharedKinds, ...workloadKinds];
 const configKinds = (Object.keys(kinds) as KindName[]).filter(
   (kind) => kind !== 'Endpoints' && !registryKinds.includes(kind),
 );
 
-/** Maximum number of missing kinds in a message. */
 const maxListedKinds = 4;
 
 export class FollowedCluster {
-  /** API server for lists and watches. Other requests use separate connections. */
+  /** For lists and watches. Other requests use separate connections. */
   readonly server: Http2ApiServer;
   readonly sources: ReadonlyMap<string, ClusterSource>;
-  /** Objects for the registry. `undefined` if the cluster is not a registry. */
+  /** `undefined` if the cluster is not a registry. */
   readonly workloads?: StoredObjects;
   readonly settings: ClusterSettings;
   readonly secretAccess: SecretAccess;
@@ -84,14 +79,12 @@ export class FollowedCluster {
   readonly remoteSecrets?: RemoteSecrets;
   /** `undefined` if replicas share no CA. */
   readonly authoritySecrets?: AuthoritySecrets;
-  /** Secrets for certificates in the mesh configuration. `undefined` if this process does not sign certificates. */
   readonly dnsSecrets?: DnsSecrets;
-  /** Settings of the injector. `undefined` without injection. */
+  /** `undefined` without injection. */
   readonly injectorSettings?: InjectorConfigMap;
-  /** Objects for injection. `undefined` without injection, or if the CA does not sign the webhooks' certificate. */
+  /** `undefined` without injection, or if the CA does not sign the webhooks' certificate. */
   readonly injection?: InjectionCluster;
   readonly discoveredNamespaces = new DiscoveredNamespaces(() => this.informers);
-  /** Secrets and ConfigMaps that configuration refers to. */
   readonly referencedObjects: ReferencedObjects;
   /** Readers must be added before the chart starts. */
   readonly informers: InformerEffects;
@@ -218,7 +211,6 @@ export class FollowedCluster {
     };
   }
 
-  /** Applies `discoverySelectors` of the mesh configuration. */
   setSelectors(selectors: readonly LabelSelector[]): void {
     if (this.#isRegistry) this.discoveredNamespaces.setSelectors(selectors);
   }
@@ -243,7 +235,7 @@ export class FollowedCluster {
     return this.informers.machine();
   }
 
-  /** Missing objects, as text for users. Empty if all initial lists are complete. */
+  /** Text for users. Empty if all initial lists are complete. */
   get awaitedText(): string {
     const { reason } = this.#outage;
     if (reason !== undefined) return `the API server ${this.url} does not respond: ${reason}`;
@@ -276,7 +268,6 @@ export class FollowedCluster {
     return object === undefined || !hasRevision(object, revision) ? undefined : readGroup(object);
   }
 
-  /** `undefined` if the API server is reachable, or before the first request. */
   get unreachableReason(): string | undefined {
     return this.#outage.reason;
   }

@@ -1,6 +1,6 @@
 /**
- * Serves configuration objects to other control planes, which are xDS clients with `GENERATOR: api` in their node. They read all namespaces, so they
- * must have an identity in the root namespace.
+ * Other control planes are xDS clients with `GENERATOR: api` in their node. They read all namespaces, so they must have an identity in the root
+ * namespace.
  */
 import type { DescMessage } from '@bufbuild/protobuf';
 import { workloadIdentityOf } from '../../identity/spiffe-id.ts';
@@ -37,7 +37,6 @@ interface ServedKind {
   readonly set: ResourceSet;
 }
 
-/** Encoded objects, or `none` for objects without a wire format. */
 type Encoded = WeakMap<Config, EncodedResource | 'none'>;
 
 const emptySet: ResourceSet = { version: 'empty', resources: new Map() };
@@ -55,18 +54,17 @@ export class ConfigServer {
     this.#options = options;
   }
 
-  /** Loads the message types for encoding. Until then, clients must retry. */
+  /** Until the message types are loaded, clients must retry. */
   async load(): Promise<void> {
     this.#messages ??= await loadMessages();
   }
 
-  /** Pushes changed objects without the debounce delay that applies to proxies. */
+  /** The debounce delay for proxies does not apply. */
   pushChanges(touchedKeys: ReadonlySet<string>): void {
     if (this.#clients.size === 0 || touchedKeys.size === 0) return;
     this.#options.push({ version: `config-${++this.#version}`, forced: false, configs: new Set([changedKey]) });
   }
 
-  /** Serves control planes, and passes all other clients to the fallback. */
   withFallback(fallback: ResourceSource): ResourceSource {
     return {
       open: (node, onRefused) =>
@@ -140,7 +138,7 @@ export class ConfigServer {
   }
 }
 
-/** Maximum number of combinations of kind and revision. A client may request any revision. */
+/** Limits the combinations of kind and revision, because a client may request any revision. */
 const maxServedKinds = 256;
 
 function isEqual(one: ReadonlyMap<string, EncodedResource>, other: ReadonlyMap<string, EncodedResource>): boolean {

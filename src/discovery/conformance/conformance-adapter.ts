@@ -1,4 +1,4 @@
-/** Adapter service through which a conformance harness changes the cache. */
+/** A conformance harness changes the cache through this service. */
 import { create, type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import { type handleUnaryCall, type MethodDefinition, Server, ServerCredentials, status } from '@grpc/grpc-js';
 import {
@@ -54,7 +54,6 @@ export function createConformanceAdapter(cache: ConformanceCache): Server {
   return server;
 }
 
-/** Rejects with the error of grpc-js. */
 export function listenInsecurely(server: Server, address: string): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   server.bindAsync(address, ServerCredentials.createInsecure(), (error, port) => {

@@ -1,6 +1,4 @@
-/**
- * Cache of the conformance target: resources from an adapter, a version per type, and a state per node ID.
- */
+/** Contains resources from an adapter, a version per type, and a state per node ID. */
 
 import type {
   EncodedResource,
@@ -18,7 +16,6 @@ export interface BareResource {
   readonly value: Uint8Array;
 }
 
-/** Identifies a resource, and contains the new version of its type. */
 export interface ResourceAddress {
   readonly node: string;
   readonly typeUrl: string;
@@ -51,11 +48,7 @@ export class ConformanceCache implements ResourceSource {
     this.#onChanged = onChanged;
   }
 
-  /**
-   * Replaces the node's state.
-   *
-   * @throws Error for an unknown type or an invalid resource. The state is then unchanged.
-   */
+  /** @throws Error for an unknown type or an invalid resource. The state is then unchanged. */
   setState(node: string, version: string, resources: readonly BareResource[]): void {
     const state: NodeState = new Map();
     for (const [typeUrl, previousTypes] of this.#nodes.get(node) ?? [])
@@ -71,7 +64,7 @@ export class ConformanceCache implements ResourceSource {
     this.#notify(node, [...state.keys()]);
   }
 
-  /** Removes the node without a push, because remaining clients belong to a finished scenario. */
+  /** Nothing is pushed, because remaining clients belong to a finished scenario. */
   clearState(node: string): void {
     this.#nodes.delete(node);
   }
@@ -85,7 +78,11 @@ export class ConformanceCache implements ResourceSource {
     this.#setType(node, state, typeUrl, { version: version || (previousTypes?.version ?? ''), entries });
   }
 
-  /** Returns whether the resource existed. An empty version keeps the version of the type. */
+  /**
+   * An empty version keeps the version of the type.
+   *
+   * @returns whether the resource existed
+   */
   removeResource({ node, typeUrl, name, version }: ResourceAddress): boolean {
     const state = this.#nodes.get(node);
     const previousTypes = state?.get(typeUrl);
@@ -96,7 +93,7 @@ export class ConformanceCache implements ResourceSource {
     return true;
   }
 
-  /** The returned function applies the change and returns `true`. If the node's state was replaced or removed, it returns `false`. */
+  /** The returned function applies the change. It returns `false` if the node's state was replaced or removed. */
   updateResource({ node, typeUrl, name, version }: ResourceAddress): () => boolean {
     const state = this.#nodes.get(node);
     return () => {

@@ -1,4 +1,3 @@
-/** Operations of the conformance cache for each type of resource: read the name, create, and change. */
 import { create, type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import { clusterType, endpointType, listenerType, routeType } from '../../../machines/discovery/xds/ads-types.ts';
 import { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
@@ -12,9 +11,8 @@ import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_
 
 export interface ConformanceKind {
   nameOf(value: Uint8Array): string;
-  /** Creates a message that contains only the name. */
   buildBare(name: string): Uint8Array;
-  /** A message with the same name that differs for each revision. */
+  /** The message has the same name, and differs for each revision. */
   buildChanged(value: Uint8Array, revision: number): Uint8Array;
 }
 

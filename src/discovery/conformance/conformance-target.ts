@@ -1,4 +1,4 @@
-/** Target of public xDS conformance harnesses: an xDS port, its cache, and the adapter that fills the cache. */
+/** A target of public xDS conformance harnesses. */
 
 import type { Logger } from '../../runtime/output/log.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
@@ -20,16 +20,11 @@ export interface ConformanceTargetOptions {
 export interface ConformanceTarget {
   readonly port: number;
   readonly adapterPort: number;
-  /** Subscriptions of each client, according to the processed requests. */
   connections(): readonly ConnectionView[];
   close(): void;
 }
 
-/**
- * Resolves when both ports accept connections.
- *
- * @throws ChartpilotError PORT_IN_USE or LISTEN_FAILED. Neither port is open then.
- */
+/** @throws ChartpilotError PORT_IN_USE or LISTEN_FAILED. Neither port is open then. */
 export async function startConformanceTarget(options: ConformanceTargetOptions): Promise<ConformanceTarget> {
   const { host, logger, recorder } = options;
   const cache = new ConformanceCache((change) => xds.push(change));

@@ -13,13 +13,13 @@ import type { ConsulInstance } from '../../model/services/consul/consul-instance
 import type { CatalogContent, PartKey } from './catalog-store.ts';
 import type { ConsulClient, ConsulQuery, ConsulResponse } from './consul-client.ts';
 
-/** All nodes, all services, and all checks that do not pass. */
+/** `checks` contains only checks that do not pass. */
 export type ListKey = 'nodes' | 'services' | 'checks';
 export type QueryKey = ListKey | PartKey;
 
-/** Limit for HTTP/1.1, because thousands of connections would overload the agent. */
+/** Thousands of HTTP/1.1 connections would overload the agent. */
 const maxConcurrentReads = 20;
-/** Limit for HTTP/2, which does not need a connection per request. */
+/** HTTP/2 does not need a connection per request. */
 const maxConcurrentHttp2Reads = 100;
 const failing = 'Status != "passing"';
 
@@ -59,7 +59,7 @@ export function get(client: ConsulClient, key: QueryKey, query: ConsulQuery): Pr
 }
 
 /**
- * Instances in a part. `undefined` if the node does not exist.
+ * `undefined` if the node does not exist.
  *
  * @throws InvalidCatalog
  */
@@ -69,11 +69,7 @@ export function instancesIn(key: PartKey, body: unknown): readonly ConsulInstanc
   return node === undefined ? undefined : instances;
 }
 
-/**
- * Names of services in the mesh.
- *
- * @throws InvalidCatalog
- */
+/** @throws InvalidCatalog */
 export const meshServices = (body: unknown): readonly string[] => serviceNames(body).filter(isMeshService);
 
 export interface CatalogReadOptions {

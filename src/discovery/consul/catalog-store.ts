@@ -1,6 +1,4 @@
-/**
- * Last responses of Consul, and the served content. Each response is a part of the catalog: the services of a node, or the instances of a service.
- */
+/** Each response is a part of the catalog: the services of a node, or the instances of a service. */
 import { isDeepStrictEqual } from 'node:util';
 import type { CatalogReading } from '../../../machines/discovery/consul/catalog-change.ts';
 import type { ConsulCheck } from '../../model/services/consul/catalog-json.ts';
@@ -22,7 +20,7 @@ export interface CatalogContent {
   readonly isRestricted: boolean;
 }
 
-/** Instances of a served host. Empty if the host was removed. */
+/** Empty if the host was removed. */
 export interface AppliedHost {
   readonly hostname: string;
   readonly instances: readonly ConsulInstance[];
@@ -72,7 +70,6 @@ export class CatalogStore {
     return this.#put(key, instances);
   }
 
-  /** Number of instances that are new in the part. */
   addedTo(key: PartKey, instances: readonly ConsulInstance[]): number {
     const previousIds = new Set(this.#instancesByPart.get(key)?.map(idOf));
     return instances.filter((instance) => !previousIds.has(idOf(instance))).length;
@@ -100,11 +97,7 @@ export class CatalogStore {
     this.#isRestricted = this.#isRestricted || restricted;
   }
 
-  /**
-   * Serves the last responses.
-   *
-   * @returns changed hosts
-   */
+  /** @returns changed hosts */
   apply(): readonly AppliedHost[] {
     this.#isApplied = true;
     this.#emptiedCount = 0;

@@ -1,4 +1,4 @@
-/** Blocking queries of a catalog. Each continues from the index of its last response. The watch ends at the first failure or lower index. */
+/** Each blocking query continues from the index of its last response. The watch ends at the first failure or lower index. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConsulWatchOrder } from '../../../machines/discovery/consul/consul-catalog.machine.ts';
 import type {
@@ -28,7 +28,6 @@ export interface CatalogWatchOptions {
   readonly store: CatalogStore;
   readonly order: ConsulWatchOrder;
   readonly readCatalog: ReadCatalog;
-  /** Rate limit of all responses. Default: {@link responsePace}. */
   readonly pace?: Pace;
   readonly report: (event: CatalogChanged | IndexRegressed | QueryFailed) => void;
 }
@@ -37,10 +36,9 @@ export interface CatalogWatchOptions {
 const minQueryMs = 20;
 const firstPauseMs = 50;
 const maxPauseMs = 5_000;
-/** Rate limit of all responses, for a server whose indexes rise continuously. The burst allows thousands of instances to change together. */
+/** For a server whose indexes rise continuously. The burst allows thousands of instances to change together. */
 const responsePace: Pace = { burst: 5_000, perSecond: 500 };
 const paceWaitMs = 100;
-/** Interval between two reads of all services. */
 const coarseIntervalMs = 2_000;
 const coarseReads = 20;
 
@@ -141,7 +139,7 @@ export class CatalogWatch {
     }
   }
 
-  /** Stores a part. Checks of a new instance are in another response, which must be stored first. */
+  /** Checks of a new instance are in another response, which must be stored first. */
   async #takePart(
     key: PartKey,
     instances: readonly ConsulInstance[] | undefined,
@@ -157,7 +155,6 @@ export class CatalogWatch {
     return store.setPart(key, instances);
   }
 
-  /** Reads and watches new parts, and removes parts of deleted nodes and services. */
   async #followOnly(keys: readonly PartKey[], signal: AbortSignal): Promise<boolean> {
     const { store, readCatalog } = this.#options;
     const current = new Set(keys);
@@ -180,7 +177,7 @@ export class CatalogWatch {
     return isChanged;
   }
 
-  /** Reads all services, because the coarse strategy does not know which ones changed. */
+  /** The coarse strategy does not know which services changed. */
   async #readAll(keys: readonly PartKey[], signal: AbortSignal): Promise<boolean> {
     const { store, readCatalog } = this.#options;
     let isChanged = false;

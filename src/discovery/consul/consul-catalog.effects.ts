@@ -1,4 +1,3 @@
-/** Effects of the chart `consul-catalog`: requests to a datacenter, the store of responses, and registries. */
 import { fromCallback, fromPromise } from 'xstate';
 import {
   type ConsulCatalogInput,

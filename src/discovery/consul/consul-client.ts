@@ -1,4 +1,4 @@
-/** Client of Consul's HTTP API. Uses HTTP/2 if the server offers it over TLS, otherwise HTTP/1.1 (Consul does not support HTTP/2 in plaintext). */
+/** Uses HTTP/2 if the server offers it over TLS, otherwise HTTP/1.1 (Consul does not support HTTP/2 in plaintext). */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { ConsulTransport } from '../../../machines/discovery/consul/watch-strategy.ts';
 import { messageOf } from '../../runtime/errors.ts';
@@ -12,7 +12,7 @@ import { ReceivedBodies, type ReceivedBody } from './received-bodies.ts';
 const connectTimeoutMs = 5_000;
 /** A server without a leader does not respond. */
 const plainTimeoutMs = 5_000;
-/** Maximum duration of a blocking query. Lost data or a revoked token is detected only when the query ends. */
+/** Lost data or a revoked token is detected only when a blocking query ends. */
 export const maxWaitMs = 30_000;
 /** Consul can extend the wait by up to a sixteenth. */
 const blockingTimeoutMs = maxWaitMs + maxWaitMs / 16 + 5_000;
@@ -21,7 +21,7 @@ export interface ConsulResponse {
   readonly body: unknown;
   readonly bytes: number;
   readonly index: number;
-  /** Whether ACLs filtered the results, or may have done so because the default policy is `deny` and the request had no token. */
+  /** Also true if the default policy is `deny` and the request had no token. */
   readonly isRestricted: boolean;
 }
 
@@ -49,12 +49,11 @@ export class ConsulClient {
     if (access.server.protocol === 'http:') this.#transport = 'HTTP/1.1';
   }
 
-  /** Transport, which is known after the first response. */
+  /** Known after the first response. */
   get transport(): ConsulTransport {
     return this.#transport ?? 'HTTP/1.1';
   }
 
-  /** HTTP/1.1 connections with a pending request. */
   get usedConnections(): number {
     return this.#http1.usedConnections;
   }

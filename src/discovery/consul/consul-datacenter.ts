@@ -1,4 +1,3 @@
-/** A Consul datacenter: client, content, and the registries that serve it. */
 import { createHash } from 'node:crypto';
 import type {
   ConsulWatchOrder,
@@ -40,7 +39,7 @@ export interface DatacenterView {
   readonly server: string;
   readonly condition: DatacenterCondition;
   readonly reason: string;
-  /** ISO 8601 time at which `condition` last changed. */
+  /** ISO 8601. */
   readonly since: string;
   readonly strategy: string;
   readonly transport: string;
@@ -51,9 +50,8 @@ export interface DatacenterView {
   readonly problems: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Name for the agent's datacenter until the actual name is known. */
+/** Used until the actual name is known. */
 const ownDatacenter = 'local';
-/** Maximum number of hosts with problems on a debug page. */
 const maxListedProblems = 1_000;
 
 export class ConsulDatacenter {
@@ -186,7 +184,6 @@ export class ConsulDatacenter {
     this.#registries.clear();
   }
 
-  /** Logs each problem once until it is resolved. */
   #report(hostname: string, problems: readonly string[]): void {
     const previous = this.#problems.get(hostname) ?? [];
     if (problems.length === 0) this.#problems.delete(hostname);
@@ -197,7 +194,7 @@ export class ConsulDatacenter {
   }
 }
 
-/** Digest of the content of the credential files. An unreadable file is treated as empty. */
+/** An unreadable file is treated as empty. */
 function digestOf(settings: ConsulSettings): string {
   const digest = createHash('sha256');
   for (const file of credentialFiles(settings)) digest.update(`${file}\0${textOf(file)}\0`);

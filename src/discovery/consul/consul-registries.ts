@@ -33,7 +33,6 @@ export class ConsulRegistries {
     };
   };
 
-  /** One line per problem. */
   get conditions(): readonly string[] {
     return [...this.#datacenters.values()].flatMap((datacenter) => datacenter.conditionText ?? []);
   }
@@ -42,7 +41,6 @@ export class ConsulRegistries {
     return this.#followedRegistries.map((name) => this.datacenter(name).view);
   }
 
-  /** Call when the mesh configuration changed, because registries depend on it. */
   settingsChanged(): void {
     if (this.#settings !== undefined) this.#offerRegistries();
   }
@@ -65,7 +63,6 @@ export class ConsulRegistries {
     return datacenter;
   }
 
-  /** Offers exactly these datacenters as registries. */
   publish(followedRegistries: readonly string[]): void {
     for (const [name, datacenter] of this.#datacenters) {
       if (followedRegistries.includes(name)) continue;

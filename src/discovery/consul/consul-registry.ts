@@ -13,11 +13,10 @@ import { MemoryRegistry } from '../registry/memory-registry.ts';
 import type { XdsUpdater } from '../registry/registry.ts';
 import type { AppliedHost } from './catalog-store.ts';
 
-/** Provides the registry's content while it runs. */
 export interface ConsulFeed {
   attach(registry: ConsulRegistry): void;
   detach(registry: ConsulRegistry): void;
-  /** Reports parts of a host that are omitted, with reasons. Empty if the host is complete. */
+  /** The list is empty if the host is complete. */
   problems(hostname: string, problems: readonly string[]): void;
 }
 
@@ -34,7 +33,6 @@ export class ConsulRegistry extends MemoryRegistry {
     this.feed = feed;
   }
 
-  /** All Consul services are in one namespace, as are the workloads at their addresses. */
   override get lookup(): ProxyLookup {
     const { targetsOf } = super.lookup;
     const workloads = this.#workloads;
@@ -84,7 +82,7 @@ export class ConsulRegistry extends MemoryRegistry {
   }
 }
 
-/** Returns the workload of the first service by name, because several services can share an address. */
+/** Several services can share an address. */
 function firstOf(workloadsByHost: PersistentMap<KnownWorkload> | undefined): KnownWorkload | undefined {
   if (workloadsByHost === undefined) return undefined;
   let first: readonly [string, KnownWorkload] | undefined;

@@ -1,7 +1,4 @@
-/**
- * Address and credentials of Consul, from flags and the environment variables of Consul's own client
- * (https://developer.hashicorp.com/consul/commands#environment-variables).
- */
+/** The environment variables are those of Consul's own client (https://developer.hashicorp.com/consul/commands#environment-variables). */
 
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { readTogetherSync } from '../../runtime/files/read-together.ts';
@@ -24,11 +21,10 @@ export interface ConsulSettings {
   readonly tokenFile: string;
   /** Secret, from the environment. The token file takes precedence. */
   readonly token: string;
-  /** PEM file. Empty if none exists. */
   readonly caFile: string;
   readonly certificateFile: string;
   readonly keyFile: string;
-  /** Expected name in the server certificate. If empty, the host of the address. */
+  /** Expected name in the server certificate. Defaults to the host of the address. */
   readonly serverName: string;
   readonly verifiesCertificate: boolean;
 }
@@ -89,7 +85,6 @@ function serverOf(setting: string, address: string, isTls: boolean): URL {
   });
 }
 
-/** Files whose content can change at runtime. */
 export function credentialFiles({ tokenFile, caFile, certificateFile, keyFile }: ConsulSettings): readonly string[] {
   return [tokenFile, caFile, certificateFile, keyFile].filter((file) => file !== '');
 }

@@ -1,4 +1,4 @@
-/** Sends HTTP/1.1 requests with limits of duration and size. Each blocking query occupies a connection. Idle connections are reused. */
+/** Each blocking query occupies a connection. Idle connections are reused. */
 import { Agent as HttpAgent, request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { messageOf } from '../../runtime/errors.ts';
@@ -21,7 +21,7 @@ export interface Http1Request {
 export class Http1Connections {
   #agent: HttpAgent | undefined;
 
-  /** @param tls returns TLS options for new connections; called once until {@link close} */
+  /** @param tls called once until {@link close} */
   async send(request: Http1Request, tls: () => Promise<TlsMaterial>): Promise<IncomingHttpHeaders> {
     this.#agent ??= request.server.protocol === 'https:' ? await secureAgent(tls) : new HttpAgent(agentOptions);
     return exchange(this.#agent, request);
@@ -31,7 +31,7 @@ export class Http1Connections {
     return Object.values(this.#agent?.sockets ?? {}).reduce((sum, sockets) => sum + (sockets?.length ?? 0), 0);
   }
 
-  /** Closes all connections. The next request opens a new one. */
+  /** The next request opens a new connection. */
   close(): void {
     this.#agent?.destroy();
     this.#agent = undefined;
@@ -86,7 +86,6 @@ function exchange(agent: HttpAgent, options: Http1Request): Promise<IncomingHttp
   });
 }
 
-/** The host without the brackets of an IPv6 address. */
 function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[(.*)\]$/, '$1');
 }

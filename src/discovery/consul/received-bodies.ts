@@ -1,8 +1,8 @@
-/** Receives bodies of responses. Limits each body, and all together, so that servers cannot exhaust the memory. */
+/** Servers cannot exhaust the memory, because the size of each body and of all bodies together is limited. */
 
 /** A list of 10,000 services takes 0.7 MB, as do the services of a node with 1,000 instances. */
 export const maxResponseBytes = 32 * 1024 * 1024;
-/** Maximum size of all responses in progress, in bytes. */
+/** In bytes. */
 export const maxReceivingBytes = 4 * maxResponseBytes;
 /** Parsing 32 MiB of brackets takes several seconds and more than a gigabyte. */
 export const maxValues = 2_000_000;

@@ -1,4 +1,4 @@
-/** Reads a running proxy's configuration from `config_dump` JSON of Envoy or a control plane. */
+/** Reads `config_dump` JSON of Envoy or a control plane. */
 import { type DescMessage, fromJson, type JsonValue, type MessageShape, type Registry } from '@bufbuild/protobuf';
 import { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
@@ -10,7 +10,6 @@ import { isObject } from '../../runtime/json-object.ts';
 import { typeRegistry } from '../monitor/debug/type-registry.ts';
 
 export interface DumpedConfiguration extends ProxyConfiguration {
-  /** Descriptions of unreadable parts. */
   readonly omittedParts: readonly string[];
 }
 
@@ -45,7 +44,7 @@ export function dumpedConfiguration(dump: unknown): DumpedConfiguration {
   };
 }
 
-/** Finds resources of a type packed in Any, at any depth except within another resource. */
+/** Resources can be packed in Any at any depth except within another resource. */
 function resourcesOf(value: unknown, type: string): JsonValue[] {
   if (Array.isArray(value)) return value.flatMap((item) => resourcesOf(item, type));
   if (!isObject(value)) return [];
@@ -59,7 +58,7 @@ function resourcesOf(value: unknown, type: string): JsonValue[] {
   );
 }
 
-/** Replaces extensions of unknown types with empty ones, because they do not affect routing. */
+/** Extensions of unknown types do not affect routing. */
 function omitUnknownTypes(value: JsonValue, registry: Registry): JsonValue {
   if (Array.isArray(value)) return value.map((item) => omitUnknownTypes(item, registry));
   if (!isObject(value)) return value;

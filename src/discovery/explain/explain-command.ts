@@ -29,7 +29,6 @@ export interface ExplainQuery extends Partial<QuestionFlags> {
   readonly files?: MeshFiles;
   /** `undefined` if `from` is an Envoy. */
   readonly node?: NodeQuery;
-  /** Address of a control plane, or of an Envoy's admin interface. */
   readonly from?: string;
   readonly format: 'text' | 'json';
 }
@@ -44,7 +43,7 @@ interface KnownConfiguration {
   readonly warnings: readonly string[];
   readonly addressOf: (host: string) => string | undefined;
   readonly mesh?: OfflineMesh;
-  /** Resources that the control plane has not sent yet, or that the proxy keeps although they are no longer configured. */
+  /** The control plane has not sent these resources yet, or the proxy keeps them although they are no longer configured. */
   readonly pending?: PendingResources;
 }
 
@@ -74,7 +73,7 @@ export async function runExplain(explainQuery: ExplainQuery): Promise<ExplainRes
   return buildOutput(textExplanation, () => explanationText(`${explainQuery.url} at ${target}`, textExplanation));
 }
 
-/** Explains a proxyless client from files only: it has no admin interface and requests resources by name. */
+/** A proxyless client has no admin interface and requests resources by name, so files are required. */
 async function explainGrpc(explainQuery: ExplainQuery, node: NodeQuery): Promise<ExplainResult> {
   const { files, from, format, url } = explainQuery;
   if (from !== undefined || files === undefined) {
@@ -122,7 +121,6 @@ function proxyOf({ id, metadata, labels }: NodeQuery): Proxy {
   return parsedNode.right;
 }
 
-/** Configuration that the control plane would send to a node. */
 export function configurationFor(
   node: NodeQuery,
   push: PushContext,

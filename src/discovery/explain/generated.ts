@@ -1,4 +1,3 @@
-/** Generates the resources of a node, including those that it requests by name. */
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import type { Cluster } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import type { ClusterLoadAssignment } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
@@ -17,7 +16,7 @@ import {
   explainEndpoints,
 } from '../../networking/index.ts';
 
-/** Returns the generated messages themselves, because their origins are recorded by identity. */
+/** The generated messages must not be copied, because their origins are recorded by identity. */
 export function generatedConfiguration(shape: ProxyShape, push: PushContext): ProxyConfiguration {
   const clusters = messagesByName<Cluster>(buildClusters(shape, push));
   const listeners = buildListeners(shape, push).map(({ message }) => message as Listener);

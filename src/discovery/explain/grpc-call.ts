@@ -1,4 +1,3 @@
-/** Explains a call of a proxyless gRPC client or server. */
 import { isIP } from 'node:net';
 import { mustBe } from '../../model/fields/violation.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -75,7 +74,7 @@ export function callText(heading: string, { settings, limitations, ...descriptio
   return explanationText(heading, description, lines);
 }
 
-/** Ports on which a server of the node can listen. A client requests each target by name, so its targets are unknown. */
+/** A client requests each target by name, so its targets are unknown. */
 export interface GrpcOverview {
   readonly servers: readonly {
     readonly port: number;

@@ -1,4 +1,3 @@
-/** Reads a mesh from files, as the control plane does. */
 import type { Config } from '../../model/config/config.ts';
 import { configKeyText } from '../../model/config/config.ts';
 import { problemText } from '../../model/config/problem.ts';
@@ -13,9 +12,7 @@ import { MeshState } from '../push/contexts/mesh-state.ts';
 
 export interface OfflineMesh {
   readonly context: PushContext;
-  /** Returns the object as written in its file. */
   readonly configOf: (key: Pick<Config, 'kind' | 'namespace' | 'name'>) => Config | undefined;
-  /** Warnings, also about objects without effect. */
   readonly warnings: readonly string[];
 }
 

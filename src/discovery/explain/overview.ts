@@ -1,4 +1,3 @@
-/** Overview of a proxy: listeners, filter chains, and the targets of each filter chain. */
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import type { FilterChain } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';

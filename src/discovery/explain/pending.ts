@@ -1,17 +1,12 @@
-/**
- * Resources, with reasons, that a control plane has not sent to a proxy yet, or that the proxy keeps although they are not configured. Read from
- * `/debug/proxyz`.
- */
+/** Reads `/debug/proxyz`. */
 import { isObject } from '../../runtime/json-object.ts';
 
-/** A resource type for which the proxy does not have the newest version. */
 export interface PendingType {
-  /** Type URL without the common prefix, such as `route.v3.RouteConfiguration`. */
+  /** Without the common prefix, such as `route.v3.RouteConfiguration`. */
   readonly type: string;
   readonly waitsFor: string;
 }
 
-/** A delayed resource, or a cluster that is warming, kept or given up. */
 export interface WaitingResource {
   readonly type: string;
   /** `held`, `warming`, `kept` or `given up`. */
@@ -23,14 +18,14 @@ export interface WaitingResource {
 export interface PendingResources {
   readonly pending: readonly PendingType[];
   readonly waits: readonly WaitingResource[];
-  /** Number of waits that the page does not list. */
+  /** The page does not list these waits. */
   readonly moreWaits: number;
 }
 
 /** A proxy may keep a thousand clusters. */
 const maxWaitLines = 20;
 
-/** @param proxies JSON of `/debug/proxyz`. For other values, nothing is pending. */
+/** @param proxies for other values than the JSON of `/debug/proxyz`, nothing is pending */
 export function pendingResources(proxies: unknown): PendingResources {
   if (!Array.isArray(proxies)) return { pending: [], waits: [], moreWaits: 0 };
   const types: readonly TypeJson[] = proxies
@@ -61,7 +56,6 @@ function waitsOf({ type, waits }: TypeJson): WaitingResource[] {
   });
 }
 
-/** A line per type, then one per resource. */
 export function pendingText({ pending, waits, moreWaits }: PendingResources): string {
   const labelledLine = (label: string, text: string): string => `${label.padEnd(13)} ${text}\n`;
   const types = pending.map(({ type, waitsFor }) => labelledLine('pending', `${type}: waits for ${waitsFor}`));

@@ -14,15 +14,14 @@ export interface QuestionFlags {
   readonly method?: string;
   /** `NAME=VALUE` or `NAME: VALUE`. */
   readonly headers?: readonly string[];
-  /** Destination address of the connection. Default: address of the URL's service. */
+  /** Default: address of the URL's service. */
   readonly address?: string;
   /** Default: the URL's host. */
   readonly sni?: string;
   readonly http2?: boolean;
   readonly inbound?: boolean;
-  /** IP address of the client, if known. */
   readonly source?: string;
-  /** SPIFFE ID in the client's certificate, if any. */
+  /** As in the client's certificate. */
   readonly principal?: string;
 }
 
@@ -65,9 +64,7 @@ function parseUrl(text: string): URL {
   try {
     const url = new URL(text);
     if (['http:', 'https:', 'tcp:', 'tls:'].includes(url.protocol) && url.hostname !== '') return url;
-  } catch {
-    // The error is thrown below.
-  }
+  } catch {}
   throw new ChartpilotError(
     'FLAG_INVALID',
     `--url: must be an http://, https://, tcp:// or tls:// URL with a host, got ${text}`,
@@ -107,7 +104,6 @@ function header(text: string): readonly [string, string] {
   return [text.slice(0, end).trim().toLowerCase(), text.slice(end + 1).trim()];
 }
 
-/** Address to which the proxy resolves a name, if the mesh defines it. */
 export function addressOfService(host: string, shape: ProxyShape, push: PushContext): string | undefined {
   const scope = push.sidecarScopeFor(shape);
   const names = [host, `${host}.${shape.dnsDomain}`, `${host}.svc.${push.domain}`];

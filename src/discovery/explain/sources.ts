@@ -1,11 +1,9 @@
-/** Finds the location of an object's field in its file. */
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import type { Metadata } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import { type Config, type ConfigKey, fieldText, type Origin } from '../../model/config/config.ts';
 import { FieldPositions } from '../../model/config/field-positions.ts';
 
-/** Cause of a part of the configuration. */
 export interface ConfigOrigin {
   /** Kind and name, such as `VirtualService shop/cart`. */
   readonly object: string;
@@ -57,7 +55,6 @@ export class ConfigOrigins {
   }
 }
 
-/** Path relative to the current directory. */
 function displayPath(file: string): string {
   const fromHere = relative(process.cwd(), file);
   return fromHere.startsWith('..') ? file : fromHere;
@@ -65,7 +62,7 @@ function displayPath(file: string): string {
 
 const configPath = /^\/apis\/[^/]+\/[^/]+\/namespaces\/([^/]+)\/([^/]+)\/([^/]+)$/;
 
-/** Returns the object that the metadata of a running proxy's resource names (`istio.config`). */
+/** The metadata of a running proxy's resource names the object (`istio.config`). */
 export function originsOfMetadata(metadata: Metadata | undefined): readonly Origin[] {
   const path = metadata?.filterMetadata.istio?.config;
   const [, namespace, kind, name] = (typeof path === 'string' && configPath.exec(path)) || [];

@@ -1,4 +1,3 @@
-/** Formats an explanation as text. */
 import type { Message } from '@bufbuild/protobuf';
 import type { Metadata } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import type { ClusterLoadAssignment } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
@@ -16,9 +15,9 @@ export interface ExplanationStep {
   readonly name: string;
   /** Reason for the selection, or content of the step. */
   readonly note?: string;
-  /** Why endpoints of the cluster's service are missing. `undefined` if none are missing or the reason is unknown. */
+  /** `undefined` if none are missing or the reason is unknown. */
   readonly missingEndpoints?: readonly string[];
-  /** Causes, most important first. */
+  /** Most important first. */
   readonly from: readonly ConfigOrigin[];
 }
 

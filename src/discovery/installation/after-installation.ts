@@ -1,5 +1,3 @@
-/** Checks an installed control plane and the namespaces of its mesh. Pure. */
-
 import type { X509Certificate } from 'node:crypto';
 import * as E from 'fp-ts/lib/Either.js';
 import { certificatesIn } from '../../identity/pem.ts';
@@ -24,10 +22,9 @@ import { memberLabels } from './injection-conflicts.ts';
 const proxyName = 'istio-proxy';
 const injectLabel = 'sidecar.istio.io/inject';
 
-/** Name of a revision's Service and Deployment in the Helm chart. */
+/** As in the Helm chart. */
 export const planeName = (revision: string): string => (revision === '' ? 'istiod' : `istiod-${revision}`);
 
-/** Namespaces in which this revision injects sidecars. */
 export function membersOf(
   { namespaces, mutatingWebhooks }: Pick<ClusterFacts, 'namespaces' | 'mutatingWebhooks'>,
   { namespace, revision }: Installation,
@@ -178,7 +175,7 @@ function bundleFinding(
   return okFinding(check, `${name}: all entries (${webhooks.length}) trust the root of the mesh`);
 }
 
-/** Returns no certificates for invalid PEM, which the API server cannot read either. */
+/** The API server cannot read invalid PEM either. */
 function readableCertificates(pem: string): X509Certificate[] {
   try {
     return certificatesIn(pem);
@@ -216,7 +213,6 @@ function namespaceFindings(
   return findings;
 }
 
-/** Revisions and tags of all injectors in the cluster. */
 function revisionsOf(configurations: readonly WebhookConfigurationFacts[]): ReadonlySet<string> {
   return new Set(
     configurations.flatMap(({ metadata: { labels = {} } }) =>
@@ -265,7 +261,7 @@ function podFindings(namespace: string, pods: ReadResult<readonly PodFacts[]>): 
 const proxyOf = ({ spec: { containers, initContainers = [] } }: PodFacts) =>
   [...containers, ...initContainers].find(({ name }) => name === proxyName);
 
-/** Finds sidecars with another image than new pods get. They were created before an upgrade. */
+/** Sidecars with another image than new pods get were created before an upgrade. */
 function versionFindings(
   { injector, admittedPods, pods }: InstalledFacts,
   members: readonly string[],
@@ -294,7 +290,7 @@ function versionFindings(
   return [okFinding(check, `all sidecars run ${[...current].sort().join(' or ')}`)];
 }
 
-/** Default image of sidecars. `undefined` if the settings cannot be read, which the injector reports. */
+/** `undefined` if the settings cannot be read, which the injector reports. */
 function imageOf(injector: ConfigMapFacts | undefined): string | undefined {
   const decoded = decodeInjectionValues(injector?.data?.values ?? '');
   if (injector === undefined || E.isLeft(decoded)) return undefined;

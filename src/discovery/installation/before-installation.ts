@@ -1,5 +1,3 @@
-/** Checks a cluster before installation of the control plane. Pure. */
-
 import * as E from 'fp-ts/lib/Either.js';
 import { type KindName, kinds } from '../../model/kinds/index.ts';
 import { revisionLabel } from '../../model/kinds/metadata-keys.ts';
@@ -40,7 +38,7 @@ export function checkBeforeInstallation(
   ];
 }
 
-/** Permissions for `helm install`. Creating a ClusterRole requires its permissions or `escalate`. */
+/** Creating a ClusterRole requires its permissions or `escalate`. */
 export function rightsToInstall({ namespace }: Installation): readonly RequiredPermission[] {
   const create = (group: string, resource: string, isNamespaced: boolean): RequiredPermission => ({
     ...{ verb: 'create', group, resource },
@@ -69,7 +67,7 @@ export function rightsToInstall({ namespace }: Installation): readonly RequiredP
   ];
 }
 
-/** @returns minor version of Kubernetes 1, `undefined` for other texts */
+/** @returns `undefined` for other versions than Kubernetes 1 */
 export function minorVersionOf(version: string): number | undefined {
   const [, minor] = /^v?1\.(\d+)/.exec(version) ?? [];
   return minor === undefined ? undefined : Number(minor);
@@ -137,7 +135,7 @@ function definitionFindings({ groups, definitions }: ClusterFacts): ClusterFindi
   ];
 }
 
-/** The installer of a CRD, according to its labels. */
+/** According to the labels of the CRD. */
 function ownerOf({
   labels = {},
   annotations = {},
@@ -230,7 +228,7 @@ function nodeFindings(nodes: ReadResult<readonly ClusterNodeFacts[]>): ClusterFi
   ];
 }
 
-/** Finds webhooks of other control planes that can reject Istio objects. */
+/** Webhooks of other control planes can reject Istio objects. */
 function validatorFindings(
   { validatingWebhooks }: ClusterFacts,
   { namespace, revision }: Installation,

@@ -1,4 +1,4 @@
-/** `pilot-discovery check`: reads a cluster and reports problems, without writing to it. */
+/** Does not write to the cluster. */
 import * as E from 'fp-ts/lib/Either.js';
 import { injectorMapName } from '../../injection/settings.ts';
 import type { ApiServer } from '../kubernetes/api-server.ts';

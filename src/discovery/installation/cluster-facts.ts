@@ -1,7 +1,4 @@
-/**
- * Data that `pilot-discovery check` reads from a cluster. Each item is a value, or the reason why it could not be
- * read.
- */
+/** Each item is a value, or the reason why it could not be read. */
 import * as E from 'fp-ts/lib/Either.js';
 import type { LabelSelector } from '../../model/kinds/label-selector.ts';
 import { messageOf } from '../../runtime/errors.ts';
@@ -99,13 +96,12 @@ export interface ClusterFacts {
   readonly deployments: ReadResult<readonly DeploymentFacts[]>;
 }
 
-/** Data about a running control plane, in addition to {@link ClusterFacts}. */
 export interface InstalledFacts {
   readonly slices: ReadResult<readonly SliceFacts[]>;
   readonly rootOfMesh: ReadResult<ConfigMapFacts | undefined>;
   readonly injector: ReadResult<ConfigMapFacts | undefined>;
   readonly pods: ReadonlyMap<string, ReadResult<readonly PodFacts[]>>;
-  /** A new pod without annotations, for some namespaces. */
+  /** New pods without annotations, by namespace. */
   readonly admittedPods: ReadonlyMap<string, ReadResult<PodFacts>>;
 }
 
@@ -121,7 +117,7 @@ const serverVersion: ApiResource = { ...core, plural: 'version', kind: 'Info', n
 const apiGroups: ApiResource = { ...core, plural: 'apis', kind: 'APIGroupList', namespaced: false, path: '/apis' };
 
 const pageSize = '200';
-/** Maximum per kind. Larger clusters are checked only in part. */
+/** Larger clusters are checked only in part. */
 const maxPages = 50;
 export const maxObjects = Number(pageSize) * maxPages;
 
@@ -156,10 +152,7 @@ export class FactReader {
     };
   }
 
-  /**
-   * @param service of the control plane
-   * @param members namespaces of the mesh
-   */
+  /** @param service of the control plane */
   async readInstalledFacts(
     namespace: string,
     { service, injector, members }: { service: string; injector: string; members: readonly string[] },
@@ -190,11 +183,7 @@ export class FactReader {
     });
   }
 
-  /**
-   * A dry run.
-   *
-   * @returns the pod after all admission plugins and webhooks, or why it is rejected
-   */
+  /** @returns the pod after all admission plugins and webhooks, or why it is rejected */
   admittedPod(namespace: string, pod: object): Promise<ReadResult<PodFacts>> {
     const query = { dryRun: 'All' };
     return this.#read(`dry run of a pod in namespace ${namespace}`, async () => {

@@ -1,4 +1,4 @@
-/** Pods for dry runs. All admission plugins, policies and webhooks of the cluster process them. */
+/** All admission plugins, policies and webhooks of the cluster process the pods. */
 import * as E from 'fp-ts/lib/Either.js';
 import type { PodFacts, ReadResult } from './cluster-facts.ts';
 import { type ClusterFinding, error, okFinding, unknownFinding } from './findings.ts';
@@ -22,7 +22,6 @@ export function redirectingPod(): object {
   };
 }
 
-/** A pod without a sidecar, as users create it. */
 export function ordinaryPod(): object {
   return { metadata, spec: { containers: [{ name: 'application', image }] } };
 }

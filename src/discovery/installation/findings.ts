@@ -8,7 +8,6 @@ export interface ClusterFinding {
   readonly check: string;
   readonly level: FindingLevel;
   readonly message: string;
-  /** Recommended action, unless the level is `ok`. */
   readonly next?: string;
 }
 
@@ -29,11 +28,7 @@ export const error = (check: string, message: string, next: string): ClusterFind
   ...{ check, level: 'error', message, next },
 });
 
-/**
- * Finding for data that could not be read.
- *
- * @param reason from the API server
- */
+/** @param reason from the API server */
 export function unknownFinding(check: string, reason: string): ClusterFinding {
   const next = 'Run the command as a user who may read it, such as an administrator of the cluster.';
   return { check, level: 'unknown', message: `not checked: ${reason}`, next };
@@ -41,7 +36,7 @@ export function unknownFinding(check: string, reason: string): ClusterFinding {
 
 const levels = ['error', 'warning', 'unknown', 'ok'] as const;
 
-/** A table with totals. Escapes control characters from the cluster. */
+/** Escapes control characters from the cluster. */
 export function reportAsText({ phase, namespace, revision, findings }: ClusterReport): string {
   const width = Math.max(0, ...findings.map(({ check }) => check.length));
   const indent = ' '.repeat(9 + width);

@@ -1,4 +1,4 @@
-/** Finds webhooks of other meshes that the API server calls for the same pods. */
+/** The API server may call webhooks of several meshes for the same pods. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { callingEntries, webhookEntriesOf } from '../../injection/decision/webhook-entries.ts';
@@ -15,11 +15,9 @@ const podLabels = (revision: string): readonly Labels[] => [
   { [revisionLabel]: revision || 'default' },
 ];
 
-/** Labels that add a namespace to the revision. */
 export const memberLabels = (revision: string): Labels =>
   revision === '' || revision === 'default' ? { 'istio-injection': 'enabled' } : { [revisionLabel]: revision };
 
-/** An injector configuration of another control plane. */
 interface ForeignInjector {
   readonly name: string;
   readonly entries: readonly WebhookFacts[];
@@ -27,7 +25,6 @@ interface ForeignInjector {
   readonly isIstioInjector: boolean;
 }
 
-/** @param namespace of the control plane */
 export function injectionConflicts(
   { mutatingWebhooks, namespaces }: Pick<ClusterFacts, 'mutatingWebhooks' | 'namespaces'>,
   { namespace, revision }: { readonly namespace: string; readonly revision: string },
@@ -87,7 +84,7 @@ function foreignInjectors(
   });
 }
 
-/** Whether a webhook for new pods is an injector, according to its name or path. */
+/** Decides by the name or path of the webhook. */
 function isInjector(
   { name, rules = [], clientConfig: { service, url } }: WebhookFacts,
   configuration: string,

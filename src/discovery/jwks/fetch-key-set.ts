@@ -1,4 +1,4 @@
-/** Fetches the keys of a token issuer (RFC 7517) from their URL or through OpenID Connect Discovery. */
+/** The key set (RFC 7517) has its own URL, or is found through OpenID Connect Discovery. */
 import { maxKeys } from '../../model/kinds/policies/request-authentication.ts';
 import { CodedError, messageOf, reasonError } from '../../runtime/errors.ts';
 import { boundedText } from '../../runtime/fences/bounded-text.ts';
@@ -6,7 +6,6 @@ import type { Fetch } from '../../runtime/fences/guarded-fetch.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import { sortedKeySet } from './key-order.ts';
 
-/** URL of a key set, or of an issuer whose metadata refers to it. */
 export interface KeyAddress {
   readonly kind: 'keys' | 'issuer';
   readonly url: string;

@@ -1,5 +1,3 @@
-/** Fetches and caches the key sets that RequestAuthentications refer to by URL, and adds the keys to the objects. */
-
 import type { KeySource } from '../../../machines/discovery/jwks/jwks.machine.ts';
 import type { IssuerResponse } from '../../../machines/discovery/jwks/key-set.machine.ts';
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
@@ -22,7 +20,7 @@ interface Resolved {
   readonly config: Config<RequestAuthentication>;
 }
 
-/** An object with issuers beyond a limit. The object itself applies unchanged. */
+/** The object itself applies unchanged. */
 export interface LimitedIssuers {
   readonly original: Config;
   readonly config: Config;
@@ -47,7 +45,7 @@ export class KeySets {
     this.#warn = warn;
   }
 
-  /** The key sets to fetch for these objects. Removes all other key sets. */
+  /** Removes all other key sets. */
   async sourcesOf(configs: readonly Config<RequestAuthentication>[]): Promise<KeySource[]> {
     const { sources, addresses, rejectionReasons } = await new Turns().through(selectKeySources(configs));
     this.#addresses = addresses;
@@ -56,7 +54,6 @@ export class KeySets {
     return sources;
   }
 
-  /** Called for objects whose issuers start or stop exceeding a limit. */
   onLimited(listener: IssuerLimitListener): void {
     this.#limitListeners.push(listener);
   }
@@ -86,11 +83,7 @@ export class KeySets {
     this.#rejectedIssuers = now;
   }
 
-  /**
-   * Fetches and caches the keys of an issuer.
-   *
-   * @throws Error with the reason
-   */
+  /** @throws Error with the reason */
   async fetch(source: string, timeoutMs: number, signal: AbortSignal): Promise<{ version: string }> {
     const address = this.#addresses.get(source);
     if (address === undefined) throw new Error('no object uses this issuer any longer');
@@ -115,7 +108,7 @@ export class KeySets {
     }
   }
 
-  /** Adds fetched keys to the objects. Objects with unchanged keys keep their identity. */
+  /** Objects with unchanged keys keep their identity. */
   resolve(set: ConfigSet): ConfigSet {
     const configs = set.RequestAuthentication;
     if (configs.length === 0) return set;

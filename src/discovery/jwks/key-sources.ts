@@ -1,4 +1,4 @@
-/** Determines the key sets that RequestAuthentications refer to, and which of them are fetched: the number per namespace is limited. */
+/** The number of key sets per namespace is limited. */
 import { createHash } from 'node:crypto';
 import type { KeySource } from '../../../machines/discovery/jwks/jwks.machine.ts';
 import { type Config, configKeyText } from '../../model/config/config.ts';
@@ -19,7 +19,7 @@ const defaultTimeoutMs = 5_000;
 export interface KeySourceSelection {
   readonly sources: KeySource[];
   readonly addresses: ReadonlyMap<string, KeyAddress>;
-  /** Reasons by key of the objects with issuers that exceed a limit. Their keys are not fetched, so tokens are rejected. */
+  /** Keys of issuers beyond a limit are not fetched, so tokens are rejected. */
   readonly rejectionReasons: ReadonlyMap<string, string>;
 }
 
@@ -29,7 +29,7 @@ interface Named {
   timeoutMs: number;
 }
 
-/** Selects the distinct key sets of these objects. A namespace gets the first ones in object order. */
+/** A namespace gets the first key sets in object order. */
 export function* selectKeySources(configs: readonly Config<RequestAuthentication>[]): Steps<KeySourceSelection> {
   const sourcesByName = new Map<string, Named>();
   const sourcesByNamespace = new Map<string, Set<string>>();
@@ -91,7 +91,6 @@ export interface NamedKeySource {
 /** Cached, because objects are resolved for every push context and rules do not change. */
 const sourcesOfRules = new WeakMap<JwtRule, NamedKeySource>();
 
-/** `undefined` for a rule with inline keys. */
 export function keySourceOf(rule: JwtRule): NamedKeySource | undefined {
   const { jwks, jwksUri, issuer } = rule;
   if (jwks !== undefined) return undefined;
@@ -103,7 +102,7 @@ export function keySourceOf(rule: JwtRule): NamedKeySource | undefined {
   return source;
 }
 
-/** Unique, without secrets in the URL, for events and logs. */
+/** Without secrets in the URL, for events and logs. */
 function nameOf({ kind, url }: KeyAddress): string {
   const parsedUrl = URL.canParse(url) ? new URL(url) : undefined;
   const role = kind === 'issuer' ? 'issuer ' : '';

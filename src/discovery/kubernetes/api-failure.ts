@@ -6,29 +6,25 @@ export type ApiFailure =
   | {
       readonly kind: 'status';
       readonly code: number;
-      /** Reason of the Kubernetes Status, such as `Expired`, `NotFound`, `AlreadyExists` or `TooManyRequests`. Can be empty. */
+      /** Reason of the Kubernetes Status, such as `Expired`, `NotFound` or `TooManyRequests`. Can be empty. */
       readonly reason: string;
       readonly message: string;
       /** Reasons in the causes of the Status, such as `ResourceVersionTooLarge`. */
       readonly causes: readonly string[];
-      /** At most a minute. Absent if the server specifies none. */
+      /** At most a minute. */
       readonly retryAfterMs?: number;
     }
-  /** The connection failed, for example because of a refusal, no route, an unknown host or a TLS error. */
+  /** For example a refused connection, no route, an unknown host or a TLS error. */
   | { readonly kind: 'unreachable'; readonly message: string }
-  /**
-   * The connection is shutting down (GOAWAY) and accepts no more streams. Not a fault: the next attempt uses a new
-   * connection.
-   */
+  /** The connection received GOAWAY, which is not a fault: the next attempt uses a new connection. */
   | { readonly kind: 'going away'; readonly message: string }
   /** The connection or stream ended early. */
   | { readonly kind: 'closed'; readonly message: string }
   | { readonly kind: 'timeout'; readonly message: string }
   /** The response is not one of an API server: for example no JSON, an endless line or a redirect. */
   | { readonly kind: 'invalid'; readonly message: string }
-  /** No credentials are available, because a token file is missing or a plugin failed. */
   | { readonly kind: 'credentials'; readonly message: string }
-  /** The signal was aborted, or the permit of a write was denied. No caller uses the result. */
+  /** The signal was aborted, or the permit of a write was denied. */
   | { readonly kind: 'aborted'; readonly message: string };
 
 const codes = {
@@ -53,7 +49,7 @@ export class ApiError extends CodedError {
   }
 }
 
-/** HTTP status of an API server's response. `undefined` for other errors. */
+/** Returns `undefined` for errors that are not an HTTP response. */
 export function statusOf(error: unknown): number | undefined {
   return error instanceof ApiError && error.failure.kind === 'status' ? error.failure.code : undefined;
 }
@@ -62,7 +58,6 @@ export function invalidResponse(message: string): ApiError {
   return new ApiError({ kind: 'invalid', message });
 }
 
-/** A received Kubernetes Status (meta/v1). Any field may have any type. */
 export interface StatusBody {
   readonly code?: unknown;
   readonly reason?: unknown;
@@ -76,8 +71,6 @@ const maxRetryAfterMs = 60_000;
 const maxMessageCharacters = 1_000;
 
 /**
- * Converts a Status: the body of an error response, or the object of an ERROR event.
- *
  * @param httpCode used if the Status has no code
  * @param retryAfter header text in seconds, ignored if it is not a number
  */

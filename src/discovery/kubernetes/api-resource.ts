@@ -6,18 +6,13 @@ export interface ApiResource {
   readonly version: string;
   /** Plural as in paths, such as `virtualservices`. */
   readonly plural: string;
-  /** Kind as in objects. Two groups have a `Gateway`. */
   readonly kind: string;
   readonly namespaced: boolean;
   /** Path for a response that is not a list of objects, such as `/version`. */
   readonly path?: string;
 }
 
-/**
- * The resource of a configuration kind.
- *
- * @param version default: the newest. All versions are equivalent, so watching one suffices.
- */
+/** @param version default: the newest. All versions are equivalent, so watching one suffices. */
 export function resourceOf(name: KindName, version?: string): ApiResource {
   const { group, versions, plural, kind, writtenAs = kind, scope } = kinds[name];
   return { group, version: version ?? versions[0]!, plural, kind: writtenAs, namespaced: scope === 'Namespaced' };
@@ -64,12 +59,11 @@ export const subjectAccessReviews: ApiResource = {
   namespaced: false,
 };
 
-/** The `apiVersion` of objects, such as `networking.istio.io/v1`, or `v1` for the core group. */
 export function apiVersionOf({ group, version }: Pick<ApiResource, 'group' | 'version'>): string {
   return group === '' ? version : `${group}/${version}`;
 }
 
-/** Path of the resource in one namespace or all, such as `/apis/networking.istio.io/v1/namespaces/shop/virtualservices`. */
+/** For example `/apis/networking.istio.io/v1/namespaces/shop/virtualservices`. */
 export function pathOf(resource: ApiResource, namespace?: string): string {
   if (resource.path !== undefined) return resource.path;
   const root = resource.group === '' ? '/api' : `/apis/${resource.group}`;

@@ -1,7 +1,3 @@
-/**
- * Effects of the charts `api-server` and `informer`: sends requests through the port, and stores the objects of each
- * kind.
- */
 import { fromCallback, fromPromise } from 'xstate';
 import { apiServerMachine, type PingResult } from '../../../machines/discovery/kubernetes/api-server.machine.ts';
 import { informerMachine, type SetOrder } from '../../../machines/discovery/kubernetes/informer.machine.ts';
@@ -25,17 +21,16 @@ import { WatchReading } from './store/watch-reading.ts';
 export interface FollowedKind {
   readonly resource: ApiResource;
   readonly selection?: ObjectSelection;
-  /** Default: the name of the resource. If a resource has two informers, for example for two object names, each needs a name. */
+  /** Default: the name of the resource. Two informers of one resource, for example for two object names, need different names. */
   readonly name?: ResourceName;
   /** Equivalent versions, requested if the server does not serve the preferred one. */
   readonly otherVersions?: readonly string[];
-  /** If absent, all objects are kept. */
   readonly shouldKeep?: (key: ObjectKey) => boolean;
   /** Whether readers fetch objects themselves, and so may know one before its event arrives. */
   readonly isOnDemand?: boolean;
 }
 
-/** A kind whose initial list has not been passed to readers yet. */
+/** The initial list has not been passed to readers yet. */
 export interface UnsyncedKind {
   readonly name: ResourceName;
   readonly reason?: string;
@@ -48,21 +43,18 @@ export interface InformerEffectsOptions {
   readonly server: ApiServer;
   readonly kinds: readonly FollowedKind[];
   readonly random: () => number;
-  /** Time of a monotonic clock in milliseconds. */
+  /** Monotonic, in milliseconds. */
   readonly now: () => number;
   readonly onSynced?: () => void;
-  /** Called when the server stops responding, and with `undefined` when it responds again. */
+  /** Receives `undefined` when the server responds again. */
   readonly onLost?: (reason: string | undefined) => void;
-  /** Called for each request of a defined kind for which the server serves no supported version. */
   readonly onUnserved?: (resource: string, versions: readonly string[]) => void;
   readonly fault: (error: unknown) => void;
-  /** Size limits per namespace, by kind. Default: derived from the heap limit of this process. */
+  /** Default: derived from the heap limit of this process. */
   readonly shares?: SharesOfKinds;
-  /** Called when an object exceeds the limit of its namespace, so that only its name is kept. */
   readonly onRejected?: (kind: string, key: ObjectKey, reason: string) => void;
 }
 
-/** Charts to run. Tests pass deliberately faulty charts. */
 export interface InformerCharts {
   readonly server: typeof apiServerMachine;
   readonly informer: typeof informerMachine;
@@ -140,7 +132,6 @@ export class InformerEffects {
     return { store: kind.store, list, notifyReaders: (changes) => this.#notifyReaders(kind, changes) };
   }
 
-  /** Objects that exceed a limit, by kind and namespace. */
   *refusedObjects(): Iterable<{ readonly kind: string; readonly namespace: string; readonly count: number }> {
     for (const { resources, store } of this.#kinds.values()) {
       for (const [namespace, count] of store.refusedCounts) yield { kind: resources[0]!.kind, namespace, count };
@@ -156,7 +147,6 @@ export class InformerEffects {
     return this.#kindOf(nameOf(resource)).store;
   }
 
-  /** The resource in the version that the server serves. */
   servedResource(resource: ApiResource | ResourceName): ApiResource {
     return this.#kindOf(nameOf(resource)).resources[0]!;
   }
@@ -291,7 +281,6 @@ export class InformerEffects {
     }
   }
 
-  /** Reports CRDs that are created or deleted, if informers watch them. */
   #watchDefinitions(notify: (resource: ResourceName, defined: boolean) => void): () => void {
     const definitions = this.#kinds.get(nameOf(customResourceDefinitions));
     const reader: StoreReader = (changes) => {
@@ -318,11 +307,7 @@ export class InformerEffects {
     }
   }
 
-  /**
-   * Reports a failure unless the request was aborted.
-   *
-   * @returns a function that aborts it
-   */
+  /** @returns a function that aborts the work */
   #startWork(kind: FollowedStore, notify: ReportFailure, work: (signal: AbortSignal) => Promise<void>): () => void {
     const abort = new AbortController();
     void this.#runReporting(kind, abort.signal, notify, work);
@@ -401,7 +386,6 @@ async function inServedVersion<Result>(
   }
 }
 
-/** Name such as `v1/pods` or `networking.istio.io/v1/virtualservices`. */
 export function nameOf(resource: ApiResource | ResourceName): ResourceName {
   return typeof resource === 'string' ? resource : `${apiVersionOf(resource)}/${resource.plural}`;
 }

@@ -5,7 +5,7 @@
 import type { StatusBody } from './api-failure.ts';
 import type { ApiResource } from './api-resource.ts';
 
-/** An object of any kind without managed fields. Pods, Nodes and Secrets contain only the fields that are used. */
+/** Pods, Nodes and Secrets contain only the fields that are used. */
 export interface KubernetesObject {
   readonly apiVersion?: string;
   readonly kind?: string;
@@ -43,7 +43,6 @@ export interface ListOptions extends ObjectSelection {
   readonly resourceVersion?: string;
   /** Objects per page. A server can send more: for version `0`, it sends all. */
   readonly limit?: number;
-  /** Token from the previous page. */
   readonly continue?: string;
 }
 
@@ -59,7 +58,7 @@ export interface WatchOptions extends ObjectSelection {
   readonly resourceVersion?: string;
   /** Whether the server first sends the list as ADDED events, followed by a bookmark (`endsInitialEvents`). Not all servers support this. */
   readonly sendInitialEvents?: boolean;
-  /** Time after which the server ends the watch, which is not a failure. */
+  /** The end after this time is not a failure. */
   readonly timeoutSeconds: number;
 }
 
@@ -69,11 +68,9 @@ export type WatchEvent =
   /** The last event. Its reason is `failureOfStatus(object)`. */
   | { readonly type: 'ERROR'; readonly object: StatusBody };
 
-/** Result of a watch that the server ended without an error. */
 export interface WatchEnd {
   /** If the watch ends within a second without events, the server probably cannot serve this version. */
   readonly events: number;
-  /** Number of skipped events: unknown types, other kinds. */
   readonly skipped: number;
 }
 
@@ -97,18 +94,14 @@ export interface ApiRequest {
 }
 
 export interface ApiServer {
-  /** @param onItem receives each object when it arrives. The returned page has no items. Must not throw. */
+  /** @param onItem must not throw. The returned page has no items. */
   list(
     resource: ApiResource,
     options: ListOptions,
     signal: AbortSignal,
     onItem?: (object: KubernetesObject) => void,
   ): Promise<ObjectPage>;
-  /**
-   * Resolves when the watch ends or after an ERROR event.
-   *
-   * @param onEvent never called after the promise settles. Must not throw.
-   */
+  /** @param onEvent never called after the promise settles. Must not throw. */
   watch(
     resource: ApiResource,
     options: WatchOptions,
@@ -121,15 +114,14 @@ export interface ApiServer {
    * @returns round-trip time in milliseconds
    */
   ping(signal: AbortSignal): Promise<number>;
-  /** Closes the connection of watches, whose streams fail with `closed`. The next operation opens another one. */
+  /** The streams of watches fail with `closed`. The next operation opens another connection. */
   reconnect(): void;
-  /** Sends one request on another connection than watches. */
+  /** Uses another connection than watches. */
   request(request: ApiRequest, signal: AbortSignal): Promise<KubernetesObject>;
   /** Ends all operations with `aborted`. */
   close(): void;
 }
 
-/** Whether the event is the bookmark after the initial events of a watch. */
 export function endsInitialEvents(event: WatchEvent): boolean {
   return event.type === 'BOOKMARK' && event.object.metadata.annotations?.['k8s.io/initial-events-end'] === 'true';
 }

@@ -8,7 +8,7 @@ interface ServerFields {
   readonly cluster?: string;
 }
 
-/** Logs when the server stops responding, a warning after {@link outageWarningDelayMs}, and when it responds again. */
+/** Warns only after {@link outageWarningDelayMs}. */
 export class OutageLog {
   readonly #log: Logger;
   readonly #server: ServerFields;
@@ -20,7 +20,6 @@ export class OutageLog {
     this.#server = server;
   }
 
-  /** Why the server does not respond. `undefined` if it responds. */
   get reason(): string | undefined {
     return this.#reason;
   }

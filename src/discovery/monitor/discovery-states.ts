@@ -1,4 +1,3 @@
-/** Texts for chart states in the log. */
 import type { OperatorStates } from '../../runtime/actors/log-records.ts';
 
 export const discoveryStates: OperatorStates = {

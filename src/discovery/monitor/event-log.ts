@@ -1,4 +1,3 @@
-/** Logs trace events about configuration, services, pushes and leader election. */
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import { cachedFunction } from '../../runtime/cached-function.ts';
 import type { LogEntry } from '../../runtime/log-events/log-events.ts';
@@ -74,11 +73,10 @@ const lastReceivers: Readonly<Record<string, string>> = {
   'authority.changed': 'discovery',
 };
 
-/** Repeated failures, logged at a limited rate. */
+/** These entries are logged at a limited rate. */
 interface Repeated {
   readonly scope: string;
   readonly persistsMs?: number;
-  /** @returns `undefined` if the event is no failure */
   readonly toEntry: (event: TracedEvent) => { readonly key: string; readonly entry: RepeatedEntry } | undefined;
 }
 
@@ -148,10 +146,7 @@ const repeated: Readonly<Record<string, Repeated>> = {
   },
 };
 
-/**
- * @param now time in milliseconds
- * @returns a stop function
- */
+/** @param now time in milliseconds */
 export function logEvents(recorder: Recorder, log: Logger, now: () => number = () => performance.now()): () => void {
   const scopeOf = cachedFunction((actor) => log.scope(scopeOfActor(actor)), maxScopes);
   const scopes = new Map<string, RepeatedLines>();
@@ -182,9 +177,7 @@ const maxScopes = 200;
 
 const rejections = ['configs.rejected', 'settings.rejected'] as const;
 
-/**
- * Log entry for `logRecords`: a summary of rejected configuration that concerns several objects, whose problems {@link logEvents} logs one by one.
- */
+/** Summarizes rejected configuration that concerns several objects, whose problems {@link logEvents} logs one by one. */
 export function discoveryLogEntry(record: TraceRecord): LogEntry | 'logged elsewhere' | undefined {
   if (record.kind !== 'event') return undefined;
   const { type } = record.event;
@@ -225,7 +218,6 @@ function problemEntries(problems: readonly ConfigProblem[]): LogEntry[] {
   });
 }
 
-/** Replaces the empty name of the Consul agent's datacenter. */
 function datacenterOf(name: unknown): string {
   return String(name) || "the agent's";
 }

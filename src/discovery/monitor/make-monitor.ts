@@ -1,5 +1,3 @@
-/** Composes monitoring: metrics, startup progress, and pages over HTTP and xDS. */
-
 import { faultLog } from '../../runtime/fences/uncaught.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { scalarText } from '../../runtime/scalar-text.ts';

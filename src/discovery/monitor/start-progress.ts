@@ -1,4 +1,3 @@
-/** Determines why the control plane is not ready. */
 import type { Recorder } from '../../runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 
@@ -7,14 +6,14 @@ export class StartProgress {
   #state = '';
   #awaitedText = '';
 
-  /** Unmet condition in one line; empty if unknown. */
+  /** Empty if unknown. */
   get text(): string {
     if (this.#state === '') return '';
     return `not ready: ${this.#state}${this.#awaitedText}\n`;
   }
 
   /**
-   * @param awaitedText unmet condition of the cluster; empty without one
+   * @param awaitedText unmet condition of the cluster
    * @param conditions problems of other registries, one per line
    */
   textWith(awaitedText: string, conditions: readonly string[] = []): string {

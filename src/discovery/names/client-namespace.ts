@@ -1,4 +1,3 @@
-/** Determines the namespace of a DNS client from its certificate. */
 import type { TLSSocket } from 'node:tls';
 import { singleWorkloadOf } from '../../identity/spiffe-id.ts';
 import type { Authenticator, PeerCertificate } from '../xds/access/authenticator.ts';
@@ -12,7 +11,7 @@ export interface ClientNamespaceOptions {
   readonly isRevoked: (serialNumber: string) => boolean;
 }
 
-/** @returns a function that returns `undefined` for a client without certificate, and throws if the certificate is not accepted */
+/** The returned function returns `undefined` for a client without certificate, and throws if the certificate is not accepted. */
 export function clientNamespaces({
   trustDomains,
   acceptsOther,

@@ -1,4 +1,4 @@
-/** DNS names of the mesh that a namespace may resolve: the name table (NDS) of its sidecars. */
+/** A namespace may resolve the names in the name table (NDS) of its sidecars. */
 
 import type { NameTable } from '../../gen/istio/networking/nds/v1/nds_pb.ts';
 import { noOwnFacts, type ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -12,7 +12,6 @@ export interface MeshNamesOptions {
   readonly context: () => PushContext | undefined;
   readonly domain: string;
   readonly clusterId: string;
-  /** Time of a monotonic clock in milliseconds. */
   readonly now?: () => number;
 }
 
@@ -37,10 +36,9 @@ export class MeshNames {
   }
 
   /**
-   * Names that clients of a namespace may resolve, at most a second old.
+   * The names are at most a second old.
    *
-   * @param namespace `undefined` for unauthenticated clients, which may resolve names that are exported to all
-   * namespaces
+   * @param namespace `undefined` for unauthenticated clients, which may resolve names that are exported to all namespaces
    * @returns `undefined` before the first push context
    */
   async visibleTo(namespace: string | undefined): Promise<DnsNames | undefined> {
@@ -62,7 +60,7 @@ export class MeshNames {
   }
 
   /**
-   * Whether the mesh is authoritative for the name's zone, so that unknown names do not exist.
+   * Unknown names in the zone do not exist, because the mesh is authoritative for it.
    *
    * @param name in lower case, with trailing dot
    */
@@ -92,7 +90,7 @@ export class MeshNames {
   }
 }
 
-/** Shape of a sidecar without labels. Its names exclude allocated addresses, which work only with an Envoy and the agent's DNS server. */
+/** Excludes allocated addresses, which work only with an Envoy and the agent's DNS server. */
 function shapeOfClient(configNamespace: string, dnsDomain: string, clusterId: string): ProxyShape {
   return {
     ...{ type: 'sidecar', configNamespace, labels: {}, ipFamily: 'dual', ...noOwnFacts },

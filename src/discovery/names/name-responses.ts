@@ -1,4 +1,4 @@
-/** Responses of the control plane's DNS server, which never forwards queries. */
+/** Queries are never forwarded. */
 import { buildResponse, clearRecursion, type DnsQuery, failure, readQuery } from '../../runtime/dns/dns-message.ts';
 import { maxTcpBytes } from '../../runtime/dns/tcp-messages.ts';
 import type { MeshNames } from './mesh-names.ts';
@@ -18,8 +18,6 @@ const anyType = 255;
 /**
  * Responds with REFUSED for names outside the mesh, and NXDOMAIN for unknown names in `svc.DOMAIN`, so that resolvers continue with their search
  * domains.
- *
- * @param namespace `undefined` if the client is unauthenticated
  */
 export async function respondToQuery(
   message: Buffer,

@@ -1,4 +1,4 @@
-/** DNS over TLS (RFC 7858) with names of the mesh, for clients that trust the control plane's certificate. */
+/** DNS over TLS (RFC 7858) for clients that trust the control plane's certificate. */
 import { once } from 'node:events';
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer, type Server, type TLSSocket, type TlsOptions } from 'node:tls';
@@ -23,7 +23,7 @@ export interface NameServerOptions {
 
 export interface NameServerLimits extends DnsStreamLimits {
   readonly maxConnections: number;
-  /** Maximum number of connections per address (IPv6: per /64). */
+  /** An IPv6 address means its /64. */
   readonly maxConnectionsPerAddress: number;
   readonly handshakeMs: number;
 }
@@ -74,7 +74,11 @@ export class NameServer {
     });
   }
 
-  /** @returns address and port. Rejects if the port cannot be opened. */
+  /**
+   * Rejects if the port cannot be opened.
+   *
+   * @returns address and port
+   */
   async open(): Promise<string> {
     const { address, followTls, onFailed } = this.#options;
     this.#stopFollowing = followTls((tls) => this.#applyTls(tls));

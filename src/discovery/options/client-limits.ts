@@ -32,10 +32,10 @@ export function clientLimitsOf(
   };
 }
 
-/** Burst of an address, as the number of seconds in which its allowance is refilled. */
+/** The allowance of an address is refilled in this time. */
 const secondsAtOnce = addressPaceLimits.burst / addressPaceLimits.perSecond;
 
-/** File descriptors reserved for configuration, probes, debug pages and sources. */
+/** Reserved for configuration, probes, debug pages and sources. */
 const otherFiles = 1_024;
 
 /** Without free file descriptors, the process does not respond to probes and would be restarted. */
@@ -43,7 +43,6 @@ function connectionsWithin(openFiles: number): number {
   return Math.max(1, openFiles - reservedFiles(openFiles));
 }
 
-/** Number of file descriptors reserved for other purposes than xDS. */
 export function reservedFiles(openFiles: number): number {
   return Math.min(otherFiles, Math.ceil(openFiles / 2));
 }

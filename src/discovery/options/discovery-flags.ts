@@ -1,4 +1,4 @@
-/** Flags of `discovery`. An invalid flag ends the program. */
+/** An invalid flag ends the program. */
 import { durationMsOf, maxTimerMs } from '../../model/fields/duration.ts';
 import { isHostname, isNamespace } from '../../model/fields/names.ts';
 import { mustBe } from '../../model/fields/violation.ts';
@@ -9,7 +9,6 @@ import { booleanOf } from '../environment.ts';
 import { type ListenAddress, parseListenAddress } from '../listen-address.ts';
 import type { SecurePortFlags } from '../xds/secure-port/secure-port.ts';
 
-/** Flag values as text, `undefined` if not set. */
 export interface DiscoveryFlags extends SecurePortFlags, ConsulFlags {
   readonly registries?: string;
   readonly configDir?: string;
@@ -40,7 +39,6 @@ export function mustBeNamespace(flag: string, text: string | undefined): void {
   if (text && !isNamespace(text)) throw optionError(flag, mustBe('a namespace such as istio-system', text));
 }
 
-/** Returns the value of `--domain`, in lower case. */
 export function clusterDomainOf(text: string | undefined): string {
   if (text && !isHostname(text)) throw optionError('--domain', mustBe('a DNS domain such as cluster.local', text));
   return (text || 'cluster.local').toLowerCase();
@@ -59,7 +57,7 @@ export function addressesOf(flags: DiscoveryFlags): {
   return { httpAddresses: [http, monitoring].flatMap((address) => address ?? []), grpcAddress };
 }
 
-/** Parses a flag with an optional value: `--profile`, `--profile=false`. */
+/** The flag may have no value: `--profile`, `--profile=false`. */
 export function parseSwitch(flag: string, value: string | boolean | undefined, defaultValue: boolean): boolean {
   if (value === undefined || value === '') return defaultValue;
   const isOn = typeof value === 'boolean' ? value : booleanOf(value);

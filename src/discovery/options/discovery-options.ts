@@ -1,4 +1,4 @@
-/** An invalid flag ends the program. For an invalid variable, the default applies, with a warning. */
+/** For an invalid variable, the default applies, with a warning. */
 
 import { existsSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
@@ -47,10 +47,9 @@ export interface DiscoveryOptions {
   readonly registryOptions: Pick<RegistryOptions, 'systemNamespace' | 'selectWorkloadEntries' | 'selectPods'>;
   readonly features: Features;
   readonly namespace: string;
-  /** Namespace of Secrets for remote clusters. */
   readonly clusterRegistriesNamespace: string;
   readonly kubeconfig: string;
-  /** Variables in which the kubelet provides the address of the API server. Empty outside a pod. */
+  /** The kubelet provides the address of the API server in these variables. Empty outside a pod. */
   readonly pod: Readonly<Record<string, string>>;
   /** REVISION. Istio objects with the label of another revision are ignored. Empty for the default revision. */
   readonly revision: string;
@@ -60,13 +59,13 @@ export interface DiscoveryOptions {
   readonly leaseMs: number;
   /** PILOT_CA_CERT_CONFIGMAP: ConfigMap from which pods mount the mesh root. */
   readonly rootConfigMap: string;
-  /** PILOT_ENABLE_GATEWAY_API_STATUS: whether to write the status of Gateway API objects. */
+  /** PILOT_ENABLE_GATEWAY_API_STATUS. */
   readonly writesGatewayApiStatus: boolean;
-  /** PILOT_ENABLE_GATEWAY_API_GATEWAYCLASS_CONTROLLER: whether to create the GatewayClass `istio` if it does not exist. */
+  /** PILOT_ENABLE_GATEWAY_API_GATEWAYCLASS_CONTROLLER: creates the GatewayClass `istio` if it does not exist. */
   readonly createsGatewayClass: boolean;
-  /** PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER: whether to deploy Gateways. */
+  /** PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER. */
   readonly deploysGateways: boolean;
-  /** SHARED_MESH_CONFIG: a ConfigMap with settings that the ConfigMap of the revision can override. Empty if none exists. */
+  /** SHARED_MESH_CONFIG: a ConfigMap with settings that the ConfigMap of the revision can override. */
   readonly sharedMeshConfig: string;
   readonly configDir: string;
   readonly meshConfigFile: string;
@@ -80,13 +79,13 @@ export interface DiscoveryOptions {
   readonly grpcAddress: ListenAddress | undefined;
   /** If `undefined`, xDS is not served over TLS. */
   readonly securePort: SecurePort | undefined;
-  /** DNS_ADDR: address of the DNS server over TLS, `undefined` if disabled. */
+  /** DNS_ADDR: address of the DNS server over TLS. */
   readonly namesAddress: ListenAddress | undefined;
-  /** `--httpsAddr`: address of the webhooks, `undefined` if disabled. */
+  /** `--httpsAddr`. */
   readonly webhooksAddress: ListenAddress | undefined;
   /** `undefined` if this process does not sign certificates. */
   readonly authority: AuthoritySettings | undefined;
-  /** DNS names by which agents connect to this control plane. */
+  /** Agents connect to this control plane by these DNS names. */
   readonly ownNames: readonly string[];
   readonly shutdownMs: number;
   readonly keepaliveIntervalMs: number;
@@ -122,9 +121,7 @@ export interface DiscoveryOptions {
   readonly debugNamespaceAuth: boolean;
   /** Whether local callers need the debugger's token for every debug page. */
   readonly debugLocalNeedsToken: boolean;
-  /** Whether local callers may change log levels without the debugger's token. */
   readonly localLogLevels: boolean;
-  /** Namespaces whose callers may access debug pages of all namespaces. */
   readonly debugNamespaces: readonly string[];
   /** Whether the namespace and service account that a proxy reports must match its authenticated identity. */
   readonly checksIdentity: boolean;
@@ -132,7 +129,6 @@ export interface DiscoveryOptions {
   readonly secretsOnPlaintext: boolean;
   /** ENABLE_XDS_API_GENERATOR_AUTH: clients that read configuration must be in the root namespace. */
   readonly configNeedsIdentity: boolean;
-  /** Whether clients of the TLS port must authenticate. */
   readonly authenticates: boolean;
   readonly registration: RegistrationOptions;
   /**
@@ -143,13 +139,11 @@ export interface DiscoveryOptions {
   readonly removalDelayMs: number;
   /** PILOT_REMOTE_CLUSTER_TIMEOUT: maximum time that startup waits for the first list of a registry. */
   readonly firstListsMs: number;
-  /** PILOT_JWT_PUB_KEY_REFRESH_INTERVAL, for keys of token issuers. */
+  /** PILOT_JWT_PUB_KEY_REFRESH_INTERVAL. */
   readonly keyRefreshMs: number;
-  /** JWT_RULE as written. Empty if not set. */
+  /** JWT_RULE as written. */
   readonly jwtRule: string;
-  /** Networks of gateways that may forward client certificates. */
   readonly trustedGateways: readonly string[];
-  /** Addresses that keys of RequestAuthentications must not be fetched from. */
   readonly jwksAddresses: BlockedAddresses;
   readonly notes: readonly LogEntry[];
   readonly warnings: readonly LogWarning[];
@@ -164,10 +158,7 @@ export interface RegistrationOptions {
   readonly graceMs: number;
 }
 
-/**
- * @param openFiles limit of open files of the process
- * @throws ChartpilotError FLAG_INVALID
- */
+/** @throws ChartpilotError FLAG_INVALID */
 export function resolveDiscoveryOptions(
   flags: DiscoveryFlags,
   env: NodeJS.ProcessEnv,
@@ -387,7 +378,6 @@ function debugOptionsOf(flags: DiscoveryFlags, environment: Environment) {
   };
 }
 
-/** Size in bytes. */
 function quarterOfMemory(): number {
   const allowed = process.constrainedMemory() || Number.POSITIVE_INFINITY;
   return Math.floor(Math.min(allowed, totalmem()) / 4);
@@ -399,7 +389,7 @@ function processorDefault(): number {
 }
 
 /**
- * Rejects other signers, because users who configured one must not get certificates from another root.
+ * Users who configured another signer must not get certificates from another root.
  *
  * @throws ChartpilotError FLAG_INVALID
  */

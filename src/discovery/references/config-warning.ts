@@ -1,4 +1,3 @@
-/** Input and results of checks that involve several objects (docs/config-analysis.md). */
 import type { Config } from '../../model/config/config.ts';
 import type { ConfigSet } from '../../model/config/config-set.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -12,10 +11,9 @@ export interface ObjectLocation {
   readonly field?: string;
 }
 
-/** Warning about valid configuration with no or an unexpected effect. */
+/** The configuration is valid, but has no or an unexpected effect. */
 export interface ConfigWarning extends Required<ObjectLocation> {
   readonly code: WarningCode;
-  /** Describes the problem and the correction. */
   readonly message: string;
   readonly other?: ObjectLocation;
 }
@@ -25,7 +23,6 @@ export interface CheckSources {
   readonly configs: ConfigSet;
   readonly knownObjects: KnownObjects;
   readonly hosts: MeshHosts;
-  /** Mesh configuration as an object with a location. */
   readonly meshConfig: Config;
 }
 
@@ -38,7 +35,7 @@ export const unlocatedMeshConfig: Config = {
 /** Yields `undefined` after each object without a warning, so that callers can pause. */
 export type ConfigCheck = (sources: CheckSources) => Iterable<ConfigWarning | undefined>;
 
-/** Whether a user wrote the object. Problems of generated objects are reported by their translation. */
+/** Problems of generated objects are reported by their translation. */
 export function isWritten({ partOrigins, standsFor }: Config): boolean {
   return partOrigins === undefined && standsFor === undefined;
 }

@@ -1,4 +1,3 @@
-/** All checks across objects, for `validate` and the control plane. */
 import type { ConfigSet } from '../../model/config/config-set.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { type ConfigCheck, type ConfigWarning, unlocatedMeshConfig } from './config-warning.ts';

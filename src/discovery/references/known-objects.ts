@@ -1,4 +1,4 @@
-/** Determines whether all objects of a kind are known. If not, a missing object may exist elsewhere. */
+/** If not all objects of a kind are known, a missing object may exist elsewhere. */
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { type Config, type ConfigKey, configKeyText } from '../../model/config/config.ts';
 import type { ConfigSet } from '../../model/config/config-set.ts';
@@ -7,7 +7,7 @@ import type { PushContext } from '../../model/push-context/push-context.ts';
 import { isSelected, LabelIndex } from '../../model/services/label-match.ts';
 import type { Service } from '../../model/services/service.ts';
 
-/** Kinds that can be referenced, including some that only a cluster or node knows. */
+/** Includes kinds that only a cluster or node knows. */
 export type CheckedKind =
   | ('Service' | 'ServiceEntry' | 'Gateway' | 'KubernetesGateway' | 'VirtualService' | 'ReferenceGrant')
   | 'DestinationRule'
@@ -26,11 +26,7 @@ export type CheckedKind =
 export interface KnownObjects {
   /** Whether the objects are from files, which describe future workloads. A control plane knows running ones. */
   readonly areFromFiles: boolean;
-  /**
-   * Whether the configs contain all objects of the kind, so that a missing one does not exist.
-   *
-   * @param namespace absent for any namespace
-   */
+  /** @param namespace absent for any namespace */
   isComplete(kind: CheckedKind, namespace?: string): boolean;
   /** Connected workloads, some of which have neither a Pod nor a WorkloadEntry. */
   readonly connectedWorkloads?: Iterable<ConnectedWorkload>;
@@ -112,7 +108,6 @@ export class ObjectsOfFiles implements KnownObjects {
     return false;
   }
 
-  /** Sentences about unchecked references. */
   get skippedChecks(): readonly string[] {
     return [...this.#unchecked].sort().map((text) => {
       const [kind = '', namespace = ''] = text.split(' ');
@@ -135,7 +130,6 @@ function haveGateway(pods: readonly Config[], gateways: ConfigSet['Gateway']): b
   return gateways.some(({ spec: { selector } }) => Object.keys(selector).length > 0 && index.selectsAny(selector));
 }
 
-/** Whether a Gateway selects the Pod, or {@link isGatewayByItself} applies. */
 export function isGatewayPod(pod: Config, gateways: ConfigSet['Gateway']): boolean {
   return (
     isGatewayByItself(pod) ||
@@ -143,13 +137,13 @@ export function isGatewayPod(pod: Config, gateways: ConfigSet['Gateway']): boole
   );
 }
 
-/** Whether the Pod has the label `istio` of Istio's charts, or uses the gateway template of the injector. */
+/** The label `istio` is that of Istio's charts. */
 export function isGatewayByItself({ labels, annotations }: Config): boolean {
   if (labels.istio !== undefined && labels.istio !== controlPlaneLabel) return true;
   return annotations['inject.istio.io/templates']?.split(',').includes('gateway') === true;
 }
 
-/** Whether the files contain all Namespaces of a cluster: each cluster has this one. */
+/** Each cluster has this Namespace. */
 function areOfCluster(namespaces: readonly Config[]): boolean {
   return namespaces.some(({ name }) => name === 'kube-system');
 }

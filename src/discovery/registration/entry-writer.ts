@@ -1,6 +1,4 @@
-/**
- * Writes the WorkloadEntry of a workload. Reads the entry first, and replaces only that version. If another client wrote in between, the write fails.
- */
+/** Reads the WorkloadEntry first, and replaces only that version. If another client wrote in between, the write fails. */
 
 import type { EntryOrder, EntryResult } from '../../../machines/discovery/registration/registration.machine.ts';
 import type { WorkloadHealth } from '../../../machines/discovery/registration/registration-protocol.ts';
@@ -22,7 +20,7 @@ export interface EntryWriterOptions {
   readonly now: () => number;
 }
 
-/** Timeout of an API server response. A write requires two responses. */
+/** A write requires two responses of the API server. */
 const responseMs = 5_000;
 const entries = resourceOf('WorkloadEntry');
 const maxMessageLength = 32_768;
@@ -148,7 +146,7 @@ export function groupProblem(read: GroupResult | undefined, claim: WorkloadClaim
   return `${failureText} WorkloadGroup ${namespace}/${group} is for service account ${account}, got ${claim.serviceAccount}`;
 }
 
-/** Why the entry with this name does not belong to the workload, if so: a user wrote it, or it is for another group, address or account. */
+/** A user wrote the entry, or it is for another group, address or account. */
 function ownershipProblem(entry: KubernetesObject, claim: WorkloadClaim): string | undefined {
   const spec = isObject(entry.spec) ? entry.spec : {};
   const prefix = `WorkloadEntry ${claim.namespace}/${claim.name} already exists, and is`;
@@ -160,7 +158,7 @@ function ownershipProblem(entry: KubernetesObject, claim: WorkloadClaim): string
   return account === '' || account === claim.serviceAccount ? undefined : `${prefix} of another service account`;
 }
 
-/** Conditions with the reported health. `undefined` if nothing changes. */
+/** `undefined` if nothing changes. */
 function withHealth(status: unknown, { healthy, message }: WorkloadHealth, now: string): unknown[] | undefined {
   const previous: unknown[] = isObject(status) && Array.isArray(status.conditions) ? status.conditions : [];
   const conditionIndex = previous.findIndex((condition) => isObject(condition) && condition.type === 'Healthy');

@@ -1,4 +1,3 @@
-/** Generates a WorkloadEntry from a WorkloadGroup, with annotations about the connection. */
 import { type Config, configKeyOf } from '../../model/config/config.ts';
 import { readConfigObject } from '../../model/config/config-file.ts';
 import { problemText } from '../../model/config/problem.ts';
@@ -12,13 +11,12 @@ export const annotations = {
   /** Replica of the current or last connection. */
   controller: 'istio.io/workloadController',
   connectedAt: 'istio.io/connectedAt',
-  /** Time of disconnection. Absent while the workload is connected. */
+  /** Absent while the workload is connected. */
   disconnectedAt: 'istio.io/disconnectedAt',
   /** With this annotation, the workload is unhealthy until the condition `Healthy` is set. */
   healthChecks: 'proxy.istio.io/health-checks-enabled',
 } as const;
 
-/** A problem if the group is invalid. */
 export type GroupResult = { readonly group: ValidGroup } | { readonly problem: string };
 
 export interface ValidGroup {
@@ -28,7 +26,6 @@ export interface ValidGroup {
   readonly spec: WorkloadGroup;
 }
 
-/** @param object as stored in the API server */
 export function readGroup(object: KubernetesObject): GroupResult {
   const { config, problems } = readConfigObject('k8s://', object, { creationTimestamp: 0 });
   if (config === undefined) {

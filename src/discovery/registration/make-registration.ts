@@ -5,7 +5,7 @@ import { registrationsWithEffects } from './registrations.effects.ts';
 import type { WorkloadRegistrations } from './workload-registrations.ts';
 
 export interface RegistrationParts {
-  /** `undefined` without a cluster, which disables auto-registration. */
+  /** Auto-registration requires a cluster. */
   readonly registrations: WorkloadRegistrations | undefined;
   readonly options: RegistrationOptions;
   readonly clusterAliases: Readonly<Record<string, string>>;

@@ -1,7 +1,6 @@
 /**
- * Duty that deletes WorkloadEntries of exited replicas, and ends other records of these replicas. A replica is considered exited if its Lease
- * (src/discovery/election/replica-presence.ts) is unchanged or missing for longer than a workload may take to connect to another replica, measured
- * with the local clock.
+ * Deletes WorkloadEntries of exited replicas. A replica is considered exited if its Lease (src/discovery/election/replica-presence.ts) is unchanged
+ * or missing for longer than a workload may take to connect to another replica, measured with the local clock.
  */
 import { FairQueue } from '../../model/collections/fair-queue.ts';
 import { messageOf } from '../../runtime/errors.ts';
@@ -13,9 +12,7 @@ import { leases, resourceOf } from '../kubernetes/api-resource.ts';
 import type { ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
 import { annotations } from './group-entry.ts';
 
-/** Records of replicas that must be ended when a replica exits. */
 export interface ReplicaRecords {
-  /** Presence Leases with records that are not ended. */
   readonly leases: ReadonlySet<string>;
   onReplicaEnded(lease: string): void;
 }
@@ -27,11 +24,10 @@ export interface OrphanedEntriesOptions {
   readonly namespace: string;
   /** The charts of this replica manage its entries. */
   readonly identity: string;
-  /** Time after which an unchanged Lease has expired. */
   readonly leaseMs: number;
   /** Time for which a workload may be disconnected. */
   readonly graceMs: number;
-  /** Time of a monotonic clock in milliseconds. */
+  /** Monotonic, in milliseconds. */
   readonly now: () => number;
 }
 
@@ -42,9 +38,9 @@ interface LeaseObservation {
 }
 
 const workloadEntries = resourceOf('WorkloadEntry');
-/** Observed replicas, including exited ones, with a fair share per namespace, because annotations of entries can name any replica. */
+/** Annotations of entries can name any replica, so the number is limited, with a fair share per namespace. */
 const maxReplicas = 500;
-/** Maximum per run, with a fair share per namespace. The next run continues. */
+/** Per run, with a fair share per namespace. The next run continues. */
 const maxDeletions = 200;
 /** If no other replica has entries, Leases of exited replicas are checked only in one of this many calls. */
 const checksPerLeaseCheck = 12;
@@ -115,7 +111,6 @@ export class OrphanedEntries implements Duty {
     }
   }
 
-  /** Lists the Leases, and records how long each has been unchanged. */
   async #observeLeases(): Promise<void> {
     const { server, namespace } = this.#options;
     const presenceLeasesFound = await presenceLeases(server, namespace);
@@ -161,7 +156,7 @@ export class OrphanedEntries implements Duty {
 type MutableReport = { -readonly [K in keyof DutyReport]: DutyReport[K] };
 type Deletion = Omit<Extract<Parameters<WriteGate['write']>[0], { verb: 'delete' }>, 'verb'>;
 
-/** Ignores entries that were deleted or that changed in the meantime, which proves that they are in use. */
+/** An entry that changed in the meantime is in use. */
 async function tryDelete(writeGate: WriteGate, deletion: Deletion, report: MutableReport): Promise<void> {
   try {
     await writeGate.write({ ...deletion, verb: 'delete' });

@@ -1,4 +1,4 @@
-/** Wraps an xDS resource source: resources are unchanged, but connections and disconnections are reported to auto-registration. */
+/** Resources are unchanged, but connections and disconnections are reported to auto-registration. */
 
 import { withCode } from '../../runtime/errors.ts';
 import type { NodeResources, OpenedNode, ResourceSource, StreamRejection } from '../xds/resource-source.ts';
@@ -8,14 +8,11 @@ import type { WorkloadRegistrations } from './workload-registrations.ts';
 export interface RegisteringSourceOptions {
   readonly registrations: WorkloadRegistrations;
   readonly clusterAliases: Readonly<Record<string, string>>;
-  /** Whether reported health is written (PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS). */
+  /** PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS. */
   readonly healthChecks: boolean;
 }
 
-/**
- * Serves a node without waiting for the API server. If registration is rejected later, the stream ends. If the rejection is already known, the node
- * is not served.
- */
+/** A node is served without waiting for the API server. If registration is rejected later, the stream ends. */
 export function registeringSource(
   source: ResourceSource,
   { registrations, clusterAliases, healthChecks }: RegisteringSourceOptions,

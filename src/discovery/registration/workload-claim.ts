@@ -1,7 +1,4 @@
-/**
- * The WorkloadEntry that a client requests with `AUTO_REGISTER_GROUP`, and whether the
- * client is authorized.
- */
+/** Clients request a WorkloadEntry with `AUTO_REGISTER_GROUP`. */
 import * as E from 'fp-ts/lib/Either.js';
 import type { EntryKey } from '../../../machines/discovery/registration/registration-protocol.ts';
 import type { EndCode } from '../../../machines/discovery/xds/ads-protocol.ts';
@@ -12,7 +9,7 @@ import { specialUseOf } from '../../runtime/addresses/special-address.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import type { NodeIdentity } from '../xds/resource-source.ts';
 
-/** Registration data of a workload. Reported metadata is unverified. */
+/** Reported metadata is unverified. */
 export interface WorkloadClaim {
   readonly entry: EntryKey;
   readonly namespace: string;
@@ -84,23 +81,19 @@ export function entryName(group: string, address: string, network: string): stri
   return name.length <= maxNameLength ? name : name.slice(-maxNameLength).replace(/^[^a-z0-9]+/, '');
 }
 
-/** The verified service account, if it is in this namespace. */
 function identityIn({ verifiedIdentity, identities = [] }: NodeIdentity, namespace: string): string | undefined {
   const workload = singleWorkloadOf(verifiedIdentity === undefined ? identities : [verifiedIdentity]);
   return workload?.namespace === namespace ? workload.serviceAccount : undefined;
 }
 
-/**
- * Rejects addresses that every host has, or that belong to a client's host, link or cloud, because requests would be
- * sent there.
- */
+/** Rejects addresses that every host has, or that belong to a client's host, link or cloud, because requests would be sent there. */
 function addressError(address: string): string | undefined {
   if (address.includes('%')) return `address must not have a zone, got ${address}`;
   const use = specialUseOf(address);
   return use && `address must be one of a workload, got ${address} (special use "${use}")`;
 }
 
-/** Reads from `PROXY_CONFIG`, which an agent sends, whether the workload reports its health. */
+/** An agent sends `PROXY_CONFIG`. */
 function isProbed(config: unknown): boolean {
   return isObject(config) && isObject(config.readinessProbe);
 }

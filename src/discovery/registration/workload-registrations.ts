@@ -1,7 +1,4 @@
-/**
- * Connected workloads of WorkloadGroups, for the charts that register them. Their number and their writes to the API server are limited, with a fair
- * share per namespace, then per service account.
- */
+/** The number of workloads and their writes to the API server are limited, with a fair share per namespace, then per service account. */
 
 import type { EntryOrder, EntryResult } from '../../../machines/discovery/registration/registration.machine.ts';
 import type {
@@ -20,7 +17,6 @@ import type { RegistrationRejection, WorkloadClaim } from './workload-claim.ts';
 
 export interface WorkloadRegistrationsOptions {
   readonly server: Pick<ApiServer, 'request'>;
-  /** The claim's group in the cluster, if it exists. */
   readonly groupOf: (namespace: string, name: string) => GroupResult | undefined;
   readonly onEntries: (changed: (changes: readonly ObjectChange[]) => void) => void;
   readonly controller: string;
@@ -30,12 +26,12 @@ export interface WorkloadRegistrationsOptions {
 }
 
 export interface RegistrationLimits {
-  /** Workloads that are connected, or disconnected with an entry to delete. Beyond the limit, the namespace with the most workloads loses one. */
+  /** Includes disconnected workloads with an entry to delete. Beyond the limit, the namespace with the most workloads loses one. */
   readonly maxWorkloads: number;
-  /** Limit per service account, because its token can claim any address. */
+  /** The token of a service account can claim any address. */
   readonly maxOfAccount: number;
   readonly maxWrites: number;
-  /** Limit per namespace, so that others can write while the API server is slow. */
+  /** Other namespaces can write while the API server is slow. */
   readonly maxWritesOfNamespace: number;
 }
 
@@ -50,10 +46,9 @@ const registrationLimits: RegistrationLimits = {
   maxWritesOfNamespace: 12,
 };
 
-/** Maximum known workloads as a multiple of the slots. Displaced ones are kept until their entries are deleted. */
+/** A multiple of the slots. Displaced workloads are kept until their entries are deleted. */
 const maxKnownFactor = 2;
 
-/** Maximum length of the reason of a failed health check. */
 const maxHealthMessage = 1_000;
 
 export interface RegisteredConnection {
@@ -66,7 +61,6 @@ type OnRejected = (rejection: RegistrationRejection) => void;
 
 interface Workload {
   claim: WorkloadClaim;
-  /** Verified service account of the workload's connections. */
   connectedAccount: string;
   connectedAt: string;
   readonly connections: Set<OnRejected>;
@@ -101,7 +95,7 @@ export class WorkloadRegistrations {
     options.onEntries((changes) => this.#entriesChanged(changes));
   }
 
-  /** Returns why the claim is rejected, if so. Sends no request to the API server. */
+  /** Sends no request to the API server. */
   rejectionOf(claim: WorkloadClaim): RegistrationRejection | undefined {
     const problem = groupProblem(this.#options.groupOf(claim.namespace, claim.group), claim);
     if (problem !== undefined) {
@@ -175,7 +169,6 @@ export class WorkloadRegistrations {
     for (const turned of [...(this.#workloads.get(entry)?.connections ?? [])]) turned(rejection);
   }
 
-  /** Assigns a slot to the claim, which may displace another workload. */
   #takeSlot({ entry, ...claim }: WorkloadClaim): void {
     if (this.#slots.has(entry)) return;
     const displaced = this.#slots.add(entry, shareOf(claim));
@@ -242,10 +235,7 @@ export class WorkloadRegistrations {
   }
 }
 
-/**
- * Why a claim must not use the entry, if so: it belongs to a connected workload of another account, or to another group, address or network with the
- * same entry name.
- */
+/** The entry belongs to a connected workload of another account, or to another group, address or network with the same entry name. */
 function ownershipProblemOf(
   { claim: existingClaim, connectedAccount, connections }: Workload,
   claim: WorkloadClaim,

@@ -1,4 +1,3 @@
-/** A remote cluster with its kubeconfig, informers and registries. */
 import type { ResourceName } from '../../../machines/discovery/kubernetes/kubernetes-protocol.ts';
 import { configKeyOf, parseConfigKey } from '../../model/config/config.ts';
 import type { KindName } from '../../model/kinds/index.ts';
@@ -21,7 +20,6 @@ export interface RemoteClusterOptions {
   readonly namedCluster: NamedCluster;
   readonly revision: string;
   readonly settings: () => RegistryOptions;
-  /** Called when all objects of the cluster were read once. */
   readonly onSynced: () => void;
   readonly log: Logger;
 }
@@ -32,10 +30,9 @@ export class RemoteCluster {
   readonly server: string;
   readonly informers: InformerEffects;
   readonly #options: RemoteClusterOptions;
-  /** API server for requests other than lists and watches, which have separate connections. */
+  /** For requests other than lists and watches, which have separate connections. */
   readonly api: Http2ApiServer;
   readonly #objects: StoredObjects;
-  /** Resolves when the initial lists of all kinds were passed to readers. */
   readonly #listedPromise: Promise<unknown>;
   readonly #registries = new Set<RemoteRegistry>();
   readonly #serialWork = new SerialQueue();
@@ -86,7 +83,7 @@ export class RemoteCluster {
     return this.#options.revision;
   }
 
-  /** Why the cluster is not completely read, for the startup report. Empty if it is. */
+  /** Empty if the cluster is completely read. */
   get unsyncedText(): string {
     if (this.#isSynced) return '';
     const { reason = '' } = this.informers.unsyncedKinds.find(({ reason }) => reason !== undefined) ?? {};

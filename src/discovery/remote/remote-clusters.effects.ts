@@ -1,7 +1,3 @@
-/**
- * Effects of the chart `remote-clusters`: reports the clusters that Secrets define, and offers the registries that
- * the chart publishes.
- */
 import { isDeepStrictEqual } from 'node:util';
 import { fromCallback } from 'xstate';
 import type {
@@ -37,9 +33,8 @@ const maxNamed = 4;
 
 export class RemoteClusters {
   readonly #options: RemoteClustersOptions;
-  /** Clusters by ID that Secrets define, with the revision of their kubeconfig. */
   #namedClusters = new Map<string, { readonly named: NamedCluster; readonly revision: string }>();
-  /** All clusters whose chart runs or will run, by {@link RemoteCluster.server}. */
+  /** Includes clusters whose chart will run. The key is {@link RemoteCluster.server}. */
   readonly #clusters = new Map<string, RemoteCluster>();
   readonly #clustersByResource = new Map<ResourceName, RemoteCluster>();
   #startedCount = 0;
@@ -69,12 +64,12 @@ export class RemoteClusters {
     };
   };
 
-  /** `NAMESPACE/NAME` of the Secret that defines a cluster, or empty. */
+  /** `NAMESPACE/NAME`, or empty. */
   secretOf(cluster: string): string {
     return this.#namedClusters.get(cluster)?.named.secret ?? '';
   }
 
-  /** API server of a cluster with the active kubeconfig, for requests other than lists and watches. `undefined` if no Secret defines the cluster. */
+  /** For requests other than lists and watches. `undefined` if no Secret defines the cluster. */
   serverOf(cluster: string): Pick<ApiServer, 'request'> | undefined {
     return this.#activeCluster(cluster)?.api;
   }
@@ -125,7 +120,7 @@ export class RemoteClusters {
     });
   }
 
-  /** Call when the mesh configuration changed. Recreates registries whose options changed. */
+  /** Recreates registries whose options changed. */
   settingsChanged(): void {
     if (this.#settings !== undefined) this.#offerRegistries();
   }

@@ -1,4 +1,4 @@
-/** Parses Secrets of remote clusters. Keys are cluster IDs, values are kubeconfigs. */
+/** Keys of the Secrets are cluster IDs, values are kubeconfigs. */
 import { hash } from 'node:crypto';
 import { messageOf, reasonError } from '../../runtime/errors.ts';
 import type { ClusterAccess } from '../kubernetes/access/cluster-access.ts';
@@ -12,7 +12,7 @@ export interface NamedCluster {
   readonly secret: string;
   /** `Secret NAMESPACE/NAME: KEY`, for messages. */
   readonly location: string;
-  /** Digest of the kubeconfig, by which changes of the cluster are detected. */
+  /** Detects changes of the kubeconfig. */
   readonly digest: string;
   readonly access: ClusterAccess;
 }
@@ -29,10 +29,7 @@ export const maxRemoteClusters = 100;
 /** A kubeconfig with a CA bundle takes 10 KB. */
 export const maxKubeconfigBytes = 128 * 1024;
 
-/**
- * @param secrets in any order. If several define a cluster, the first by name applies.
- * @param ownCluster ID of the control plane's cluster, which is not remote
- */
+/** @param secrets in any order. If several define a cluster, the first by name applies. */
 export function namedClusters(secrets: Iterable<KubernetesObject>, ownCluster: string): NamedClusters {
   const clusters = new Map<string, NamedCluster>();
   const refusedNames = new Set<string>();

@@ -1,4 +1,3 @@
-/** Effects of the chart `access-review`, which reviews whether one service account may read Secrets. */
 import { fromPromise } from 'xstate';
 import {
   type AccessResult,

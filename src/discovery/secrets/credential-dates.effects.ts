@@ -6,7 +6,7 @@ import {
 import { configKeyText } from '../../model/config/config.ts';
 import type { CredentialIndex } from '../../model/push-context/credential-index.ts';
 
-/** @param credentials of the last push context; `undefined` before the first */
+/** @param credentials `undefined` before the first push context */
 export function credentialDatesWithEffects(credentials: () => CredentialIndex | undefined) {
   return credentialDatesMachine.provide({
     actors: {
@@ -15,7 +15,6 @@ export function credentialDatesWithEffects(credentials: () => CredentialIndex | 
   });
 }
 
-/** Secrets whose revocation lists must be checked now, and the time until the next check. */
 export function compareDates(credentials: CredentialIndex | undefined, now: Date): CredentialDates {
   const dates: CredentialDates = { due: [], nextInMs: null };
   for (const { config, lists } of credentials?.withRevocationLists() ?? []) {

@@ -1,4 +1,3 @@
-/** Actors for credentials: they review which service accounts may receive Secrets, and check the dates of Secrets. */
 import type { CredentialIndex } from '../../model/push-context/credential-index.ts';
 import { credentialDatesWithEffects } from './credential-dates.effects.ts';
 import { secretAccessWithEffects } from './secret-access.effects.ts';

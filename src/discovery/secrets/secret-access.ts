@@ -1,6 +1,3 @@
-/**
- * Service accounts that may receive Secrets, according to the API server.
- */
 import type { AccessResult } from '../../../machines/discovery/secrets/access-review.machine.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { isObject } from '../../runtime/json-object.ts';
@@ -9,7 +6,7 @@ import { subjectAccessReviews } from '../kubernetes/api-resource.ts';
 import type { ApiServer } from '../kubernetes/api-server.ts';
 import type { SecretReader, SecretReaders } from '../push/mesh-resources.ts';
 
-/** Maximum number of accounts, each reviewed once a minute. Beyond it, namespaces with few accounts take precedence. */
+/** Each account is reviewed once a minute. Beyond the limit, namespaces with few accounts take precedence. */
 const maxAccounts = 1_000;
 const responseMs = 5_000;
 
@@ -54,7 +51,7 @@ export class SecretAccess implements SecretReaders {
     };
   }
 
-  /** Reports the accounts to review, immediately and when they change. */
+  /** Reports the accounts immediately and when they change. */
   watch(onChanged: (accounts: string[]) => void): () => void {
     this.#watchers.add(onChanged);
     if (this.#toReview.size > 0) onChanged([...this.#toReview]);
@@ -67,7 +64,7 @@ export class SecretAccess implements SecretReaders {
     else this.#allowedAccounts.delete(account);
   }
 
-  /** Reviews whether the account may list Secrets in its namespace. Never rejects: failures are results. */
+  /** The account must be permitted to list Secrets in its namespace. Never rejects: failures are results. */
   async review(account: string, signal: AbortSignal): Promise<AccessResult> {
     const [namespace, name] = account.split('/') as [string, string];
     const spec = {
@@ -88,7 +85,6 @@ export class SecretAccess implements SecretReaders {
 
   #updateToReview(): void {
     this.#toReview = new Set(selectFairly([...this.#proxies.values()].slice(0, maxAccounts)));
-    // Removes results of accounts that are no longer reviewed.
     for (const accounts of [this.#allowedAccounts, this.#reviewedAccounts])
       for (const account of accounts) if (!this.#toReview.has(account)) accounts.delete(account);
     for (const notifyWatcher of this.#watchers) notifyWatcher([...this.#toReview]);

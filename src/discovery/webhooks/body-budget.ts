@@ -1,15 +1,13 @@
-/** Limits the memory for request bodies, in total and per address. */
 import type { IncomingMessage } from 'node:http';
 import { addressGroup } from '../../runtime/fences/connection-bounds.ts';
 
 export interface BodyLimits {
   readonly maxBodyBytes: number;
-  /** Maximum size of all bodies in progress. */
+  /** Includes all bodies in progress. */
   readonly maxBytes: number;
   readonly maxBytesPerAddress: number;
 }
 
-/** HTTP status for a body that is not read. */
 export type BodyRejection = 413 | 503;
 
 export class BodyBudget {

@@ -1,4 +1,4 @@
-/** The webhook `/validate`: reviews Istio objects, with the errors and warnings of `pilot-discovery validate`. */
+/** The errors and warnings are those of `pilot-discovery validate`. */
 import {
   type AdmissionReview,
   alwaysRejectAnnotation,
@@ -25,7 +25,7 @@ export interface ConfigReviewsOptions {
 
 /** Other operations do not change decoded objects. */
 const reviewedOperations: ReadonlySet<unknown> = new Set(['CREATE', 'UPDATE']);
-/** Maximum per response. The API server truncates longer lists of warnings. */
+/** The API server truncates longer lists of warnings. */
 const maxTexts = 16;
 
 const resources: ReadonlyMap<string, string> = new Map(

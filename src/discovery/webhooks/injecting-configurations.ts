@@ -1,6 +1,6 @@
 /**
- * MutatingWebhookConfigurations of all revisions that inject sidecars. Overlapping ones are logged and shown on `/debug/inject`. If two select a pod,
- * it gets one sidecar, from the configuration whose name is last.
+ * If two configurations select a pod, it gets one sidecar, from the configuration whose name is last. Overlapping ones are logged and shown on
+ * `/debug/inject`.
  */
 
 import {
@@ -19,7 +19,6 @@ import type { KubernetesObject, ObjectMeta } from '../kubernetes/api-server.ts';
 export interface InjectionCluster {
   readonly configurations: () => Iterable<KubernetesObject>;
   readonly namespace: (name: string) => Pick<ObjectMeta, 'labels' | 'annotations'> | undefined;
-  /** Kubelet versions by node name. */
   readonly kubelets: () => Iterable<readonly [node: string, version: string]>;
   readonly onChanged: (changed: () => void) => void;
 }
@@ -42,7 +41,7 @@ export class InjectingConfigurations {
     options.source.onChanged(() => this.#read());
   }
 
-  /** Content of `/debug/inject`: the configurations, and pairs that select the same pods. */
+  /** The content of `/debug/inject`. */
   describe(): object {
     return {
       configurations: this.#configurations.map(({ name, revision, entries }) => ({
@@ -53,7 +52,6 @@ export class InjectingConfigurations {
     };
   }
 
-  /** Names of the configurations that the API server uses for a pod. */
   callersOf(namespace: string, podLabels: Texts): readonly string[] {
     if (this.#overlaps.length === 0) return [];
     return callingConfigurations(

@@ -1,4 +1,3 @@
-/** Implements the webhook `/inject`: reviews created pods, counts and logs outcomes. */
 import * as E from 'fp-ts/lib/Either.js';
 import { type ReviewedInjection, reviewInjection } from '../../injection/admission-review.ts';
 import type { SidecarInjector } from '../../injection/injector.ts';
@@ -9,14 +8,14 @@ import type { Logger } from '../../runtime/output/log.ts';
 import { RepeatedLines } from '../xds/stream/repeated-lines.ts';
 
 export interface InjectionReviewsOptions {
-  /** The injector with current settings, or the reason why it has no settings. */
+  /** Without settings, returns the reason. */
   readonly injector: () => E.Either<string, SidecarInjector>;
   readonly log: Logger;
   /** Unix time in milliseconds. */
   readonly now: () => number;
 }
 
-/** Outcome of a review; `unavailable` without settings. */
+/** `unavailable` means that there are no settings. */
 export type InjectionOutcome = ReviewedInjection['outcome'] | 'unavailable';
 
 export class InjectionReviews {

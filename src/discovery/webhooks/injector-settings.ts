@@ -1,6 +1,4 @@
-/**
- * Injector settings in the ConfigMap `istio-sidecar-injector` of the control plane's namespace.
- */
+/** The settings are in the ConfigMap `istio-sidecar-injector` of the control plane's namespace. */
 import * as E from 'fp-ts/lib/Either.js';
 import { decodeInjectionConfig, decodeWrittenValues } from '../../injection/settings.decode.ts';
 import { defaultInjectionConfig, type InjectionSettings } from '../../injection/settings.ts';
@@ -14,7 +12,6 @@ export interface InjectorConfigMap {
   readonly location: string;
   /** `undefined` if the ConfigMap does not exist. */
   readonly readData: () => unknown;
-  /** Resolves after the first list. */
   readonly firstList: Promise<void>;
   readonly onChanged: (changed: () => void) => void;
 }
@@ -25,12 +22,12 @@ export interface InjectorSettingsOptions {
   readonly log: Pick<Logger, 'info' | 'warn'>;
 }
 
-/** Watches the ConfigMap. While it is invalid, the last valid content applies. Errors are logged once. */
+/** While the ConfigMap is invalid, the last valid content applies. Errors are logged once. */
 export class InjectorSettings {
   readonly #options: InjectorSettingsOptions;
   #settings: InjectionSettings | undefined;
   #problem: string;
-  /** Last read content, so that unchanged content is not logged again. */
+  /** Unchanged content is not logged again. */
   #read: string | undefined;
 
   constructor(options: InjectorSettingsOptions) {
@@ -41,7 +38,6 @@ export class InjectorSettings {
     void options.configMap.firstList.then(() => this.#watchSettings());
   }
 
-  /** @returns the current settings, or why they are unavailable */
   get currentSettings(): E.Either<string, InjectionSettings> {
     return this.#settings === undefined ? E.left(this.#problem) : E.right(this.#settings);
   }

@@ -1,4 +1,4 @@
-/** HTTPS server of the webhooks. By default, the API server presents no client certificate, so every client gets a response. */
+/** By default, the API server presents no client certificate, so every client gets a response. */
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Server } from 'node:https';
@@ -13,7 +13,6 @@ import { formatAddress, type ListenAddress } from '../listen-address.ts';
 import { BodyBudget, type BodyLimits } from './body-budget.ts';
 
 export interface Webhooks {
-  /** @returns the AdmissionReview with the response */
   readonly inject: (body: unknown, environment: Texts) => Promise<object>;
   readonly validate: (body: unknown) => object;
 }
@@ -25,14 +24,13 @@ export interface WebhookServerOptions {
   readonly webhooks: Webhooks;
   readonly counts: WebhookServerCounts;
   readonly onFailed: (error: unknown) => void;
-  /** Called when a handler throws, which is a bug. */
+  /** A handler throws only because of a bug. */
   readonly fault: (error: unknown) => void;
   readonly limits?: Partial<WebhookServerLimits>;
 }
 
 export type WebhookServerLimits = Partial<HttpLimits> & BodyLimits;
 
-/** Requests without a review, by HTTP status. */
 export class WebhookServerCounts {
   readonly refused = new Map<number, number>();
 
@@ -145,7 +143,6 @@ export class WebhookServer {
   }
 }
 
-/** `undefined` if the body is not JSON or nested too deeply. */
 function parseBody(body: Buffer): unknown {
   try {
     const value: unknown = JSON.parse(body.toString('utf8'));

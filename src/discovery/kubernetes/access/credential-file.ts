@@ -1,4 +1,4 @@
-/** Reads files with credentials. Their content is secret, their names and sizes are not. */
+/** The content of credential files is secret, their names and sizes are not. */
 import { fileErrorOf } from '../../../runtime/errors.ts';
 import { readBoundedText } from '../../../runtime/files/bounded-file.ts';
 import { ApiError } from '../api-failure.ts';
@@ -21,10 +21,9 @@ export function readCredentialFile(path: string): string {
   return text;
 }
 
-/** Maximum age, as in client-go. Kubernetes renews service account tokens in their files long before they expire. */
+/** As in client-go. Kubernetes renews service account tokens in their files long before they expire. */
 const maxTokenAgeMs = 60_000;
 
-/** A token file that another program updates. */
 export class TokenFile {
   readonly #path: string;
   readonly #now: () => number;
@@ -57,7 +56,7 @@ export class TokenFile {
 }
 
 /**
- * Rejects text that is invalid in a header, which would make the request throw.
+ * Text that is invalid in a header would make the request throw.
  *
  * @throws ApiError `credentials`
  */

@@ -9,7 +9,6 @@ export interface ExecPlugin {
   readonly args: readonly string[];
   readonly env: readonly { readonly name: string; readonly value: string }[];
   readonly apiVersion: string;
-  /** Cluster information for the plugin. Absent if the plugin does not request it. */
   readonly cluster?: Readonly<Record<string, unknown>>;
 }
 
@@ -35,7 +34,7 @@ export class ExecCredentials {
   #cachedCredential: ExecCredential | undefined;
   #runningCommand: Promise<ExecCredential> | undefined;
 
-  /** @param kubeconfig path of the file. A relative command with a slash is resolved against the file's directory. */
+  /** @param kubeconfig path of the file. A relative command with a slash is resolved against its directory. */
   constructor(plugin: ExecPlugin, kubeconfig: string, now: () => number = Date.now) {
     this.#plugin = plugin;
     this.#folder = dirname(kubeconfig);
@@ -74,7 +73,7 @@ export class ExecCredentials {
   }
 }
 
-/** Runs the plugin. Errors contain its standard error, but never its standard output, which is secret. */
+/** Errors contain the plugin's standard error, but never its standard output, which is secret. */
 function output(path: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<string> {
   return new Promise((resolve, reject) => {
     const options = { env, timeout: maxRunMs, killSignal: 'SIGKILL', maxBuffer: maxBytes, encoding: 'utf8' } as const;

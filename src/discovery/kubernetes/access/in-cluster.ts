@@ -1,4 +1,3 @@
-/** Accesses the API server of the cluster in which this process runs, with its pod's service account. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ClusterAccess } from './cluster-access.ts';
@@ -29,7 +28,6 @@ export function inClusterAccess(env: NodeJS.ProcessEnv, folder: string = service
   };
 }
 
-/** `undefined` outside a pod. */
 export function podNamespace(folder: string = serviceAccountFolder): string | undefined {
   try {
     return readFileSync(join(folder, 'namespace'), 'utf8').trim() || undefined;

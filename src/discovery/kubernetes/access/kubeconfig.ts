@@ -1,7 +1,4 @@
-/**
- * Reads cluster and credentials from a kubeconfig. Unsupported fields that would affect the access are rejected,
- * never ignored. No message contains a value.
- */
+/** Unsupported fields of a kubeconfig that would affect the access are rejected, never ignored. No message contains a value. */
 import { dirname, resolve } from 'node:path';
 import { parseYamlDocument } from '../../../model/yaml/yaml-document.ts';
 import { readTogetherSync } from '../../../runtime/files/read-together.ts';
@@ -11,7 +8,6 @@ import { credentialsError, headerText, readCredentialFile, TokenFile } from './c
 import { ExecCredentials, type ExecPlugin } from './exec-credential.ts';
 
 export interface KubeconfigOptions {
-  /** Path of the file, for messages and for resolving relative paths. */
   readonly path: string;
   readonly context?: string;
   /**

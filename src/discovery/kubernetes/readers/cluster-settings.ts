@@ -1,4 +1,3 @@
-/** Reads mesh settings from ConfigMaps of a cluster: MeshConfig and MeshNetworks. */
 import { resourceOf } from '../api-resource.ts';
 import type { FollowedKind, InformerEffects } from '../api-server.effects.ts';
 import { isRecord } from '../store/trim.ts';
@@ -24,7 +23,6 @@ export class ClusterSettings {
   /** ConfigMap names. Later ones override earlier ones. */
   readonly #maps: readonly string[];
 
-  /** @param informers informers of {@link kinds} */
   constructor({ namespace, revision, sharedName }: SettingsNames, informers: () => InformerEffects) {
     this.#namespace = namespace;
     this.#informers = informers;
@@ -32,7 +30,6 @@ export class ClusterSettings {
     this.#maps = [...new Set([sharedName, revisionMap])].filter((name) => name !== '');
   }
 
-  /** Watches each ConfigMap by name, and no others of the namespace. */
   get kinds(): FollowedKind[] {
     return this.#maps.map((name) => ({
       resource: resourceOf('ConfigMap'),
@@ -41,16 +38,12 @@ export class ClusterSettings {
     }));
   }
 
-  /**
-   * Must be called before the informers start.
-   *
-   * @param onChange called for the first list and for each change
-   */
+  /** Must be called before the informers start. */
   onChanged(onChange: () => void): void {
     for (const name of this.#maps) this.#informers().addReader(this.#nameOf(name), () => onChange());
   }
 
-  /** Waits for the first lists and returns the texts, lowest precedence first. Networks are read only from the ConfigMap of the revision. */
+  /** Returns the texts with the lowest precedence first. Networks are read only from the ConfigMap of the revision. */
   async read(settings: 'mesh' | 'networks'): Promise<readonly SettingsText[]> {
     const maps = settings === 'mesh' ? this.#maps : this.#maps.slice(-1);
     await Promise.all(maps.map((name) => this.#informers().waitForFirstSet(this.#nameOf(name))));

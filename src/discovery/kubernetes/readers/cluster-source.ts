@@ -1,4 +1,4 @@
-/** Decodes the objects of informers like objects in files. The cost of a change does not depend on the number of objects. */
+/** The cost of a change does not depend on the number of objects. */
 import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
 import { type Config, configKeyText } from '../../../model/config/config.ts';
 import { type KindName, kinds } from '../../../model/kinds/index.ts';
@@ -33,7 +33,7 @@ export interface ClusterSourceOptions {
   };
 }
 
-/** An object whose newest version is rejected or valid again. */
+/** The newest version of the object is rejected or valid again. */
 export interface RejectedObject {
   readonly kind: KindName;
   readonly key: ObjectKey;
@@ -93,7 +93,6 @@ export class ClusterSource implements ConfigSource {
     this.#rejectedListeners.push(listener);
   }
 
-  /** Records changed objects, and reports their kind. */
   watch({ changed }: WatchHandlers): StopWatching {
     this.#onChanged = changed;
     for (const kind of new Set([...this.#unreadObjects.kinds(), ...this.#unreadReferenced.keys()])) changed(kind);
@@ -118,7 +117,6 @@ export class ClusterSource implements ConfigSource {
     }
   }
 
-  /** @param takenObjects receives the read objects, so that they can be read again after a failure */
   async #read(takenObjects: UnreadObject[]): Promise<SourceReading> {
     const workTurns = new Turns();
     const edits = new Map<string, Config | undefined>();
@@ -237,7 +235,7 @@ function addEdits(edits: Map<string, Config | undefined>, previous: DecodedState
 /** Kubernetes kinds whose status is not used. The service registry uses the status of other kinds. */
 const kindsWithUnusedStatus: ReadonlySet<KindName> = new Set(['Ingress']);
 
-/** Whether only an unused status changed. Controllers write it frequently. The status of a WorkloadEntry is used, because it contains its health. */
+/** Controllers write the status frequently. The status of a WorkloadEntry is used, because it contains its health. */
 function isStatusOnlyChange(kind: KindName, previous: KubernetesObject, object: KubernetesObject): boolean {
   if (refusalOf(previous) !== refusalOf(object) || excessOf(previous) !== excessOf(object)) return false;
   const [oldMetadata, now] = [previous.metadata, object.metadata];

@@ -1,4 +1,3 @@
-/** Decodes an object of a cluster like one in a file. Ignores its status unless the kind uses it. */
 import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
 import type { Config } from '../../../model/config/config.ts';
 import { readConfigObject } from '../../../model/config/config-file.ts';
@@ -18,11 +17,7 @@ export interface DecodedObject {
   readonly generation?: number;
 }
 
-/**
- * An exception of a decoder only rejects this object.
- *
- * @param address of the source, such as `k8s://`, as place of problems
- */
+/** An exception of a decoder only rejects this object. */
 export function decodedObject(address: string, kind: KindName, object: KubernetesObject): DecodedObject {
   const refusal = refusalOf(object) ?? excessOf(object);
   if (refusal !== undefined) return unreadableObject(address, kind, object, 'LIMIT_EXCEEDED', refusal);
@@ -33,7 +28,6 @@ export function decodedObject(address: string, kind: KindName, object: Kubernete
   }
 }
 
-/** @param message why only the metadata of the object can be read */
 function unreadableObject(
   address: string,
   kind: KindName,
@@ -67,7 +61,6 @@ function decode(address: string, kind: KindName, object: KubernetesObject): Deco
   };
 }
 
-/** Removes the status, which controllers write, except for a WorkloadEntry, whose status contains its health. */
 function asRead(kind: KindName, object: KubernetesObject): KubernetesObject {
   if (kinds[kind].body !== 'spec' || kind === 'WorkloadEntry') return object;
   const { status: _, ...objectFields } = object;

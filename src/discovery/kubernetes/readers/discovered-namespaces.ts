@@ -1,6 +1,4 @@
-/**
- * Determines the namespaces outside the mesh (`discoverySelectors`). Their services, endpoints and pods are unused, so they are not kept in memory.
- */
+/** Services, endpoints and pods of namespaces outside the mesh (`discoverySelectors`) are unused, so they are not kept in memory. */
 import type { KindName } from '../../../model/kinds/index.ts';
 import type { LabelSelector } from '../../../model/kinds/label-selector.ts';
 import { isDiscovered } from '../../../model/services/kubernetes/discovery-namespaces.ts';
@@ -23,7 +21,7 @@ export class DiscoveredNamespaces {
     this.#informers = informers;
   }
 
-  /** Watches the labels of namespaces. Call before the informers start. */
+  /** Call before the informers start. */
   watchLabels(): void {
     this.#informers().addReader(namespaces, (changes) => {
       for (const { event, key } of changes) {

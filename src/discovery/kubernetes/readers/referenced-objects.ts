@@ -22,7 +22,6 @@ export interface ObjectReference {
 /** `refused` means that the object exceeds a limit, `unread` that it has no reference or that no read has succeeded yet. */
 export type ReferencedState = 'present' | 'absent' | 'refused' | 'unread';
 
-/** An object by its key, or a connected proxy. */
 export type Referrer = string | object;
 
 /** Twice the size of all public CA certificates (220 KB). */
@@ -39,11 +38,10 @@ export interface ReferencedObjectsOptions {
   /** Informers of both kinds with the filter {@link ReferencedObjects.shouldKeep}. */
   readonly informers: () => Pick<InformerEffects, 'addReader' | 'waitForFirstSet' | 'storeOf'>;
   readonly fault: (error: unknown) => void;
-  /** Called when a reference is ignored or an object is not kept because of a limit. */
+  /** Called if a limit causes a reference to be ignored or an object not to be kept. */
   readonly onRejected: (kind: ReferencedDataKind, key: ObjectKey, reason: string) => void;
 }
 
-/** Key such as `Secret bank/web`. */
 type ReferenceKey = string;
 
 interface StoredObject {
@@ -59,11 +57,9 @@ export class ReferencedObjects {
   readonly #storedObjects = new Map<ReferenceKey, StoredObject>();
   readonly #bytesOfNamespace = new Map<string, number>();
   readonly #readers = new Map<ReferencedDataKind, StoreReader[]>();
-  /** Objects to read, by namespace. The first namespace is read next. */
   readonly #pending = new Map<string, Set<ReferenceKey>>();
   /** `true` if the object has changed and must be read again. */
   readonly #runningReads = new Map<ReferenceKey, boolean>();
-  /** Objects for which no read has completed or failed yet. */
   readonly #unattemptedKeys = new Set<ReferenceKey>();
   #attemptWaiter: PromiseWithResolvers<void> | undefined;
   readonly #toRetry = new Set<ReferenceKey>();
@@ -76,7 +72,7 @@ export class ReferencedObjects {
     this.#options = options;
   }
 
-  /** Reads objects that informers report as changed. Call before the informers start. */
+  /** Call before the informers start. */
   followKinds(kinds: readonly ReferencedDataKind[]): void {
     for (const kind of kinds) {
       this.#options.informers().addReader(resourceOf(kind), (changes) => {

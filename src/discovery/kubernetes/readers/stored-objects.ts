@@ -1,4 +1,4 @@
-/** Objects of a cluster for its registry. Decodes the changes in informers' stores since the last read. The registry keeps the valid objects. */
+/** Decodes the changes in informers' stores since the last read. The registry keeps the valid objects. */
 import type { ResourceName } from '../../../../machines/discovery/kubernetes/kubernetes-protocol.ts';
 import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
 import type { Config } from '../../../model/config/config.ts';
@@ -12,22 +12,17 @@ import type { RejectedObject } from './cluster-source.ts';
 import { decodedObject } from './decoded-object.ts';
 import { defaultMaxReadMs, UnreadObjects } from './unread-objects.ts';
 
-/**
- * Minimum interval between starts of reads. A single change is reported immediately. Frequent changes are read together, because each read causes a
- * push.
- */
+/** Minimum interval between starts of reads. Frequent changes are read together, because each read causes a push. */
 export const readingIntervalMs = 50;
 
 export interface StoredObjectsOptions {
   readonly address: string;
   readonly informers: Pick<InformerEffects, 'addReader' | 'storeOf'>;
   readonly kinds: readonly KindName[];
-  /** Default: the name of the kind's resource. */
   readonly nameOf?: (kind: KindName) => ResourceName;
   readonly maxReadMs?: number;
 }
 
-/** An object whose newest version has errors or warnings. */
 interface Problematic {
   readonly problems: readonly ConfigProblem[];
   /** `undefined` if no version without errors exists, or if the newest version has only warnings. */
@@ -76,7 +71,7 @@ export class StoredObjects implements FollowedObjects {
   }
 
   /**
-   * Reads changes since the last read, alternating between namespaces. Except for the first, a read takes at most {@link defaultMaxReadMs}.
+   * Alternates between namespaces. Except for the first, a read takes at most {@link defaultMaxReadMs}.
    *
    * @param activeConfigOf returns the registry's version of an object, which is kept if the newest version has errors
    */
@@ -104,7 +99,7 @@ export class StoredObjects implements FollowedObjects {
     return objectsReading;
   }
 
-  /** All objects. A rejected one has its last valid version. */
+  /** A rejected object has its last valid version. */
   *readAll(): Steps<readonly Config[]> {
     const configs: Config[] = [];
     for (const kind of this.#options.kinds) {
@@ -179,7 +174,7 @@ interface MutableReading extends ObjectsReading {
   readonly recovered: string[];
 }
 
-/** Splits `Pod/shop/web-0` into `Pod` and `shop/web-0`. The key of a Node is `/node-1`. */
+/** `Pod/shop/web-0` becomes `Pod` and `shop/web-0`. The key of a Node is `/node-1`. */
 function splitKey(key: string): [KindName, ObjectKey] {
   const end = key.indexOf('/');
   return [key.slice(0, end) as KindName, key.slice(end + 1)];

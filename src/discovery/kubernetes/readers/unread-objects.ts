@@ -1,8 +1,8 @@
-/** Objects that changed since they were last read. Reads alternate between namespaces, so that many changes in one do not delay others. */
+/** Reads alternate between namespaces, so that many changes in one do not delay others. */
 import type { KindName } from '../../../model/kinds/index.ts';
 import type { ObjectKey } from '../store/object-store.ts';
 
-/** Maximum duration of a read after the first one, in milliseconds. Many changes in one namespace delay changes in another by about one read. */
+/** Maximum duration of a read after the first one, in milliseconds. */
 export const defaultMaxReadMs = 30;
 
 export type UnreadObject = readonly [kind: KindName, key: ObjectKey];
@@ -46,7 +46,6 @@ export class UnreadObjects {
     }
   }
 
-  /** Makes objects that changed during the read available for the next one. */
   endReading(): void {
     const repeatedChanges = this.#repeatedChanges;
     this.#takenKeys.clear();

@@ -1,11 +1,7 @@
-/**
- * Estimates the heap size of a plain value, which V8 does not report. With many small fields, it is ten times the
- * size of the JSON.
- */
+/** Estimates the heap size of a plain value, which V8 does not report. */
 
 const containerBytes = 40;
 const slotBytes = 8;
-/** Size of a string header, rounded up. */
 const textBytes = 24;
 
 /**
@@ -20,7 +16,7 @@ export function heapBytesOf(value: unknown): number {
   const unvisitedValues: unknown[] = [value];
   const addField = (field: unknown): void => {
     slots++;
-    // Strings are counted directly instead of queued, because a list can have a hundred thousand.
+    // Strings are not queued, because a list can have a hundred thousand.
     if (typeof field === 'string') bytes += textBytes + textLengthBytes(field);
     else if (typeof field === 'object') unvisitedValues.push(field);
   };

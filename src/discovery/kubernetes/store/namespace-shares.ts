@@ -1,11 +1,8 @@
-/** Limits the heap size of the objects of a namespace (issue 33, item 10), so that a tenant cannot exhaust the control plane's memory. */
+/** Prevents a tenant from exhausting the control plane's memory (issue 33, item 10). */
 import { getHeapStatistics } from 'node:v8';
 import { standInBuilders } from '../../../model/kinds/closed.ts';
 
-/**
- * Maximum share of the heap limit for the stored objects of one namespace. Data derived from them (decoded form, indexes, resources of proxies) takes
- * several times as much.
- */
+/** Data derived from the stored objects of a namespace (decoded form, indexes, resources of proxies) takes several times as much. */
 const maxShareOfHeap = 1 / 16;
 /** Maximum per kind and namespace. Further rejected objects are only counted. */
 export const maxNamedRefusals = 100;

@@ -5,7 +5,6 @@
 import { limitError } from '../../../model/fields/limits.ts';
 import type { KubernetesObject } from '../api-server.ts';
 
-/** Smaller objects are not scanned. */
 const minScannedBytes = 64 * 1024;
 /** Field names and short strings in an object. A list of 4,096 items with two short names each has 8,192. */
 export const maxDistinctTexts = 32_768;
@@ -13,7 +12,6 @@ export const maxContainers = 262_144;
 
 /** Maximum length of JSON strings that V8 interns. */
 const maxSharedTextLength = 10;
-/** Longer than any relevant field name. */
 const maxNameLength = 32;
 
 const [quote, backslash, openBrace, close, openList, closeList, colon, comma] = Buffer.from('"\\{}[]:,');
@@ -31,19 +29,16 @@ interface ByteRange {
 
 const excessReason = Symbol('excess');
 
-/** Why only the metadata of the object is known. `undefined` for a complete object. */
 export function excessOf(object: object): string | undefined {
   return (object as { readonly [excessReason]?: string })[excessReason];
 }
 
-/** A copy that is marked as having only metadata. */
 export function withExcess<T extends object>(object: T, reason: string): T {
   return { ...object, [excessReason]: reason };
 }
 
 /**
  * @param scan scan of previously received bytes
- * @param all received bytes, including `part`
  * @param level number of containers around the object
  */
 export function advanceScan(
@@ -80,7 +75,6 @@ export class ObjectScan {
   #textLength = 0;
   readonly #hashes: [number, number] = [0, 0];
   #name = '';
-  /** Relevant fields whose values have not ended, innermost last. */
   readonly #openRanges: { readonly range: ByteRange; readonly depth: number }[] = [];
   #inMetadata = false;
 
@@ -88,7 +82,6 @@ export class ObjectScan {
     this.#level = level;
   }
 
-  /** Why the object must not be parsed. */
   get excessText(): string | undefined {
     const names = this.#distinct.size;
     if (names > maxDistinctTexts)
@@ -106,9 +99,8 @@ export class ObjectScan {
   }
 
   /**
-   * Identity of an object that must not be parsed, marked with the reason ({@link excessOf}).
-   *
    * @param bytes all scanned bytes
+   * @returns the identity of the object, marked with the reason ({@link excessOf})
    * @throws SyntaxError if they are not JSON
    */
   objectIn(bytes: Buffer): Pick<KubernetesObject, 'kind' | 'metadata'> {
@@ -125,7 +117,7 @@ export class ObjectScan {
     return Object.fromEntries(entries) as KubernetesObject['metadata'];
   }
 
-  /** Value of a field of the outermost map (`type`) or the object (`kind`). */
+  /** The field `type` belongs to the outermost map, `kind` to the object. */
   fieldIn(bytes: Buffer, name: 'type' | 'kind'): unknown {
     const range = this.#ranges.get(name);
     return range && JSON.parse(bytes.toString('utf8', range.from, range.to));

@@ -22,9 +22,8 @@ export type ObjectChange =
 export interface ObjectStoreOptions {
   /** Limits of namespaces. Cluster-scoped objects are not limited. */
   readonly shares?: NamespaceShares;
-  /** Called when a version of an object is rejected for the first time. */
+  /** Called once for each rejected version of an object. */
   readonly onRejected?: (key: ObjectKey, reason: string) => void;
-  /** Whether to keep an object and report its changes. If absent, all are kept. */
   readonly shouldKeep?: (key: ObjectKey) => boolean;
   /** Whether to report deletions of objects that are not in the store, because readers may know them. */
   readonly isOnDemand?: boolean;
@@ -39,7 +38,6 @@ export function refusalOf(object: KubernetesObject): string | undefined {
   return (object as { readonly [refusal]?: string })[refusal];
 }
 
-/** Replaces an object that exceeds a limit, with its identity and the reason. */
 export function refusedObject(object: KubernetesObject, reason: string): KubernetesObject {
   const { apiVersion, kind, metadata } = object;
   const { name, namespace, uid, resourceVersion, generation, creationTimestamp } = metadata;
@@ -73,7 +71,7 @@ export class ObjectStore {
     return this.#objects.size;
   }
 
-  /** Number of objects that exceed a limit by namespace, including those without a stored name. */
+  /** Includes objects without a stored name. */
   get refusedCounts(): ReadonlyMap<string, number> {
     return this.#objects.refusedCounts;
   }
@@ -94,14 +92,13 @@ export class ObjectStore {
     this.#collectedObjects = new ObjectSet();
   }
 
-  /** @returns size of the collected set */
   collect(object: KubernetesObject): number {
     const key = keyOf(object);
     if (this.#options.shouldKeep?.(key) !== false) this.#put(this.#collectedObjects, key, object);
     return this.#collectedObjects.size;
   }
 
-  /** Activates the collected set. Its objects may be older, if the server was restored from a backup. */
+  /** The objects of the collected set may be older, if the server was restored from a backup. */
   activateCollected(): ObjectChange[] {
     const previousSet = this.#objects;
     this.#objects = this.#collectedObjects;
@@ -129,11 +126,7 @@ export class ObjectStore {
     this.#put(this.#objects, key, { apiVersion, kind, metadata: readableMetadata } as KubernetesObject);
   }
 
-  /**
-   * Removes the objects of a namespace.
-   *
-   * @returns the changes to report
-   */
+  /** @returns the changes to report */
   dropNamespace(namespace: string): ObjectChange[] {
     const changes: ObjectChange[] = [];
     for (const [key, previous] of this.#objects.entries())
@@ -143,17 +136,12 @@ export class ObjectStore {
     return changes;
   }
 
-  /** Whether rejected objects of the namespace may fit now. */
   mayFitRejected(namespace: string): boolean {
     const { shares } = this.#options;
     return shares === undefined || shares.bytesOf(namespace) <= shares.maxBytes * maxShareForRefill;
   }
 
-  /**
-   * For listing a namespace again.
-   *
-   * @returns a function that adds a listed object. Objects that were deleted during the list stay deleted.
-   */
+  /** @returns a function that adds a listed object. Objects that were deleted during the list stay deleted. */
   beginRefill(namespace: string): (object: KubernetesObject) => ObjectChange[] {
     const deleted = new Set<ObjectKey>();
     this.#deletedInRefill = deleted;
@@ -189,7 +177,7 @@ export class ObjectStore {
     if (freed > 0) this.#options.shares?.add(namespaceOf(key), -freed);
   }
 
-  /** @returns the stored form of the object. `undefined` if too many objects of its namespace were rejected. */
+  /** @returns `undefined` if too many objects of the namespace were rejected */
   #put(set: ObjectSet, key: ObjectKey, object: KubernetesObject): KubernetesObject | undefined {
     const { shares, onRejected } = this.#options;
     const namespace = namespaceOf(key);

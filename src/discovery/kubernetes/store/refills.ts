@@ -1,6 +1,6 @@
 /**
- * Lists the objects of a namespace again when rejected ones may fit, because others were deleted, or when the namespace joins the mesh. Runs at most
- * one per kind and namespace in 30 s.
+ * Lists the objects of a namespace again when rejected ones may fit, or when the namespace joins the mesh. Runs at most one list per kind and
+ * namespace in 30 s.
  */
 import type { KubernetesObject } from '../api-server.ts';
 import type { ObjectChange, ObjectStore } from './object-store.ts';
@@ -15,7 +15,6 @@ export interface RefilledKind {
 
 export class Refills {
   readonly #kinds: Iterable<RefilledKind>;
-  /** Namespaces that are being listed, or were listed recently. */
   readonly #recentlyListed = new Map<RefilledKind, Set<string>>();
   readonly #requestedNamespaces = new Map<RefilledKind, Set<string>>();
   #isRunning = false;

@@ -1,8 +1,8 @@
-/** Logs rate-limited warnings about objects that exceed a limit. A namespace can have a hundred thousand such objects. */
+/** Warnings are rate-limited, because a namespace can have a hundred thousand rejected objects. */
 import type { ObjectKey } from './object-store.ts';
 
 const minIntervalMs = 60_000;
-/** Maximum number of kinds and namespaces. Beyond it, the cache is cleared and warnings may be repeated. */
+/** Beyond this number of kinds and namespaces, the cache is cleared and warnings may be repeated. */
 const maxRemembered = 1_000;
 
 /** `similar` is the number of rejected objects with the same kind and namespace since the last warning. */
@@ -16,7 +16,6 @@ interface RejectionFields {
 export class RefusedObjectLog {
   readonly #warn: (fields: RejectionFields) => void;
   readonly #now: () => number;
-  /** Time of the last warning by kind and namespace, and the number of objects rejected since then. */
   readonly #lastWarnings = new Map<string, { readonly warnedAt: number; suppressedCount: number }>();
 
   /** @param now monotonic clock in milliseconds */

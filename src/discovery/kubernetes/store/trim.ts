@@ -36,7 +36,7 @@ const maxSharedCharacters = 1_000;
 /** With more characters, storing shared texts could need more memory than sharing saves. */
 const maxAllSharedCharacters = 4_000_000;
 
-/** Stores values that many objects contain, such as node names, label sets and container ports, only once. Shared values must not be modified. */
+/** Stores values that many objects contain, such as label sets, only once. Shared values must not be modified. */
 export class SharedTexts {
   readonly #texts = new Map<string, string>();
   readonly #values = new Map<string, unknown>();
@@ -55,7 +55,6 @@ export class SharedTexts {
     return Math.max(this.#texts.size, this.#values.size);
   }
 
-  /** Characters of all texts, or of the JSON of all values, whichever is larger. */
   get characters(): number {
     return Math.max(this.#textCharacters, this.#valueCharacters);
   }
@@ -120,7 +119,6 @@ function fullMetadata({ managedFields: _, selfLink: __, ...metadata }: ObjectMet
   return metadata;
 }
 
-/** @returns the annotations to keep, or `undefined` for none */
 function retainedAnnotationsOf(
   pickFields: ((object: Fields, shared: SharedTexts) => Fields) | undefined,
 ): RegExp | undefined {
@@ -159,7 +157,6 @@ function sharedEntries(
   );
 }
 
-/** SHA-256 of a value, in the form that `digestsData` keeps. */
 export function digestOf(text: string): string {
   return `sha256:${hash('sha256', text, 'hex')}`;
 }
@@ -214,7 +211,6 @@ function podFields({ spec, status }: Fields, sharedTexts: SharedTexts): Fields {
   };
 }
 
-/** Fields that `src/model/kinds/kubernetes/service.ts` decodes. */
 function serviceFields({ spec, status }: Fields, sharedTexts: SharedTexts): Fields {
   const { ports, selector } = isRecord(spec) ? spec : {};
   return {
@@ -242,7 +238,6 @@ function serviceFields({ spec, status }: Fields, sharedTexts: SharedTexts): Fiel
   };
 }
 
-/** Fields that `src/model/kinds/kubernetes/endpoint-slice.ts` decodes. */
 function sliceFields({ addressType, endpoints, ports }: Fields, sharedTexts: SharedTexts): Fields {
   const endpointFields = ['addresses', 'conditions', 'hostname', 'nodeName', 'targetRef'];
   const referenceFields = ['kind', 'name', 'namespace'];

@@ -6,10 +6,7 @@ import type { ObjectChange, ObjectStore } from './object-store.ts';
 /** Interval of progress reports for an initial list. The chart aborts a list without progress for four seconds. */
 const progressMs = 250;
 
-/**
- * Events of one watch. All events of a packet are reported together, in order, so that ten thousand objects do not
- * cause as many chart events.
- */
+/** All events of a packet are reported together, so that ten thousand objects do not cause as many chart events. */
 export class WatchReading {
   readonly #store: ObjectStore;
   readonly #now: () => number;

@@ -1,4 +1,4 @@
-/** Connections for one purpose to an API server. On a shared connection, watches and bursts of writes would delay each other. */
+/** Each purpose has its own pool: on a shared connection, watches and bursts of writes would delay each other. */
 import type { ClientHttp2Stream, OutgoingHttpHeaders } from 'node:http2';
 import type { ClusterAccess, TlsMaterial } from '../access/cluster-access.ts';
 import { ApiError, statusOf } from '../api-failure.ts';
@@ -8,7 +8,6 @@ import { abortedError, Http2Connection, rejectOnAbort } from './http2-connection
 /** Sufficient for any mesh. The limit protects a server that allows one stream per connection from hundreds of connections. */
 const maxConnections = 8;
 
-/** Maximum number of attempts of a request that the server refuses without processing it. */
 const maxAttempts = 3;
 
 export interface PooledRequest {
@@ -78,7 +77,7 @@ export class ConnectionPool {
   }
 
   /**
-   * Pings all connections. If none exists, opens one.
+   * Opens a connection if none exists.
    *
    * @returns the longest round-trip time in milliseconds
    * @throws ApiError

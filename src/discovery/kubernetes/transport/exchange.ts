@@ -1,4 +1,3 @@
-/** Sends a request on an HTTP/2 stream and reads its response. Distinguishes all possible outcomes. */
 import { type ClientHttp2Stream, constants, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from 'node:http2';
 import { messageOf } from '../../../runtime/errors.ts';
 import { msOfTurn, nextFreeTurn } from '../../../runtime/turns.ts';
@@ -18,7 +17,6 @@ export interface ExchangeLimits {
 export interface ResponseReader {
   headers?(headers: ResponseHeaders): void;
   data(chunk: Buffer): void;
-  /** Whether the body is incomplete, so that more must arrive soon. */
   readonly isBodyIncomplete: boolean;
   /** Whether error bodies are plain text instead of a Kubernetes Status. */
   readonly hasTextErrors?: boolean;

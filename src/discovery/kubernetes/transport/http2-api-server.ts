@@ -1,4 +1,4 @@
-/** Port to an API server over HTTP/2. Lists and watches use other connections than requests. */
+/** Lists and watches use other connections than requests. */
 import type { OutgoingHttpHeaders } from 'node:http2';
 import type { ClusterAccess } from '../access/cluster-access.ts';
 import { ApiError, invalidResponse, statusOf } from '../api-failure.ts';
@@ -23,7 +23,7 @@ import { abortedError, rejectOnAbort } from './http2-connection.ts';
 import { JsonLines, maxObjectBytes, parsedJson } from './json-lines.ts';
 import { ListItems } from './list-items.ts';
 
-/** Timeouts for an unresponsive server, in milliseconds. Charts with a shorter timeout abort. */
+/** In milliseconds. Charts with a shorter timeout abort. */
 export interface ApiServerLimits {
   /** Timeout of DNS, TCP, TLS and the server's SETTINGS. */
   readonly connectMs: number;

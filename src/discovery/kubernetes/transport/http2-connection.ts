@@ -1,8 +1,6 @@
 /**
- * An HTTP/2 connection to an API server.
- *
- * It is `opening` until the server sends SETTINGS, then `open`. After a GOAWAY or an error it is `leaving`: it accepts no more streams and finishes
- * running ones.
+ * A connection is `opening` until the server sends SETTINGS, then `open`. After a GOAWAY or an error it is `leaving`: it accepts no more streams and
+ * finishes running ones.
  */
 import {
   type ClientHttp2Session,
@@ -15,7 +13,7 @@ import { messageOf } from '../../../runtime/errors.ts';
 import type { TlsMaterial } from '../access/cluster-access.ts';
 import { ApiError, invalidResponse } from '../api-failure.ts';
 
-/** Flow control windows of stream and connection: received bytes that are not read yet. */
+/** Flow control windows: received bytes that are not read yet. */
 const streamWindowBytes = 1024 * 1024;
 const connectionWindowBytes = 8 * 1024 * 1024;
 
@@ -90,7 +88,7 @@ export class Http2Connection {
   }
 
   /**
-   * Starts a stream and sends its headers synchronously.
+   * Sends the headers synchronously.
    *
    * @throws ApiError `going away`
    */
@@ -111,7 +109,6 @@ export class Http2Connection {
     });
   }
 
-  /** Stops accepting streams, as after a GOAWAY, and ends after the last one. */
   stopAccepting(): void {
     this.#session.close();
   }
@@ -183,7 +180,7 @@ export function abortedError(): ApiError {
 }
 
 /**
- * Rejects when the signal is aborted. The work continues for other callers.
+ * The work continues for other callers.
  *
  * @throws ApiError `aborted`, or the error of the work
  */

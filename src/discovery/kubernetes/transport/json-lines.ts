@@ -77,7 +77,7 @@ export function parsedJson(text: string, subject: string, shape?: () => string):
   }
 }
 
-/** Describes an invalid line, to distinguish a fault of the server from corrupted bytes. */
+/** Helps to distinguish a fault of the server from corrupted bytes. */
 function shapeOf(text: string, chunks: readonly Buffer[], bytes: number): string {
   const [begins, endsWithBrace] = [text.trimStart().startsWith('{'), text.trimEnd().endsWith('}')];
   const zeros = text.split('\0').length - 1;

@@ -1,6 +1,4 @@
-/**
- * Parses a list object by object while it arrives. Parsing the 69 MB of 10,000 pods together would block the event loop for 0.7 s and take 250 MB.
- */
+/** Parsing the 69 MB of 10,000 pods together would block the event loop for 0.7 s and take 250 MB. */
 import { invalidResponse } from '../api-failure.ts';
 import { advanceScan, type ObjectScan } from '../store/object-scan.ts';
 import { maxObjectBytes, parsedJson } from './json-lines.ts';
@@ -34,7 +32,6 @@ export class ListItems {
 
   /** @throws ApiError `invalid` */
   push(chunk: Buffer): void {
-    // Index of the first byte that is not stored yet.
     let start = 0;
     for (let charIndex = 0; charIndex < chunk.length; charIndex++) {
       const byte = chunk[charIndex];
@@ -50,7 +47,6 @@ export class ListItems {
           break;
         case openBrace:
         case openList:
-          // Skips the comma before the item.
           if (this.#inItems && this.#depth === 2) start = charIndex;
           this.#depth++;
           if (byte === openList && this.#depth === 2 && !this.#inItems) {
@@ -80,10 +76,7 @@ export class ListItems {
     else if (this.#depth > 2) this.#keepItem(Buffer.from(remainingBytes));
   }
 
-  /**
-   * @returns the list without its items
-   * @throws ApiError `invalid` if the list is incomplete or not JSON
-   */
+  /** @throws ApiError `invalid` if the list is incomplete or not JSON */
   end(): unknown {
     return parsedJson(this.#frame, 'the list');
   }

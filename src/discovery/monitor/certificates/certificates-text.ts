@@ -1,4 +1,3 @@
-/** Text output of `pilot-discovery certificates`. */
 import type { CertificatesView } from './known-certificates.ts';
 
 export function certificatesText({ now, counts, certificates, unread, signedElsewhere }: CertificatesView): string {

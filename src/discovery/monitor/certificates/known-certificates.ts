@@ -14,7 +14,6 @@ export interface CertificateSources {
   readonly authority?: ActiveAuthority | undefined;
   /** Roots of the mesh configuration and of trust domain aliases, in addition to the root of the authority. */
   readonly trustedRoots: readonly Certificate[];
-  /** Certificate of the TLS ports; `undefined` without TLS ports. */
   readonly server?: { readonly notAfter: Date; readonly from: 'files' | 'authority' } | undefined;
   /** Earliest expiry first. */
   readonly workloads: WorkloadEnds;
@@ -27,22 +26,21 @@ export interface KnownCertificate {
   readonly name: string;
   /** ISO 8601. */
   readonly expires: string;
-  /** Component that renews the certificate. */
   readonly renewal: string;
-  /** Only for workloads: whether the workload reports to this replica that it uses this certificate. If not, it may use a later one. */
+  /** Whether the workload reports to this replica that it uses this certificate. If not, it may use a later one. */
   readonly isConfirmed?: boolean;
 }
 
 export interface CertificatesView {
-  /** Clock of the control plane, ISO 8601. */
+  /** ISO 8601. */
   readonly now: string;
-  /** Number of certificates by kind, including unlisted ones. */
+  /** Includes unlisted certificates. */
   readonly counts: Readonly<Record<string, number>>;
   /** Earliest expiry first. */
   readonly certificates: readonly KnownCertificate[];
   /** Secrets that exceed the limit or contain no valid certificate. */
   readonly unread: readonly string[];
-  /** Number of workloads that use a certificate that another replica signed, so that its expiry is unknown here. */
+  /** Number of workloads whose certificate another replica signed, so that its expiry is unknown here. */
   readonly signedElsewhere: number;
 }
 
@@ -50,7 +48,6 @@ const maxSecrets = 5_000;
 const maxUnread = 20;
 const certificateEntries = ['tls.crt', 'cert', 'ca.crt', 'cacert'] as const;
 
-/** @param max limit of listed certificates */
 export async function certificatesView(
   sources: CertificateSources,
   { now, max, turns }: { readonly now: Date; readonly max: number; readonly turns: Turns },
@@ -142,7 +139,6 @@ function certificatesOf({ namespace, name, spec }: Config<Secret>): readonly Kno
     const bytes = secretBytes(spec, entry);
     if (bytes === undefined) continue;
     try {
-      // The earliest expiry of the chain.
       const expiryTimes = pemBlocks(Buffer.from(bytes).toString('latin1'))
         .filter(({ label }) => label === 'CERTIFICATE')
         .map(({ der }) => new X509Certificate(der).validToDate.getTime());

@@ -1,4 +1,4 @@
-/** Page of the certificate authority, which also accepts operators' requests to rotate the root (docs/identity.md). */
+/** Also accepts operators' requests to rotate the root (docs/identity.md). */
 import type { OperatorOrder } from '../../../../machines/discovery/ca/authority-protocol.ts';
 import { type AuthorityPageSource, type DebugPage, okReply, type PageRequest, textReply } from './debug-page.ts';
 
@@ -30,7 +30,6 @@ export const authorityPages: readonly DebugPage[] = [
   },
 ];
 
-/** Returns a rejection of an unknown order, or of an order that is not from an operator on this host. */
 function refusalOf(order: string, { caller }: PageRequest) {
   if (!Object.hasOwn(orders, order))
     return textReply(
@@ -42,7 +41,7 @@ function refusalOf(order: string, { caller }: PageRequest) {
     : textReply('forbidden: the root can be rotated only from this host, with the token of the debugger', 403);
 }
 
-/** Rejects an order to proceed that would cut off workloads, unless `force` is set. Without such workloads, a rotation proceeds automatically. */
+/** An order to proceed must not cut off workloads, unless `force` is set. Without such workloads, a rotation proceeds automatically. */
 function cutOff({ missingWorkloads: missing }: AuthorityPageSource, { query }: PageRequest) {
   const missingWorkloads = missing();
   if (missingWorkloads === undefined) return textReply('rejected: the rotation waits for no workload', 409);

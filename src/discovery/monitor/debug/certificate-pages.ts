@@ -2,7 +2,6 @@ import { Turns } from '../../../runtime/turns.ts';
 import { certificatesView } from '../certificates/known-certificates.ts';
 import { type DebugPage, okReply, textReply } from './debug-page.ts';
 
-/** Default and maximum value of `?limit`. */
 const [usualLimit, maxLimit] = [50, 1_000];
 
 export const certificatePages: readonly DebugPage[] = [

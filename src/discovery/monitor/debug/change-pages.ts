@@ -1,4 +1,3 @@
-/** Page of the history of changes and their pushes (docs/operations.md). */
 import { type ChangeFilter, changesView } from '../../changes/change-view.ts';
 import { parseTime, timeFormats } from '../../changes/moment.ts';
 import { type DebugPage, isParameterSet, okReply, type PageRequest, textReply } from './debug-page.ts';

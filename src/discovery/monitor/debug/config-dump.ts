@@ -1,5 +1,3 @@
-/** Resources of a proxy in the format of Envoy's `/config_dump`. */
-
 import { create, toJson } from '@bufbuild/protobuf';
 import { type Any, AnySchema, anyPack, anyUnpack, type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { extensionType, secretType } from '../../../../machines/discovery/xds/ads-types.ts';
@@ -144,7 +142,6 @@ export function configDump(connection: ConnectionView, node: MeshNode, query: UR
   return asJson(configDumpParts(connection, node, query));
 }
 
-/** Builds the sections of {@link configDump} as messages. */
 export function configDumpParts(connection: ConnectionView, node: MeshNode, query: URLSearchParams): Any[] {
   const typesParameter = query.get('types');
   const withEndpoints = query.get('include_eds') !== null && query.get('include_eds') !== 'false';
@@ -192,7 +189,7 @@ function resourcesOf(typeUrl: string, node: MeshNode, names: readonly string[]):
 
 const redacted = { specifier: { case: 'inlineString', value: '[redacted]' } } as const;
 
-/** Removes private keys, passwords, ticket keys and generic secrets, but no certificates. */
+/** Keeps certificates. */
 export function redactKeys(packedMessage: Any): Any {
   const secret = anyUnpack(packedMessage, SecretSchema);
   if (secret === undefined) return create(AnySchema, { typeUrl: packedMessage.typeUrl });

@@ -1,4 +1,4 @@
-/** Page of Consul datacenters, which also accepts a request to apply a held-back response (docs/consul.md). */
+/** Also accepts a request to apply a held-back response (docs/consul.md). */
 import { type DebugPage, okReply, textReply } from './debug-page.ts';
 
 export const consulPages: readonly DebugPage[] = [

@@ -1,4 +1,3 @@
-/** Access to debug pages, for local users and authenticated remote callers. */
 import { type DebuggerAccess, whyForeign } from '../../../runtime/trace/debugger-access.ts';
 import type { HttpReply, HttpRequest } from '../http/http-server.ts';
 import { type DebugPage, type PageCaller, tokenRequired } from './debug-page.ts';
@@ -19,7 +18,6 @@ export interface DebugAccess {
 
 export type DebugPermission = { readonly onlyNamespace?: string };
 
-/** Returns the caller's permission, or a response that rejects the caller. */
 export async function permissionOf(
   access: DebugAccess,
   request: HttpRequest,

@@ -1,5 +1,3 @@
-/** Serves `/debug/…`, pages about the state of the control plane. */
-
 import type { HttpReply, HttpRequest } from '../http/http-server.ts';
 import { authorityPages } from './authority-pages.ts';
 import { certificatePages } from './certificate-pages.ts';
@@ -57,7 +55,6 @@ export async function respondToDebugRequest(
   });
 }
 
-/** `undefined` if there is no page of this name. */
 export async function respondWithPage(
   sources: DebugSources,
   permission: DebugPermission,
@@ -74,10 +71,7 @@ export async function respondWithPage(
   );
 }
 
-/**
- * Rejects changes by GET, which any link or image in a browser can send, and by callers without the token, because every local user can connect to
- * loopback.
- */
+/** Any link or image in a browser can send a GET, and every local user can connect to loopback. */
 function changeRefusal(
   { changes }: DebugPage,
   { query, method, caller }: Pick<PageRequest, 'query' | 'method' | 'caller'>,

@@ -16,10 +16,9 @@ export interface DebugSources {
   readonly resources: MeshResources;
   readonly cache: EncodedCache;
   readonly history: ChangeHistory;
-  /** @param max limit of listed workloads */
   readonly certificateSources: (max: number) => Omit<CertificateSources, 'secrets'>;
   readonly connections: () => readonly ConnectionView[];
-  /** Closes the stream, so that the proxy reconnects. @returns `false` if the stream was already closed */
+  /** @returns `false` if the stream was already closed */
   readonly disconnect: (connection: ConnectionView) => boolean;
   readonly pushAll: () => void;
   readonly authority?: AuthorityPageSource;
@@ -30,7 +29,7 @@ export interface DebugSources {
   readonly secretOfCluster?: (clusterId: string) => string;
   /** `undefined` if the API server of the cluster is reachable. */
   readonly unreachableCluster?: (clusterId: string) => string | undefined;
-  /** Settings and webhook configurations of the injector; `undefined` without webhooks. */
+  /** `undefined` without webhooks. */
   readonly describeInjection?: () => object;
   /** `UNSAFE_ENABLE_ADMIN_ENDPOINTS`: enables pages that disrupt proxies. */
   readonly unsafeAdmin: boolean;
@@ -69,9 +68,9 @@ export interface DebugPage {
   /** Path relative to `/debug/`. */
   readonly path: string;
   readonly description: string;
-  /** Whether callers of other namespaces may request the page for their own proxies. */
+  /** Callers of other namespaces may request the page only for their own proxies. */
   readonly allowsOtherNamespaces?: boolean;
-  /** Whether this query changes something and so requires POST. A GET can come from any link or prefetch. */
+  /** A query that changes something requires POST, because a GET can come from any link or prefetch. */
   readonly changes?: (query: URLSearchParams) => boolean;
   readonly respond: (sources: DebugSources, request: PageRequest) => HttpReply | Promise<HttpReply>;
 }
@@ -99,7 +98,6 @@ export function matchesProxyId({ id, node }: ConnectionView, proxyId: string): b
   return node === proxyId || node.split('~')[2] === proxyId || id.startsWith(proxyId);
 }
 
-/** Responds with 400 without the parameter, 404 if the proxy is not connected, and 403 if the caller may not access it. */
 export function withProxy(
   { connections, resources }: DebugSources,
   { query, onlyNamespace }: PageRequest,

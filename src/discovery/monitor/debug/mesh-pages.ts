@@ -1,4 +1,3 @@
-/** Pages about the input of the control plane: settings, objects, services, endpoints. */
 import { kinds } from '../../../model/kinds/index.ts';
 import { type DebugPage, type DebugSources, okReply, textReply } from './debug-page.ts';
 import { asKubernetesObject } from './kubernetes-object.ts';

@@ -1,5 +1,3 @@
-/** Pages about the configuration of a proxy and the objects that caused it. */
-
 import { toJson } from '@bufbuild/protobuf';
 import { extensionType } from '../../../../machines/discovery/xds/ads-types.ts';
 import { type NameTable, NameTableSchema } from '../../../gen/istio/networking/nds/v1/nds_pb.ts';
@@ -119,7 +117,6 @@ function nameOf({ namespace, hostname }: { readonly namespace: string; readonly 
   return `${namespace}/${hostname}`;
 }
 
-/** Policies that select the proxy, in order of application. */
 function policies({ state }: DebugSources, { proxy, shape, context }: MeshNode, ...lists: PolicyList[]): HttpReply {
   const inForce = context.policiesFor(shape);
   const appliedConfigs = lists.flatMap((list): readonly Config[] => inForce[list]);

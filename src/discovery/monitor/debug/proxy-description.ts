@@ -1,4 +1,3 @@
-/** The connection view: sent, acknowledged, rejected and pending resources of each proxy. */
 import {
   type EnvoyBuild,
   envoyVersionText,
@@ -20,23 +19,20 @@ export interface TypeDescription {
   readonly state: SyncState;
   /** `*` for a wildcard subscription, otherwise the number of subscribed names. */
   readonly watches: '*' | number;
-  /** Number of sent resources that were not removed. */
   readonly resources?: number;
   readonly sent: { readonly version: string; readonly nonce: string; readonly at: string };
   readonly acknowledged: { readonly version: string; readonly nonce: string };
-  /** Error, if the last response was rejected. */
   readonly rejected?: string;
   /** The pending response, or the change that waits for clusters. */
   readonly pending?: string;
   /** Clusters that the pending change waits for. `*` if unknown. */
   readonly awaits?: readonly string[];
-  /** Clusters that did not become ready in time. Envoy uses them without the missing parts until their configuration changes. */
+  /** Envoy uses these clusters without the missing parts until their configuration changes. */
   readonly givenUp?: readonly string[];
-  /** Changes that are delayed, kept, or sent with a timeout, with the reason (docs/changes-without-loss.md). Kept ones are last. */
+  /** Changes that are delayed, kept, or sent with a timeout, with the reason (docs/changes-without-loss.md). */
   readonly waits?: readonly WaitDescription[];
-  /** Number of unlisted waits. */
   readonly moreWaits?: number;
-  /** Number of clusters that were removed early, because the proxy kept too many unconfigured ones. */
+  /** Clusters that were removed early, because the proxy kept too many unconfigured ones. */
   readonly evicted?: number;
 }
 
@@ -47,7 +43,6 @@ export interface ProxyDescription {
   readonly namespace: string;
   readonly cluster: string;
   readonly version: string;
-  /** Reported Envoy version, such as `1.40.0`. */
   readonly envoy?: string;
   readonly envoyProblem?: string;
   /** Configured features that gRPC does not support, for proxyless clients. */
@@ -55,9 +50,7 @@ export interface ProxyDescription {
   readonly address: string;
   readonly protocol: 'sotw' | 'delta';
   readonly connectedAt: string;
-  /** State of the connection's statechart. */
   readonly state: string;
-  /** Version of the connection's push context. */
   readonly context: string;
   readonly worst: SyncState;
   /** Response bytes that the proxy has not read. */
@@ -75,11 +68,7 @@ const severity: Readonly<Record<SyncState, number>> = { ERROR: 0, STALE: 1, NOT_
 /** Per type: a proxy may keep a thousand clusters. */
 const maxWaits = 20;
 
-/**
- * Sorted by severity, then by ID.
- *
- * @param options.allWaits lists all waits instead of the first of each type
- */
+/** Sorted by severity, then by ID. */
 export function describeProxies(
   connections: readonly ConnectionView[],
   resources: MeshResources,

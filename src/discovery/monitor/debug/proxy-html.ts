@@ -1,10 +1,9 @@
-/** Renders the connection view as HTML without scripts: an overview of all proxies, or details of selected ones. */
+/** The page contains no scripts. */
 import { ownValue } from '../../../runtime/json-object.ts';
 import { markupText } from '../../../runtime/markup-text.ts';
 import type { ProxyDescription, TypeDescription } from './proxy-description.ts';
 import type { SyncState } from './sync-state.ts';
 
-/** @param showsDetails whether to show details, because the caller selected proxies */
 export function proxiesPage(proxies: readonly ProxyDescription[], { showsDetails }: { showsDetails: boolean }): string {
   const title = showsDetails ? `Proxy ${proxies[0]?.proxy ?? ''}` : 'Proxies';
   const body = showsDetails ? proxies.map(detail).join('\n') : overview(proxies);

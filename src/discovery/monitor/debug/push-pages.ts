@@ -1,4 +1,3 @@
-/** Pages about the push context and the resource cache. */
 import { diagnosticsInTurns } from '../diagnostics/push-status.ts';
 import { type DebugPage, isParameterSet, okReply } from './debug-page.ts';
 import { asKubernetesObject } from './kubernetes-object.ts';

@@ -1,4 +1,4 @@
-/** Serves `/v1/registration`: services and their endpoints in the format of the first Pilots. */
+/** The format is that of the first Pilots. */
 import { compareText } from '../../../model/config/config.ts';
 import type { MeshState } from '../../push/contexts/mesh-state.ts';
 import type { HttpReply } from '../http/http-server.ts';
@@ -8,13 +8,12 @@ interface Host {
   readonly port: number;
 }
 
-/** Responds with all services except external ones, by key, or with 503 before the first push context. */
+/** Excludes external services. Responds with 503 before the first push context. */
 export function registration({ context }: Pick<MeshState, 'context'>): HttpReply {
   if (context === undefined) return { status: 503, body: 'not ready: services are not synced yet\n' };
   const hosts = new Map<string, Host[]>();
   const seenKeys = new Set<string>();
   for (const { hostname, namespace, ports, meshExternal } of context.services) {
-    // A service with several addresses is listed once.
     if (meshExternal || seenKeys.has(`${namespace}/${hostname}`)) continue;
     seenKeys.add(`${namespace}/${hostname}`);
     const endpoints = context.endpointsOf(hostname, namespace);

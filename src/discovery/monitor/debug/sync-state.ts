@@ -10,7 +10,6 @@ import type { WatchView } from '../../xds/ads-observer.ts';
 
 export type SyncState = 'SYNCED' | 'STALE' | 'NOT_SENT' | 'ERROR';
 
-/** Types with their names in `/debug/syncz`. */
 export const syncedTypes: readonly (readonly [name: string, typeUrl: string])[] = [
   ['cluster', clusterType],
   ['listener', listenerType],

@@ -1,4 +1,3 @@
-/** Types that generated resources can contain in an Any, for conversion to JSON. */
 import { createRegistry, type Registry } from '@bufbuild/protobuf';
 import { file_envoy_admin_v3_config_dump } from '../../../gen/envoy/admin/v3/config_dump_pb.ts';
 import { file_envoy_admin_v3_config_dump_shared } from '../../../gen/envoy/admin/v3/config_dump_shared_pb.ts';

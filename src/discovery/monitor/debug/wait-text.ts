@@ -1,4 +1,4 @@
-/** Texts about changes that make-before-break delays, so that proxyz and `explain --from` show the same reason. */
+/** `proxyz` and `explain --from` use these texts, so that both show the same reason. */
 
 import { anyCluster } from '../../../../machines/discovery/xds/cluster-rollout.ts';
 import type {

@@ -32,10 +32,7 @@ interface DebugResource {
   readonly value: Uint8Array;
 }
 
-type DebugResult =
-  | { readonly resources: readonly DebugResource[] }
-  /** Error message, for the gRPC status of the stream. */
-  | { readonly error: string };
+type DebugResult = { readonly resources: readonly DebugResource[] } | { readonly error: string };
 
 export interface XdsDebugOptions {
   readonly sources: DebugSources;
@@ -43,7 +40,6 @@ export interface XdsDebugOptions {
 }
 
 const clientConfigType = 'type.googleapis.com/envoy.service.status.v3.ClientConfig';
-/** Types in the order that tools use. */
 const reportedTypes = [listenerType, routeType, endpointType, clusterType, extensionType];
 
 const statusOf: Readonly<Record<SyncState, ConfigStatus>> = {

@@ -1,4 +1,3 @@
-/** Converts warnings about combinations of objects (src/discovery/references) for `/debug/push_status` and statuses. */
 import { type Config, configKeyText } from '../../../model/config/config.ts';
 import type { Problem } from '../../../model/config/problem.ts';
 import { type WarningCode, warningTable } from '../../../runtime/errors.ts';

@@ -1,4 +1,3 @@
-/** Healthy endpoints that are withheld from proxies. */
 import { configKeyText } from '../../../model/config/config.ts';
 import { isHostWithin, isWildcard } from '../../../model/fields/hostname.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
@@ -41,7 +40,6 @@ export const findEndpointsWithoutAddress: FindDiagnostics = function* ({ context
   }
 };
 
-/** Finds `defaultEndpoint`s of Sidecars with an address family that the workload does not have. */
 export const findReplacedDefaultEndpoints: FindDiagnostics = function* ({ proxies }, note) {
   for (const { proxy, shape, context } of proxies) {
     yield;
@@ -97,7 +95,6 @@ function* networksOf(proxies: Iterable<ServedProxy>): Generator<void, ReadonlySe
   return networks;
 }
 
-/** Whether a connected proxy of another network reaches the endpoint only through a gateway. */
 function isRemote(
   { network, clusterId, tlsMode, health }: Endpoint,
   networks: ReadonlySet<string>,

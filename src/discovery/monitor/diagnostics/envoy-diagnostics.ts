@@ -4,7 +4,6 @@ import { envoyVersionText, unsupportedEnvoyText, wasmUnsupportedReason } from '.
 import { withheldWasm } from '../../../networking/patches/withheld-wasm.ts';
 import type { FindDiagnostics } from './find-diagnostics.ts';
 
-/** Reports one diagnostic per version. */
 export const findUnsupportedEnvoys: FindDiagnostics = function* ({ proxies }, note) {
   const problemsByVersion = new Map<string, { readonly reason: string; readonly firstProxy: string; count: number }>();
   for (const { proxy } of proxies) {
@@ -20,7 +19,7 @@ export const findUnsupportedEnvoys: FindDiagnostics = function* ({ proxies }, no
     note(version, `${proxiesText(firstProxy, count)}: ${reason}`);
 };
 
-/** Wasm code that is withheld because Envoy would crash or reject it, by object and version. */
+/** Wasm code is withheld because Envoy would crash or reject it. */
 export const findWithheldWasm: FindDiagnostics = function* ({ proxies }, note) {
   const unsupportedByKey = new Map<
     string,

@@ -21,17 +21,15 @@ export interface FinderInput {
   readonly context: PushContext;
   readonly configs: ConfigSet;
   readonly proxies: Iterable<ServedProxy>;
-  /** Unreadable configuration files with reasons. */
   readonly unreadable: ReadonlyMap<string, string>;
   /** Gateway API fields without effect. */
   readonly translationProblems: Iterable<Problem>;
 }
 
-/** Subject of a diagnostic, in addition to its key. */
 export interface DiagnosticSubject {
   /** Set if the diagnostic is about exactly one proxy. */
   readonly proxy?: string;
-  /** Keys (`Kind/namespace/name`) of objects that take only partial effect. Their status contains the diagnostic. */
+  /** These objects (`Kind/namespace/name`) take only partial effect. Their status contains the diagnostic. */
   readonly objects?: readonly string[];
   readonly code?: WarningCode;
   /** Field of the first object. */

@@ -1,4 +1,3 @@
-/** Parts of Gateways without effect at connected proxies, with the reason. */
 import { type Config, configKeyText } from '../../../model/config/config.ts';
 import type { Gateway } from '../../../model/kinds/gateway/gateway.ts';
 import { crlKeyOf, listWarnings } from '../../../model/kinds/kubernetes/credential.ts';
@@ -16,10 +15,7 @@ import {
 import type { FindDiagnostics, FinderInput, NoteDiagnostic } from './find-diagnostics.ts';
 import { filterRouters, unservedCredentials } from './unserved-credentials.ts';
 
-/**
- * Finds servers that conflict with another one or that the proxy does not support. Includes gateways of which only selectors are known, because their
- * proxies may be connected to other replicas.
- */
+/** Includes gateways of which only selectors are known, because their proxies may be connected to other replicas. */
 export const findRejectedServers: FindDiagnostics = (sources, note) => findInMerged(sources, 'rejectionMessages', note);
 
 /** Finds servers with hosts that overlap the hosts of a server with other requirements. */
@@ -49,13 +45,12 @@ function* findInMerged(
   }
 }
 
-/** Certificates that connected gateways request and do not receive. Missing objects are also reported as CREDENTIAL_NOT_FOUND. */
+/** Missing objects are also reported as CREDENTIAL_NOT_FOUND. */
 export const findUnservedCredentials: FindDiagnostics = function* ({ proxies }, note) {
   for (const unserved of unservedCredentials(proxies)) {
     yield;
     if (unserved === undefined) continue;
     const { name, cause, text, namespace, proxy, users } = unserved;
-    // The status of a Gateway with a missing object contains CREDENTIAL_NOT_FOUND instead.
     const reportedUsers =
       cause === 'absent' ? [] : users.filter(({ isVisibleToAuthor }) => isVisibleToAuthor || cause !== 'content');
     const objects = [...new Set(reportedUsers.map(({ gateway }) => configKeyText(gateway)))];
@@ -76,7 +71,6 @@ export const findServersWithoutHttp3: FindDiagnostics = function* ({ proxies }, 
   }
 };
 
-/** Finds CRLs in Secrets that are invalid, do not cover an authority, or expire soon. */
 export const findRevocationListProblems: FindDiagnostics = function* ({ configs, context }, note) {
   const now = new Date();
   const warnings = new Map<string, string>();

@@ -21,10 +21,8 @@ export interface MeshFindings {
   readonly dependsOnReplicas: boolean;
   /** CUSTOM policies without a provider, which deny all matching requests. */
   readonly policiesWithoutProvider: number;
-  /** Pods that endpoints reference but that were not received yet. */
   readonly pendingPods: number;
   readonly endpointsWithoutPod: number;
-  /** Connected proxies by Istio version. */
   readonly versions: ReadonlyMap<string, number>;
 }
 
@@ -40,11 +38,11 @@ export interface DiagnosticsSources {
 /** Delay after a scan, as a multiple of its duration. */
 const pauseFactor = 9;
 const maxPauseMs = 5_000;
-/** Maximum delay for coalescing changes without a scrape. Scrape intervals are 15 s or more. */
+/** Without a scrape, changes are coalesced for this time. Scrape intervals are 15 s or more. */
 const coalesceMs = 5_000;
 /** Scan interval while a diagnostic depends on other replicas, which change independently of the mesh. */
 const replicasMs = 30_000;
-/** Maximum time that a scrape waits for a scan before it uses previous results. */
+/** A scrape that waited this long for a scan uses the previous results. */
 const maxWaitMs = 3_000;
 
 type Phase =
@@ -63,7 +61,6 @@ export class MeshDiagnostics {
   #scan: Iterator<void, MeshFindings> | undefined;
   readonly #slices = new Slices(() => this.#runSlice());
   #endedPromise = Promise.withResolvers<void>();
-  /** Error of the last scan, which {@link waitUntilSettled} throws. */
   #failure: { readonly error: unknown } | undefined;
 
   constructor(sources: DiagnosticsSources) {
@@ -130,7 +127,6 @@ export class MeshDiagnostics {
     this.#slices.start();
   }
 
-  /** @returns whether the scan continues */
   #runSlice(): boolean {
     const startedAt = performance.now();
     try {

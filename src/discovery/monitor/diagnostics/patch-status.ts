@@ -1,4 +1,3 @@
-/** Results of EnvoyFilter patches. */
 import type { Config } from '../../../model/config/config.ts';
 import type { EnvoyFilter } from '../../../model/kinds/envoy-filter/envoy-filter.ts';
 import { patchStatus } from '../../../networking/index.ts';
@@ -6,7 +5,6 @@ import { patchStatus } from '../../../networking/index.ts';
 export interface PatchReport {
   /** Object as `namespace/name`. */
   readonly name: string;
-  /** Patched resource type. */
   readonly patch: string;
   /** `waiting` means that no proxy has requested a resource to patch. */
   readonly result: 'applied' | 'errored' | 'waiting';
@@ -25,7 +23,7 @@ export function patchReports(filters: readonly Config<EnvoyFilter>[]): readonly 
   );
 }
 
-/** Number of an object's patches by type and result, which is a sample of `pilot_envoy_filter_status`. */
+/** A sample of `pilot_envoy_filter_status`. */
 export type PatchCount = Pick<PatchReport, 'name' | 'patch' | 'result'> & { readonly count: number };
 
 export function patchCounts(filter: Config<EnvoyFilter>): readonly PatchCount[] {

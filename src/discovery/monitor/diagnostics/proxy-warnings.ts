@@ -1,4 +1,3 @@
-/** Warnings that result from requests and responses of connected proxies. */
 import { type Config, configKeyText, fieldText } from '../../../model/config/config.ts';
 import type { ConfigSet } from '../../../model/config/config-set.ts';
 import type { EnvoyFilter, EnvoyPatch } from '../../../model/kinds/envoy-filter/envoy-filter.ts';
@@ -36,7 +35,7 @@ export function* findProxyWarnings(sources: ProxySources): Generator<ProxyWarnin
   yield* ignoredByGrpc(sources);
 }
 
-/** Missing objects that a connected gateway requests and may access. */
+/** The gateway must have access to the missing object. */
 function* absentCredentials({ configs, proxies }: ProxySources): Generator<ProxyWarning | undefined> {
   for (const unserved of unservedCredentials(proxies)) {
     yield undefined;
@@ -57,7 +56,6 @@ function* absentCredentials({ configs, proxies }: ProxySources): Generator<Proxy
   }
 }
 
-/** Finds patches that matched at no connected proxy. */
 function* patchesWithoutEffect({ context, configs, proxies }: ProxySources): Generator<ProxyWarning | undefined> {
   const waitingPatches = new Map<EnvoyPatch, { readonly config: Config<EnvoyFilter>; readonly index: number }>();
   for (const config of configs.EnvoyFilter) {

@@ -1,4 +1,4 @@
-/** Computes diagnostics of the pushed configuration (`/debug/push_status`) object by object, so that the caller can pause. */
+/** Computed object by object, so that the caller can pause. */
 
 import { configKeyText } from '../../../model/config/config.ts';
 import { standInText } from '../../../model/config/refused.ts';
@@ -179,12 +179,10 @@ export function diagnosticsOf(state: DiagnosedState, proxies: Iterable<ServedPro
   return runToEnd(diagnosticSteps(state, proxies));
 }
 
-/** Like {@link diagnosticsOf}, with pauses for other tasks. */
 export function diagnosticsInTurns(state: DiagnosedState, proxies: Iterable<ServedProxy>): Promise<PushStatus> {
   return new Turns(sliceMs).through(diagnosticSteps(state, proxies));
 }
 
-/** Like {@link diagnosticsOf}, one step per object. */
 export function* diagnosticSteps(
   { context, configs, objects = configs.set, unreadable, translationProblems = [] }: DiagnosedState,
   proxies: Iterable<ServedProxy>,
@@ -222,7 +220,7 @@ function* noteWithoutEndpoints(
   }
 }
 
-/** Finds pairs of mesh VirtualServices with a common host that are visible to the same client, so that only one applies. */
+/** Only one of two mesh VirtualServices with a common host applies at a client to which both are visible. */
 function* findSharedDomains(sources: FinderInput, note: NoteDiagnostic): Iterable<void> {
   for (const sharedHost of sharedHosts(sources)) {
     yield;

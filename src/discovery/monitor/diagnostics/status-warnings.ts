@@ -1,4 +1,3 @@
-/** Converts diagnostics about objects that take only partial effect for their statuses. */
 import { conditionReasonOf } from '../../../runtime/errors.ts';
 import type { Steps } from '../../../runtime/turns.ts';
 import { visibleLine } from '../../../runtime/visible-text.ts';
@@ -7,7 +6,6 @@ import type { ObjectWarning } from '../../distribution/object-warnings.ts';
 import { generationOf, kindsWithWarningEvents } from '../../distribution/status-objects.ts';
 import type { PushStatus } from './push-status.ts';
 
-/** Condition reasons by metric. */
 const reasons: Readonly<Record<string, string>> = {
   pilot_gateway_servers_rejected: 'ServerNotServed',
   pilot_gateway_servers_overlap: 'HostsOverlap',
@@ -29,9 +27,9 @@ const maxTexts = 5;
 const maxMessageLength = 1_024;
 
 /**
- * Returns warnings about objects of the cluster by `Kind/namespace/name`, each with the reason of its first diagnostic.
+ * Returns warnings by `Kind/namespace/name`, each with the reason of its first diagnostic.
  *
- * @param isOnlyReplica whether no other replica serves proxies; otherwise diagnostics that depend on all proxies are omitted
+ * @param isOnlyReplica otherwise diagnostics that depend on all proxies are omitted
  */
 export function* objectWarnings(
   status: PushStatus,

@@ -1,4 +1,4 @@
-/** Subsets without clusters, because the service would have too many. */
+/** The service would have too many clusters. */
 import { configKeyText } from '../../../model/config/config.ts';
 import { isWildcard } from '../../../model/fields/hostname.ts';
 import { maxServiceClusters, maxSubsets, maxWildcardSubsets } from '../../../model/kinds/object-limits.ts';

@@ -1,4 +1,3 @@
-/** Secrets and ConfigMaps that connected gateways request and do not receive. */
 import type { Config } from '../../../model/config/config.ts';
 import type { Gateway } from '../../../model/kinds/gateway/gateway.ts';
 import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
@@ -20,7 +19,6 @@ interface CredentialUser extends Pick<GatewayServer, 'gateway' | 'index'> {
 interface UnservedByName extends Omit<UnservedCredential, 'cause'> {
   readonly cause: UnservedCredential['cause'] | 'access';
   readonly name: string;
-  /** Namespace of the gateway workload. */
   readonly namespace: string;
   readonly proxy: string;
   readonly users: readonly CredentialUser[];
@@ -87,7 +85,7 @@ function mayKnow(
   );
 }
 
-/** One connected gateway for each proxy shape, because equal shapes have equal diagnostics. */
+/** Equal shapes have equal diagnostics, so one connected gateway of each shape suffices. */
 export function* filterRouters(proxies: Iterable<ServedProxy>): Iterable<ServedProxy> {
   const seenShapes = new Set<ProxyShape>();
   for (const servedProxy of proxies) {

@@ -1,4 +1,3 @@
-/** Effects of `discovery/http`: probes, metrics and debug pages. */
 import { type AnyActorRef, fromCallback } from 'xstate';
 import type { OperatorOrder } from '../../../../machines/discovery/ca/authority-protocol.ts';
 import { peer } from '../../../../machines/discovery/peers.ts';
@@ -23,7 +22,6 @@ export interface HttpEffectOptions extends HttpServersOptions {
   readonly debug?: DebugSources & { readonly access: DebugAccess };
   /** Callers with access to debug pages may change log levels. */
   readonly logLevels: LogLevelSources;
-  /** Called with the listener for operators' requests on pages. */
   readonly onOpened?: (orders: PageOrders) => void;
   /** Unmet condition of startup, for the readiness probe. */
   readonly startCondition?: () => string;

@@ -1,4 +1,3 @@
-/** HTTP servers of the control plane: one handler on several ports. */
 import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Server as NetServer, Socket } from 'node:net';
 import { isLoopback } from '../../../runtime/addresses/loopback.ts';
@@ -47,7 +46,7 @@ export class HttpServers {
   readonly #listeners: NetServer[] = [];
   /** Connections that are idle or have a running request, but no stream. */
   readonly #sockets = new Set<Socket>();
-  /** Set while closing. Resolves when the last connection is closed. */
+  /** Set while closing. */
   #pendingClose: { promise: Promise<void>; resolve: () => void } | undefined;
 
   constructor(handler: HttpHandler, options: HttpServersOptions = {}) {
@@ -72,7 +71,6 @@ export class HttpServers {
     return openedAddresses;
   }
 
-  /** Resolves when running requests are finished. */
   async close(): Promise<void> {
     this.#pendingClose ??= Promise.withResolvers<void>();
     for (const listener of this.#listeners.splice(0)) listener.close();

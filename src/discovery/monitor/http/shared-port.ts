@@ -1,4 +1,4 @@
-/** Serves gRPC and HTTP on one port (`--grpcAddr` empty). The first bytes of a connection distinguish them. */
+/** Used if `--grpcAddr` is empty. The first bytes of a connection distinguish gRPC and HTTP. */
 import type { Server as HttpServer } from 'node:http';
 import { createServer, type Server, type Socket } from 'node:net';
 import { ConnectionBounds, type ConnectionBoundsOptions } from '../../../runtime/fences/connection-bounds.ts';

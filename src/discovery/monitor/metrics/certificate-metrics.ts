@@ -1,4 +1,3 @@
-/** Metrics of the certificate authority with Istio's names. */
 import { Gauge, type Registry } from 'prom-client';
 import type { IssuanceCounts } from '../../ca/issuing/issuance-counts.ts';
 import { readCounter } from './cheap-metrics.ts';

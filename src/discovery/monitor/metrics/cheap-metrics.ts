@@ -51,10 +51,8 @@ export function readCounter(registry: Registry, description: Description, values
 
 /** Tenants choose names of rejected objects, so series without a limit would exhaust memory and slow down scrapes. */
 export const maxSeriesPerCounter = 5_000;
-/** Counts all keys beyond the limit. */
 const overflowKey = 'other other';
 
-/** Counter with at most {@link maxSeriesPerCounter} keys. */
 export class CounterByKey {
   readonly #counts = new Map<string, number>();
 
@@ -82,7 +80,6 @@ export class HistogramByKey {
     );
   }
 
-  /** @param value in the unit of the bounds */
   observe(value: number, key = ''): void {
     const bounds = this.#bounds;
     let cells = this.#cells.get(key);

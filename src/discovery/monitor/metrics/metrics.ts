@@ -1,4 +1,3 @@
-/** Metrics of the control plane with the names of Istio's dashboards. */
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { ConfigChange } from '../../../../machines/discovery/protocol.ts';
 import type { UncaughtOrigin } from '../../../runtime/fences/uncaught.ts';
@@ -25,10 +24,10 @@ export interface MetricsOptions {
   readonly state: MeshState;
   readonly cache: EncodedCache;
   readonly connectedVersions: () => Iterable<string>;
-  /** Requests for keys of token issuers; `undefined` without issuers. */
+  /** `undefined` without issuers. */
   readonly keyFetches?: { readonly success: number; readonly failure: number };
   readonly nodes?: () => Iterable<MeshNode>;
-  /** Called after each scan with warnings about objects of the cluster that take only partial effect. */
+  /** Called after each scan. */
   readonly onWarnings?: (warnings: MeshFindings['warnings']) => void;
   readonly isOnlyReplica?: () => boolean;
   readonly configSources?: () => readonly XdsSourceStatus[];
@@ -36,7 +35,7 @@ export interface MetricsOptions {
   readonly nameQueries?: NameServerCounts;
   readonly webhooks?: WebhookCounts;
   readonly certificates?: CertificateMetricsOptions;
-  /** Objects beyond the memory limit of their namespace; `undefined` without a cluster. */
+  /** `undefined` without a cluster. */
   readonly refusedObjects?: () => Iterable<{ readonly kind: string; readonly count: number }>;
 }
 
@@ -83,12 +82,10 @@ export class DiscoveryMetrics extends XdsMetrics {
     return { body: visibleMetrics(await this.#registry.metrics()), contentType: this.#registry.contentType };
   }
 
-  /** Definitions, including those of metrics without a sample. */
   get definitions(): readonly MetricDefinition[] {
     return definitionsOf(this.#registry);
   }
 
-  /** Counts trace events. @returns a stop function */
   observe(recorder: Recorder): () => void {
     return this.#sources.observe(recorder);
   }
@@ -200,10 +197,7 @@ export class DiscoveryMetrics extends XdsMetrics {
     });
   }
 
-  /**
-   * Adds a gauge that is 1 if the condition applies, and otherwise has no series. Conditions are `synced`, `reading`, `held` (a response is held
-   * back) and `failing`.
-   */
+  /** The gauge is 1 if the condition applies, and otherwise has no series. */
   #addRegistryConditions(): void {
     const { datacenters } = this.#options;
     if (datacenters === undefined) return;
@@ -219,7 +213,7 @@ export class DiscoveryMetrics extends XdsMetrics {
     );
   }
 
-  /** Adds a counter by kind. It has no namespace label, because there can be thousands of namespaces. */
+  /** The counter has no namespace label, because there can be thousands of namespaces. */
   #addRefusedObjects(): void {
     const { refusedObjects } = this.#options;
     if (refusedObjects === undefined) return;

@@ -1,4 +1,3 @@
-/** Metrics of sources: objects, services and triggers of pushes. */
 import type { Registry } from 'prom-client';
 import type { ConfigChange, ConfigKeyText, ConfigProblem, PushOrder } from '../../../../machines/discovery/protocol.ts';
 import { parseConfigKey } from '../../../model/config/config.ts';
@@ -16,7 +15,7 @@ const registryKinds: ReadonlySet<string> = new Set(
   Object.keys(kubernetesKinds).filter((kind) => !['Secret', 'ConfigMap', 'Ingress', 'IngressClass'].includes(kind)),
 );
 
-/** Maximum number of services that are looked up one by one. For more, a set of all names is built. */
+/** For more services than this, a set of all names is built. */
 const maxSearched = 16;
 
 export class SourceMetrics {
@@ -133,7 +132,6 @@ export class SourceMetrics {
     else this.#updates.add('config');
   }
 
-  /** @param count services to look up */
   #isServed(count: number): (namespace: string, hostname: string) => boolean {
     const { registry } = this.#state;
     return count <= maxSearched

@@ -1,4 +1,4 @@
-/** Metrics of webhooks, with the names that Istio uses. Unlike in Istio, an injection is successful only if it added a sidecar. */
+/** Unlike in Istio, an injection is successful only if it added a sidecar. */
 import type { Registry } from 'prom-client';
 import type { InjectionOutcome } from '../../webhooks/injection-reviews.ts';
 import { readCounter } from './cheap-metrics.ts';

@@ -43,13 +43,12 @@ export class XdsMetrics implements AdsObserver {
   readonly #abandonedCounter: CounterByKey;
   readonly #evictedCounter: CounterByKey;
   #waitingCount = 0;
-  /** Number of clusters by the reason why proxies keep them. */
   readonly #retainedCounts = new Map<string, number>(
     ['named', 'unacknowledged', 'lingering', 'removable'].map((reason) => [reason, 0]),
   );
   #abandonedCount = 0;
   readonly #rejectGauges: ReadonlyMap<string, Gauge<'node' | 'err'>>;
-  /** Rejections by node, then gauge. A proxy is counted with its last rejection of a type. */
+  /** A proxy is counted with its last rejection of a type. */
   readonly #rejections = new Map<string, Map<string, Rejection>>();
   #rejectionCount = 0;
   #largestRequest = 0;
@@ -280,7 +279,6 @@ export class XdsMetrics implements AdsObserver {
     this.#startedCounter.add(method);
   }
 
-  /** @param code gRPC status name */
   streamClosed(method: string, code: string): void {
     this.#handledCounter.add(`${method} ${code}`);
   }
@@ -295,7 +293,7 @@ export class XdsMetrics implements AdsObserver {
     this.#rejectionCount--;
   }
 
-  /** Name of a type on dashboards, such as `cds`. Unknown types share one name, because clients choose them. */
+  /** Unknown types share one name, because clients choose them. */
   #shortType(typeUrl: string): string {
     return pushedTypeOf(typeUrl)?.toLowerCase() ?? (isOneTimeType(typeUrl) ? 'debug' : 'other');
   }

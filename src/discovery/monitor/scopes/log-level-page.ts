@@ -17,7 +17,6 @@ const basePath = '/scopej';
 const maxBodyBytes = 4_096;
 /** Maximum length of two Kubernetes names. */
 const maxNameLength = 507;
-/** Scopes with log lines about single proxies. */
 const scopesOfProxies = ['ads'];
 
 /** `undefined` for paths other than `/scopej`. */
@@ -121,7 +120,6 @@ function describeScope({ levels }: Logger, name: string, description: string): o
   };
 }
 
-/** Returns valid settings, or the reason why they are rejected. */
 function settingsIn(body: string | undefined): Partial<ScopeSettings> | string {
   if (body === undefined) return `the body is incomplete or has more than ${maxBodyBytes} bytes`;
   const object = parseJson(body);

@@ -71,11 +71,6 @@ function* clientCredentials({
   }
 }
 
-/**
- * `undefined` if no user-written object contains the credential.
- *
- * @param field of the TLS settings
- */
 export function locateCredential(
   config: Config<Gateway>,
   index: number,
@@ -107,7 +102,7 @@ export function absentCredentialText(object: string, advice: string): string {
   return `there is no ${object}, so TLS connections fail: ${advice}`;
 }
 
-/** Whether the namespace is known. If the name contains none, it is the namespace of the gateway's workload. */
+/** If the name contains no namespace, that of the gateway's workload is meant. */
 function isCertain(resource: string, { kind }: Config): boolean {
   return kind === 'KubernetesGateway' || resource.slice(resource.indexOf('://') + '://'.length).includes('/');
 }

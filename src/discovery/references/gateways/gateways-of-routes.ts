@@ -30,7 +30,7 @@ function qualified(gateway: string, { namespace }: Config): string {
   return gateway === 'mesh' || gateway.includes('/') ? gateway : `${namespace}/${gateway}`;
 }
 
-/** Finds matches that select no gateway of their VirtualService. A delegate has the gateways of its root. */
+/** A delegate has the gateways of its root. */
 function* matchesOfNoGateway(config: Config<VirtualService>): Generator<ConfigWarning> {
   const { hosts, gateways = [], http = [], tls = [], tcp = [] } = config.spec;
   if (hosts.length === 0) return;

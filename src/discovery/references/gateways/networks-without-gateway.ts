@@ -1,4 +1,3 @@
-/** Reports networks of endpoints that have no gateway. */
 import type { Config } from '../../../model/config/config.ts';
 import type { ServiceEntry } from '../../../model/kinds/workloads/service-entry.ts';
 import type { Service } from '../../../model/services/service.ts';
@@ -31,7 +30,7 @@ export const checkNetworks: ConfigCheck = function* ({ context, configs, knownOb
   }
 };
 
-/** Field of a ServiceEntry that contains the network. Other endpoints inherit the network of their workloads or cluster. */
+/** Endpoints outside ServiceEntries inherit the network of their workloads or cluster. */
 function networkField({ kind, spec }: Config, network: string): string {
   const { endpoints = [] } = (kind === 'ServiceEntry' ? spec : {}) as Partial<ServiceEntry>;
   const index = endpoints.findIndex((endpoint) => endpoint.network === network);

@@ -19,7 +19,6 @@ interface TlsServer {
 }
 
 export const checkSharedCertificates: ConfigCheck = function* (sources) {
-  /** Servers by workload, port and certificate, and by workload, port and DNS name of the certificate. */
   const serverByCertificate = new Map<string, TlsServer>();
   const serverByName = new Map<string, TlsServer>();
   for (const config of sources.configs.Gateway) {
@@ -86,7 +85,6 @@ function coveringHost(
   return undefined;
 }
 
-/** Whether all hosts of one server are hosts of the other, so that only one serves them. */
 function isContained(a: TlsServer, b: TlsServer): boolean {
   const [smallerServer, largerServer] = a.hosts.length < b.hosts.length ? [a, b] : [b, a];
   return smallerServer.hosts.every((host) => largerServer.hosts.includes(host));
@@ -94,7 +92,6 @@ function isContained(a: TlsServer, b: TlsServer): boolean {
 
 const namesOfSecret = new WeakMap<Secret, readonly string[]>();
 
-/** DNS names of the server's certificates, if their Secrets are known. */
 function namesOf(
   { config, server: { tls } }: TlsServer,
   { context: { credentials } }: CheckSources,

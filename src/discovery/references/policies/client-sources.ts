@@ -30,7 +30,7 @@ export const checkClientSources: ConfigCheck = function* (sources) {
   }
 };
 
-/** Namespaces of the mesh; `undefined` if not all are known. */
+/** `undefined` if not all namespaces are known. */
 export function namespacesOf({
   configs,
   knownObjects,

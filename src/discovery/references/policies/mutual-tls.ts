@@ -54,7 +54,6 @@ interface Conflict {
   readonly policy: Config;
 }
 
-/** Servers that reject connections of a rule, cached by host. */
 class Conflicts {
   readonly #sources: CheckSources;
   readonly #rules: HostsByNamespace;
@@ -109,7 +108,7 @@ function advice(mode: TlsMode): string {
 
 type HostsByNamespace = ReadonlyMap<string, ReadonlySet<string>>;
 
-/** Hosts of rules by namespace, without rules for selected clients, because other clients use wider rules. */
+/** Rules for selected clients are excluded, because other clients use wider rules. */
 function* hostsOfRules({ configs, context }: CheckSources): Generator<undefined, HostsByNamespace> {
   const hostsByNamespace = new Map<string, Set<string>>();
   for (const { namespace, spec } of configs.DestinationRule) {
@@ -121,7 +120,7 @@ function* hostsOfRules({ configs, context }: CheckSources): Generator<undefined,
   return hostsByNamespace;
 }
 
-/** Hosts that match a wildcard and have no narrower rule for the same clients, so that the wildcard's rules in a namespace apply. */
+/** A host with a narrower rule for the same clients is excluded. */
 function* hostsWithin(
   wildcard: string,
   namespace: string,
@@ -144,7 +143,6 @@ function* hostsWithin(
 
 const none: ReadonlySet<string> = new Set();
 
-/** TLS settings of a rule, and the ports and workloads to which they apply. */
 interface TlsScope {
   readonly mode: TlsMode;
   readonly field: string;
@@ -181,7 +179,6 @@ function placesOfPolicy(policy: TrafficPolicy | undefined, path: string, labels:
   ];
 }
 
-/** Workload port that receives requests for a service. */
 interface ServerPort {
   readonly host: string;
   readonly namespace: string;
@@ -193,7 +190,7 @@ interface ServerPort {
   readonly isAssumed: boolean;
 }
 
-/** Ports from endpoints. In files without endpoints, from the Pods that the Service selects. */
+/** In files without endpoints, uses the Pods that the Service selects. */
 function serversOf(
   service: Service,
   pods: PodsOfServices,

@@ -1,4 +1,3 @@
-/** Reports missing objects in `targetRefs` of policies. */
 import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import type { Config } from '../../../model/config/config.ts';
 import { type ConfigSet, objectsByName } from '../../../model/config/config-set.ts';

@@ -49,7 +49,7 @@ export const checkProviderServices: ConfigCheck = function* (sources) {
   }
 };
 
-/** Location, with the index in the provider's file if known, because a mesh configuration can be merged from several files. */
+/** A mesh configuration can be merged from several files, so the index is that in the provider's file if known. */
 function placeOf(name: string, { spec }: Config): string {
   const { extensionProviders: writtenProviders } = spec as { extensionProviders?: unknown };
   const index = Array.isArray(writtenProviders)
@@ -86,7 +86,6 @@ interface ProviderProblem extends Pick<ConfigWarning, 'code' | 'message' | 'fiel
   readonly reason: string;
 }
 
-/** @param namespace of the clients; empty for any */
 function problemOf(
   { service: writtenService, port }: ProviderAddress,
   namespace: string,

@@ -35,7 +35,6 @@ export const checkProviders: ConfigCheck = function* ({ context, configs, knownO
   }
 };
 
-/** @param config an AuthorizationPolicy or a Telemetry */
 export function namedProviders(config: Config<never>): Iterable<NamedProvider> {
   return config.kind === 'Telemetry' ? providersOfTelemetry(config) : providersOfPolicy(config);
 }

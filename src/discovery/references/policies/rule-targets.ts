@@ -102,7 +102,7 @@ function* emptySubsets(
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Labels of a host's endpoints. If none exist, labels of the Pods that its Services select. */
+/** If no endpoints exist, uses the labels of the Pods that the Services of the host select. */
 function labelsOfHost(
   services: readonly Service[],
   context: CheckSources['context'],
@@ -132,7 +132,6 @@ function* routedSubsets({ configs, context }: CheckSources): Generator<undefined
 class EndpointLabels {
   readonly #sets: ReadonlyMap<string, Labels>;
   readonly #pairs = new Set<string>();
-  /** Whether the labels are those of Pods, because no endpoint is known. */
   readonly areOfPods: boolean;
 
   constructor(all: readonly Labels[], areOfPods: boolean) {

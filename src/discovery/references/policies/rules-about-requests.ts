@@ -44,7 +44,7 @@ const effects: { readonly [Action in AuthorizationPolicy['action']]: string } = 
   CUSTOM: 'these fields are ignored and every connection that the other fields match is sent to the provider',
 };
 
-/** Whether the policy contains request fields. Without a selector, it may apply to workloads that receive requests without a Service. */
+/** Without a selector, a policy may apply to workloads that receive requests without a Service. */
 function isAboutRequests(config: Config<AuthorizationPolicy>): boolean {
   const { selector = {}, rules } = config.spec;
   return isWritten(config) && Object.keys(selector).length > 0 && rules.some(needsRequests);

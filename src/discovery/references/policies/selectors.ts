@@ -97,7 +97,7 @@ function* servicesWithoutPods(
   }
 }
 
-/** Reports ServiceEntries that select no workload, unless a WorkloadGroup may register VMs. */
+/** A WorkloadGroup may register VMs. */
 function* entriesWithoutWorkloads(
   workloads: WorkloadsByNamespace,
   { configs, knownObjects }: CheckSources,

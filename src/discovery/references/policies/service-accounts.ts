@@ -1,4 +1,3 @@
-/** Reports service accounts in AuthorizationPolicies that no workload uses. */
 import type { Config } from '../../../model/config/config.ts';
 import type { AuthorizationPolicy } from '../../../model/kinds/policies/authorization-policy.ts';
 import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';

@@ -1,6 +1,6 @@
 /**
- * Reports patches of EnvoyFilters that match nothing at the gateways and sidecars in files, by generating their resources.
- * Only `validate` uses this; a control plane knows the results of patches at its proxies (`src/discovery/monitor/diagnostics/proxy-warnings.ts`).
+ * Generates the resources of the gateways and sidecars in files. Only `validate` uses this; a control plane knows the results of patches at its
+ * proxies (`src/discovery/monitor/diagnostics/proxy-warnings.ts`).
  */
 import * as E from 'fp-ts/lib/Either.js';
 import type { Config } from '../../../model/config/config.ts';
@@ -57,16 +57,11 @@ export function* unappliedPatches(sources: CheckSourcesOfFiles): Generator<Confi
   }
 }
 
-/** @param proxies noun phrase for the proxies without a match */
 export function unappliedText(proxies: string): string {
   return `matches nothing at ${proxies}, so it has no effect: compare match with a config_dump of the proxy, or with pilot-discovery explain`;
 }
 
-/**
- * Returns the type of all selected proxies if it does not fit the context of the patch.
- *
- * @param nodeTypes types of the selected proxies; `undefined` if one is unknown
- */
+/** @param nodeTypes types of the selected proxies; `undefined` if one is unknown */
 export function typeWithoutContext(
   { match: { context } }: EnvoyPatch,
   nodeTypes: ReadonlySet<NodeType> | undefined,
@@ -76,7 +71,6 @@ export function typeWithoutContext(
   return (context === 'GATEWAY') === (type === 'router') ? undefined : type;
 }
 
-/** @param subject noun phrase for the selected proxies */
 export function otherTypeText(
   { match: { context } }: EnvoyPatch,
   index: number,
@@ -91,7 +85,7 @@ export function otherTypeText(
   };
 }
 
-/** Proxy types of the selected Pods; `undefined` if one is uncertain. */
+/** `undefined` if the type of a selected Pod is uncertain. */
 function selectedTypes(
   { namespace, spec: { workloadSelector = {} } }: Config<EnvoyFilter>,
   { configs, context, knownObjects }: CheckSourcesOfFiles,
@@ -112,7 +106,6 @@ function selectedTypes(
   return types.includes(undefined) ? undefined : new Set(types as NodeType[]);
 }
 
-/** Whether the patched resource is neither a listener, route nor cluster. */
 export function hasOtherDelivery({ applyTo }: EnvoyPatch): boolean {
   return otherTargets.includes(applyTo);
 }
@@ -130,7 +123,6 @@ interface GivenProxy {
   readonly labels: Labels;
 }
 
-/** Returns a proxy for each selector of a Gateway to which the object may apply. */
 function gatewaysOf({ namespace, spec }: Config<EnvoyFilter>, { configs, context }: CheckSourcesOfFiles): GivenProxy[] {
   const isForMesh = namespace === context.mesh.rootNamespace;
   const proxiesByKey = new Map<string, GivenProxy>();
@@ -146,7 +138,6 @@ function gatewaysOf({ namespace, spec }: Config<EnvoyFilter>, { configs, context
   return [...proxiesByKey.values()];
 }
 
-/** Returns a proxy for each namespace with services to which the object applies. */
 function sidecarsOf({ namespace, spec }: Config<EnvoyFilter>, { context }: CheckSourcesOfFiles): GivenProxy[] {
   if (context.services.length === 0) return [];
   const isForMesh = namespace === context.mesh.rootNamespace;

@@ -1,4 +1,4 @@
-/** Reports services with the same address and port, because connections reach only one of them. */
+/** Connections reach only one of several services with the same address and port. */
 import type { Config } from '../../../model/config/config.ts';
 import { type ApplicationProtocol, isHttp, isTls } from '../../../model/fields/protocol.ts';
 import { isHeadless } from '../../../model/proxy/proxy-shape.ts';
@@ -11,7 +11,6 @@ import { objectOfService } from '../known-objects.ts';
 import { haveSharedClients } from '../policies/shared-clients.ts';
 
 export interface AddressConflict {
-  /** Service that connections to the address do not reach. */
   readonly service: Service;
   readonly port: number;
   readonly protocol: ApplicationProtocol;
@@ -103,7 +102,6 @@ function addressField({ address, port, service }: AddressConflict, { kind, spec 
   return `spec.ports[${service.ports.findIndex(({ number }) => number === port)}]`;
 }
 
-/** A sentence with the effect and advice. */
 export function conflictText(conflict: AddressConflict, { features }: Pick<PushContext, 'features'>): string {
   const { service, winner, address, port, protocol } = conflict;
   if (!isUnspecified(address)) {

@@ -33,7 +33,7 @@ interface Unusable {
   readonly advice: string;
 }
 
-/** Why there is no delegate; `undefined` if one exists or may exist. */
+/** `undefined` if a delegate exists or may exist. */
 function unusable(
   root: Config<VirtualService>,
   delegate: Config<VirtualService> | undefined,

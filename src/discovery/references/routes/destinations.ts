@@ -88,7 +88,7 @@ function warningOf(
   return subsetWarning(config, field, subset, service, subsets);
 }
 
-/** Warns that the service is not exported to the namespace of the routes. Reported only for services in that namespace. */
+/** Reported only for services in the namespace of the routes. */
 function hiddenWarning(
   config: Config,
   host: string,

@@ -47,7 +47,6 @@ function endpointsOfPort(hostname: string, namespace: string, context: CheckSour
   return ports.toSorted((a, b) => b.length - a.length)[0] ?? [];
 }
 
-/** Whether failover is configured and a locality has more endpoints than can be ejected. */
 function isFailoverPrevented(endpoints: readonly Endpoint[], setting: LocalityLoadBalancerSetting): boolean {
   if (endpoints.length < 2 || endpoints.length >= minEndpointsForDefault) return false;
   const localities = Map.groupBy(endpoints, ({ locality }) => locality);

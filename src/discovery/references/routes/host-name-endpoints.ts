@@ -6,7 +6,6 @@ import type { Service } from '../../../model/services/service.ts';
 import { hostNameEndpoints } from '../../../networking/index.ts';
 import { type ConfigCheck, isWritten } from '../config-warning.ts';
 
-/** One warning for each WorkloadEntry and service. */
 export const checkHostNameEndpoints: ConfigCheck = function* ({ context, configs: { WorkloadEntry } }) {
   if (WorkloadEntry.length === 0) return;
   const entries = objectsByName(WorkloadEntry);

@@ -7,9 +7,7 @@ import { haveSharedClients } from '../policies/shared-clients.ts';
 
 type Rule = Config<DestinationRule>;
 
-/** Rules of a host in one namespace. */
 interface OlderRules {
-  /** The oldest rule with a traffic policy. */
   policyRule?: Rule;
   readonly subsets: Map<string, Rule>;
 }

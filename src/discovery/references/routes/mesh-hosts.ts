@@ -48,7 +48,7 @@ export class MeshHosts {
     return new MeshHosts(servicesByHost, servicesByWildcard, domain, knownObjects);
   }
 
-  /** Services in all namespaces, oldest first. */
+  /** Oldest first. */
   servicesOf(host: string): readonly Service[] {
     return this.#servicesByHost.get(host) ?? [];
   }
@@ -58,7 +58,7 @@ export class MeshHosts {
   }
 
   /**
-   * Services whose hosts match a wildcard; empty for a partial one (`*x.test`).
+   * Empty for a partial wildcard (`*x.test`).
    *
    * @param namespace absent for all
    */
@@ -66,7 +66,7 @@ export class MeshHosts {
     return this.#servicesByWildcard.get(`${namespace} ${wildcard}`) ?? [];
   }
 
-  /** Whether no service has the host or matches the wildcard. Partial wildcards (`*x.test`) are never missing. */
+  /** Partial wildcards (`*x.test`) are never missing. */
   isMissing(host: string): boolean {
     if (this.#servicesByHost.has(host)) return false;
     if (this.#fullNameOf(host) !== undefined || this.#nearDomainOf(host) !== undefined) return true;
@@ -82,7 +82,7 @@ export class MeshHosts {
     return `${nearDomain === undefined ? 'correct the name' : `write ${nearDomain}`}, or create the Service or ServiceEntry`;
   }
 
-  /** Finds the Kubernetes Service that a host with a misspelt domain (`api.shop.svc.cluster.lokal`) probably means. Returns its host. */
+  /** The host may have a misspelt domain (`api.shop.svc.cluster.lokal`). */
   #nearDomainOf(host: string): string | undefined {
     const [service, namespace, ...domain] = host.split('.');
     const fullName = `${service}.${namespace}${this.#suffix}`;
@@ -90,7 +90,7 @@ export class MeshHosts {
     return isNear && fullName !== host && this.#servicesByHost.has(fullName) ? fullName : undefined;
   }
 
-  /** Host of the Kubernetes Service for the short names `api.shop` and `api.shop.svc`. */
+  /** The host may be a short name, such as `api.shop` or `api.shop.svc`. */
   #fullNameOf(host: string): string | undefined {
     const domain = this.#suffix.slice('.svc'.length);
     return [`${host}${this.#suffix}`, `${host}${domain}`].find((fullName) => this.#servicesByHost.has(fullName));

@@ -1,4 +1,4 @@
-/** Reports hosts of mesh VirtualServices that belong to missing Kubernetes Services, so that clients cannot resolve them. */
+/** Clients cannot resolve the host of a missing Kubernetes Service. */
 import { type ConfigCheck, isWritten } from '../config-warning.ts';
 
 export const checkRoutedHosts: ConfigCheck = function* ({ context, configs, hosts }) {

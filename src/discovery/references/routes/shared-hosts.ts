@@ -43,7 +43,7 @@ export function* sharedHosts({
   }
 }
 
-/** Cached by list: namespaces share one list while nothing is private. */
+/** Namespaces share one list while nothing is private. */
 const placesOf = memoizeByObject(
   (services: readonly ResolvedVirtualService[]): ReadonlyMap<string, number> =>
     new Map(services.map(({ config: { namespace, name } }, serviceIndex) => [`${namespace}/${name}`, serviceIndex])),

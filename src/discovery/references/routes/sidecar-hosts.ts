@@ -28,20 +28,19 @@ export const checkSidecarHosts: ConfigCheck = function* (sources) {
 };
 
 interface Imported {
-  /** Host without the namespace. */
   readonly host: string;
   /** `*` means any namespace. */
   readonly namespace: string;
   /** Any service with the host, which proves that one exists. */
   readonly service: Service | undefined;
-  /** A service with the host that is visible to clients of the Sidecar. */
+  /** Visible to clients of the Sidecar. */
   readonly exportedService: Service | undefined;
-  /** Ports of all exported services; `undefined` for a wildcard or an alias. */
+  /** `undefined` for a wildcard or an alias. */
   readonly ports: ReadonlySet<number> | undefined;
   readonly isComplete: boolean;
 }
 
-/** @param importedByHost cache by namespace of the clients, namespace and host, because many Sidecars import the same hosts */
+/** @param importedByHost a cache, because many Sidecars import the same hosts */
 function importedBy(
   config: Config<Sidecar>,
   writtenHost: string,
@@ -95,7 +94,7 @@ function isComplete(host: string, namespace: string, { context, hosts, knownObje
     return isHostWithin(host, `*${suffix}`) || isHostWithin(`*${suffix}`, host);
   }
 
-  /** Whether the Service is known, or a ServiceEntry for its host in another namespace. */
+  /** A ServiceEntry for the host may exist in another namespace. */
   function isKnownService(): boolean {
     return namespace === '*' || namespace === hosts.namespaceOf(host) || knownObjects.isComplete('Service', namespace);
   }

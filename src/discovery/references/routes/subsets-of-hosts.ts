@@ -1,4 +1,3 @@
-/** Subsets that DestinationRules define, by host of the service. */
 import type { Config } from '../../../model/config/config.ts';
 import { coveringKeys } from '../../../model/fields/hostname.ts';
 import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';
@@ -25,7 +24,6 @@ export class SubsetsOfHosts {
     return subsets;
   }
 
-  /** Whether a rule of the host, or of a wildcard that matches it, defines the subset. */
   has(host: string, subset: string): boolean {
     for (const pattern of coveringKeys(host, this.#subsets)) if (this.#subsets.get(pattern)!.has(subset)) return true;
     return false;

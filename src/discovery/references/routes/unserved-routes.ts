@@ -20,11 +20,9 @@ import { objectOfService } from '../known-objects.ts';
 
 type RouteList = 'http' | 'tls' | 'tcp';
 
-/** Port of a Gateway or of a destination service. */
 interface RoutedPort {
   readonly number: number;
   readonly routeLists: readonly RouteList[];
-  /** Text such as `server https of Gateway edge/front (PASSTHROUGH)`. */
   readonly text: string;
   readonly location: ObjectLocation | undefined;
 }
@@ -162,7 +160,6 @@ function listWarning(config: Config<VirtualService>, list: RouteList, ports: rea
   };
 }
 
-/** Reports matches for a missing port, or for a port that uses another list. */
 function* matchesOfNoPort(
   config: Config<VirtualService>,
   list: RouteList,

@@ -1,5 +1,3 @@
-/** Determines in which Pods of files the cluster will inject a sidecar. */
-
 import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import type { Config } from '../../../model/config/config.ts';
 import { revisionLabel } from '../../../model/kinds/metadata-keys.ts';

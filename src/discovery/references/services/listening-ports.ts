@@ -1,4 +1,3 @@
-/** Ports on which the workloads of a Service listen. */
 import type { Config } from '../../../model/config/config.ts';
 import type { KubernetesPod } from '../../../model/kinds/kubernetes/pod.ts';
 import type { KubernetesService } from '../../../model/kinds/kubernetes/service.ts';

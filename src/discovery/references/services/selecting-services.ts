@@ -1,4 +1,3 @@
-/** Services that may select the workloads of a policy. */
 import type { Config } from '../../../model/config/config.ts';
 import type { KubernetesService } from '../../../model/kinds/kubernetes/service.ts';
 
@@ -48,7 +47,6 @@ function labelTexts(namespace: string, labels: Labels = {}): readonly string[] {
   return Object.entries(labels).map(([key, value]) => `${namespace} ${key}=${value}`);
 }
 
-/** Whether a workload can have the labels of both selectors. */
 function areCompatible(a: Labels, b: Labels): boolean {
   return Object.entries(a).every(([key, value]) => b[key] === undefined || b[key] === value);
 }

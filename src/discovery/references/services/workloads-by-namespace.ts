@@ -7,7 +7,7 @@ type Labels = Readonly<Record<string, string>>;
 export type SelectableWorkload = { readonly labels: Labels };
 export type WorkloadsByNamespace = ReadonlyMap<string, LabelIndex<SelectableWorkload>>;
 
-/** Pods, WorkloadEntries and connected workloads by namespace, and all of them under the empty key. */
+/** The empty key contains the workloads of all namespaces. */
 export function* workloadsByNamespace({
   configs,
   knownObjects: { connectedWorkloads = [] },

@@ -1,6 +1,6 @@
 /**
- * Executes Go templates on a thread, with the WebAssembly of the optional package `chartpilot-go-templates`. Templates are written by users, so they
- * are limited in time, memory and output, and have no access to files or environment.
+ * Uses the WebAssembly of the optional package `chartpilot-go-templates`. Templates are written by users, so they are limited in time, memory and
+ * output, and have no access to files or environment.
  */
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -24,7 +24,7 @@ export interface GoTemplateLimits {
   /** The program itself uses 40 MiB. */
   readonly maxMebibytes: number;
   readonly maxOutputBytes: number;
-  /** Queued executions. A review needs at most one per template of its pod. */
+  /** A review needs at most one execution per template of its pod. */
   readonly maxWaiting: number;
 }
 
@@ -85,7 +85,6 @@ export class GoTemplateThread implements GoTemplateRenderer {
     return promise;
   }
 
-  /** Rejects queued executions. */
   async close(): Promise<void> {
     for (const { call, settle } of this.#jobs.splice(0))
       settle(failedCall(call, 'was not executed: the program is shutting down'));

@@ -1,13 +1,11 @@
-/**
- * Types of WebAssembly, and the memory limit of a module, which Go's linker does not set (core specification 5.5.8).
- */
+/** Go's linker does not set the memory limit of a module (core specification 5.5.8). */
 
 interface WebAssemblyMemory {
   readonly buffer: ArrayBuffer;
   grow(pages: number): number;
 }
 
-/** The part of WebAssembly's API that is used. Node's types contain only the module. */
+/** Node's types contain only the module. */
 interface WebAssemblyGlobal {
   compile(bytes: Uint8Array): Promise<WebAssembly.Module>;
   instantiate(module: WebAssembly.Module, imports: object): Promise<{ readonly exports: WebAssemblyExports }>;
