@@ -154,7 +154,9 @@ export class BundleEndpoints {
       const files = readdirSync(directory).filter((name) => savedFilePattern.test(name));
       for (const file of files.map((name) => join(directory, name)))
         if (!filesToKeep.has(file)) rmSync(file, { force: true });
-    } catch {}
+    } catch {
+      // The directory does not exist yet.
+    }
   }
 }
 

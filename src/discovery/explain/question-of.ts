@@ -64,7 +64,9 @@ function parseUrl(text: string): URL {
   try {
     const url = new URL(text);
     if (['http:', 'https:', 'tcp:', 'tls:'].includes(url.protocol) && url.hostname !== '') return url;
-  } catch {}
+  } catch {
+    // The error is thrown below.
+  }
   throw new ChartpilotError(
     'FLAG_INVALID',
     `--url: must be an http://, https://, tcp:// or tls:// URL with a host, got ${text}`,
