@@ -16,9 +16,9 @@ export interface DiscoveryProgram {
   readonly access: DebuggerAccess;
   /** The creator of this object closes the endpoint. */
   readonly trace?: TraceEndpoint;
-  /** In addition to `--registries`. They can change at run time. */
+  /** Used in addition to `--registries`. The registries can change at run time. */
   readonly registries?: RegistryOffers;
-  /** By URL scheme, in addition to directories. */
+  /** Used in addition to directories, by URL scheme. */
   readonly sources?: SourceAdapters;
   /** PEM roots that replace Node's roots for bundle endpoints in tests. */
   readonly bundleAuthorities?: string;

@@ -63,7 +63,6 @@ export class Environment {
     });
   }
 
-  /** A number from 0 to 100. */
   percent(name: string, defaultValue: number): number {
     const value = Number(this.#env[name]);
     const isAllowed = value >= 0 && value <= 100;

@@ -1,4 +1,4 @@
-/** Saved bundles apply at the next start. */
+/** Fetched bundles are saved in files, so that they apply at the next start. */
 import { createHash } from 'node:crypto';
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -160,7 +160,7 @@ export class BundleEndpoints {
   }
 }
 
-/** Without secret parts, for events, logs and file names. */
+/** The name contains no secret parts of the URL, because it appears in events, logs and file names. */
 function nameOf(url: string): string {
   if (!URL.canParse(url)) return url;
   const { origin, pathname, search } = new URL(url);

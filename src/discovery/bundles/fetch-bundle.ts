@@ -1,4 +1,4 @@
-/** The profile is `https_web` (spiffe/spiffe standards/SPIFFE_Federation.md §5.2.1). */
+/** Fetches trust bundles with the profile `https_web` (spiffe/spiffe standards/SPIFFE_Federation.md §5.2.1). */
 import type { IncomingMessage } from 'node:http';
 import { get } from 'node:https';
 import { isIP } from 'node:net';

@@ -1,4 +1,4 @@
-/** Immutable, so that the explorer can restore it (test/simulation/bundles-world.ts). */
+/** This state is immutable, so that the explorer can restore it (test/simulation/bundles-world.ts). */
 
 interface EndpointBundles<Bundle> {
   readonly candidate?: Bundle;

@@ -41,7 +41,7 @@ export interface ChangeHistoryOptions {
 
 interface ProxyPush {
   readonly record: PushRecord;
-  /** A bitmap. */
+  /** Bitmap with one bit per type. */
   unacknowledgedTypes: number;
   /** Bitmap of types whose last response was sent by a push, this one or an earlier one. */
   pushedTypes: number;
@@ -179,7 +179,7 @@ export class ChangeHistory implements ResponseListener {
       if (lastPush !== undefined) lastPush.pushedTypes &= ~bit;
       return;
     }
-    // Resources that were not ready when the proxy connected, such as Secrets whose access had to be decided.
+    // The response contains resources that were not ready when the proxy connected, such as Secrets whose access had to be decided.
     if (version === node.connectVersion) return;
     const record = this.#recordOf(version);
     if (record === undefined) return;

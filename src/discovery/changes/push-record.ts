@@ -1,6 +1,6 @@
 import type { ConfigKey } from '../../model/config/config.ts';
 
-/** Stored per push. Further names are only counted. */
+/** Maximum number of names that are stored per push. Further names are only counted. */
 export const maxNames = { objects: 1_000, services: 500, endpoints: 200, proxies: 100, rejections: 20 } as const;
 
 export interface RecordedChange extends ConfigKey {

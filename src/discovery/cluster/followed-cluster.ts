@@ -67,7 +67,7 @@ const configKinds = (Object.keys(kinds) as KindName[]).filter(
 const maxListedKinds = 4;
 
 export class FollowedCluster {
-  /** For lists and watches. Other requests use separate connections. */
+  /** Used for lists and watches. Other requests use separate connections. */
   readonly server: Http2ApiServer;
   readonly sources: ReadonlyMap<string, ClusterSource>;
   /** `undefined` if the cluster is not a registry. */
@@ -235,7 +235,7 @@ export class FollowedCluster {
     return this.informers.machine();
   }
 
-  /** Text for users. Empty if all initial lists are complete. */
+  /** Describes for users what startup waits for. Empty if all initial lists are complete. */
   get awaitedText(): string {
     const { reason } = this.#outage;
     if (reason !== undefined) return `the API server ${this.url} does not respond: ${reason}`;

@@ -36,7 +36,7 @@ export interface CatalogWatchOptions {
 const minQueryMs = 20;
 const firstPauseMs = 50;
 const maxPauseMs = 5_000;
-/** For a server whose indexes rise continuously. The burst allows thousands of instances to change together. */
+/** Limits the load if the indexes of a server rise continuously. The burst allows thousands of instances to change together. */
 const responsePace: Pace = { burst: 5_000, perSecond: 500 };
 const paceWaitMs = 100;
 const coarseIntervalMs = 2_000;

@@ -21,7 +21,7 @@ export interface ConsulResponse {
   readonly body: unknown;
   readonly bytes: number;
   readonly index: number;
-  /** Also true if the default policy is `deny` and the request had no token. */
+  /** Whether ACLs filtered the results. Also true if the default policy is `deny` and the request had no token. */
   readonly isRestricted: boolean;
 }
 

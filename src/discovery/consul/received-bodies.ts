@@ -2,7 +2,6 @@
 
 /** A list of 10,000 services takes 0.7 MB, as do the services of a node with 1,000 instances. */
 export const maxResponseBytes = 32 * 1024 * 1024;
-/** In bytes. */
 export const maxReceivingBytes = 4 * maxResponseBytes;
 /** Parsing 32 MiB of brackets takes several seconds and more than a gigabyte. */
 export const maxValues = 2_000_000;

@@ -18,7 +18,7 @@ export interface WaitingResource {
 export interface PendingResources {
   readonly pending: readonly PendingType[];
   readonly waits: readonly WaitingResource[];
-  /** The page does not list these waits. */
+  /** Number of waits that the page does not list. */
   readonly moreWaits: number;
 }
 

@@ -21,7 +21,7 @@ export interface QuestionFlags {
   readonly http2?: boolean;
   readonly inbound?: boolean;
   readonly source?: string;
-  /** As in the client's certificate. */
+  /** SPIFFE ID in the client's certificate. */
   readonly principal?: string;
 }
 

@@ -22,7 +22,7 @@ import { memberLabels } from './injection-conflicts.ts';
 const proxyName = 'istio-proxy';
 const injectLabel = 'sidecar.istio.io/inject';
 
-/** As in the Helm chart. */
+/** The name must match the Helm chart. */
 export const planeName = (revision: string): string => (revision === '' ? 'istiod' : `istiod-${revision}`);
 
 export function membersOf(

@@ -135,7 +135,7 @@ function definitionFindings({ groups, definitions }: ClusterFacts): ClusterFindi
   ];
 }
 
-/** According to the labels of the CRD. */
+/** Determines the installer of a CRD by its labels. */
 function ownerOf({
   labels = {},
   annotations = {},

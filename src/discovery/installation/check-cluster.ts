@@ -1,4 +1,4 @@
-/** Does not write to the cluster. */
+/** The check never writes to the cluster. */
 import * as E from 'fp-ts/lib/Either.js';
 import { injectorMapName } from '../../injection/settings.ts';
 import type { ApiServer } from '../kubernetes/api-server.ts';

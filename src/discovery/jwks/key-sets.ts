@@ -20,7 +20,7 @@ interface Resolved {
   readonly config: Config<RequestAuthentication>;
 }
 
-/** The object itself applies unchanged. */
+/** An object with issuers beyond a limit. The object itself applies unchanged. */
 export interface LimitedIssuers {
   readonly original: Config;
   readonly config: Config;

@@ -102,7 +102,7 @@ export function keySourceOf(rule: JwtRule): NamedKeySource | undefined {
   return source;
 }
 
-/** Without secrets in the URL, for events and logs. */
+/** The name contains no secrets of the URL, because it appears in events and logs. */
 function nameOf({ kind, url }: KeyAddress): string {
   const parsedUrl = URL.canParse(url) ? new URL(url) : undefined;
   const role = kind === 'issuer' ? 'issuer ' : '';

@@ -18,7 +18,6 @@ export type ApiFailure =
   | { readonly kind: 'unreachable'; readonly message: string }
   /** The connection received GOAWAY, which is not a fault: the next attempt uses a new connection. */
   | { readonly kind: 'going away'; readonly message: string }
-  /** The connection or stream ended early. */
   | { readonly kind: 'closed'; readonly message: string }
   | { readonly kind: 'timeout'; readonly message: string }
   /** The response is not one of an API server: for example no JSON, an endless line or a redirect. */

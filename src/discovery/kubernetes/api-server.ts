@@ -58,7 +58,7 @@ export interface WatchOptions extends ObjectSelection {
   readonly resourceVersion?: string;
   /** Whether the server first sends the list as ADDED events, followed by a bookmark (`endsInitialEvents`). Not all servers support this. */
   readonly sendInitialEvents?: boolean;
-  /** The end after this time is not a failure. */
+  /** Time after which the server ends the watch, which is not a failure. */
   readonly timeoutSeconds: number;
 }
 

@@ -1,4 +1,4 @@
-/** Queries are never forwarded. */
+/** The control plane's DNS server never forwards queries. */
 import { buildResponse, clearRecursion, type DnsQuery, failure, readQuery } from '../../runtime/dns/dns-message.ts';
 import { maxTcpBytes } from '../../runtime/dns/tcp-messages.ts';
 import type { MeshNames } from './mesh-names.ts';

@@ -23,7 +23,7 @@ export interface NameServerOptions {
 
 export interface NameServerLimits extends DnsStreamLimits {
   readonly maxConnections: number;
-  /** An IPv6 address means its /64. */
+  /** All IPv6 addresses of a /64 count as one address. */
   readonly maxConnectionsPerAddress: number;
   readonly handshakeMs: number;
 }

@@ -137,7 +137,7 @@ export function isGatewayPod(pod: Config, gateways: ConfigSet['Gateway']): boole
   );
 }
 
-/** The label `istio` is that of Istio's charts. */
+/** Gateways of Istio's charts have the label `istio`. */
 export function isGatewayByItself({ labels, annotations }: Config): boolean {
   if (labels.istio !== undefined && labels.istio !== controlPlaneLabel) return true;
   return annotations['inject.istio.io/templates']?.split(',').includes('gateway') === true;

@@ -27,7 +27,7 @@ export interface OrphanedEntriesOptions {
   readonly leaseMs: number;
   /** Time for which a workload may be disconnected. */
   readonly graceMs: number;
-  /** Monotonic, in milliseconds. */
+  /** Returns the time of a monotonic clock in milliseconds. */
   readonly now: () => number;
 }
 
@@ -40,7 +40,7 @@ interface LeaseObservation {
 const workloadEntries = resourceOf('WorkloadEntry');
 /** Annotations of entries can name any replica, so the number is limited, with a fair share per namespace. */
 const maxReplicas = 500;
-/** Per run, with a fair share per namespace. The next run continues. */
+/** Maximum per run, with a fair share per namespace. The next run continues. */
 const maxDeletions = 200;
 /** If no other replica has entries, Leases of exited replicas are checked only in one of this many calls. */
 const checksPerLeaseCheck = 12;

@@ -93,7 +93,7 @@ function addressError(address: string): string | undefined {
   return use && `address must be one of a workload, got ${address} (special use "${use}")`;
 }
 
-/** An agent sends `PROXY_CONFIG`. */
+/** @param config `PROXY_CONFIG`, which an agent sends */
 function isProbed(config: unknown): boolean {
   return isObject(config) && isObject(config.readinessProbe);
 }

@@ -28,10 +28,10 @@ export interface WorkloadRegistrationsOptions {
 export interface RegistrationLimits {
   /** Includes disconnected workloads with an entry to delete. Beyond the limit, the namespace with the most workloads loses one. */
   readonly maxWorkloads: number;
-  /** The token of a service account can claim any address. */
+  /** The limit exists because the token of a service account can claim any address. */
   readonly maxOfAccount: number;
   readonly maxWrites: number;
-  /** Other namespaces can write while the API server is slow. */
+  /** The limit allows other namespaces to write while the API server is slow. */
   readonly maxWritesOfNamespace: number;
 }
 
@@ -46,7 +46,7 @@ const registrationLimits: RegistrationLimits = {
   maxWritesOfNamespace: 12,
 };
 
-/** A multiple of the slots. Displaced workloads are kept until their entries are deleted. */
+/** Maximum known workloads as a multiple of the slots. Displaced workloads are kept until their entries are deleted. */
 const maxKnownFactor = 2;
 
 const maxHealthMessage = 1_000;

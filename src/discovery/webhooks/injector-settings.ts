@@ -27,7 +27,7 @@ export class InjectorSettings {
   readonly #options: InjectorSettingsOptions;
   #settings: InjectionSettings | undefined;
   #problem: string;
-  /** Unchanged content is not logged again. */
+  /** Last read content, so that unchanged content is not logged again. */
   #read: string | undefined;
 
   constructor(options: InjectorSettingsOptions) {

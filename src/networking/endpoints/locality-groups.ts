@@ -171,7 +171,7 @@ function groupByLabelPriority(
   });
 }
 
-/** `key` requires equal values on proxy and endpoint, `key=value` this value on the endpoint. */
+/** A label `key` requires equal values on proxy and endpoint; `key=value` requires this value on the endpoint. */
 function sharesLabel(label: string, endpoint: Endpoint, order: LocalityOrder): boolean {
   const equals = label.indexOf('=');
   if (equals > 0) return workloadLabel(endpoint, label.slice(0, equals)) === label.slice(equals + 1);

@@ -1,4 +1,4 @@
-/** Reads each encoded chunk only once. */
+/** Finds the clusters to which a resource refers. Each encoded chunk is read only once. */
 import type { DescMessage } from '@bufbuild/protobuf';
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { NameCollector } from './collect-names.ts';

@@ -50,7 +50,7 @@ export function* buildingGatewayRoutes(
 }
 
 interface HostPlan {
-  /** For each VirtualService of the host, one server of each group of servers that its matches do not distinguish. */
+  /** For each VirtualService of the host, its servers by {@link serverText}. Servers with equal texts have equal routes, so one of them is enough. */
   readonly virtualServices: Map<ResolvedVirtualService, Map<string, GatewayServer>>;
   readonly servers: Set<GatewayServer>;
   httpsRedirect: boolean;

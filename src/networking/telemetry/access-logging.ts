@@ -15,8 +15,8 @@ export interface LogChoice {
 }
 
 /**
- * Applies the rules in order, those of the mesh first. A rule without providers applies to those of the previous rule; as first rule, to the mesh's
- * default providers, else to the log of the mesh configuration.
+ * Applies the rules in order, those of the mesh first. A rule without providers applies to the providers of the previous rule. If it is the first
+ * rule, it applies to the mesh's default providers, or to the log of the mesh configuration if there are none.
  *
  * @returns logs in the order of first mention
  */

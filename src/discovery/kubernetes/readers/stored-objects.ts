@@ -35,7 +35,7 @@ export class StoredObjects implements FollowedObjects {
   readonly #problematic = new Map<string, Problematic>();
   readonly #changedListeners: (() => void)[] = [];
   readonly #rejectedListeners: ((rejected: RejectedObject) => void)[] = [];
-  /** Whether listeners were called since the last read began, or {@link #delayedPort} will call them. */
+  /** Whether listeners were called since the last read began, or {@link #delayTimer} will call them. */
   #isReported = false;
   #delayTimer: NodeJS.Timeout | undefined;
   #lastReadAt = Number.NEGATIVE_INFINITY;

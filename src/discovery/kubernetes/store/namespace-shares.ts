@@ -1,4 +1,4 @@
-/** Prevents a tenant from exhausting the control plane's memory (issue 33, item 10). */
+/** The limits prevent a tenant from exhausting the control plane's memory (issue 33, item 10). */
 import { getHeapStatistics } from 'node:v8';
 import { standInBuilders } from '../../../model/kinds/closed.ts';
 

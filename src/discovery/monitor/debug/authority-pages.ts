@@ -1,4 +1,4 @@
-/** Also accepts operators' requests to rotate the root (docs/identity.md). */
+/** The page also accepts operators' requests to rotate the root (docs/identity.md). */
 import type { OperatorOrder } from '../../../../machines/discovery/ca/authority-protocol.ts';
 import { type AuthorityPageSource, type DebugPage, okReply, type PageRequest, textReply } from './debug-page.ts';
 

@@ -189,7 +189,7 @@ function resourcesOf(typeUrl: string, node: MeshNode, names: readonly string[]):
 
 const redacted = { specifier: { case: 'inlineString', value: '[redacted]' } } as const;
 
-/** Keeps certificates. */
+/** Certificates are not redacted. */
 export function redactKeys(packedMessage: Any): Any {
   const secret = anyUnpack(packedMessage, SecretSchema);
   if (secret === undefined) return create(AnySchema, { typeUrl: packedMessage.typeUrl });

@@ -1,4 +1,4 @@
-/** Also accepts a request to apply a held-back response (docs/consul.md). */
+/** The page also accepts a request to apply a held-back response (docs/consul.md). */
 import { type DebugPage, okReply, textReply } from './debug-page.ts';
 
 export const consulPages: readonly DebugPage[] = [

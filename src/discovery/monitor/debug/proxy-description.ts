@@ -27,7 +27,7 @@ export interface TypeDescription {
   readonly pending?: string;
   /** Clusters that the pending change waits for. `*` if unknown. */
   readonly awaits?: readonly string[];
-  /** Envoy uses these clusters without the missing parts until their configuration changes. */
+  /** Clusters that did not become ready in time. Envoy uses them without the missing parts until their configuration changes. */
   readonly givenUp?: readonly string[];
   /** Changes that are delayed, kept, or sent with a timeout, with the reason (docs/changes-without-loss.md). */
   readonly waits?: readonly WaitDescription[];

@@ -1,4 +1,4 @@
-/** The format is that of the first Pilots. */
+/** Lists services and their endpoints in the format of the first Pilots. */
 import { compareText } from '../../../model/config/config.ts';
 import type { MeshState } from '../../push/contexts/mesh-state.ts';
 import type { HttpReply } from '../http/http-server.ts';

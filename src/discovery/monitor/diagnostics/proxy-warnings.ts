@@ -35,7 +35,7 @@ export function* findProxyWarnings(sources: ProxySources): Generator<ProxyWarnin
   yield* ignoredByGrpc(sources);
 }
 
-/** The gateway must have access to the missing object. */
+/** Reports only objects that the gateway may access. */
 function* absentCredentials({ configs, proxies }: ProxySources): Generator<ProxyWarning | undefined> {
   for (const unserved of unservedCredentials(proxies)) {
     yield undefined;

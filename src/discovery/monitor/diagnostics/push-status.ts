@@ -1,4 +1,4 @@
-/** Computed object by object, so that the caller can pause. */
+/** Diagnostics are computed object by object, so that the caller can pause. */
 
 import { configKeyText } from '../../../model/config/config.ts';
 import { standInText } from '../../../model/config/refused.ts';

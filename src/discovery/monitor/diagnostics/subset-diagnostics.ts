@@ -1,4 +1,4 @@
-/** The service would have too many clusters. */
+/** Subsets beyond a limit have no clusters, because the service would have too many. */
 import { configKeyText } from '../../../model/config/config.ts';
 import { isWildcard } from '../../../model/fields/hostname.ts';
 import { maxServiceClusters, maxSubsets, maxWildcardSubsets } from '../../../model/kinds/object-limits.ts';

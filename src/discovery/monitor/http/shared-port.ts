@@ -1,4 +1,4 @@
-/** Used if `--grpcAddr` is empty. The first bytes of a connection distinguish gRPC and HTTP. */
+/** gRPC and HTTP share a port if `--grpcAddr` is empty. The first bytes of a connection distinguish them. */
 import type { Server as HttpServer } from 'node:http';
 import { createServer, type Server, type Socket } from 'node:net';
 import { ConnectionBounds, type ConnectionBoundsOptions } from '../../../runtime/fences/connection-bounds.ts';

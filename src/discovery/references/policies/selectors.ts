@@ -97,7 +97,7 @@ function* servicesWithoutPods(
   }
 }
 
-/** A WorkloadGroup may register VMs. */
+/** A ServiceEntry is not reported if a WorkloadGroup may register VMs. */
 function* entriesWithoutWorkloads(
   workloads: WorkloadsByNamespace,
   { configs, knownObjects }: CheckSources,

@@ -1,6 +1,6 @@
 /**
- * Generates the resources of the gateways and sidecars in files. Only `validate` uses this; a control plane knows the results of patches at its
- * proxies (`src/discovery/monitor/diagnostics/proxy-warnings.ts`).
+ * Reports patches of EnvoyFilters that match nothing at the gateways and sidecars in files, by generating their resources. Only `validate` uses this;
+ * a control plane knows the results of patches at its proxies (`src/discovery/monitor/diagnostics/proxy-warnings.ts`).
  */
 import * as E from 'fp-ts/lib/Either.js';
 import type { Config } from '../../../model/config/config.ts';

@@ -82,7 +82,7 @@ export class MeshHosts {
     return `${nearDomain === undefined ? 'correct the name' : `write ${nearDomain}`}, or create the Service or ServiceEntry`;
   }
 
-  /** The host may have a misspelt domain (`api.shop.svc.cluster.lokal`). */
+  /** Finds the Service that a host with a misspelt domain (`api.shop.svc.cluster.lokal`) probably means. */
   #nearDomainOf(host: string): string | undefined {
     const [service, namespace, ...domain] = host.split('.');
     const fullName = `${service}.${namespace}${this.#suffix}`;
@@ -90,7 +90,7 @@ export class MeshHosts {
     return isNear && fullName !== host && this.#servicesByHost.has(fullName) ? fullName : undefined;
   }
 
-  /** The host may be a short name, such as `api.shop` or `api.shop.svc`. */
+  /** Completes short names such as `api.shop` and `api.shop.svc`. */
   #fullNameOf(host: string): string | undefined {
     const domain = this.#suffix.slice('.svc'.length);
     return [`${host}${this.#suffix}`, `${host}${domain}`].find((fullName) => this.#servicesByHost.has(fullName));

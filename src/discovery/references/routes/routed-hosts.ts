@@ -1,4 +1,4 @@
-/** Clients cannot resolve the host of a missing Kubernetes Service. */
+/** Reports mesh VirtualServices with the host of a missing Kubernetes Service, which clients cannot resolve. */
 import { type ConfigCheck, isWritten } from '../config-warning.ts';
 
 export const checkRoutedHosts: ConfigCheck = function* ({ context, configs, hosts }) {

@@ -1,4 +1,4 @@
-/** Runs on a worker thread of `go-template-thread.ts`, without files, arguments or environment. */
+/** Worker thread of `go-template-thread.ts`. Runs Go's text/template without files, arguments or environment. */
 import { openSync } from 'node:fs';
 import { devNull } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';

@@ -1,4 +1,4 @@
-/** Plans that other clients start from, because most virtual hosts are the same for all. */
+/** A model is a plan from which other clients start, because most virtual hosts are the same for all. */
 import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import { commonShapes } from '../../sharing/common-shape.ts';

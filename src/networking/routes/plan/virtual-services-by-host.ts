@@ -54,7 +54,7 @@ interface IndexedVirtualServices {
   readonly firstServiceByHost: VirtualServicesByHost;
   readonly conditionalServices: readonly ResolvedVirtualService[];
   readonly matchesPort: boolean;
-  /** Results by the {@link conditionalServices} VirtualServices that have no route. */
+  /** Results for each combination of {@link conditionalServices} without a route. */
   readonly cachedByExcluded: Map<string, VirtualServicesByHost>;
 }
 
