@@ -16,7 +16,7 @@ export interface LogChoice {
 
 /**
  * Applies the rules in order, those of the mesh first. A rule without providers applies to the providers of the previous rule. If it is the first
- * rule, it applies to the mesh's default providers, or to the log of the mesh configuration if there are none.
+ * rule, it applies to the mesh's default providers, or to the log of the mesh configuration if the mesh has no default providers.
  *
  * @returns logs in the order of first mention
  */
