@@ -13,7 +13,6 @@ import { type ConfigOrigin, type ConfigOrigins, originsOfMetadata } from './sour
 export interface ExplanationStep {
   readonly what: 'listener' | 'filter chain' | 'virtual host' | 'route' | 'cluster';
   readonly name: string;
-  /** Reason for the selection, or content of the step. */
   readonly note?: string;
   /** `undefined` if none are missing or the reason is unknown. */
   readonly missingEndpoints?: readonly string[];

@@ -18,7 +18,6 @@ function anyOfPermissions(rules: readonly RbacPermission[]): RbacPermission {
   return rules.length === 1 ? rules[0]! : { rule: { case: 'orRules', value: { rules: [...rules] } } };
 }
 
-/** An empty list matches everything. */
 export function allOfPermissions(rules: readonly RbacPermission[]): RbacPermission {
   if (rules.length === 0) return anyPermission;
   return rules.length === 1 ? rules[0]! : { rule: { case: 'andRules', value: { rules: [...rules] } } };

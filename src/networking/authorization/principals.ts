@@ -27,7 +27,6 @@ function anyOfPrincipals(ids: readonly RbacPrincipal[]): RbacPrincipal {
   return ids.length === 1 ? ids[0]! : { identifier: { case: 'orIds', value: { ids: [...ids] } } };
 }
 
-/** An empty list matches everything. */
 export function allOfPrincipals(ids: readonly RbacPrincipal[]): RbacPrincipal {
   if (ids.length === 0) return anyPrincipal;
   return ids.length === 1 ? ids[0]! : { identifier: { case: 'andIds', value: { ids: [...ids] } } };

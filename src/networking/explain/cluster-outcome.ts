@@ -41,7 +41,6 @@ export function combinedOutcome(targets: readonly Target[], carriedProtocol: Car
   );
 }
 
-/** Merges equal outcomes. If only one remains, returns it directly. */
 export function dividedOutcome(shares: readonly OutcomeShare[]): RequestOutcome {
   const mergedShares = new Map<string, OutcomeShare>();
   for (const { share, outcome } of shares.filter((clusterShare) => clusterShare.share > 0).flatMap(flattenShares)) {

@@ -242,7 +242,6 @@ class BackwardWriter {
     }
   }
 
-  /** protobuf-es represents a Struct field as plain JSON. */
   #struct(value: unknown): void {
     if (typeof value !== 'object' || value === null || Array.isArray(value) || value instanceof Uint8Array)
       throw unsupportedValue;
@@ -371,7 +370,6 @@ function isZero({ zeroValue, kind }: Field, value: unknown): boolean {
   return kind === doubleKind || kind === otherKind ? Object.is(value, 0) : value === zeroValue;
 }
 
-/** Sorts like protobuf-es: JavaScript puts integer keys first. */
 function orderedKeys(map: Values): readonly string[] {
   const keys = Object.keys(map);
   if (isSorted(keys)) return keys;

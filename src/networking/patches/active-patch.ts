@@ -5,7 +5,6 @@ import type { Origin } from '../inputs/message-origin.ts';
 export interface ActivePatch {
   /** The patch, without Wasm code if the proxy's Envoy cannot run it. */
   readonly patch: EnvoyPatch;
-  /** The patch with its Wasm code, as in the object. */
   readonly configuredPatch: EnvoyPatch;
   readonly filter: Config<EnvoyFilter>;
   readonly origin: Origin;

@@ -275,7 +275,6 @@ function nodeFields({ status }: Fields, sharedTexts: SharedTexts): Fields {
   return { status: { ...picked(status, ['addresses']), ...(nodeInfo.kubeletVersion !== undefined && { nodeInfo }) } };
 }
 
-/** Keeps only ports, and the restart policy of init containers. */
 function containersWithPorts(containers: unknown, sharedTexts: SharedTexts): Fields[] {
   return listOf(containers)
     .map((container) => picked(container, ['ports', 'restartPolicy'], sharedTexts))

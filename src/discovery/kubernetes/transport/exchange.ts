@@ -18,7 +18,6 @@ export interface ResponseReader {
   headers?(headers: ResponseHeaders): void;
   data(chunk: Buffer): void;
   readonly isBodyIncomplete: boolean;
-  /** Whether error bodies are plain text instead of a Kubernetes Status. */
   readonly hasTextErrors?: boolean;
 }
 

@@ -66,7 +66,7 @@ function endpointShards({ state }: DebugSources): object {
   return Object.fromEntries([...hosts].map(([host, namespaces]) => [host, Object.fromEntries(namespaces)]));
 }
 
-/** Lists clusters. The local cluster has no Secret. A synced cluster can become unreachable later. */
+/** The local cluster has no Secret. A synced cluster can become unreachable later. */
 function clusters({ state, clusterId, secretOfCluster = () => '', unreachableCluster }: DebugSources): object[] {
   const ids = new Set([clusterId, ...state.registries.registries.map((registry) => registry.clusterId)]);
   return [...ids].map((id) => {

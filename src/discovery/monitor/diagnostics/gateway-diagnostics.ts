@@ -18,7 +18,6 @@ import { filterRouters, unservedCredentials } from './unserved-credentials.ts';
 /** Includes gateways of which only selectors are known, because their proxies may be connected to other replicas. */
 export const findRejectedServers: FindDiagnostics = (sources, note) => findInMerged(sources, 'rejectionMessages', note);
 
-/** Finds servers with hosts that overlap the hosts of a server with other requirements. */
 export const findOverlappingServers: FindDiagnostics = (sources, note) =>
   findInMerged(sources, 'overlapMessages', note);
 

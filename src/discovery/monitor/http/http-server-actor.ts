@@ -20,7 +20,6 @@ export interface HttpEffectOptions extends HttpServersOptions {
   readonly metrics: Pick<DiscoveryMetrics, 'text'>;
   /** `undefined` if debug pages are disabled. */
   readonly debug?: DebugSources & { readonly access: DebugAccess };
-  /** Callers with access to debug pages may change log levels. */
   readonly logLevels: LogLevelSources;
   readonly onOpened?: (orders: PageOrders) => void;
   /** Unmet condition of startup, for the readiness probe. */

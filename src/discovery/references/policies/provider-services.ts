@@ -66,7 +66,6 @@ interface LocatedProvider {
 }
 
 interface ProviderAddress {
-  /** Type such as `zipkin`. */
   readonly type: string;
   readonly service: string;
   readonly port: number;

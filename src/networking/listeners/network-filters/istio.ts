@@ -1,4 +1,3 @@
-/** Filters of Istio's Envoy builds, see `istio-extensions.ts`. */
 import { hasIstioExtensions, istioStats, peerExchange } from '../../messages/istio-extensions.ts';
 import { telemetryOf } from '../../telemetry/connection-telemetry.ts';
 import { sideOf } from '../../telemetry/mode.ts';
