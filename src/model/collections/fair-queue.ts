@@ -1,7 +1,7 @@
 /**
  * A bounded queue that is fair by key, level by level: round-robin over namespaces, then over their accounts, then over the accounts' connections.
- * One key may use the full capacity while no other needs it. A full queue removes an item of the key with the most items; it rejects the new item
- * only if no key has more than its own. Callers that only limit resources of tenants must release the item that {@link FairQueue.add} returns.
+ * One key may use the full capacity while no other needs it. Callers that only limit resources of tenants must release the item that {@link
+ * FairQueue.add} returns.
  */
 
 /** From the outermost level to the innermost: namespace, account, connection. All keys of one queue have the same number of levels. */
@@ -11,15 +11,12 @@ export interface FairQueueOptions<Item> {
   readonly maxItems: number;
   /** Maximum items of one key, per level; `undefined` means only {@link maxItems} applies. */
   readonly maxOfKey?: readonly (number | undefined)[];
-  /** Whether one item is served before another of the same innermost key. Default: order of arrival. */
   readonly precedes?: (one: Item, other: Item) => boolean;
 }
 
 interface Share<Item> {
   count: number;
-  /** In service order; empty on the innermost level. */
   readonly children: Map<string, Share<Item>>;
-  /** In service order; empty on the outer levels. */
   readonly items: Item[];
 }
 
@@ -36,7 +33,6 @@ export class FairQueue<Item> {
     return this.#keys.size;
   }
 
-  /** Number of items of a key, or of all keys with this prefix. */
   sizeOf(key: ShareKey): number {
     return this.#pathOf(key).at(key.length)?.count ?? 0;
   }
@@ -113,7 +109,6 @@ export class FairQueue<Item> {
     return path;
   }
 
-  /** Whether, on some level, another key has more items than this key would have with the new item. */
   #isBelowLargest(key: ShareKey): boolean {
     const path = this.#pathOf(key);
     return path.some(({ children }, level) => {
@@ -122,7 +117,6 @@ export class FairQueue<Item> {
     });
   }
 
-  /** The last item of the key with the most items; on a tie, of `newKey`. */
   #largestItem(newKey: ShareKey): Item {
     let share = this.#root;
     for (let level = 0; share.items.length === 0; level++) {
@@ -138,7 +132,6 @@ function emptyShare<Item>(): Share<Item> {
   return { count: 0, children: new Map(), items: [] };
 }
 
-/** Finds the first ready item, and moves its keys to the end of their levels. */
 function firstOf<Item>({ items, children }: Share<Item>, isReady: (item: Item) => boolean): Item | undefined {
   for (const item of items) if (isReady(item)) return item;
   for (const [name, child] of children) {
@@ -151,7 +144,6 @@ function firstOf<Item>({ items, children }: Share<Item>, isReady: (item: Item) =
   return undefined;
 }
 
-/** Insert position after all items that the new one does not precede. */
 function placeFor<Item>(item: Item, items: readonly Item[], precedes: (one: Item, other: Item) => boolean): number {
   let lowIndex = 0;
   let highIndex = items.length;

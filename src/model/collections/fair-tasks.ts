@@ -54,7 +54,6 @@ export class FairTasks {
     return this.#queue.size;
   }
 
-  /** Settles with the result of `run`, `reject` or `cancelled`. */
   schedule<Result>({ key, rank = 0, run, reject, cancelled }: FairTask<Result>, signal?: AbortSignal): Promise<Result> {
     if (signal?.aborted === true && cancelled !== undefined) return Promise.resolve(cancelled());
     const { promise, resolve, reject: fail } = Promise.withResolvers<Result>();

@@ -1,7 +1,6 @@
 /** Tracks keys that are useful only while all objects that hold them exist; reports a key when one of its holders was garbage-collected. */
 import { memoizeByObject } from './memoize-by-object.ts';
 
-/** The keys of one holder, each with the key maps of all holders of that key. */
 type KeyList = Map<string, readonly KeyList[]>;
 
 export class HeldKeys {

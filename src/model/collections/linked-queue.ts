@@ -24,7 +24,6 @@ export class LinkedQueue<Item extends LinkedItem<Item>> {
     this.#newest = item;
   }
 
-  /** @param item in this queue; its links are cleared */
   remove(item: Item): void {
     const { older, newer } = item;
     if (older === undefined) this.#oldest = newer;

@@ -20,7 +20,7 @@ export function listDiff<T extends object>(previous: readonly T[], next: readonl
   };
 }
 
-/** Removes and adds items in a sorted list; returns the list itself if nothing changes. */
+/** Returns the list itself if nothing changes. */
 export function changedList<T extends object>(
   list: readonly T[],
   removedItems: ReadonlySet<T>,

@@ -14,7 +14,6 @@ export function memoizeByObject<Key extends object, Value extends NonNullable<un
   };
 }
 
-/** The value is cached as long as both objects are alive. */
 export function memoizeByPair<A extends object, B extends object, Value extends NonNullable<unknown>>(
   compute: (a: A, b: B) => Value,
 ): (a: A, b: B) => Value {

@@ -2,7 +2,6 @@
 import { runToEnd, type Steps } from '../../runtime/turns.ts';
 
 type Leaf<V> = { readonly hash: number; readonly entries: readonly (readonly [string, V])[] };
-/** `editor` identifies the bulk operation that created the branch and may modify it in place. */
 type Branch<V> = { readonly children: (Node<V> | undefined)[]; readonly editor?: object | undefined };
 type Node<V> = Leaf<V> | Branch<V>;
 
@@ -114,7 +113,6 @@ export function hashOf(text: string): number {
   return (hash ^ (hash >>> 13)) >>> 0;
 }
 
-/** @param editor branches of this editor are modified in place; others are copied */
 function insertEntry<V>(
   node: Node<V> | undefined,
   hash: number,

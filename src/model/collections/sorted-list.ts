@@ -1,4 +1,4 @@
-/** An immutable sorted list, stored in blocks. A new version copies only changed blocks. The first read converts the list to one array. */
+/** An immutable sorted list, stored in blocks, so that a new version copies only changed blocks. */
 import type { Steps } from '../../runtime/turns.ts';
 import { sortInSteps } from './sorting.ts';
 
@@ -71,7 +71,6 @@ export class SortedList<T> {
     else blocks.splice(blockIndex, 1, largerBlock.slice(0, maxBlockItems / 2), largerBlock.slice(maxBlockItems / 2));
   }
 
-  /** The last block that begins at or before the item, else the first. */
   #blockOf(blocks: readonly (readonly T[])[], item: T): number {
     let [lowBlock, highBlock] = [0, blocks.length];
     while (lowBlock < highBlock) {
@@ -83,13 +82,11 @@ export class SortedList<T> {
   }
 }
 
-/** Maximum items of a block; one edit copies one block. */
+/** An edit copies one block. */
 const maxBlockItems = 512;
 
-/** Beyond this number of edits, the list is rebuilt. */
 const maxSingleEdits = 64;
 
-/** Index of the first item that is not less than the given one. */
 function placeOf<T>(block: readonly T[], item: T, compare: (a: T, b: T) => number): number {
   let [lowIndex, highIndex] = [0, block.length];
   while (lowIndex < highIndex) {

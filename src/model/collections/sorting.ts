@@ -2,7 +2,7 @@ import type { Steps } from '../../runtime/turns.ts';
 
 const runLength = 512;
 
-/** Builds a sorted copy (stable) in steps. */
+/** The sort is stable. */
 export function* sortInSteps<T>(items: readonly T[], compare: (a: T, b: T) => number): Steps<T[]> {
   let sortedRuns: T[][] = [];
   for (let start = 0; start < items.length; start += runLength) {

@@ -7,7 +7,6 @@ export class WeakValues<Value extends object> {
     if (this.#values.get(key)?.deref() === undefined) this.#values.delete(key);
   });
 
-  /** Includes garbage-collected values that are not removed yet. */
   get size(): number {
     return this.#values.size;
   }

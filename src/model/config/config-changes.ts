@@ -1,10 +1,9 @@
-/** Decides which updates of an object affect proxies. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Config } from './config.ts';
 
 /**
- * Whether an update may change what proxies receive. An Istio object needs no push if spec, status and age are unchanged and neither version has
- * Istio labels or annotations. The age decides conflicts, and `resourceVersion` does not cover it. For other API groups, every new version needs one.
+ * An Istio object needs no push if spec, status and age are unchanged and neither version has Istio labels or annotations. The age decides conflicts,
+ * and `resourceVersion` does not cover it. For other API groups, every new version needs a push.
  */
 export function needsPush(previous: Config, current: Config): boolean {
   if (previous === current) return false;

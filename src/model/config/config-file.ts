@@ -1,4 +1,4 @@
-/** Parses a file of configuration objects from YAML text into objects and problems. Pure and deterministic. */
+/** Parses a file of configuration objects from YAML text into objects and problems. */
 import { hash } from 'node:crypto';
 import * as E from 'fp-ts/lib/Either.js';
 import { isObject } from '../../runtime/json-object.ts';
@@ -39,7 +39,6 @@ export interface ConfigFile {
   readonly problems: readonly Problem[];
   /** Placeholders (refused.ts) for rejected objects without an earlier valid version. */
   readonly standIns: readonly Config[];
-  /** Result of each document by its text, reused for the next version of the file. */
   readonly documents: ReadonlyMap<string, DocumentResult>;
 }
 
@@ -58,12 +57,12 @@ export interface ConfigReadOptions {
   readonly previous?: ConfigFile;
 }
 
-/** Reads a file's text. Invalid objects are omitted and reported as problems. */
+/** Invalid objects are omitted and reported as problems. */
 export function readConfigFile(file: string, text: string, options: ConfigReadOptions): ConfigFile {
   return runToEnd(readConfigFileInSteps(file, text, options));
 }
 
-/** {@link readConfigFile} in steps of one object. Parsing a document is a single step. */
+/** One object per step; parsing a document is a single step. */
 export function* readConfigFileInSteps(file: string, text: string, options: ConfigReadOptions): Steps<ConfigFile> {
   const documents = new Map<string, DocumentResult>();
   const configs: Config[] = [];
@@ -85,9 +84,8 @@ export function* readConfigFileInSteps(file: string, text: string, options: Conf
 }
 
 /**
- * Reads a parsed object, for example from a cluster; its problems have no file and line.
+ * Reads a parsed object, for example from a cluster. Its problems have no file and line.
  * @param location prefix of problem messages, such as `k8s://`
- * @param options `source`: position of the object and its placeholder, if it is not from a cluster
  */
 export function readConfigObject(
   location: string,
@@ -109,7 +107,6 @@ function omitSource({ source: _, ...config }: Config): Config {
   return Object.freeze(config);
 }
 
-/** Provides the generation that the status of a rejected object reports. */
 function versionOf(value: unknown): Pick<Config, 'generation' | 'uid'> {
   const { generation, uid } = metadataOf(value);
   return {
@@ -119,13 +116,12 @@ function versionOf(value: unknown): Pick<Config, 'generation' | 'uid'> {
 }
 
 export interface ReadObject {
-  /** `undefined` if the object is rejected or of an ignored kind. */
   readonly config: Config | undefined;
   readonly problems: readonly Problem[];
   readonly standIns: readonly Config[];
 }
 
-/** The result of the same document at another line. Specs keep their identity, and so do objects if the line is unchanged. */
+/** Specs keep their identity, and so do objects if the line is unchanged. */
 function shiftLines(result: DocumentResult, lineNumber: number): DocumentResult {
   const lineOffset = lineNumber - result.line;
   if (lineOffset === 0) return result;
@@ -173,7 +169,6 @@ class DocumentReader {
     this.options = options;
   }
 
-  /** Reports invalid YAML; the document may still identify its object. */
   reportSyntaxErrors(): void {
     const key = keyOfBroken(this.document.value);
     // A missing namespace may be in the part that could not be parsed.
@@ -224,17 +219,12 @@ class DocumentReader {
     } else if (!this.readSpec(envelope, path)) this.standIn(value, path, problemCount);
   }
 
-  /** Reports the errors in the spec of an object whose envelope is invalid. */
   private reportInvalidSpec({ body, key }: InvalidEnvelope, path: string): void {
     if (body === undefined) return;
     const decoded = kinds[body.kind].decode(body.spec, key?.namespace ?? 'default');
     if (E.isLeft(decoded)) this.reportAll(decoded.left, path, bodyOf(body.kind), key);
   }
 
-  /**
-   * Adds a placeholder for a rejected object that restricts access.
-   * @param problemCount number of problems before those of the object
-   */
   private standIn(value: unknown, path: string, problemCount: number, isBroken = false): void {
     const location = { file: this.file, line: this.document.positionOf(path).line };
     const config = standInFor(value, location, { isBroken, createdAt: this.options.creationTimestamp });
@@ -327,7 +317,6 @@ class DocumentReader {
   ): void {
     const { key, isSure = true, ...otherFields } = details;
     const object = key === undefined ? {} : { object: objectText(key) };
-    // An invalid name does not identify an object.
     const identity = key !== undefined && isSure && isKeyOfObject(key) ? { key } : {};
     this.problems.push({
       severity,
@@ -342,7 +331,6 @@ class DocumentReader {
   }
 }
 
-/** `VirtualService shop/web`, with the kind as in the document. */
 function objectText(key: ConfigKey): string {
   return `${writtenKind(key.kind)} ${key.namespace}/${key.name}`;
 }
@@ -368,7 +356,6 @@ function metadataOf(value: unknown): Readonly<Record<string, unknown>> {
   return isObject(value) && isObject(value.metadata) ? correctedMetadata(value.metadata) : {};
 }
 
-/** Requires a namespace, except for objects of cluster-wide kinds. */
 function isKeyOfObject({ kind, namespace, name }: ConfigKey): boolean {
   const isCluster = Object.hasOwn(kinds, kind) && kinds[kind as KindName].scope === 'Cluster';
   return isObjectName(name) && (isCluster ? namespace === '' : isNamespace(namespace));
@@ -378,7 +365,6 @@ function contentHash(content: unknown): string {
   return hash('sha1', JSON.stringify(content), 'hex').slice(0, 16);
 }
 
-/** Keeps the first object of each key. A later, different object is reported as a problem that names the first. */
 export function withoutRepetitions(configs: readonly Config[]): {
   readonly configs: readonly Config[];
   readonly problems: readonly Problem[];
@@ -395,8 +381,8 @@ export function withoutRepetitions(configs: readonly Config[]): {
 }
 
 /**
- * The problem of an object whose key is already used; none if both are equal. A different object is ignored with a warning, or with an error if the
- * first one is invalid, because then neither applies.
+ * Returns no problem if both objects are equal. A different object is an error if the kept object is invalid, because then neither applies; otherwise
+ * a warning.
  */
 export function repetition(config: Config, keptConfig: Config): readonly [Problem?] {
   const isValid = keptConfig.standsFor === undefined;

@@ -12,7 +12,6 @@ export function configSetOf(configs: readonly Config[]): ConfigSet {
   // `kind` determines the type of the spec, because its decoder produced the spec.
   const configsOfKind = <K extends KindName>(kind: K): readonly Config<SpecOfKind[K]>[] =>
     ((groups.get(kind) ?? []) as Config<SpecOfKind[K]>[]).toSorted(compareAge);
-  // The object has one entry for each known kind.
   return Object.fromEntries(
     (Object.keys(kinds) as KindName[]).map((kind) => [kind, configsOfKind(kind)]),
   ) as unknown as ConfigSet;

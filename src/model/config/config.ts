@@ -11,16 +11,14 @@ export interface Config<Spec = unknown> {
   readonly resourceVersion: string;
   /** Milliseconds since the Unix epoch. Older objects win conflicts. */
   readonly creationTimestamp: number;
-  /** Revision of the spec, assigned by the API server; absent for other sources. */
+  /** Assigned by the API server, like `uid`; absent for other sources. */
   readonly generation?: number;
-  /** Assigned by the API server; a recreated object has a different `uid`. Absent for other sources. */
+  /** A recreated object has a different `uid`. */
   readonly uid?: string;
-  /** The object has a deletion timestamp. */
   readonly isEnding?: true;
   readonly spec: Spec;
-  /** The original status; only the health of a WorkloadEntry is read from it. */
+  /** Only the health of a WorkloadEntry is read from it. */
   readonly status?: unknown;
-  /** Absent for objects that are not from a file. */
   readonly source?: SourcePosition;
   /** Sources of each part of a generated object, by path in the spec (`http[2]`). */
   readonly partOrigins?: Readonly<Record<string, readonly Origin[]>>;
@@ -43,9 +41,9 @@ export interface StandsFor {
   readonly objectName: string;
   /** Absent if the object cannot be identified; any object of its file may then be its earlier version. */
   readonly key?: ConfigKey;
-  /** Whether the selected workloads are known. Otherwise the placeholder applies to its namespace, and narrower policies apply as well. */
+  /** If false, the placeholder applies to its whole namespace, and narrower policies apply as well. */
   readonly isScopeKnown: boolean;
-  /** The blocked traffic, as the end of a sentence, such as `every request to the workloads of namespace shop is refused`. */
+  /** The end of a sentence, such as `every request to the workloads of namespace shop is refused`. */
   readonly effect: string;
   /** The same for the root namespace, which applies to the whole mesh. */
   readonly effectInRoot: string;
@@ -55,7 +53,6 @@ export interface SourcePosition {
   readonly file: string;
   /** 1-based line of the document's start, or of a List item. 0 if `file` is the address of a source such as `xds://host:15010`. */
   readonly line: number;
-  /** Such as `items[3]`, for an item of a List. */
   readonly item?: string;
 }
 
@@ -65,7 +62,6 @@ export interface ConfigKey {
   readonly name: string;
 }
 
-/** Returns `Kind/namespace/name`, for map keys and log fields. */
 export function configKeyText(key: ConfigKey): string {
   return `${key.kind}/${key.namespace}/${key.name}`;
 }
@@ -79,7 +75,7 @@ export function parseConfigKey(text: string): ConfigKey {
   return { kind, namespace, name: name.join('/') };
 }
 
-/** Sorts by age, oldest first, then by name, then by namespace: the order of everything derived from configuration. */
+/** Oldest first, then by name and namespace: the order of everything derived from configuration. */
 export function compareAge(a: Config, b: Config): number {
   return (
     a.creationTimestamp - b.creationTimestamp || compareText(a.name, b.name) || compareText(a.namespace, b.namespace)
@@ -93,11 +89,10 @@ export function compareText(a: string, b: string): number {
 
 export interface Origin {
   readonly key: ConfigKey;
-  /** Fields from the document's root, such as `['spec', 'http', 2]`; absent for the object as a whole. */
+  /** Fields from the document's root; absent for the object as a whole. */
   readonly path?: readonly (string | number)[];
 }
 
-/** Formats an origin's path for users, such as `spec.http[2].route`. */
 export function fieldText(path: readonly (string | number)[]): string {
   return path.map((step, index) => (typeof step === 'number' ? `[${step}]` : index === 0 ? step : `.${step}`)).join('');
 }

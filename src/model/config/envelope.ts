@@ -1,5 +1,3 @@
-/** Reads an object's envelope: kind, name, labels and annotations. */
-
 import { isObject, ownValue } from '../../runtime/json-object.ts';
 import { type FieldError, fieldPath } from '../fields/decode.ts';
 import { booleanOf } from '../fields/go-boolean.ts';
@@ -70,7 +68,6 @@ const restrictionKinds = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestA
 
 const istioGroups: readonly string[] = ['security.istio.io', 'networking.istio.io'];
 
-/** Kinds that may restrict access, for example by limiting egress or requiring TLS. */
 const kindsThatMayRestrict = [...restrictionKinds, 'Sidecar', 'DestinationRule'] as const;
 
 const gatewayApiMayRestrict = ['BackendTLSPolicy'] as const;
@@ -81,7 +78,6 @@ const metadataFields = [
   ...['deletionGracePeriodSeconds', 'ownerReferences', 'managedFields', 'clusterName'],
 ];
 
-/** Replaces misspelled metadata fields by the intended ones, unless those exist. */
 export function correctedMetadata(metadata: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const misspelt = misspeltMetadata(metadata).filter(([, intendedField]) => !Object.hasOwn(metadata, intendedField));
   if (misspelt.length === 0) return metadata;
@@ -100,12 +96,10 @@ function misspeltMetadata(metadata: Readonly<Record<string, unknown>>): [field: 
   return misspeltFields;
 }
 
-/** Existing kinds that are not supported, by group. */
 const unsupportedKinds: Readonly<Record<string, readonly string[]>> = {
   [gatewayApiGroup]: ['UDPRoute', 'ListenerSet', 'BackendLBPolicy'],
 };
 
-/** Groups of Istio 1.4 and earlier. */
 const retiredGroups: ReadonlySet<string> = new Set(['authentication.istio.io', 'rbac.istio.io', 'config.istio.io']);
 
 const topFields = ['apiVersion', 'kind', 'metadata', 'spec', 'status'];
@@ -118,7 +112,6 @@ function kindOf(group: string, kind: string) {
   return kindByGroupAndName.get(`${group}/${kind}`);
 }
 
-/** The kind's name in the kinds table, else as written. */
 export function kindNameOf(apiVersion: unknown, kind: string): string {
   return intendedKind(apiVersion, kind) ?? kind;
 }
@@ -196,7 +189,6 @@ const outsideSpec: violation.FieldViolation = {
   message: 'unknown field; fields of the object belong under spec',
 };
 
-/** Returns `spec`, and reports other top-level fields. */
 function specOf(value: Readonly<Record<string, unknown>>, errors: FieldError[]): unknown {
   for (const field in value) {
     if (topFields.includes(field)) continue;
@@ -279,7 +271,6 @@ function nameViolation(name: unknown, allowedCharacters: string): violation.Fiel
   return violation.mustBe(`a name of lower-case ${allowedCharacters}`, name);
 }
 
-/** One shared object, to save memory. */
 const noTexts: Readonly<Record<string, string>> = Object.freeze({});
 
 function texts(value: unknown, path: string, errors: FieldError[]): Readonly<Record<string, string>> {
@@ -301,7 +292,6 @@ function texts(value: unknown, path: string, errors: FieldError[]): Readonly<Rec
   return value as Readonly<Record<string, string>>;
 }
 
-/** Rejects annotations that are reserved for the control plane or not allowed on the kind. */
 function annotationErrors(annotations: Readonly<Record<string, string>>, kind: string): FieldError[] {
   if (annotations === noTexts) return [];
   return Object.entries(annotations).flatMap(([key, value]) => {

@@ -16,7 +16,7 @@ export class FieldPositions {
   readonly #items: ReadonlyMap<string, string>;
 
   /**
-   * @param textOf returns the text of a file; empty if it cannot be read
+   * @param textOf returns an empty text if the file cannot be read
    * @param configs objects of the problems, because items of a List may share a line
    */
   constructor(textOf: (file: string) => string, configs: readonly Config[] = []) {
@@ -34,7 +34,6 @@ export class FieldPositions {
     return this.fieldPosition({ file, line, ...(item !== undefined && { item }) }, field);
   }
 
-  /** @param field such as `spec.http[2]`; empty for the object as a whole */
   fieldPosition({ file, line, item = '' }: SourcePosition, field: string): YamlPosition {
     const documentPart = this.#partAt(file, line);
     if (documentPart === undefined) return { line, column: 1 };

@@ -8,10 +8,7 @@ const kindLine = /^(["']?)kind\1[ \t]*:[ \t]*(["']?)(\w+)\2[ \t]*(?:#.*)?$/gm;
 /** ConfigMap keys of CA certificates. ConfigMaps with such a key are read. */
 const authorityKey = /["']?\b(?:cacert|ca\.crt)["']?[ \t]*:/;
 
-/**
- * Whether an overlong document, such as a ConfigMap with dashboards, can safely be skipped: it has exactly one top-level `kind`, which is ignored,
- * and no list of objects.
- */
+/** An overlong document, such as a ConfigMap with dashboards, is skipped if it has one top-level `kind`, which is ignored, and no list of objects. */
 export function isForeignDocument(text: string): boolean {
   const kindMatches = [...text.matchAll(kindLine)];
   const kind = kindMatches[0]?.[3];

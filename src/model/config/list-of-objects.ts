@@ -3,7 +3,7 @@ import { isObject } from '../../runtime/json-object.ts';
 
 const listSuffix = 'List';
 
-/** The items of a list; `undefined` for any other value. Items of a typed list inherit its `kind` and `apiVersion`. */
+/** Items of a typed list inherit its `kind` and `apiVersion`. */
 export function itemsOfList(value: unknown): readonly unknown[] | undefined {
   if (!isObject(value)) return undefined;
   const { apiVersion, kind, items } = value;
@@ -15,10 +15,6 @@ export function itemsOfList(value: unknown): readonly unknown[] | undefined {
   );
 }
 
-/**
- * Yields the value itself, or the objects of a list and of nested lists.
- * @param path of the value in its document, such as `items[3]`
- */
 export function* objectsWithin(
   value: unknown,
   path = '',

@@ -17,7 +17,6 @@ export function isNestedDeeper(value: unknown, levels: number): boolean {
   return false;
 }
 
-/** A copy in which values below a level are null. */
 export function cutAtLevel(value: unknown, levels: number): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (levels === 0) return null;

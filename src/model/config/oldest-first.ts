@@ -6,8 +6,8 @@ export interface LimitShare {
 }
 
 /**
- * Returns the items to reject under a limit that several objects share. Older objects have priority, but a small item is accepted even after a larger
- * one was rejected. Independent of the order of the arguments.
+ * Selects the objects that a limit shared by several objects rejects. Older objects have priority, but a small item is accepted even after a larger
+ * one was rejected.
  */
 export function beyondLimit<Item extends LimitShare>(items: Iterable<Item>, maxCost: number): Item[] {
   const sortedItems = [...items];

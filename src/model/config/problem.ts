@@ -1,4 +1,3 @@
-/** A problem of a configuration object, with enough detail to fix it. */
 import { visibleLine } from '../../runtime/visible-text.ts';
 import type { FieldViolation } from '../fields/violation.ts';
 import type { ConfigKey } from './config.ts';
@@ -9,26 +8,21 @@ export interface Problem {
   readonly file: string;
   readonly line: number;
   readonly column?: number;
-  /** Such as `VirtualService shop/web`. */
   readonly object?: string;
-  /** The same object as a key, which identifies its last valid version. */
   readonly key?: ConfigKey;
   /** Such as `spec.http[0].timeout`. */
   readonly field?: string;
   readonly message: string;
   /** Stable code such as `FIELD_REQUIRED` or `routes-foreign-host`, listed in docs/errors.md, docs/config-analysis.md or SECURITY.md. */
   readonly code?: string;
-  /** Accepted values, such as `from 1 to 65535`. */
   readonly expected?: string;
-  /** The rejected value, truncated and with invisible characters escaped. */
   readonly got?: string;
   readonly near?: string;
-  /** Path of a related field in the same object, relative to the decoded part. */
   readonly beside?: string;
   /** The problem disappears if another object of this kind exists in this namespace (empty for cluster-wide kinds). */
   readonly absent?: { readonly kind: string; readonly namespace: string };
   readonly other?: RelatedPlace;
-  /** Key of the placeholder that applies while the object has no valid version (refused.ts). */
+  /** Key of the placeholder that applies while the object has no valid version. */
   readonly standIn?: string;
 }
 
@@ -43,7 +37,6 @@ export interface RelatedPlace {
 /** Formats `mesh/web.yaml:12:5: error: VirtualService shop/web: spec.http[0].timeout: must be a duration, …`. */
 export function problemText(problem: Problem): string {
   const { file, line, column } = problem;
-  // Objects from a cluster have neither file nor line.
   const location = file === '' ? '' : [file, line, ...(column === undefined ? [] : [column])].join(':');
   const text = [location, problem.severity, problem.object, problem.field, problem.message]
     .filter((textPart) => textPart !== undefined && textPart !== '')

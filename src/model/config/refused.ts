@@ -17,7 +17,6 @@ interface FileLine {
 }
 
 /**
- * Returns `undefined` for an object that restricts nothing.
  * @param value the object as received, or its readable part
  * @param isBroken the YAML is invalid, so the unreadable part may contain a missing field
  */
@@ -69,7 +68,6 @@ export function standInFor(
   });
 }
 
-/** Returns `metadata`, also if the field is misspelled. */
 function metadataOf(value: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> | undefined {
   if (isObject(value.metadata)) return value.metadata;
   const misspeltField = Object.keys(value).find(
@@ -98,12 +96,10 @@ function placeOf(namespace: string | undefined): string {
   return namespace === undefined ? 'the mesh (its namespace cannot be read)' : `namespace ${namespace}`;
 }
 
-/** The blocked traffic, as the end of a sentence; `undefined` if the object is not a placeholder. */
 export function effectIn({ namespace, standsFor }: Config, rootNamespace: string | undefined): string | undefined {
   return namespace === rootNamespace ? standsFor?.effectInRoot : standsFor?.effect;
 }
 
-/** Describes a placeholder in a list, such as `AuthorizationPolicy shop/web` with its effect. */
 export function standInText(config: Config, rootNamespace?: string): string {
   const { source, standsFor } = config;
   const locationText =

@@ -9,7 +9,6 @@ export function storeWrittenSpec(decodedObject: unknown, spec: unknown): void {
     writtenSpecs.set(decodedObject, JSON.stringify(spec));
 }
 
-/** `undefined` for generated objects and for other kinds. */
 export function writtenSpec(decodedObject: unknown): string | undefined {
   return typeof decodedObject === 'object' && decodedObject !== null ? writtenSpecs.get(decodedObject) : undefined;
 }

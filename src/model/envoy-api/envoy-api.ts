@@ -38,7 +38,7 @@ function descriptorFile(): string {
   return apiFile;
 }
 
-/** Adds a fallback to the complete API, so that resources with messages of any type can be displayed. */
+/** Resources with messages of any type can then be displayed. */
 export function withCompleteApi(registry: Registry): Registry {
   return {
     kind: 'registry',
@@ -66,7 +66,6 @@ export interface LenientMessage extends DecodedMessage {
 /**
  * Decodes a message from its JSON form, including packed messages (`@type`). Unknown types and fields are not errors, because a newer Envoy may
  * define them. Packed messages with unknown parts are sent unchanged (`TypedStruct`), and Envoy validates them.
- * @param typeUrl such as `type.googleapis.com/envoy.config.cluster.v3.Cluster`, or only the name
  * @param json every form that Istio's decoder accepts (lenient-json.ts)
  * @param keepsTypes packed messages of known types lose unknown fields and keep their type, so that they can be merged
  */
@@ -99,7 +98,6 @@ function decode(typeUrl: string, json: JsonValue, ignoreUnknownFields: boolean):
   }
 }
 
-/** Wraps every packed message with undefined parts in a TypedStruct, innermost first. */
 function wrapUnknown(json: JsonValue, keepsTypes: boolean, unknownTypes: string[]): E.Either<string, JsonValue> {
   if (typeof json !== 'object' || json === null) return E.right(json);
   if (Array.isArray(json)) {

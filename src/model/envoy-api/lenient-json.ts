@@ -10,16 +10,12 @@ import { durationMsOf } from '../fields/duration.ts';
 import { isJsonNumber } from '../fields/quoted-number.ts';
 import { messageNameOf } from './message-name.ts';
 
-/** Messages that contain arbitrary JSON, or whose JSON form needs no rewriting. */
 const opaqueTypes: ReadonlySet<string> = new Set([
   ...['Struct', 'Value', 'ListValue', 'Timestamp', 'FieldMask', 'Empty'].map((name) => `google.protobuf.${name}`),
   ...['udpa.type.v1.TypedStruct', 'xds.type.v3.TypedStruct'],
 ]);
 
-/**
- * Returns the JSON in canonical form. Unrecognized values stay unchanged, and the strict decoder reports them.
- * @param registry resolves messages packed in `Any`
- */
+/** Unrecognized values stay unchanged, and the strict decoder reports them. */
 export function canonicalJson(schema: DescMessage, json: JsonValue, registry: Registry): JsonValue {
   const { typeName } = schema;
   if (typeName === 'google.protobuf.Duration') return canonicalDuration(json);
@@ -61,7 +57,6 @@ function canonicalElement(
   return item === null ? 0 : item;
 }
 
-/** The zero value in JSON: `null` for `Value`, a string or scalar for `Duration` and wrappers. */
 function zeroOf(schema: DescMessage): JsonValue {
   if (schema.typeName === 'google.protobuf.Value') return null;
   if (schema.typeName === 'google.protobuf.Duration') return '0s';
@@ -92,7 +87,7 @@ function canonicalScalar(type: ScalarType, value: JsonValue): JsonValue {
   return /[.eE]/.test(trimmed) && Number.isSafeInteger(number) ? String(number) : trimmed;
 }
 
-/** Converts a Go duration to seconds with nanosecond precision, such as `1m30s` to `90s`. */
+/** Converts a Go duration, such as `1m30s`, to seconds, such as `90s`. */
 function canonicalDuration(json: JsonValue): JsonValue {
   if (typeof json !== 'string') return json;
   const ms = durationMsOf(json);

@@ -5,7 +5,6 @@ import * as E from 'fp-ts/lib/Either.js';
 import { type DecodedMessage, decodeLenient, envoyApi } from './envoy-api.ts';
 import { messageNameOf } from './message-name.ts';
 
-/** Yields the message itself first. Skips packed messages of unknown types. */
 export function* messagesWithin(schema: DescMessage, message: Message): Generator<DecodedMessage> {
   const packedMessage = packedIn(schema, message);
   if (packedMessage !== undefined) return yield* messagesWithin(packedMessage.schema, packedMessage.message);

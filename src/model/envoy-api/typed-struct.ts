@@ -8,7 +8,7 @@ export const typedStructs: ReadonlySet<string> = new Set(['udpa.type.v1.TypedStr
 /** The protobuf JSON form; Envoy rejects Go's forms `500ms`, `1m` and `.5s`. */
 const durationText = /^-?\d{1,12}(\.\d{1,9})?s$/;
 
-/** Returns why Envoy rejects a duration in a TypedStruct; `undefined` if it accepts all, or if the type is unknown. */
+/** Returns why Envoy rejects a duration in a TypedStruct; `undefined` also if the type is unknown. */
 export function typedStructViolation(
   json: Readonly<Record<string, JsonValue>>,
   registry: Registry,

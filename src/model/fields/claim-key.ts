@@ -6,7 +6,6 @@ export function isClaimKey(key: string): boolean {
   return key.startsWith('@');
 }
 
-/** Returns the keys from the token's payload to the claim; `undefined` for a header that names no claim. */
 export function claimPath(key: string): readonly string[] | undefined {
   if (!key.startsWith(claimPrefix)) return undefined;
   const suffix = key.slice(claimPrefix.length);

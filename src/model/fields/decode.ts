@@ -71,12 +71,10 @@ export function integer(min: number, max: number): Decoder<number> {
   );
 }
 
-/** Accepts the API's range of counts, 0 to 2³¹−1. */
 export const count: Decoder<number> = integer(0, 2 ** 31 - 1);
 
 export const port: Decoder<number> = integer(1, 65535);
 
-/** Decodes a Go duration (`1.5s`, `1h2m`) to milliseconds. */
 export const durationMs: Decoder<number> = describedAs(
   (value: unknown, path: string): Decoded<number> => {
     const ms = typeof value === 'string' ? durationMsOf(value) : undefined;
@@ -100,7 +98,7 @@ export function durationAtLeast(minMs: number): Decoder<number> {
   return inSchema(decoder, { allOf: [{ pattern: notNegativePattern }, { pattern: positivePattern }] });
 }
 
-/** Accepts `0s`, which disables a feature, or integer milliseconds, whose minimum in Envoy is one. */
+/** `0s` disables a feature; otherwise Envoy's minimum is one millisecond. */
 export const durationOrZero: Decoder<number> = inSchema(
   refine(durationMs, (ms, path) => {
     if (ms < 0 || (ms > 0 && ms < 1)) {
@@ -144,7 +142,6 @@ export function nonEmptyList<A>(item: Decoder<A>, max: number = maxItems): Decod
   );
 }
 
-/** @param max a larger map is rejected before its entries are decoded */
 export function dictionary<A>(item: Decoder<A>, max: number = maxItems): Decoder<Readonly<Record<string, A>>> {
   return describedAs(
     (value: unknown, path: string): Decoded<Readonly<Record<string, A>>> => {
@@ -212,7 +209,6 @@ export function refine<A>(decoder: Decoder<A>, ...checks: readonly Check<A>[]): 
 /** `from` is the field's name in the configuration if it differs from the property. */
 interface Field<A> {
   readonly decoder: Decoder<A>;
-  /** `null` is an error instead of counting as absent. */
   readonly refusesNull?: true;
   readonly from?: string;
   readonly effect?: Effect;
@@ -231,7 +227,6 @@ export function required<A>(decoder: Decoder<A>, sourceField?: string): Required
   return { decoder, absent: 'error', ...(sourceField === undefined ? {} : { from: sourceField }) };
 }
 
-/** Declares an optional field; the result has no property if it is absent. */
 export function optional<A>(decoder: Decoder<A>, sourceField?: string): OptionalField<A> {
   return { decoder, absent: 'left out', ...(sourceField === undefined ? {} : { from: sourceField }) };
 }
@@ -283,10 +278,7 @@ export type Aliases<T> = {
 
 const noValue = violation.empty('set a value, or remove the field');
 
-/**
- * Decodes an object with known fields.
- * @param ignoresField ignores unknown fields, which are errors by default
- */
+/** @param ignoresField ignores unknown fields, which are errors by default */
 export function struct<T extends object>(
   fields: FieldDecoders<T>,
   aliases: Aliases<T> = {},
@@ -423,7 +415,7 @@ function unknownFields(value: object, fieldNames: ReadonlySet<string>, path: str
   return errors;
 }
 
-/** The decoded value. On failure, adds the errors to the list and returns the readable part. */
+/** On failure, adds the errors to the list and returns the readable part. */
 function valueOrPart<A>(decoded: Decoded<A>, errors: FieldError[]): A {
   if (E.isRight(decoded)) return decoded.right;
   errors.push(...decoded.left);

@@ -7,7 +7,7 @@ export type Description =
   | { readonly type: 'text' | 'boolean' | 'decimal' | 'anything' | 'any object' }
   | { readonly type: 'integer'; readonly min: number; readonly max: number }
   | { readonly type: 'list' | 'map'; readonly item: Describable; readonly max: number }
-  /** `unread` lists ignored fields of the API; it is absent if unknown fields are errors. */
+  /** `unread` lists ignored fields; it is absent if unknown fields are errors. */
   | { readonly type: 'object'; readonly fields: readonly FieldDescription[]; readonly unread?: readonly string[] }
   | { readonly type: 'narrowed'; readonly decoder: Describable; readonly validation: SchemaValidation };
 
@@ -31,7 +31,7 @@ export type Effect =
     }
   | { readonly type: 'refused'; readonly reason: string };
 
-/** Value validations of structural schemas, which the API server checks in addition to the type. */
+/** Checked by the API server in addition to the type (structural schemas). */
 export interface ValueValidation {
   readonly enum?: readonly (string | number | boolean | null)[];
   readonly format?: string;
@@ -61,7 +61,6 @@ export interface SchemaValidation extends ValueValidation {
 export interface SchemaRule {
   readonly rule: string;
   readonly message: string;
-  /** Path from the rule to the invalid field, such as `.provider`. */
   readonly fieldPath?: string;
 }
 
@@ -77,8 +76,8 @@ export function descriptionOf(decoder: Describable): Description | undefined {
 }
 
 /**
- * Adds a validation to a decoder's description. The validation must accept all values that the decoder accepts (tested in
- * `src/model/schemas/resource-definition.test.ts`, and with a real API server in `test/cluster/definitions.test.ts`).
+ * The validation must accept all values that the decoder accepts (tested in `src/model/schemas/resource-definition.test.ts`, and with a real API
+ * server in `test/cluster/definitions.test.ts`).
  * @returns a new decoder with the same behaviour
  */
 export function inSchema<D extends Describable>(decoder: D, validation: SchemaValidation): D {

@@ -1,5 +1,3 @@
-/** Parses Go durations such as `300ms`, `1.5s`, `1h2m` and `0`. */
-
 const unitMs: Readonly<Record<string, number>> = {
   ns: 1e-6,
   us: 1e-3,

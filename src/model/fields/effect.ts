@@ -14,7 +14,6 @@ import * as violation from './violation.ts';
 type AnyField = RequiredField<unknown> | OptionalField<unknown> | RequiredField<never> | OptionalField<never>;
 
 /**
- * Marks a field as accepted without effect.
  * @param reason completes "has no effect: …"
  * @param harmless values that request the default behaviour; like empty strings, lists and maps, they cause no warning
  */
@@ -28,7 +27,6 @@ export function withoutEffect<F extends AnyField>(field: F, reason: string, harm
 }
 
 /**
- * Marks a field if some of its values have no effect.
  * @param reason completes "has no effect: …"
  * @param warns receives the value before decoding
  */
@@ -44,7 +42,6 @@ export function withoutEffectWhere<F extends AnyField>(
  * Marks a field that has no effect with some values of other fields.
  * @param reason completes "has no effect: …"
  * @param warns receives the fields of the containing object before decoding
- * @param harmless values that request the default behaviour
  */
 export function withoutEffectBeside<F extends AnyField>(
   field: F,
@@ -74,7 +71,6 @@ export function withRejection<F extends AnyField>(field: F, reason: string): F {
 
 const canWarnByDecoder = new WeakMap<Describable, boolean>();
 
-/** Whether any field of the value can cause a warning; other values are not visited. */
 function canWarn(decoder: Describable): boolean {
   const cachedDecoder = canWarnByDecoder.get(decoder);
   if (cachedDecoder !== undefined) return cachedDecoder;
@@ -94,11 +90,10 @@ function isWarning({ effect }: FieldDescription): boolean {
   return effect !== undefined && effect.type !== 'refused';
 }
 
-/** Maximum number of warnings of one object that are reported individually. */
 export const maxEffectWarnings = 100;
 
 /**
- * Returns a warning per field without effect; beyond {@link maxEffectWarnings}, one for all remaining fields.
+ * Beyond {@link maxEffectWarnings}, one warning covers all remaining fields.
  * @param value before decoding; accepted by the decoder
  */
 export function effectWarnings(decoder: Describable, value: unknown, path = ''): FieldError[] {

@@ -6,15 +6,12 @@ export interface HostEntry<T> {
   readonly itemIndex: number;
 }
 
-/**
- * An immutable index by host, including wildcards, that finds overlapping hosts (`hostsOverlap` in hostname.ts) without a scan. A look-up costs the
- * number of distinct wildcard lengths plus the results.
- */
+/** An immutable index by host, including wildcards, that finds overlapping hosts (`hostsOverlap` in hostname.ts) without a scan. */
 export class HostIndex<T> {
   readonly #entriesByHost = new Map<string, HostEntry<T>[]>();
-  /** Lengths of wildcard suffixes; for example, `*.test` has a suffix of five characters. */
+  /** Lengths of wildcard suffixes: five for `*.test`. */
   readonly #wildcardLengths: readonly number[];
-  /** Reversed hosts in order, so that hosts with the same suffix are adjacent; built on the first wildcard look-up. */
+  /** Reversed, so that hosts with the same suffix are adjacent; built on the first wildcard look-up. */
   #reversedHosts: readonly { readonly text: string; readonly host: string }[] | undefined;
 
   constructor(items: Iterable<T>, hostsOf: (item: T) => Iterable<string>) {

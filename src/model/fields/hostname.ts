@@ -16,13 +16,12 @@ export function hostsOverlap(a: string, b: string): boolean {
   return isHostWithin(a, b) || isHostWithin(b, a);
 }
 
-/** The narrower of two overlapping hosts; `undefined` if they do not overlap. */
 export function hostIntersection(a: string, b: string): string | undefined {
   if (isHostWithin(a, b)) return a;
   return isHostWithin(b, a) ? b : undefined;
 }
 
-/** Yields the hosts that cover a host, starting with itself and ending with the widest: `a.b.c`, `*.b.c`, `*.c`, `*`. */
+/** Starts with the host itself and ends with the widest: `a.b.c`, `*.b.c`, `*.c`, `*`. */
 export function* widerHosts(host: string): Generator<string> {
   yield host;
   let remainingHost = isWildcard(host) ? host.slice(host.startsWith('*.') ? 2 : 1) : host;
@@ -33,7 +32,7 @@ export function* widerHosts(host: string): Generator<string> {
   if (host !== '*') yield '*';
 }
 
-/** Hosts to search; must not change after the first search. */
+/** The hosts must not change after the first search. */
 export interface HostKeys {
   has(host: string): boolean;
   keys(): Iterable<string>;
@@ -41,12 +40,11 @@ export interface HostKeys {
 
 const partialWildcards = new WeakMap<HostKeys, readonly string[]>();
 
-/** Whether the host has the rare form `*x.test`. */
 export function isPartialWildcard(host: string): boolean {
   return isWildcard(host) && host !== '*' && !host.startsWith('*.');
 }
 
-/** Yields the keys that cover a host, most specific first. Costs one look-up per label. */
+/** Yields the most specific key first, at the cost of one look-up per label. */
 export function* coveringKeys(host: string, keys: HostKeys): Generator<string> {
   let partialKeys = partialWildcards.get(keys);
   if (partialKeys === undefined) {
@@ -75,7 +73,7 @@ export function mostSpecific(host: string, keys: HostKeys): string | undefined {
   return undefined;
 }
 
-/** Whether a name must be qualified with a namespace. Names with a dot, wildcards and addresses need none. */
+/** Whether a name must be qualified with a namespace. */
 export function isShortName(host: string): boolean {
   return host !== '' && !host.includes('.') && !host.includes(':') && !isWildcard(host);
 }
@@ -83,13 +81,12 @@ export function isShortName(host: string): boolean {
 /** Resolves short names with `svc.<domain>`, the suffix of Kubernetes Services; without Kubernetes, only if a service of that name is known. */
 export class HostNames {
   readonly domain: string;
-  /** Whether results are independent of the set of services. */
   readonly isFixed: boolean;
   private readonly isKnownService: (hostname: string, namespace: string) => boolean;
 
   /**
    * @param domain such as `cluster.local`
-   * @param isKnownService whether a service of the name is visible to a namespace; absent if services come from Kubernetes
+   * @param isKnownService absent if services come from Kubernetes
    */
   constructor(domain: string, isKnownService?: (hostname: string, namespace: string) => boolean) {
     this.domain = domain;
@@ -97,7 +94,6 @@ export class HostNames {
     this.isKnownService = isKnownService ?? (() => true);
   }
 
-  /** Resolves `reviews` in namespace `shop` to `reviews.shop.svc.cluster.local`, else to `reviews.shop`. */
   qualify(host: string, namespace: string): string {
     if (!isShortName(host)) return host;
     const inKubernetes = `${host}.${namespace}.svc.${this.domain}`;

@@ -13,7 +13,7 @@ export type LimitError = FieldError & { readonly code: 'LIMIT_EXCEEDED' };
  */
 export const maxItems = 4_096;
 
-/** Maximum number of unknown fields of one object that are reported individually, with a suggested name. */
+/** Further unknown fields of an object are not reported individually. */
 export const maxUnknownFields = 100;
 
 /** @param itemName plural, such as `items` or `clusters (hosts x ports)` */

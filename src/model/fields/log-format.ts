@@ -1,6 +1,5 @@
 /**
- * Validates Envoy access log formats: text with `%COMMAND(parameters):length%` operators (Envoy documentation, "Command operators"). Envoy
- * 1.40 rejects a listener whose format has an unknown command.
+ * Validates Envoy access log formats (Envoy documentation, "Command operators"). Envoy 1.40 rejects a listener whose format has an unknown command.
  */
 import * as violation from './violation.ts';
 
@@ -51,7 +50,6 @@ const commands: ReadonlyMap<string, Parameters> = new Map([
   ),
 ]);
 
-/** @param names command names, separated by white space */
 function of(parameters: Parameters, names: string): [string, Parameters][] {
   return names
     .trim()
@@ -69,13 +67,11 @@ const kindsOfMetadata = [
   'LISTENER_FILTER_CHAIN',
 ];
 
-/** Accepted parameters of commands whose parameters are a fixed set. */
 const options: ReadonlyMap<string, readonly string[]> = new Map([
   ['GRPC_STATUS', ['CAMEL_STRING', 'SNAKE_STRING', 'NUMBER']],
   ['PATH', ['WQ', 'NQ', 'WQ:ORIG', 'NQ:ORIG', 'WQ:PATH', 'NQ:PATH', 'WQ:ORIG_OR_PATH', 'NQ:ORIG_OR_PATH']],
 ]);
 
-/** Matches one command. Parameters may contain anything but the closing parenthesis. */
 const command = /%(?:([A-Z0-9_]+)(?:\(((?:[^)]|\)(?![:%]))*)\))?(?::(\d+))?)?%/y;
 
 export function logFormatViolation(format: string): violation.FieldViolation | undefined {

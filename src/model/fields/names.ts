@@ -1,11 +1,10 @@
-/** Checks names, addresses and hosts of several kinds. `…Violation` functions return `undefined` for a valid value. */
+/** The `…Violation` functions return `undefined` for a valid value. */
 
 import { isIP, isIPv4 } from 'node:net';
 import * as violation from './violation.ts';
 
 const label = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/i;
 
-/** Accepts a DNS-1123 label such as `web-1`. */
 export function isDnsLabel(text: string): boolean {
   return label.test(text);
 }
@@ -18,7 +17,7 @@ export function isObjectName(text: string): boolean {
   return text.length <= 253 && /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/.test(text);
 }
 
-/** Accepts names such as `a.example.com`, but no wildcards. Underscores are allowed in all labels but the last, as in real DNS. */
+/** Wildcards are rejected. Underscores are allowed in all labels but the last, as in real DNS. */
 export function isHostname(text: string): boolean {
   if (text.length === 0 || text.length > 255) return false;
   const labels = text.replace(/\.$/, '').split('.');
@@ -28,13 +27,11 @@ export function isHostname(text: string): boolean {
   );
 }
 
-/** Accepts `*`, `*.example.com` or a host name. */
 export function isHostOrWildcard(text: string): boolean {
   if (text === '*') return true;
   return isHostname(text.startsWith('*.') ? text.slice(2) : text);
 }
 
-/** Also accepts partial wildcards, such as `*x.example.com` and `*-x.example.com`. */
 export function anyHostViolation(host: string): violation.FieldViolation | undefined {
   return isHostname(host.replace(/^\*-?/, '')) ? undefined : hostViolation(host);
 }
@@ -50,21 +47,18 @@ export function isIpAddress(text: string): boolean {
   return isIP(text) !== 0;
 }
 
-/** Accepts ranges such as `10.0.0.0/8` and `2001:db8::/32`. */
 export function isCidr(text: string): boolean {
   const [address = '', bits = '', ...otherParts] = text.split('/');
   if (otherParts.length > 0 || !/^\d{1,3}$/.test(bits) || !isIpAddress(address)) return false;
   return Number(bits) <= (isIPv4(address) ? 32 : 128);
 }
 
-/** Rejects partial wildcards. */
 export function hostViolation(host: string): violation.FieldViolation | undefined {
   if (isHostOrWildcard(host)) return undefined;
   if (host.includes('*')) return violation.mustBe('*, or *. and a domain, or a host name without *', host);
   return violation.mustBe('a host name', host);
 }
 
-/** Accepts `.`, `*`, `~` or a namespace. */
 export function exportTargetViolation(target: string): violation.FieldViolation | undefined {
   if (target === '.' || target === '*' || target === '~' || isDnsLabel(target)) return undefined;
   return violation.mustBe('".", "*", "~" or a namespace', target);

@@ -1,4 +1,4 @@
-/** Returns the most similar known name: at most two edits, and fewer edits than half the letters. */
+/** A similar name has at most two edits, and fewer edits than half the letters. */
 export function nearestName<Name extends string>(writtenName: string, names: Iterable<Name>): Name | undefined {
   let nearest: Name | undefined;
   let bestDistance = Math.min(2, Math.floor(writtenName.length / 2)) + 1;
@@ -10,7 +10,7 @@ export function nearestName<Name extends string>(writtenName: string, names: Ite
   return nearest;
 }
 
-/** Counts insertions, deletions, replacements and swaps of neighbours (optimal string alignment distance). */
+/** Computes the optimal string alignment distance. */
 function editDistance(a: string, b: string): number {
   let rowBeforePrevious: number[] = [];
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index);

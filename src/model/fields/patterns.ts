@@ -4,7 +4,6 @@ const host = '[A-Za-z0-9_.-]*';
 const ip = '(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|[0-9A-Za-z.%-]*:[0-9A-Za-z.:%-]*)';
 
 export const labelPattern = `^${label}$`;
-/** A host name, `*`, or a wildcard, including partial ones. */
 export const hostPattern = `^\\*?${host}$`;
 export const hostOrIpPattern = `^(?:\\*?${host}|${ip})$`;
 /** `[namespace/]host`. In a Sidecar, `~` before the namespace excludes the host. */

@@ -1,4 +1,3 @@
-/** Application protocols of a port, derived from its name or number. */
 export type ApplicationProtocol =
   | 'GRPC'
   | 'GRPC-Web'
@@ -15,7 +14,7 @@ export type ApplicationProtocol =
   /** Not declared, so the listener detects it. */
   | 'unsupported';
 
-/** A Map, because a plain object would have an entry for names such as `constructor`. */
+/** A Map, because a plain object would have an entry for `constructor`. */
 const protocolByPrefix: ReadonlyMap<string, ApplicationProtocol> = new Map(
   Object.entries({
     grpc: 'GRPC',
@@ -68,6 +67,5 @@ const tlsProtocols: ReadonlySet<ApplicationProtocol> = new Set(['HTTPS', 'TLS'])
 export const isHttp = (protocol: ApplicationProtocol): boolean => httpProtocols.has(protocol);
 export const isHttp2 = (protocol: ApplicationProtocol): boolean => http2Protocols.has(protocol);
 export const isTls = (protocol: ApplicationProtocol): boolean => tlsProtocols.has(protocol);
-/** Whether the protocol is neither HTTP nor subject to detection. */
 export const isTcp = (protocol: ApplicationProtocol): boolean =>
   !httpProtocols.has(protocol) && protocol !== 'UDP' && protocol !== 'unsupported';

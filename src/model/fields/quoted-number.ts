@@ -1,12 +1,9 @@
-/** Accepts quoted numbers, which protobuf's JSON form allows. */
-
 import type { Decoder } from './decode.ts';
 import { describedAs } from './description.ts';
 
 /** A JSON number. Excludes `0x10`, `+7`, `007` and `1_000`, which Go's decoders reject as well. */
 const jsonNumber = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 
-/** Stricter than `Number`, like protobuf's JSON form. */
 export function isJsonNumber(text: string): boolean {
   return jsonNumber.test(text);
 }

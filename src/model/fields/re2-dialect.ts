@@ -19,7 +19,6 @@ const unknownProperties: ReadonlySet<string> = new Set([
   ...['Tolong_Siki', 'Tulu_Tigalari'],
 ]);
 
-/** A piece of an expression with its RE2JS form, or left: why Envoy rejects it. */
 type TranslatedPiece = readonly [piece: string, translated: E.Either<string, string>];
 
 const quotedSequence = /\\Q.*?(?:\\E|$)/sy;
@@ -33,7 +32,7 @@ const hugeRepeat = /\{(?:[1-9]\d{9,}(?:,\d*)?|\d+,[1-9]\d{9,})\}/y;
 const classStart = /\[\^?\]?/y;
 const namedClass = /\[:\^?\w+:\]/y;
 
-/** Translates an expression of bytes to RE2JS; left: why Envoy rejects an expression that RE2JS would accept. */
+/** Left: why Envoy rejects an expression that RE2JS would accept. */
 export function asRe2js(bytes: string): E.Either<string, string> {
   let translated = '';
   let inClass = false;
@@ -84,6 +83,5 @@ function readEscape(matchAt: (pattern: RegExp) => RegExpExecArray | null, inClas
     ];
   }
   const [matchedText] = matchAt(escape) ?? ['\\'];
-  // `\C` matches any single byte.
   return [matchedText, E.right(matchedText === '\\C' && !inClass ? '(?s:.)' : matchedText)];
 }

@@ -14,7 +14,7 @@ const maxLength = 1024;
 /** Value of `re2.max_program_size.error_level` in the agent's bootstrap. */
 const maxProgramSize = 32_768;
 
-/** Fast path for most expressions: letters, digits, dots and simple classes with optional repetition are always valid. */
+/** Fast path: letters, digits, dots and simple classes with optional repetition are always valid. */
 const plainPattern =
   /^\^?(?:(?:[\w/ ~!@%&=:;,'"<>-]|\\[dswDSW./\-+*?()[\]{}^$|]|\.|\[\^?(?:a-z|A-Z|0-9|[\w/.:])+-?\])(?:[*+?]\??)?)*\$?$/;
 
@@ -33,7 +33,7 @@ export function composedRe2Violation(regex: string): violation.FieldViolation | 
   return violations.get(regex);
 }
 
-/** Caches results, because objects are decoded again whenever their file is saved. */
+/** Objects are decoded again whenever their file is saved. */
 const violations = new Map<string, violation.FieldViolation | undefined>();
 const maxCached = 10_000;
 
@@ -49,7 +49,6 @@ function violationOf(regex: string): violation.FieldViolation | undefined {
 export interface Re2Expression {
   matches(text: string): boolean;
   isFoundIn(text: string): boolean;
-  /** Number of capturing groups, without group 0. */
   readonly groupCount: number;
 }
 
@@ -105,7 +104,6 @@ function loadLibrary(): typeof import('re2js') {
 interface Instruction {
   /** Instruction code; the instructions 1 and 2 have two successors. */
   readonly op: number;
-  /** Lowest and highest characters of ranges, alternating, or a single character. */
   readonly runes?: ArrayLike<number>;
 }
 

@@ -1,4 +1,4 @@
-/** Parses boolean environment variables like Istio's agent: `1`, `t`, `T`, `true`, `True` and `TRUE` mean true. */
+/** Parses boolean environment variables like Istio's agent. */
 
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import { booleanOf } from './go-boolean.ts';
@@ -14,7 +14,7 @@ const switches = [
   'PROXY_CONFIG_XDS_AGENT',
 ];
 
-/** Rejects invalid values of switches that no other code validates, so that a typo does not silently mean "off". */
+/** Without this check, a typo would silently mean "off". */
 export function checkSwitches(env: NodeJS.ProcessEnv, errors: OptionErrors): void {
   for (const variable of switches) switchOf(variable, env, errors);
 }

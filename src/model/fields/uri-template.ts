@@ -5,13 +5,12 @@
  */
 import * as violation from './violation.ts';
 
-/** In bytes. */
 const maxLength = 256;
 const maxNames = 5;
 
 const characters = "[\\w.~%!$&'()+,;:@=-]+";
 const segmentPart = `(?:\\*\\*?|${characters})`;
-/** Matches a segment: text, or an operator (`*`, `**`, `{name}`, `{name=pattern}`) that has a text suffix in the last segment. */
+/** Only the last segment may have a text suffix after its operator. */
 const segmentPattern = new RegExp(
   `^(?:${characters}|(?:(?<wild>\\*\\*?)|\\{(?<name>[A-Za-z]\\w{0,15})(?:=(?<pattern>${segmentPart}(?:/${segmentPart})*))?\\})(?<after>${characters})?)$`,
 );
@@ -56,7 +55,6 @@ function segmentsOf(template: string): readonly string[] {
   return template.slice(1).split(/\/(?![^{}]*\})/);
 }
 
-/** Validates a rewrite template, which references names of the matched path in braces. */
 export function uriRewriteViolation(template: string): violation.FieldViolation | undefined {
   if (Buffer.byteLength(template) > maxLength)
     return violation.tooLarge(maxLength, Buffer.byteLength(template), 'bytes');

@@ -1,30 +1,22 @@
-/**
- * Validation errors as data: a code, the accepted values (`expected`) and the actual value (`got`). Builds the messages, so that their wording is
- * uniform. `errorsAt` adds the path.
- */
+/** Validation errors as data. The messages are built here, so that their wording is uniform. `errorsAt` adds the path. */
 import type { FieldCode } from '../../runtime/error-codes/fields.ts';
 import { visibleLine } from '../../runtime/visible-text.ts';
 import { nearestName } from './nearest-name.ts';
 
 export interface FieldViolation {
   readonly code: FieldCode;
-  /** A sentence without the path, such as `must be a duration such as "5s", got "5"`. */
+  /** Does not contain the path, such as `must be a duration such as "5s", got "5"`. */
   readonly message: string;
-  /** Accepted values, such as `a duration such as "5s"`. */
   readonly expected?: string;
-  /** The rejected value, escaped and at most {@link maxShownCharacters} long, such as `"5"`. */
   readonly got?: string;
   readonly near?: string;
-  /** Path of a conflicting field. */
   readonly beside?: string;
 }
 
 export interface FieldError extends FieldViolation {
-  /** Such as `http[0].route[1].weight`; empty for the value itself. */
   readonly path: string;
-  /** Set if the field is unknown, with or without a similar known name. A later version may define it (`ignoringUnknown` in decode.ts). */
+  /** A later version may define the field (`decodeIgnoringUnknown` in decode.ts). */
   readonly unknown?: UnknownField;
-  /** Decoding succeeded despite the violation. */
   readonly isIgnored?: true;
 }
 
@@ -40,7 +32,6 @@ export function fieldError(path: string, violation: FieldViolation): FieldError 
 
 export const maxShownCharacters = 100;
 
-/** Formats a value for messages: truncated, escaped, without the content of lists and objects. */
 export function shownValue(value: unknown): string {
   if (value === null || value === undefined) return 'null';
   if (Array.isArray(value)) return 'a list';
@@ -50,13 +41,12 @@ export function shownValue(value: unknown): string {
   return value.length <= maxShownCharacters ? quotedText : `${quotedText.slice(0, -1)}…" (${value.length} characters)`;
 }
 
-/** Formats a list as `a, b and c`. */
 export function listText(names: readonly string[], conjunction: 'and' | 'or' = 'and'): string {
   return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} ${conjunction} ${names.at(-1)}`;
 }
 
 interface Detail {
-  /** Reason or suggestion that the message ends with. */
+  /** The message ends with this reason or suggestion. */
   readonly hint?: string | undefined;
 }
 
@@ -76,7 +66,6 @@ export function mustBe(expected: string, value: unknown, { hint }: Detail = {}):
   return expectation('FIELD_FORMAT_INVALID', 'be', expected, shownValue(value), hint);
 }
 
-/** Like {@link mustBe}, without a long or secret value. */
 export function mustBeHidden(expected: string, { hint }: Detail = {}): FieldViolation {
   const message = `must be ${expected}${hint === undefined ? '' : `: ${hint}`}`;
   return { code: 'FIELD_FORMAT_INVALID', message, expected };
@@ -139,13 +128,11 @@ export function choice(names: readonly string[], setNames: readonly string[]): F
   );
 }
 
-/** @param nearest the most similar known field */
 export function unknownField(nearest?: string): FieldViolation {
   if (nearest === undefined) return { code: 'FIELD_UNKNOWN', message: 'unknown field' };
   return { code: 'FIELD_UNKNOWN', message: `unknown field; did you mean ${nearest}?`, near: nearest };
 }
 
-/** @param other path of the first value */
 export function duplicate(message: string, actual?: string, other?: string): FieldViolation {
   return {
     ...{ code: 'FIELD_DUPLICATE', message },
@@ -158,7 +145,6 @@ export function conflict(message: string, actual?: unknown): FieldViolation {
   return { code: 'FIELD_CONFLICT', message, ...(actual !== undefined && { got: shownValue(actual) }) };
 }
 
-/** A valid value that is not allowed in this context. */
 export function notAllowed(message: string, actual?: unknown): FieldViolation {
   return { code: 'FIELD_NOT_ALLOWED', message, ...(actual !== undefined && { got: shownValue(actual) }) };
 }
@@ -180,32 +166,30 @@ export function unsafe(message: string): FieldViolation {
   return { code: 'FIELD_UNSAFE', message };
 }
 
-/** Warning: valid, but without effect. @param reason completes "has no effect: …" */
+/** A warning for a field that is valid, but has no effect. @param reason completes "has no effect: …" */
 export function ineffective(reason: string): FieldViolation {
   return { code: 'FIELD_WITHOUT_EFFECT', message: `has no effect: ${reason}` };
 }
 
-/** Warning: valid, but probably not intended. */
+/** A warning for a field that is valid, but probably not intended. */
 export function doubtful(message: string, actual?: unknown): FieldViolation {
   return { code: 'FIELD_DOUBTFUL', message, ...(actual !== undefined && { got: shownValue(actual) }) };
 }
 
-/** Warning: an earlier route of the object matches all requests. */
+/** A warning that an earlier route of the object matches all requests. */
 export function shadowed(message: string, other: string): FieldViolation {
   return { code: 'MATCH_SHADOWED', message, beside: other };
 }
 
-/** Warning: supported, but removed in a later version. */
+/** A warning for a field that is supported, but removed in a later version. */
 export function deprecated(message: string): FieldViolation {
   return { code: 'FIELD_DEPRECATED', message };
 }
 
-/** @param nearest the intended kind, or the group that contains it */
 export function unknownKind(message: string, actual: string, nearest?: string): FieldViolation {
   return { code: 'KIND_UNKNOWN', message, got: actual, ...(nearest !== undefined && { near: nearest }) };
 }
 
-/** Appends the consequence to the message, such as `unknown field (it is ignored)`. */
 export function withConsequence<V extends FieldViolation>(violation: V, consequence: string): V {
   return { ...violation, message: `${violation.message} (${consequence})` };
 }

@@ -67,7 +67,7 @@ export function* crossNamespaceReach(configs: Sources, settings: ReachSettings):
   }
 }
 
-/** The administrator controls the root namespace and is warned only of kinds with mesh-wide effect; other namespaces are trusted if listed. */
+/** The administrator controls the root namespace and is warned only of kinds with mesh-wide effect. */
 function isTrusted(namespace: string, kind: keyof Sources, { mesh }: ReachSettings): boolean {
   if (namespace === mesh.rootNamespace) return !rootKinds.has(kind);
   return mesh.exportingNamespaces.includes(namespace);
@@ -228,11 +228,8 @@ function* exports(
 
 class KnownNames {
   readonly #suffix: string;
-  /** Namespaces of ServiceEntries by host. */
   readonly #entryHosts = new Map<string, Set<string>>();
-  /** Services (`namespace/host`) by virtual address. */
   readonly #addresses = new Map<string, Set<string>>();
-  /** Services (`namespace/host`) by the slot of their allocated address, oldest first. */
   readonly #servicesBySlot = new Map<number, string[]>();
 
   constructor({ ServiceEntry, Service }: Pick<ConfigSet, 'ServiceEntry' | 'Service'>, { domain }: ReachSettings) {
@@ -255,7 +252,6 @@ class KnownNames {
     }
   }
 
-  /** Returns the other owner of a host, such as `namespace bank` or `every namespace`; `undefined` if none exists. */
   ownerOf(host: string, namespace: string): string | undefined {
     const kubernetesOwner = this.#kubernetesOwner(host);
     if (kubernetesOwner !== undefined) return kubernetesOwner === namespace ? undefined : ownerText(kubernetesOwner);
@@ -265,7 +261,7 @@ class KnownNames {
     return other && ownerText(other);
   }
 
-  /** Returns a host of another namespace (`namespace/host`) whose allocated address changes because this entry is older. */
+  /** Returns a host (`namespace/host`) whose allocated address changes because this entry is older. */
   movingService(entry: Config<ServiceEntry>): string | undefined {
     for (const name of allocationNames(entry)) {
       const [first, ...laterNames] = this.#servicesBySlot.get(firstSlot(name)) ?? [];

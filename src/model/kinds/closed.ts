@@ -33,10 +33,8 @@ import type { JwtRule, RequestAuthentication } from './policies/request-authenti
 
 export interface RejectedConfig {
   readonly spec: unknown;
-  /** Whether the YAML is invalid, so that the parsed part may be incomplete. */
   readonly isBroken: boolean;
   readonly annotations: Readonly<Record<string, unknown>>;
-  /** `undefined` if the namespace cannot be read. */
   readonly namespace: string | undefined;
 }
 
@@ -82,7 +80,7 @@ export const standInBuilders: ReadonlyMap<string, (refused: RejectedConfig) => S
 
 const security = 'security.istio.io/v1';
 
-/** Denies every request. Returns `undefined` for policies that deny nothing (AUDIT and dry run). */
+/** Policies that deny nothing (AUDIT and dry run) need no placeholder. */
 function closedPolicy(rejectedConfig: RejectedConfig): StandIn | undefined {
   const { action } = fieldsOf(rejectedConfig.spec);
   if (typeof action === 'string' && action.trim().toUpperCase() === 'AUDIT') return undefined;
@@ -157,7 +155,7 @@ const defaultTokenLocations: Pick<JwtRule, 'fromHeaders' | 'fromParams'> = {
   fromParams: ['access_token'],
 };
 
-/** Extracts tokens from every location that the rule may have named: a token that is not extracted would pass. */
+/** Extracts tokens from every location that the rule may have named, because a token that is not extracted would pass. */
 function closedRule(value: unknown): JwtRule {
   const rule = fieldsOf(value);
   const { issuer, fromHeaders, fromParams, fromCookies, presence } = jwtRuleFields;
@@ -202,9 +200,7 @@ function closedIngress(rejectedConfig: RejectedConfig): StandIn | undefined {
   };
 }
 
-/**
- * Applies the readable TLS settings to connections to the host, else mutual TLS of the mesh, so that no traffic is sent in plaintext unintentionally.
- */
+/** Without readable TLS settings, mutual TLS of the mesh applies, so that no traffic is sent in plaintext unintentionally. */
 function closedUpstream(rejectedConfig: RejectedConfig): StandIn | undefined {
   const { rule, unknown } = upstreamFields(fieldsOf(rejectedConfig.spec));
   if (!hasField([rule.trafficPolicy, rule.subsets, unknown], 'tls')) return undefined;
@@ -263,7 +259,6 @@ function closedSubset(value: unknown): NonNullable<DestinationRule['subsets']> {
   return [{ name, labels: Object.fromEntries(texts), ...(ownTraffic && { trafficPolicy: ownTraffic }) }];
 }
 
-/** Returns `undefined` for a policy without TLS settings. */
 function closedTraffic(value: unknown): TrafficPolicy | undefined {
   if (!hasField(value, 'tls')) return undefined;
   const { portLevelSettings, tls: writtenTls, ...otherFields } = fieldsOf(value);
@@ -279,7 +274,6 @@ function closedTraffic(value: unknown): TrafficPolicy | undefined {
   return { ...(tls && { tls }), ...(readablePorts.length > 0 && { portLevelSettings: readablePorts }) };
 }
 
-/** Returns `unknown` for TLS settings of an unreadable port. */
 function closedPort(value: unknown): PortTrafficPolicy | 'unknown' | undefined {
   if (!hasField(value, 'tls')) return undefined;
   const { port, tls } = fieldsOf(value);
@@ -295,9 +289,7 @@ const strictestTls: ClientTlsSettings = { mode: 'ISTIO_MUTUAL' };
 
 const pluginFields = ['phase', 'failStrategy', 'type', 'match'] as const;
 
-/**
- * Blocks the traffic that a plugin for authentication or authorization would check. Plugins that fail open or run in other phases restrict nothing.
- */
+/** Blocks the traffic that a plugin for authentication or authorization would check. */
 function closedPlugin(rejectedConfig: RejectedConfig): StandIn | undefined {
   const writtenSpec = fieldsOf(rejectedConfig.spec);
   const fieldNamed = (name: (typeof pluginFields)[number]): unknown => {
@@ -343,7 +335,6 @@ function closedBackendTls({ spec: writtenSpec, isBroken, namespace }: RejectedCo
   };
 }
 
-/** Returns the whole Service if the port is unreadable. Readable targets of other kinds have no effect. */
 function serviceOf(value: unknown): BackendTlsTarget | undefined {
   const { group = '', kind: writtenKind = 'Service', name } = fieldsOf(value);
   const kind = typeof writtenKind === 'string' ? (nearestName(writtenKind, ['Service']) ?? writtenKind) : writtenKind;
@@ -384,7 +375,6 @@ function workloads(
   return `the workloads of ${scopeText}${labels.length > 0 ? ` with ${labels.join(', ')}` : ''}`;
 }
 
-/** Whether a value contains a field with this or a similar name, at any depth. */
 function hasField(value: unknown, field: string): boolean {
   if (Array.isArray(value)) return value.some((item) => hasField(item, field));
   return Object.entries(fieldsOf(value)).some(

@@ -17,13 +17,13 @@ import { exportTargetPattern } from '../fields/patterns.ts';
 import * as violation from '../fields/violation.ts';
 import type { WorkloadSelector } from './workloads/workload-selector.ts';
 
-/** Rejects line breaks and NUL, because Envoy rejects a listener with a header value that contains them. */
+/** Envoy rejects a listener with a header value that contains these characters. */
 export function lineViolation(value: string): violation.FieldViolation | undefined {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these characters must be rejected
   return /[\u0000\n\r]/.test(value) ? violation.notAllowed('must be a single line without NUL characters') : undefined;
 }
 
-/** Rejects NUL, at which the name would be truncated to that of another file (POSIX, Pathname). */
+/** A name with NUL would be truncated to that of another file (POSIX, Pathname). */
 export const fileName: Decoder<string> = refine(name, (value, path) =>
   violation.errorsAt(
     path,
@@ -31,7 +31,6 @@ export const fileName: Decoder<string> = refine(name, (value, path) =>
   ),
 );
 
-/** Reports each repetition, with the position of the first occurrence. */
 export function duplicateErrors<A>(
   items: readonly A[],
   keyOf: (item: A) => string | undefined,
@@ -55,7 +54,7 @@ export function duplicateErrors<A>(
   });
 }
 
-/** Converts to lower case, because DNS names are case-insensitive (RFC 4343) and Envoy rejects a configuration with two spellings of one host. */
+/** DNS names are case-insensitive (RFC 4343), and Envoy rejects a configuration with two spellings of one host. */
 export function hostText(violationOf: (host: string) => violation.FieldViolation | undefined): Decoder<string> {
   return mapped(
     refine(name, (host, path) => violation.errorsAt(path, violationOf(host))),
@@ -63,7 +62,6 @@ export function hostText(violationOf: (host: string) => violation.FieldViolation
   );
 }
 
-/** Converts the host of `[namespace/]host` to lower case. */
 export function scopedHostText(violationOf: (text: string) => violation.FieldViolation | undefined): Decoder<string> {
   return mapped(
     refine(name, (text, path) => violation.errorsAt(path, violationOf(text))),
@@ -95,7 +93,6 @@ function labelViolation(key: string, value: string): violation.FieldViolation | 
 
 const nonWildcardSchema = inSchema(text, { pattern: '^[^*]*$' });
 
-/** Decodes labels of a selector, without empty keys or wildcards. */
 export const selectorLabels: Decoder<Readonly<Record<string, string>>> = refine(
   dictionary(nonWildcardSchema),
   (map, path) => {
@@ -113,7 +110,6 @@ export const workloadSelector: Decoder<WorkloadSelector> = struct<WorkloadSelect
   labels: withDefault(selectorLabels, {}),
 });
 
-/** Decodes `exportTo`: known values without duplicates; `~` must be the only value. */
 export const exportTo: Decoder<readonly string[]> = refine(
   list(inSchema(name, { pattern: exportTargetPattern })),
   (targets, path) => [
@@ -133,7 +129,7 @@ export const exportTo: Decoder<readonly string[]> = refine(
   ],
 );
 
-/** Validates the bind address of a server or listener: an IP address, `unix:///path`, or `unix://@name` (abstract socket). */
+/** Accepts an IP address, `unix:///path`, or `unix://@name` (abstract socket). */
 export function bindViolation(bind: string): violation.FieldViolation | undefined {
   if (isIpAddress(bind) || isUnixAddress(bind)) return undefined;
   return violation.mustBe('an IP address or unix:///PATH', bind, { hint: relativeSocketHint(bind) });
@@ -143,12 +139,12 @@ export function isUnixAddress(address: string): boolean {
   return /^unix:\/\/(?:\/.*[^/]|@.+)$/.test(address);
 }
 
-/** Whether a Unix address is intended. An invalid one is reported at its own field and does not affect checks of other fields. */
+/** An invalid Unix address is reported at its own field and does not affect checks of other fields. */
 export function hasUnixScheme(address: string | undefined): boolean {
   return address?.startsWith('unix:') === true;
 }
 
-/** Suggests an absolute path, because a relative one would depend on Envoy's working directory. */
+/** A relative path would depend on Envoy's working directory. */
 export function relativeSocketHint(address: string): string | undefined {
   const socketPath = /^unix:(?:\/\/(?!\/))?\/?(.*[^/])$/.exec(address)?.[1];
   if (socketPath === undefined) return undefined;

@@ -1,5 +1,3 @@
-/** Table of known kinds: how each is recognized and decoded. */
-
 import { ownValue } from '../../runtime/json-object.ts';
 import { decodeWith } from '../fields/decode.ts';
 import {
@@ -215,7 +213,6 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
   }),
 };
 
-/** Returns the kind's name in configuration, such as `Gateway` for KubernetesGateway. */
 export function writtenKind(kind: string): string {
   return ownValue(kinds as Readonly<Record<string, Kind<string, unknown>>>, kind)?.writtenAs ?? kind;
 }

@@ -7,23 +7,21 @@ export interface MetadataTexts {
 
 export interface Kind<Name extends string, Spec> {
   readonly kind: Name;
-  /** The kind's name in configuration, if two API groups have a kind of this name. */
+  /** Set if two API groups have a kind of this name. */
   readonly writtenAs?: string;
   /** Empty for Kubernetes' core group. */
   readonly group: string;
   /** Newest first; all versions are equivalent. */
   readonly versions: readonly string[];
   readonly plural: string;
-  /** Objects of cluster-wide kinds have an empty namespace. */
   readonly scope: 'Namespaced' | 'Cluster';
-  /** The decoded part: `spec`, or for Kubernetes' own kinds, the object without apiVersion, kind and metadata. */
+  /** `object` is used for Kubernetes' own kinds: the object without apiVersion, kind and metadata. */
   readonly body: 'spec' | 'object';
-  /** Describes the fields of the body. Schemas (`src/model/schemas/`) and warnings about fields without effect are derived from the decoder. */
+  /** Schemas (`src/model/schemas/`) and warnings about fields without effect are derived from the decoder. */
   readonly decoder: Decoder<unknown>;
-  /** Decodes and validates. Reports all errors with paths relative to the body. */
+  /** Paths of errors are relative to the body. */
   decode(body: unknown, namespace: string): Decoded<Spec>;
   /** Errors of labels and annotations that are invalid with this spec; paths are relative to the metadata. */
   metadataErrors?(spec: Spec, metadata: MetadataTexts): readonly FieldError[];
-  /** Warnings about valid but probably unintended settings, except fields marked as without effect (`effect.ts`). */
   warnings(spec: Spec): readonly FieldError[];
 }

@@ -1,17 +1,13 @@
-/** Annotations and labels of Istio, the Gateway API and this project, with the kinds on which each is read. */
 import type { KindName } from './index.ts';
 
-/** Label of objects, namespaces and pods that selects their control plane revision. */
 export const revisionLabel = 'istio.io/rev';
 
 export interface MetadataKey {
   /** Kinds on which this control plane or an agent reads the key. */
   readonly kindsThatReadIt?: readonly KindName[];
-  /** Another program writes or reads the key, so it causes no warning. */
   readonly belongsToOtherProgram?: true;
   /** Completes "has no effect: …". By default, the message names the kinds. */
   readonly reason?: string;
-  /** Values that request the default behaviour and cause no warning. */
   readonly harmless?: RegExp;
 }
 

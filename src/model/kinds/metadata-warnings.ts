@@ -14,7 +14,6 @@ type MetadataPart = keyof typeof keysByPart;
 /** Domains whose keys are all known, for `istio.io` including subdomains. */
 const [istioDomain, gatewayDomain] = ['istio.io', 'gateway.networking.k8s.io'];
 
-/** @returns warnings with paths relative to the metadata */
 export function metadataWarnings(kind: KindName, { annotations, labels }: MetadataTexts): FieldError[] {
   return [...warningsOf(kind, 'annotations', annotations), ...warningsOf(kind, 'labels', labels)];
 }
@@ -40,11 +39,9 @@ function warningsOf(
   return keyWarnings;
 }
 
-/** Returns why the key has no effect; `undefined` if it has one, or none is expected. */
 function reasonOf(kind: KindName, metadataPart: MetadataPart, key: string, value: string): string | undefined {
   const metadataKey = keyOf(metadataPart, key);
   if (metadataKey !== undefined) return reasonOfKnown(kind, metadataKey, value);
-  // Internal annotations are errors (envelope.ts).
   if (key.startsWith('internal.istio.io/') || !isMeshKey(metadataPart, key)) return undefined;
   const partName = metadataPart === 'annotations' ? 'annotation' : 'label';
   if (keyOf(otherPart[metadataPart], key) !== undefined)
@@ -66,7 +63,6 @@ function reasonOfKnown(
   return reason ?? `it applies to ${kindsThatReadIt.map(writtenName).join(', ')} only`;
 }
 
-/** Distinguishes the two API groups that have a kind `Gateway`. */
 function writtenName(kind: KindName): string {
   return kind === 'KubernetesGateway' ? 'Gateway (Gateway API)' : kind;
 }
@@ -79,7 +75,7 @@ function isMeshKey(metadataPart: MetadataPart, key: string): boolean {
   return isNear && nearestName(key, Object.keys(keysByPart[metadataPart])) !== undefined;
 }
 
-/** Returns a similar key, or a key of the same name in another domain. */
+/** A key of the same name in another domain counts as similar. */
 function nearestKey(metadataPart: MetadataPart, key: string): string | undefined {
   const keys = Object.keys(keysByPart[metadataPart]);
   const name = key.slice(key.indexOf('/'));

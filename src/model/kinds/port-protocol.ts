@@ -31,7 +31,6 @@ export function portProtocol(excludedProtocols: readonly ApplicationProtocol[] =
   );
 }
 
-/** Like {@link portProtocol}, as an RE2 pattern for schemas. */
 export function protocolPattern(excludedProtocols: readonly string[]): string {
   return `^(?i:${Object.keys(protocolByName)
     .filter((name) => !excludedProtocols.includes(name))

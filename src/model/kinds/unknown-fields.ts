@@ -1,4 +1,4 @@
-/** Decodes kinds whose API evolves: an unknown field is reported but does not reject the object, because a newer API may define it. */
+/** Decodes kinds whose API evolves. An unknown field does not reject the object, because a newer API may define it. */
 import * as E from 'fp-ts/lib/Either.js';
 import {
   type Decoded,
@@ -12,11 +12,7 @@ import type { Kind } from './kind.ts';
 
 const unknownOf = new WeakMap<object, readonly FieldError[]>();
 
-/**
- * Records the ignored fields for {@link unknownFields}.
- * @param ignoredKinds default: all
- * @param adaptDecoded makes the decoded value safe without the ignored fields
- */
+/** @param adaptDecoded makes the decoded value safe without the ignored fields */
 export function decodeKnown<A extends object>(
   decoder: Decoder<A>,
   value: unknown,
@@ -38,7 +34,7 @@ export function unknownFields(spec: object): readonly FieldError[] {
   return (unknownOf.get(spec) ?? []).map((error) => violation.withConsequence(error, 'it is ignored'));
 }
 
-/** Ignores unknown fields of an Istio kind, except misspelled ones, which no API version defines and whose intended setting would not apply. */
+/** Misspelled fields remain errors, because no API version defines them and the intended setting would not apply. */
 export function toleratingUnknownFields<Name extends string, Spec extends object>(
   kind: Kind<Name, Spec>,
   adaptDecoded?: AdaptDecoded<Spec>,

@@ -1,5 +1,3 @@
-/** Decodes extension providers for external authorization, `envoyExtAuthzHttp` and `envoyExtAuthzGrpc`. */
-
 import * as E from 'fp-ts/lib/Either.js';
 import {
   boolean,
@@ -31,18 +29,16 @@ import type { ExtensionProvider } from './mesh-config.ts';
 
 export interface ShownBody {
   readonly maxRequestBytes: number;
-  /** Truncates a body that is too long; otherwise the request is rejected with 413. */
+  /** If absent, a request whose body is too long is rejected with 413. */
   readonly allowPartialMessage?: boolean;
   /** Sends the body to a gRPC authorizer as bytes, which need not be UTF-8. */
   readonly packAsBytes?: boolean;
 }
 
 interface ExtAuthzSettings {
-  /** Service of the mesh as `host` or `namespace/host`. */
   readonly service: string;
   readonly port: number;
   readonly timeoutMs?: number;
-  /** Allows requests if the authorizer does not respond. */
   readonly failOpen?: boolean;
   /** Status for the client if the authorizer does not respond. Default 403. */
   readonly statusOnError?: number;
@@ -95,7 +91,6 @@ const commonFields = {
 
 const headerNames = optional(list(name));
 
-/** Rejects values for which Envoy rejects the listener. */
 const headerValue = refine(text, (value, path) => violation.errorsAt(path, lineViolation(value)));
 
 const http: Decoder<ExtAuthzProvider> = mapped(
@@ -146,7 +141,6 @@ type DecodedExtAuthz = E.Either<
   { readonly value: ExtAuthzProvider; readonly unknownFields: readonly FieldError[] }
 >;
 
-/** Returns `undefined` for a provider of another type; left: errors of its settings. */
 export function extAuthzProvider(
   provider: ExtensionProvider,
 ): E.Either<readonly FieldError[], ExtAuthzProvider> | undefined {

@@ -1,4 +1,4 @@
-/** Decodes settings of telemetry providers. Unknown fields are reported and ignored. */
+/** Unknown fields of telemetry providers are reported and ignored. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import {
@@ -185,7 +185,6 @@ export const telemetryProviders = {
   prometheus: struct<object>({}),
 } satisfies Readonly<Record<ProviderType, Decoder<object>>>;
 
-/** Returns unknown fields in addition to the result. */
 export function decodeTelemetryProvider(
   type: ProviderType,
   value: unknown,

@@ -1,5 +1,3 @@
-/** Extension providers for access logs and traces, with durations in milliseconds. */
-
 /** A service of the mesh, as `host` or `namespace/host`. */
 export interface ProviderAddress {
   readonly service: string;
@@ -18,13 +16,11 @@ export interface FileAccessLogProvider {
   readonly omitEmptyValues?: boolean;
 }
 
-/** Envoy's gRPC access log service for TCP connections. */
 export interface TcpAccessLogProvider extends ProviderAddress {
   readonly logName?: string;
   readonly filterStateObjectsToLog?: readonly string[];
 }
 
-/** Envoy's gRPC access log service for HTTP requests. */
 export interface GrpcAccessLogProvider extends TcpAccessLogProvider {
   readonly additionalRequestHeadersToLog?: readonly string[];
   readonly additionalResponseHeadersToLog?: readonly string[];

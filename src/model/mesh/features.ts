@@ -12,14 +12,13 @@ export interface Features {
   readonly drainingLabel: string;
   /** PILOT_PERSISTENT_SESSION_LABEL: services with this label keep existing sessions on draining endpoints. */
   readonly persistentSessionLabel: string;
-  /** PILOT_DNS_JITTER_DURATION: maximum random delay of a proxy's DNS refresh. */
+  /** Maximum random delay of a proxy's DNS refresh. */
   readonly dnsJitterMs: number;
   /** PILOT_HTTP10: outbound listeners, and listeners for clients outside the mesh, accept HTTP/1.0. */
   readonly http10: boolean;
-  /** PILOT_ENABLE_MONGO_FILTER, PILOT_ENABLE_REDIS_FILTER: adds the protocol's network filter. */
   readonly mongoFilter: boolean;
   readonly redisFilter: boolean;
-  /** PILOT_ENABLE_MYSQL_FILTER: adds Envoy's MySQL filter, which stock Envoy does not contain, so proxies need another build. */
+  /** Stock Envoy does not contain the MySQL filter, so proxies need another build. */
   readonly mysqlFilter: boolean;
   /** PILOT_ENABLE_EDS_FOR_HEADLESS_SERVICES: proxies balance the load over the pods of a headless service. */
   readonly endpointsForHeadless: boolean;
@@ -37,7 +36,6 @@ export interface Features {
   readonly gatewayHandshakeTimeoutMs: number;
   /** PILOT_ENABLE_QUIC_LISTENERS: HTTPS servers of gateways also serve HTTP/3, if their Service has a UDP port. */
   readonly quicListeners: boolean;
-  /** PILOT_TRACE_SAMPLING: default percentage of traced requests. */
   readonly traceSampling: number;
 }
 

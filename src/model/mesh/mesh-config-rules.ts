@@ -1,5 +1,3 @@
-/** Validates rules across fields of the merged mesh configuration. */
-
 import * as E from 'fp-ts/lib/Either.js';
 import { isObject, ownValue } from '../../runtime/json-object.ts';
 import { type FieldError, fieldPath } from '../fields/decode.ts';
@@ -14,7 +12,6 @@ import { proxySettingsErrors } from './proxy-settings.ts';
 
 const hourMs = 3_600_000;
 
-/** Returns errors with paths from the root of the file. */
 export function meshConfigErrors(mesh: MeshConfig): FieldError[] {
   return [
     ...proxyConfigErrors(mesh.defaultConfig, 'defaultConfig'),
@@ -61,14 +58,13 @@ function proxyConfigErrors(config: ProxyConfig, path: string): FieldError[] {
   ];
 }
 
-/** Validates `host:port`. The proxy's pod resolves `$(HOST_IP)`. */
 function addressErrors(address: unknown, path: string): FieldError[] {
   if (address === undefined || address === '') return [];
   const isValid = typeof address === 'string' && parseHostAndPort(address.replaceAll('$(HOST_IP)', '127.0.0.1'));
   return violation.errorsAt(path, isValid ? undefined : violation.mustBe('host:port', address));
 }
 
-/** Required fields by provider type, for types that Envoy does not (or no longer) support. */
+/** Envoy does not (or no longer) support these types. */
 const requiredOfProvider: Readonly<Record<string, readonly string[]>> = {
   lightstep: ['service', 'port', 'accessToken'],
   stackdriver: [],
@@ -78,9 +74,7 @@ const requiredOfProvider: Readonly<Record<string, readonly string[]>> = {
 
 export const providersWithoutEffect = Object.keys(requiredOfProvider);
 
-/** Problems of a provider's settings, which do not reject the mesh configuration. */
 export interface ProviderFindings {
-  /** Errors because of which the provider is ignored. */
   readonly errors: readonly FieldError[];
   readonly unknownFields: readonly FieldError[];
 }
@@ -93,7 +87,6 @@ export function providerFindings(provider: ExtensionProvider, path: string): Pro
     : { errors: [], unknownFields: decoded.right.unknown };
 }
 
-/** Returns `undefined` for a provider whose settings are not decoded. */
 function decodedSettings(
   provider: ExtensionProvider,
   path: string,

@@ -69,7 +69,6 @@ const wholeMs = refine(durationMs, (ms, path) =>
   ),
 );
 
-/** Accepts DNS-1123 labels separated by dots, at most 255 characters. */
 export const trustDomain: Decoder<string> = refine(name, (value, path) => {
   const isValid = value.length <= 255 && value.split('.').every(isDnsLabel);
   return violation.errorsAt(path, isValid ? undefined : violation.mustBe('a domain name', value));
@@ -89,7 +88,6 @@ function areAuthorities(pem: string): boolean {
   }
 }
 
-/** Decodes CA certificates with exactly one of `pem` and `spiffeBundleUrl`. */
 const meshRoots = refine(
   struct<MeshRoots>({
     pem: optional(certificates),
@@ -138,7 +136,6 @@ const dnsNames = refine(list(name), (names, path) => [
 
 const dnsCertificate = struct<DnsCertificate>({ secretName: required(secretName), dnsNames: required(dnsNames) });
 
-/** Rejects two certificates in one Secret. */
 const dnsCertificates = refine(list(dnsCertificate), (certificates, path) => [
   ...violation.errorsAt(
     path,
@@ -227,7 +224,7 @@ const exportingNamespace: Decoder<string> = refine(text, (namespace, path) =>
 
 const normalizations = ['DEFAULT', 'NONE', 'BASE', 'MERGE_SLASHES', 'DECODE_AND_MERGE_SLASHES'] as const;
 
-/** Rejects incomplete settings, with which a connection would have no verification or no client identity. */
+/** With incomplete settings, a connection would have no verification or no client identity. */
 const configSourceTls: Decoder<ConfigSourceTls> = refine(
   struct<ConfigSourceTls>({
     mode: withDefault(oneOf(['DISABLE', 'SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL']), 'DISABLE'),
@@ -288,7 +285,7 @@ export const meshConfigPart: Decoder<MeshConfigPart> = struct<MeshConfigPart>({
   defaultServiceExportTo: optional(exportTo),
   defaultVirtualServiceExportTo: optional(exportTo),
   defaultDestinationRuleExportTo: optional(exportTo),
-  // Rejects `null` (a list whose items are all commented out), because every namespace could then export.
+  // With `null` (a list whose items are all commented out), every namespace could export.
   ...restrictions({ exportingNamespaces: restricting(optional(list(exportingNamespace))) }),
   dnsRefreshRateMs: optional(durationAtLeast(1), 'dnsRefreshRate'),
   serviceSettings: optional(list(serviceSetting)),
@@ -327,7 +324,6 @@ function withJsonNamesWithin(value: unknown): unknown {
     : value;
 }
 
-/** Fields of earlier Istio versions. */
 const retiredFields: ReadonlySet<string> = new Set([
   'mixerCheckServer',
   'mixerReportServer',
@@ -341,10 +337,7 @@ export interface MeshConfigFile {
   readonly warnings: readonly Problem[];
 }
 
-/**
- * Reads a mesh configuration file over a base (the defaults, or the shared configuration). Left: all errors with their positions; the caller keeps
- * the previous configuration.
- */
+/** Reads a mesh configuration file over a base (the defaults, or the shared configuration). */
 export function readMeshConfig(
   file: string,
   content: string,

@@ -1,5 +1,3 @@
-/** Mesh-wide settings, with durations in milliseconds. */
-
 import { compareText } from '../config/config.ts';
 import type {
   H2UpgradePolicy,
@@ -11,7 +9,6 @@ import type { HttpRetry } from '../kinds/virtual-service/virtual-service.ts';
 import type { OutboundTrafficMode } from '../kinds/workloads/sidecar.ts';
 import { defaultProxyConfig, mergeProxyConfig, type ProxyConfig } from './proxy-config.ts';
 
-/** A certificate for DNS names, stored in a Secret of the control plane's namespace. */
 export interface DnsCertificate {
   readonly secretName: string;
   readonly dnsNames: readonly string[];
@@ -19,7 +16,6 @@ export interface DnsCertificate {
 
 /** CA certificates that workloads trust in addition to the mesh's CA. */
 export interface MeshRoots {
-  /** One or more certificates in PEM. */
   readonly pem?: string;
   readonly spiffeBundleUrl?: string;
   /** Trust domains that the certificates sign for; empty for the mesh's own. */
@@ -29,7 +25,6 @@ export interface MeshRoots {
 export interface ConfigSourceSettings {
   /** Such as `fs:///etc/mesh`, `k8s://` or `xds://config.example.com:15010`. */
   readonly address: string;
-  /** TLS settings for `xds://`; absent for plaintext. */
   readonly tlsSettings?: ConfigSourceTls;
 }
 
@@ -37,7 +32,6 @@ export interface ConfigSourceTls {
   readonly mode: 'DISABLE' | 'SIMPLE' | 'MUTUAL' | 'ISTIO_MUTUAL';
   /** PEM text or a path. */
   readonly caCertificates?: string;
-  /** File paths of certificate and key. */
   readonly clientCertificate?: string;
   readonly privateKey?: string;
   readonly subjectAltNames?: readonly string[];
@@ -101,7 +95,6 @@ export interface MeshConfig {
   readonly defaultConfig: ProxyConfig;
 }
 
-/** Settings of one source; unset fields are absent. */
 export interface MeshConfigPart extends Partial<Omit<MeshConfig, 'defaultConfig' | 'invalidProviders'>> {
   readonly defaultConfig?: Partial<ProxyConfig>;
 }
@@ -166,7 +159,6 @@ export function mergeMeshConfig(base: MeshConfig, override: MeshConfigPart): Mes
     defaultConfig:
       defaultConfig === undefined ? base.defaultConfig : mergeProxyConfig(base.defaultConfig, defaultConfig),
     defaultProviders: { ...base.defaultProviders, ...defaultProviders },
-    // Merged by provider name.
     extensionProviders: [
       ...baseProviders,
       ...[...configuredByName.values()].filter((provider) => !baseNames.has(provider.name)),

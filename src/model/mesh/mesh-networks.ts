@@ -30,14 +30,12 @@ export interface Network {
   readonly gateways: readonly ConfiguredNetworkGateway[];
 }
 
-/** Selects endpoints of a network by exactly one of the two fields. */
+/** Exactly one of the two fields is set. */
 export interface NetworkEndpoints {
   readonly fromCidr?: string;
-  /** A cluster ID. */
   readonly fromRegistry?: string;
 }
 
-/** Exactly one of `address` (an IP address or a host name) and `registryServiceName` is set. */
 export interface ConfiguredNetworkGateway {
   readonly address?: string;
   readonly registryServiceName?: string;
@@ -113,7 +111,7 @@ export interface MeshNetworksFile {
   readonly warnings: readonly Problem[];
 }
 
-/** Reads a networks file; an empty text means no networks. Left: all errors with their positions; the caller keeps the previous networks. */
+/** An empty text means no networks. */
 export function readMeshNetworks(file: string, content: string): E.Either<readonly Problem[], MeshNetworksFile> {
   const document = parseYamlDocument({ text: content, line: 1 });
   const error = { severity: 'error', file } as const;

@@ -33,7 +33,6 @@ import * as violation from '../fields/violation.ts';
 import { proxyMessages } from './proxy-messages.ts';
 
 export interface ProxyConfig {
-  /** Directory for generated files. */
   readonly configPath: string;
   readonly binaryPath: string;
   /** Envoy runs with this file instead of a generated bootstrap. */
@@ -47,7 +46,6 @@ export interface ProxyConfig {
   readonly parentShutdownDurationMs: number;
   /** How long a stopping agent waits for requests to finish. */
   readonly terminationDrainDurationMs: number;
-  /** `host:port` of the control plane. */
   readonly discoveryAddress: string;
   readonly controlPlaneAuthPolicy: 'NONE' | 'MUTUAL_TLS';
   readonly proxyAdminPort: number;
@@ -94,7 +92,6 @@ export interface StatsMatcher {
 
 type Message = Readonly<Record<string, unknown>>;
 
-/** Defaults of the agent, without a tracer, as in current Istio versions. */
 export const defaultProxyConfig: ProxyConfig = {
   configPath: defaultConfigPath,
   binaryPath: '/usr/local/bin/envoy',
@@ -114,7 +111,6 @@ export const defaultProxyConfig: ProxyConfig = {
   caCertificatesPem: [],
 };
 
-/** Accepts an integer, also quoted as in the API's JSON form. */
 function jsonInteger(min: number, max: number): Decoder<number> {
   return orQuoted(integer(min, max));
 }
@@ -193,7 +189,6 @@ const fields: FieldDecoders<Partial<ProxyConfig>> = {
   envoyMetricsServiceAddress: optional(text),
 };
 
-/** Mutually exclusive fields: the service cluster is either given or derived from labels. */
 const clusterNames = ['serviceCluster', 'tracingServiceName'] as const;
 
 const decodeFields = refine(struct(fields), (config, path) =>
@@ -203,8 +198,7 @@ const decodeFields = refine(struct(fields), (config, path) =>
 );
 
 /**
- * Decodes the settings of one source; an empty document is valid.
- * @param value the parsed YAML or JSON
+ * An empty document is valid.
  * @param path prefix of error paths: `defaultConfig` in a mesh file, otherwise empty
  */
 export function decodeProxyConfig(value: unknown, path: string): Decoded<Partial<ProxyConfig>> {
@@ -221,7 +215,7 @@ export const proxyConfigNames: ReadonlySet<string> = new Set(
   Object.entries(fields).map(([property, field]) => (field as { from?: string }).from ?? property),
 );
 
-/** Renames fields to their JSON form at any depth, except map keys, because protobuf also accepts `discovery_address` for `discoveryAddress`. */
+/** Renames fields at any depth, except map keys, because protobuf also accepts `discovery_address` for `discoveryAddress`. */
 export function withJsonNames(value: unknown): unknown {
   if (!isObject(value)) return value;
   return Object.fromEntries(
@@ -271,9 +265,7 @@ const alternatives: Readonly<Record<string, readonly string[]>> = {
   readinessProbe: ['httpGet', 'tcpSocket', 'exec', 'grpc'],
 };
 
-/**
- * Applies `over` to `base` field by field: lists are replaced, messages are merged per field, `proxyMetadata` per key.
- */
+/** Lists are replaced, messages are merged per field, and `proxyMetadata` per key. */
 export function mergeProxyConfig<T extends Partial<ProxyConfig>>(base: T, override: Partial<ProxyConfig>): T {
   const mergedFields: Record<string, unknown> = { ...base };
   if (clusterNames.some((field) => override[field] !== undefined))
@@ -305,7 +297,6 @@ function mergeMessages(base: Message, override: Message, oneOfThese: readonly st
   return Object.fromEntries(mergedEntries);
 }
 
-/** Returns the configuration in its JSON form, for node metadata and the agent's output at start. */
 export function proxyConfigToJson(config: Partial<ProxyConfig>): Record<string, unknown> {
   const json: Record<string, unknown> = {};
   for (const [property, value] of Object.entries(config)) {
@@ -321,7 +312,7 @@ function isEmpty(value: unknown): boolean {
   return value === undefined || (typeof value === 'object' && value !== null && Object.keys(value).length === 0);
 }
 
-/** Returns `undefined` for any other text. Removes the brackets of an IPv6 host. */
+/** Removes the brackets of an IPv6 host. */
 export function parseHostAndPort(address: string): { host: string; port: number } | undefined {
   const match = /^(?:\[([0-9a-fA-F:.%]+)\]|([^:[\]\s/]+)):(\d{1,5})$/.exec(address);
   const number = Number(match?.[3]);
@@ -329,7 +320,6 @@ export function parseHostAndPort(address: string): { host: string; port: number 
   return { host: match[1] ?? match[2]!, port: number };
 }
 
-/** Formats errors as one line, such as `drainDuration: must be a duration …`. */
 export function describeFieldErrors(errors: readonly FieldError[]): string {
   return errors.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join('; ');
 }

@@ -1,4 +1,4 @@
-/** Validates the messages of a proxy configuration from which the agent generates Envoy's bootstrap. */
+/** Validates the messages from which the agent generates Envoy's bootstrap. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { isObject, ownValue } from '../../runtime/json-object.ts';
@@ -59,13 +59,12 @@ const secondsText = refine(durationMs, durationErrors);
 
 const quotedCount = orQuoted(count);
 
-/** Accepts integer seconds, or a duration. */
 const seconds: Decoder<unknown> = describedAs(
   (value: unknown, path: string) => (typeof value === 'number' ? count(value, path) : secondsText(value, path)),
   { type: 'narrowed', decoder: secondsText, validation: {} },
 );
 
-/** Limits the value, because Envoy stores it in 31 bits of milliseconds. */
+/** Envoy stores the value in 31 bits of milliseconds. */
 function durationErrors(ms: number, path: string): FieldError[] {
   return ms >= 0 && ms < 2 ** 31
     ? []
@@ -88,7 +87,6 @@ const percent: Decoder<number> = refine(orQuoted(decimal), (value, path) =>
   value >= 0 && value <= 100 ? [] : [violation.fieldError(path, violation.outOfRange('from 0 to 100', value))],
 );
 
-/** The part of `tracing` that the control plane uses. */
 export interface TracingSettings {
   readonly sampling?: number;
   readonly maxPathTagLength?: number;
@@ -148,7 +146,6 @@ const certificateDetails = [
 
 export type ForwardedCertificate = (typeof certificateDetails)[number];
 
-/** Proxies between a gateway and its clients. */
 export interface GatewayTopology {
   /** Number of trusted proxies in front of the gateway, which determines the used entry of X-Forwarded-For. */
   readonly numTrustedProxies?: number;
@@ -243,10 +240,6 @@ const messagesOfAgent: Readonly<Record<string, Decoder<unknown>>> = {
 /** Envoy rejects a bootstrap with more than 100 levels of nesting. These messages are several levels below its root. */
 const maxDepth = 50;
 
-/**
- * Errors in the messages of one source, and values that JSON cannot represent.
- * @param path of the configuration in its source
- */
 export function proxyMessageErrors(config: object, path: string): FieldError[] {
   const unwritable = Object.entries(config).flatMap(([field, value]) => unwritableParts(value, fieldPath(path, field)));
   if (unwritable.length > 0) return unwritable;
@@ -258,7 +251,7 @@ export function proxyMessageErrors(config: object, path: string): FieldError[] {
   });
 }
 
-/** Reports infinite numbers, lone surrogates, and values nested deeper than Envoy accepts. */
+/** JSON cannot represent infinite numbers and lone surrogates. */
 export function unwritableParts(value: unknown, path: string, depth = 0): FieldError[] {
   if (depth > maxDepth) return [violation.fieldError(path, violation.tooLarge(maxDepth, depth, 'levels of nesting'))];
   if (typeof value === 'number' && !Number.isFinite(value))

@@ -1,7 +1,4 @@
-/**
- * Settings of a proxy's configuration that the control plane uses. The node's metadata PROXY_CONFIG overrides the
- * mesh's `defaultConfig`.
- */
+/** The node's metadata PROXY_CONFIG overrides the mesh's `defaultConfig`. */
 import * as E from 'fp-ts/lib/Either.js';
 import type { FieldError } from '../fields/decode.ts';
 import type { Proxy } from '../node/proxy.ts';
@@ -26,7 +23,6 @@ export interface ProxySettings {
   readonly proxyHeaders: ProxyHeaders;
   readonly meshId: string;
   readonly tracingServiceName: NonNullable<ProxyConfig['tracingServiceName']>;
-  /** Address of the access log service in the bootstrap's static cluster; empty if none exists. */
   readonly accessLogService: string;
 }
 
@@ -40,9 +36,8 @@ export const proxySettingsFields = [
   'zipkinAddress',
 ] as const;
 
-/** Tracers in `tracing`; its other fields are settings. */
 const tracerFields = ['zipkin', 'lightstep', 'datadog', 'stackdriver', 'openCensusAgent'] as const;
-/** Supported tracers. With any other, the bootstrap has no tracer and tracing has no effect. */
+/** With any other tracer, the bootstrap has none and tracing has no effect. */
 const tracers = ['zipkin', 'lightstep', 'datadog'] as const;
 
 type Message = Readonly<Record<string, unknown>>;
@@ -78,7 +73,7 @@ function settingsErrors(config: Partial<ProxyConfig>, path: string): readonly Fi
 const cachedSettings = new WeakMap<MeshConfig, WeakMap<object, ProxySettings>>();
 const noSettings = {};
 
-/** Reads the settings; ignores invalid parts of a node's PROXY_CONFIG. */
+/** Ignores invalid parts of a node's PROXY_CONFIG. */
 export function proxySettingsOf({ metadata }: Pick<Proxy, 'metadata'>, mesh: MeshConfig): ProxySettings {
   const reportedSettings = (metadata.PROXY_CONFIG ?? noSettings) as Partial<ProxyConfig>;
   const settingsOfMesh = cachedSettings.get(mesh) ?? new WeakMap<object, ProxySettings>();

@@ -1,4 +1,4 @@
-/** The Envoy version and build of a node, from xDS's `Node`. Defines all differences between versions (docs/envoy-versions.md). */
+/** Defines all differences between Envoy versions (docs/envoy-versions.md). */
 
 export type EnvoyVersion = readonly [major: number, minor: number, patch: number];
 
@@ -73,7 +73,6 @@ export function envoySupport(version: EnvoyVersion | undefined): EnvoySupport {
   return isBefore(newestEnvoy, version) ? 'newer' : 'supported';
 }
 
-/** Describes an unsupported version for logs and status pages; `undefined` for a supported or unknown version. */
 export function unsupportedEnvoyText(version: EnvoyVersion | undefined): string | undefined {
   const support = envoySupport(version);
   if (support === 'supported' || support === 'unknown') return undefined;
@@ -103,7 +102,6 @@ export function hasFormatTags(build: EnvoyBuild | undefined): boolean {
   return build?.version !== undefined && !isBefore(build.version, firstWithFormatTags);
 }
 
-/** First minor version whose access logger `stats` has limits. */
 const firstWithStatsLimits = [1, 40] as const;
 const statsLogger = 'envoy.access_loggers.stats';
 

@@ -1,4 +1,4 @@
-/** Reads the names in a node's metadata that select its configuration. No other module reads them, so that authentication checks the same names. */
+/** No other module reads these names from a node's metadata, so that authentication checks the same names. */
 import * as E from 'fp-ts/lib/Either.js';
 import { isNamespace } from '../fields/names.ts';
 
@@ -10,7 +10,6 @@ export interface NamedNode {
 export interface NodeNames {
   /** Metadata `NAMESPACE`, else the first label of the DNS domain in the node ID. */
   readonly namespace: string;
-  /** Empty if absent. */
   readonly serviceAccount: string;
   readonly clusterId: string;
   readonly network: string;
@@ -21,7 +20,6 @@ type NodeMetadataKey = (typeof metadataKeys)[number];
 
 /** Maximum length of a Kubernetes name. Bounds cache keys, because clients choose these names. */
 const maxNameLength = 253;
-/** Maximum length of a rejected value in an error message. */
 const maxQuotedLength = 100;
 
 export function readNodeNames({ id, metadata }: NamedNode): E.Either<string, NodeNames> {

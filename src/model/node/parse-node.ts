@@ -1,5 +1,3 @@
-/** Converts xDS's `Node` to a {@link Proxy}. */
-
 import * as E from 'fp-ts/lib/Either.js';
 import { isObject } from '../../runtime/json-object.ts';
 import { scalarText } from '../../runtime/scalar-text.ts';
@@ -22,7 +20,7 @@ const unservedTypes: ReadonlySet<string> = new Set(['waypoint', 'ztunnel', 'agen
 
 /**
  * @param clusterAliases maps aliases to cluster IDs (`--clusterAliases`)
- * @returns the proxy, or a sentence about the invalid field
+ * @returns left: a sentence about the invalid field
  */
 export function parseNode(
   node: NodeFields,
@@ -90,14 +88,13 @@ const maxQuotedLength = 100;
 
 const quoteText = (text: string): string => JSON.stringify(text);
 
-/** Reads addresses from a list or comma-separated string. Ignores invalid ones. */
 function addressesOf(instanceIps: unknown, fallback: string): readonly string[] {
   const addressTexts = Array.isArray(instanceIps) ? instanceIps.map(scalarText) : scalarText(instanceIps).split(',');
   const validAddresses = addressTexts.map((address) => address.trim()).filter(isIpAddress);
   return validAddresses.length > 0 ? [...new Set(validAddresses)] : [fallback].filter(isIpAddress);
 }
 
-/** Reads labels from a map or its JSON text; numbers and booleans become strings. */
+/** Accepts a map or its JSON text; numbers and booleans become strings. */
 function labelsOf(value: unknown): Readonly<Record<string, string>> | undefined {
   if (value === undefined || value === null || value === '') return {};
   const map = typeof value === 'string' ? parsedJson(value) : value;

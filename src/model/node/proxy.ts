@@ -1,7 +1,6 @@
-/** A connected proxy: its identity and reported properties. */
 import type { EnvoyBuild } from './envoy-build.ts';
 
-/** First part of the node ID, such as `sidecar~10.1.2.3~web-0.shop~shop.svc.cluster.local`. Waypoints and ztunnels are not supported. */
+/** Waypoints and ztunnels are not supported. */
 export type NodeType = 'sidecar' | 'router';
 
 export type ProxyInterceptionMode = 'REDIRECT' | 'TPROXY' | 'NONE';
@@ -12,7 +11,6 @@ export interface Proxy {
   readonly ipAddresses: readonly string[];
   /** `NAME.NAMESPACE` of the workload, the third part of the node ID. */
   readonly name: string;
-  /** Namespace of its configuration: metadata `NAMESPACE`, else the first label of the DNS domain. */
   readonly configNamespace: string;
   readonly dnsDomain: string;
   readonly cluster: string;
@@ -29,6 +27,5 @@ export interface Proxy {
   readonly proxyless?: true;
   /** The client is authenticated for its `configNamespace` and may receive its credentials. */
   readonly isOfNamespace?: true;
-  /** The received metadata, including keys without a field above. */
   readonly metadata: Readonly<Record<string, unknown>>;
 }

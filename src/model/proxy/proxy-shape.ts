@@ -35,7 +35,6 @@ import type { PushContext } from '../push-context/push-context.ts';
 import type { SidecarScope } from '../push-context/sidecar-scope.ts';
 import type { Service, ServiceTarget } from '../services/service.ts';
 
-/** IP families of a proxy's addresses; IPv4 if it reports none. */
 export type ProxyIpFamily = 'v4' | 'v6' | 'dual';
 
 /** Metadata keys of the shape; other keys do not distinguish proxies. */
@@ -77,7 +76,6 @@ export interface ProxyShape {
   readonly ipFamily: ProxyIpFamily;
   /** Empty unless the addresses have an effect, which is rare. */
   readonly ownAddresses: readonly string[];
-  /** Kubernetes node of the proxy. Empty unless it has an effect, which is rare. */
   readonly nodeName: string;
   readonly dnsDomain: string;
   /** `region/zone/subzone`. */
@@ -103,7 +101,6 @@ export function ipFamilyOf(addresses: readonly string[]): ProxyIpFamily {
   return v6 ? (v4 ? 'dual' : 'v6') : 'v4';
 }
 
-/** Computes a shape without interning it (see ShapeTable). */
 export function shapeOf(proxy: Proxy, context: ShapeContext): ProxyShape {
   const resolvedProxy = knownProxy(proxy, context);
   const serviceTargets = context.serviceTargetsOf(resolvedProxy);
@@ -112,9 +109,7 @@ export function shapeOf(proxy: Proxy, context: ShapeContext): ProxyShape {
 
 const knownProxies = new WeakMap<Proxy, Proxy>();
 
-/**
- * Returns the proxy with its registry's labels and locality, which override those of the node. The object stays the same while both are unchanged.
- */
+/** Labels and locality of the registry override those of the node. The object stays the same while both are unchanged. */
 export function knownProxy(proxy: Proxy, context: Pick<PushContext, 'workloadOf'>): Proxy {
   const workload = context.workloadOf(proxy);
   if (workload === undefined) return proxy;
@@ -154,10 +149,7 @@ export function ownFacts(
   };
 }
 
-/**
- * Whether the shape, with unchanged service targets, determines its proxies' shapes in this context: it has no {@link OwnProxyFacts}, and no active object
- * depends on them.
- */
+/** Whether the shape, with unchanged service targets, determines its proxies' shapes in this context. */
 export function isCompleteShape(
   shape: ProxyShape,
   context: Pick<PushContext, 'sidecarScopeFor' | 'policiesFor'>,
@@ -175,7 +167,6 @@ function namePullSecret(plugins: readonly Config<WasmPlugin>[], namespace: strin
   return plugins.some((plugin) => plugin.namespace === namespace && !!plugin.spec.imagePullSecret);
 }
 
-/** Node name from the agent, else from the pod in the registry. */
 function nodeNameOf({ metadata, labels }: Pick<Proxy, 'metadata' | 'labels'>): string {
   const reportedValue = metadata.NODE_NAME;
   return typeof reportedValue === 'string' && reportedValue !== ''
@@ -237,9 +228,7 @@ export function buildShape(proxy: Proxy, serviceTargets: readonly ServiceTarget[
   };
 }
 
-/**
- * True for sidecars whose Sidecar object has ingress listeners (their filter chain names contain the address), and for pods of a headless service.
- */
+/** Filter chain names of ingress listeners contain the address, and pods of a headless service have their own listeners. */
 function dependsOnAddresses(
   type: NodeType,
   scope: Pick<SidecarScope, 'ingressListeners'>,
@@ -250,7 +239,7 @@ function dependsOnAddresses(
   return (scope.ingressListeners ?? []).length > 0;
 }
 
-/** Whether the service is a Kubernetes Service without a virtual IP, whose pods are addressed directly. */
+/** Clients address the pods of a Kubernetes Service without a virtual IP directly. */
 export function isHeadless(service: Pick<Service, 'resolution' | 'registry'>): boolean {
   return service.resolution === 'Passthrough' && service.registry === 'Kubernetes';
 }
@@ -291,7 +280,6 @@ function standardMetricsOf(
   return isWithoutAgent && envoy?.hasStatsLogger ? { STANDARD_METRICS: 'stats' } : {};
 }
 
-/** Reads the used fields of a proxy's own configuration, which an agent may send as JSON text. */
 function ownSettings(reportedValue: unknown): Pick<ShapeMetadata, 'PROXY_CONFIG'> {
   const config = typeof reportedValue === 'string' ? parsedJson(reportedValue) : reportedValue;
   if (!isObject(config)) return {};
@@ -307,7 +295,7 @@ function parsedJson(text: string): unknown {
   }
 }
 
-/** Whether an agent serves certificates to this Envoy: as reported, else if the node has metadata that every agent version writes. */
+/** Metadata that every agent version writes identifies older agents, which do not report the key. */
 function hasSecretServer({ WORKLOAD_CERTIFICATES: reportedValue, ISTIO_VERSION: version }: Proxy['metadata']): boolean {
   return reportedValue === undefined ? version !== undefined && version !== '' : isTrue(reportedValue);
 }

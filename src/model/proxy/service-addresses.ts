@@ -1,5 +1,3 @@
-/** Virtual addresses of a service for the clients of one proxy. */
-
 import { isIPv6 } from 'node:net';
 import { isUnspecified } from '../../runtime/addresses/unspecified-address.ts';
 import { ownValue } from '../../runtime/json-object.ts';
@@ -9,10 +7,7 @@ import type { ProxyShape } from './proxy-shape.ts';
 
 export type AddressingShape = Pick<ProxyShape, 'clusterId' | 'ipFamily' | 'metadata'>;
 
-/**
- * Returns the service's addresses in the proxy's cluster, or its allocated ones if the proxy's DNS returns them. Omits addresses of IP families that
- * the proxy lacks. May contain CIDR ranges, or be empty.
- */
+/** Allocated addresses are included only if the proxy's DNS returns them. May contain CIDR ranges, or be empty. */
 export function virtualAddresses(
   service: Service,
   shape: AddressingShape,

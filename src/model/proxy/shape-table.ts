@@ -19,17 +19,14 @@ export class ShapeTable {
   readonly #shapes = new WeakValues<ProxyShape>();
   readonly #fixedKeys = new WeakMap<Proxy, string>();
   readonly #completeness = memoizeByObject((_: ShapeContext) => new WeakMap<ProxyShape, boolean>());
-  /** Last shape of a proxy, including labels and locality of the registry. */
   readonly #lastShapes = new WeakMap<Proxy, ProxyShape>();
   readonly #serviceIds = new WeakMap<Service, number>();
   #lastServiceId = 0;
 
-  /** Includes some shapes that were recently released. */
   get size(): number {
     return this.#shapes.size;
   }
 
-  /** @param previous the shape in an earlier context; returned if its inputs are unchanged */
   shapeOf(node: Proxy, context: ShapeContext, previous?: ProxyShape): ProxyShape {
     const proxy = knownProxy(node, context);
     const targets = context.serviceTargetsOf(proxy);
@@ -82,7 +79,7 @@ export class ShapeTable {
       .join();
   }
 
-  /** Unique number of a service object. A changed service is a new object, so the shapes of its workload change with it. */
+  /** A changed service is a new object, so the shapes of its workload change with it. */
   #serviceId(service: Service): number {
     let id = this.#serviceIds.get(service);
     if (id === undefined) {
@@ -105,7 +102,6 @@ function textOf(facts: OwnProxyFacts): string {
   return text;
 }
 
-/** Whether two lists have the same services and ports, so that the shapes are equal. */
 function sameTargets(a: readonly ServiceTarget[], b: readonly ServiceTarget[]): boolean {
   if (a === b) return true;
   if (a.length !== b.length) return false;

@@ -1,4 +1,3 @@
-/** Determines which resource types of a proxy a change may affect. */
 import {
   bootstrapType,
   clusterType,
@@ -16,7 +15,6 @@ import type { PushContext } from '../push-context/push-context.ts';
 import { endpointsKey, type Service, serviceKey } from '../services/service.ts';
 import type { ProxyShape } from './proxy-shape.ts';
 
-/** Resource types by the names of their discovery services. */
 export type PushedType = 'CDS' | 'EDS' | 'LDS' | 'RDS' | 'SDS' | 'NDS' | 'ECDS' | 'PCDS' | 'BDS';
 
 export interface PushChange {
@@ -41,7 +39,6 @@ const typeByUrl: ReadonlyMap<string, PushedType> = new Map<string, PushedType>([
   [bootstrapType, 'BDS'],
 ]);
 
-/** Returns `undefined` for types without a rule, which are always affected. */
 export function pushedTypeOf(typeUrl: string): PushedType | undefined {
   return typeByUrl.get(typeUrl);
 }
@@ -80,7 +77,6 @@ const kindsWithoutEffect: Readonly<Record<'CDS' | 'EDS' | 'LDS' | 'RDS' | 'NDS',
   ]),
 };
 
-/** Kinds that affect these types; no others do. */
 const kindsByType: Readonly<Record<'SDS' | 'ECDS' | 'PCDS' | 'BDS', ReadonlySet<string>>> = {
   SDS: new Set(['Secret', 'ConfigMap', 'ReferenceGrant']),
   ECDS: new Set([
@@ -92,22 +88,18 @@ const kindsByType: Readonly<Record<'SDS' | 'ECDS' | 'PCDS' | 'BDS', ReadonlySet<
   BDS: new Set(['EnvoyFilter']),
 };
 
-/**
- * Kinds from which services, endpoints and rules are derived; changes are notified for the derived objects. Effects on a proxy's own workload
- * are visible in its shape.
- */
+/** Services, endpoints and rules are derived from these kinds, and changes are notified for the derived objects. */
 const kindsWithOtherNames: ReadonlySet<string> = new Set([
   ...['EndpointSlice', 'Pod', 'Node', 'Namespace', 'Ingress', 'IngressClass', 'Proxy'],
   ...['GatewayClass', 'KubernetesGateway', 'HTTPRoute', 'GRPCRoute', 'TLSRoute', 'TCPRoute'],
 ]);
 
-/** Kinds that apply to their namespace, or to all namespaces if they are in the root namespace. */
 const namespacePolicies: ReadonlySet<string> = new Set([
   ...['PeerAuthentication', 'RequestAuthentication', 'AuthorizationPolicy', 'Telemetry', 'EnvoyFilter'],
   ...['WasmPlugin', 'TrafficExtension', 'ProxyConfig'],
 ]);
 
-/** Kinds whose effect on a sidecar depends on its scope. A router's scope contains everything visible and matters only for services. */
+/** A router's scope contains everything visible and matters only for services. */
 const scopedForSidecars: ReadonlySet<string> = new Set([
   ...['ServiceEntry', 'Service', 'Endpoints', 'DNSName', 'VirtualService', 'DestinationRule', 'Sidecar'],
 ]);
@@ -119,7 +111,7 @@ export interface ProxyInContext {
 }
 
 /**
- * Returns the resource types that may differ for a proxy after a change; often none. Cached per shape.
+ * Returns the resource types that may differ for a proxy after a change; often none.
  * @param previous the proxy in the context of its last push; absent if everything is new
  */
 export function typesToPush(
@@ -158,7 +150,7 @@ function usesConfigMap({ context: { backendTls } }: ProxyInContext, { namespace,
   return backendTls.usesConfigMap(namespace, name);
 }
 
-/** Whether a change may affect credentials: those of the proxy's own namespace, and Secrets that are or were granted to its Gateways. */
+/** A change may affect credentials of the proxy's own namespace, and Secrets that are or were granted to its Gateways. */
 function affectsSecrets({ kind, namespace }: ConfigKey, current: ProxyInContext, previous: ProxyInContext): boolean {
   const { type, configNamespace } = current.shape;
   if (kind !== 'ReferenceGrant' && namespace === configNamespace) return true;
@@ -169,14 +161,14 @@ function affectsSecrets({ kind, namespace }: ConfigKey, current: ProxyInContext,
   );
 }
 
-/** Whether the object is a policy of the root namespace, or a placeholder whose namespace is unreadable. */
+/** An empty namespace belongs to a placeholder whose namespace is unreadable. */
 function isForMesh({ namespace }: ConfigKey, { mesh }: PushContext): boolean {
   return namespace === '' || namespace === mesh.rootNamespace;
 }
 
 const typesOfShape = ['CDS', 'EDS', 'LDS', 'RDS', 'NDS', 'ECDS', 'BDS'] as const;
 
-/** Origins of a proxy's inbound resources, which may be outside its scope: its services and their rules. */
+/** Origins of a proxy's inbound resources, which may be outside its scope. */
 function keysOfWorkload({ shape, context }: ProxyInContext): string[] {
   const { serviceTargets, configNamespace } = shape;
   return serviceTargets
@@ -227,7 +219,6 @@ function reachesNamespace({ shape, context }: ProxyInContext, namespace: string)
   return namespaces.has(namespace);
 }
 
-/** Kinds that affect only clusters of routers. */
 const routerOnlyKinds: ReadonlySet<string> = new Set(['Gateway', 'BackendTLSPolicy', 'ConfigMap']);
 
 function changes(kind: string, type: PushedType, nodeType: NodeType): boolean {

@@ -1,4 +1,4 @@
-/** Indexes BackendTLSPolicies, which configure TLS from gateways to Service ports (GEP-1897). */
+/** BackendTLSPolicies configure TLS from gateways to Service ports (GEP-1897). */
 import { isLeft } from 'fp-ts/lib/Either.js';
 import { type Config, type ConfigKey, compareText, configKeyOf } from '../config/config.ts';
 import { type BackendTlsPolicy, everyService } from '../kinds/gateway-api/backend-tls-policy.ts';
@@ -8,15 +8,13 @@ import type { CredentialIndex } from './credential-index.ts';
 
 type ConfigMaps = Pick<CredentialIndex, 'configMap'>;
 
-/** A policy's requirements. Keeps its identity while the policy and its ConfigMaps are unchanged. */
+/** Keeps its identity while the policy and its ConfigMaps are unchanged. */
 export interface BackendTls {
   readonly origins: readonly ConfigKey[];
   readonly hostname: string;
-  /** Accepted names of the certificate; at least one. */
   readonly names: readonly string[];
   /** PEM, or the proxy's system roots. Absent if the policy cannot be applied, so that connections must fail. */
   readonly roots?: Uint8Array | 'system';
-  /** Unused references, and reasons why the policy cannot be applied. */
   readonly problems: readonly BackendTlsProblem[];
 }
 
@@ -26,7 +24,7 @@ export interface BackendTlsProblem {
   readonly message: string;
 }
 
-/** Resolves a policy's references. If it references several ConfigMaps, the valid ones are trusted. */
+/** If a policy references several ConfigMaps, the valid ones are trusted. */
 export function backendTlsOf(policy: Config<BackendTlsPolicy>, configMaps: ConfigMaps): BackendTls {
   const { hostname, subjectAltNames, caCertificateRefs, wellKnownCACertificates } = policy.spec.validation;
   const problems: BackendTlsProblem[] = [];
@@ -56,7 +54,7 @@ export function backendTlsOf(policy: Config<BackendTlsPolicy>, configMaps: Confi
   return { origins, hostname, names: names.length > 0 ? names : [hostname], problems, ...(roots && { roots }) };
 }
 
-/** Adds line breaks between PEM files, which may lack a trailing one. */
+/** PEM files may lack a trailing line break. */
 function joinBundles(bundles: readonly Uint8Array[]): Uint8Array {
   return bundles.length === 1
     ? bundles[0]!
@@ -104,7 +102,6 @@ export class BackendTlsIndex {
   readonly #policyByTarget: ReadonlyMap<string, Config<BackendTlsPolicy>>;
   readonly #readPolicies = new Map<Config<BackendTlsPolicy>, ReadPolicy>();
   readonly #configMaps: ReadonlySet<string>;
-  /** Targets without their ports. */
   readonly #objects: ReadonlySet<string>;
 
   constructor(policies: readonly Config<BackendTlsPolicy>[], configMaps: ConfigMaps, previous?: BackendTlsIndex) {
@@ -127,7 +124,7 @@ export class BackendTlsIndex {
     this.#configMaps = referencedConfigMaps;
   }
 
-  /** Returns `undefined` if no policy applies. A policy for the port has priority over one for the Service. */
+  /** A policy for the port has priority over one for the Service. */
   settingsFor({ origin }: Pick<Service, 'origin'>, portName: string): BackendTls | undefined {
     if (this.#policyByTarget.size === 0 || origin.kind !== 'Service') return undefined;
     for (const [namespace, name] of targetsOf(origin)) {
@@ -138,13 +135,11 @@ export class BackendTlsIndex {
     return undefined;
   }
 
-  /** Whether {@link settingsFor} returns a policy for some port of the service. */
   hasPolicyFor({ origin }: Pick<Service, 'origin'>): boolean {
     if (this.#objects.size === 0 || origin.kind !== 'Service') return false;
     return targetsOf(origin).some(([namespace, name]) => this.#objects.has(`${namespace}/${name}`));
   }
 
-  /** Whether a policy reads its CA certificates from the ConfigMap. */
   usesConfigMap(namespace: string, configMap: string): boolean {
     return this.#configMaps.has(`${namespace}/${configMap}`);
   }

@@ -40,7 +40,6 @@ export interface PushContextInput {
   /** In the form `<RFC 3339 time>/<counter>`. */
   readonly version: string;
   readonly mesh: MeshConfig;
-  /** Such as `cluster.local` (`--domain`). */
   readonly domain: string;
   readonly features?: Features;
   /** Whether services come from Kubernetes, which determines how short names are qualified. Default true. */
@@ -48,19 +47,17 @@ export interface PushContextInput {
   readonly configs: ConfigSet;
   readonly services: readonly Service[];
   readonly endpoints: EndpointIndex;
-  /** Finds the workloads of proxies in the registries; absent without registries. */
   readonly workloads?: ProxyLookup;
   /** If absent, all workloads are reached directly. */
   readonly gateways?: NetworkGateways;
 }
 
-/** The previous context and all changed objects. Everything else is reused without comparison. */
+/** All other objects are reused without comparison. */
 export interface PreviousContext {
   readonly context: PushContext;
   readonly changedKeys: Iterable<ConfigKey>;
 }
 
-/** @param previous absent to index everything (a forced push) */
 export function buildPushContext(input: PushContextInput, previous?: PreviousContext): PushContext {
   return runToEnd(buildPushContextInSteps(input, previous));
 }
@@ -75,7 +72,6 @@ const policyKinds = [
   ...(['WasmPlugin', 'EnvoyFilter'] as const),
 ];
 
-/** Returns a part of the previous context if no object of these kinds changed. */
 type ReuseUnchanged = <T>(kinds: readonly string[], index: (old: IndexedPushContext) => T) => T | undefined;
 
 interface ReusableIndexes {
@@ -182,7 +178,6 @@ class IndexedPushContext implements PushContext {
   readonly networkGateways: NetworkGateways;
   private readonly clusterLocal: ClusterLocalHosts;
 
-  /** @param indexes built from the same input */
   constructor(input: PushContextInput, previous: PreviousContext | undefined, indexes: Indexes) {
     const { mesh, domain, configs } = input;
     this.version = input.version;
@@ -370,7 +365,7 @@ function selectingIn(gateways: GatewayIndex): (workload: WorkloadSubject) => rea
   return (workload) => gateways.gatewaysFor(workload);
 }
 
-/** Returns `undefined` if mesh configuration or domain changed, because everything depends on them. */
+/** Everything depends on mesh configuration and domain. */
 function reusableFrom(input: PushContextInput, previous: PreviousContext | undefined): ReusableIndexes | undefined {
   if (previous === undefined || !(previous.context instanceof IndexedPushContext)) return undefined;
   const { context, changedKeys } = previous;

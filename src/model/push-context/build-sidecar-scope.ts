@@ -31,10 +31,9 @@ function importsEverything({ hosts, port }: EgressListener, namespace: string): 
 }
 
 /**
- * Builds the scope of a Sidecar object, or the default scope.
  * @param namespace of the proxies, even if the Sidecar is in the root namespace
  * @param sidecar if absent, imports everything exported to the namespace
- * @param previous returned if nothing changed, else its unchanged lists are reused
+ * @param previous its unchanged lists are reused
  * @param sameServices `previous` has the same services and mesh settings, so only virtual services are compared
  */
 export function buildSidecarScope(
@@ -117,7 +116,7 @@ function importedRules(
   return virtualServices.importedServices('mesh', namespace, new HostImports(hosts, namespace));
 }
 
-/** Returns the previous list if it has the same items, so that results cached for it stay valid. */
+/** Keeps the previous list, so that results cached for it stay valid. */
 function previousIfSameItems<T>(previous: readonly T[] | undefined, current: readonly T[]): readonly T[] {
   return previous !== undefined && sameItems(previous, current) ? previous : current;
 }
@@ -134,7 +133,6 @@ function previousIfSame(previous: SidecarScope | undefined, current: BuiltScope)
   return isDeepStrictEqual(outboundTrafficPolicy, current.outboundTrafficPolicy) ? previous : current;
 }
 
-/** Returns the imported services that are visible to the namespace, oldest first, without visiting others. */
 function importedServices(index: ServiceIndex, imports: HostImports, namespace: string): readonly Service[] {
   const foundServices = new Set<Service>();
   const add = (candidates: readonly Service[], hosts: ReadonlySet<string>): void => {
@@ -156,7 +154,6 @@ function importedServices(index: ServiceIndex, imports: HostImports, namespace: 
   return [...foundServices].sort(compareServiceAge);
 }
 
-/** Selects one service per host if several namespaces define the host. */
 function pickOnePerHost(services: readonly Service[], namespace: string): readonly Service[] {
   const serviceByHost = new Map<string, Service>();
   for (const service of services) {
@@ -167,7 +164,7 @@ function pickOnePerHost(services: readonly Service[], namespace: string): readon
   return services.filter((service) => serviceByHost.get(service.hostname)!.namespace === service.namespace);
 }
 
-/** Adds the targets of aliases, because an alias cannot be resolved without its target. */
+/** An alias cannot be resolved without its target. */
 function withTargets(services: readonly Service[], { services: index }: ScopeSources, namespace: string) {
   const aliases = services.filter(isAlias);
   if (aliases.length === 0) return services;
@@ -194,7 +191,6 @@ function exposesOnePort({ port }: EgressListener): boolean {
   return port !== undefined && port.number !== 0 && port.protocol !== 'HTTP_PROXY';
 }
 
-/** Returns services with the port of the listener, reduced to that port. */
 function withPort(services: readonly Service[], listener: EgressListener): VisibleService[] {
   if (!exposesOnePort(listener)) return services.map((service) => ({ originalService: service, service }));
   const port = listener.port!;
@@ -209,7 +205,7 @@ function withPort(services: readonly Service[], listener: EgressListener): Visib
 
 const trimmedByService = new WeakMap<Service, Map<string, Service>>();
 
-/** Reduces a service to some ports; returns the same object for the same ports. */
+/** Returns the same object for the same ports. */
 function withPorts(original: Service, ports: Service['ports']): Service {
   if (ports.length === original.ports.length) return original;
   const trimmedServices = trimmedByService.get(original) ?? new Map<string, Service>();
@@ -220,7 +216,7 @@ function withPorts(original: Service, ports: Service['ports']): Service {
   return service;
 }
 
-/** Merges the services of all listeners. The first listener decides the namespace of a host; ports are merged. */
+/** The first listener decides the namespace of a host; ports are merged. */
 class VisibleServices {
   private readonly namespace: string;
   private readonly namespaceOfHost = new Map<string, string>();
@@ -239,7 +235,7 @@ class VisibleServices {
     for (const { number } of shownService.ports) ports.add(number);
   }
 
-  /** Adds destinations of imported virtual services, which need not be imported themselves. */
+  /** Destinations of imported virtual services need not be imported themselves. */
   addDestinations(hosts: Iterable<string>, index: ServiceIndex): void {
     for (const host of hosts) {
       if (this.namespaceOfHost.has(host)) continue;
@@ -325,7 +321,6 @@ const servicesByHostname = memoizeByObject(
     new Map(services.toReversed().map((service) => [service.hostname, service])),
 );
 
-/** Names of services and their origins. Cached, because many scopes share a list. */
 const originsOf = memoizeByObject((services: readonly Service[]): ReadonlySet<string> => {
   const texts = new Set<string>();
   for (const { hostname, namespace, origin } of services) {

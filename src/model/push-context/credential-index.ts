@@ -1,4 +1,3 @@
-/** Secrets and ConfigMaps by name, for gateway credentials. */
 import type { RevocationLists } from '../../identity/revocation-list.ts';
 import type { Config } from '../config/config.ts';
 import { objectsByName } from '../config/config-set.ts';
@@ -10,7 +9,6 @@ export class CredentialIndex {
   private readonly secrets: ReadonlyMap<string, Config<Secret>>;
   private readonly configMaps: ReadonlyMap<string, Config<ConfigMap>>;
 
-  /** Contains each Secret with an entry `ca.crl`. */
   private readonly lists: ReadonlyMap<string, CheckedLists>;
 
   /** @param previous its revocation lists apply to a Secret that no longer has a usable list */

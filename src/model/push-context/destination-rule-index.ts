@@ -1,5 +1,3 @@
-/** Selects the DestinationRule of a service for clients of a namespace. */
-
 import type { Steps } from '../../runtime/turns.ts';
 import { changedList, listDiff } from '../collections/list-diff.ts';
 import { memoizeByObject } from '../collections/memoize-by-object.ts';
@@ -25,7 +23,6 @@ interface Exported {
   readonly exportTo: ReadonlySet<string>;
 }
 
-/** Rules of one namespace by host, oldest first. */
 type RulesByHost = ReadonlyMap<string, readonly Exported[]>;
 type Rules = ReadonlyMap<string, RulesByHost>;
 
@@ -69,7 +66,7 @@ export class DestinationRuleIndex {
 
   /**
    * @param configs oldest first
-   * @param previous an index with the same settings and possibly other services; unchanged parts are reused
+   * @param previous an index with the same settings and possibly other services
    */
   static *buildInSteps(
     configs: readonly Config<DestinationRule>[],
@@ -161,7 +158,6 @@ export class DestinationRuleIndex {
     return this.shownHosts;
   }
 
-  /** Names of a namespace's rules whose selectors match these labels; almost always empty. */
   selectingText(namespace: string, labels: Labels): string {
     return this.chosenRules(namespace, labels)?.names ?? '';
   }
@@ -171,7 +167,6 @@ export class DestinationRuleIndex {
     return rules && chosenRulesByText(rules)(labels);
   }
 
-  /** Whether all short names still resolve to the same hosts. */
   isCurrent(hostNames: HostNames): boolean {
     return this.withOtherHost(hostNames).length === 0;
   }
@@ -199,7 +194,6 @@ export class DestinationRuleIndex {
     return this.hasPrioritisedRule;
   }
 
-  /** The rule's qualified host; `undefined` if the rule does not exist. */
   hostOf(key: ConfigKey): string | undefined {
     return this.rulesByName().get(nameOf(key))?.config.spec.host;
   }
@@ -261,7 +255,6 @@ export class DestinationRuleIndex {
   }
 }
 
-/** Whether the host of one rule matches a name more specifically than the host of the other. */
 function isNarrower(rule: MergedDestinationRule, other: MergedDestinationRule, hostname: string): boolean {
   const [a, b] = [rule.config.spec.host, other.config.spec.host];
   return a !== b && mostSpecific(hostname, new Set([a, b])) === a;
@@ -274,7 +267,6 @@ interface ChosenRules {
   readonly names: string;
 }
 
-/** Caches the rules per workload labels while the namespace's rules are unchanged. */
 const chosenRulesByText = memoizeByObject((rules: RulesByHost) => {
   const list = new SelectingList([...rules.values()].flat(), ({ config }) => config.spec.workloadSelector?.labels);
   return memoizeByObject((labels: Labels): ChosenRules => {
@@ -302,7 +294,6 @@ function withQualifiedHost(config: Config<DestinationRule>, hostNames: HostNames
   return host === config.spec.host ? config : { ...config, spec: { ...config.spec, host } };
 }
 
-/** Copies only the maps that contain a changed rule. */
 function* changedRules(
   previous: Rules | undefined,
   removedExports: readonly Exported[],
@@ -337,7 +328,6 @@ const hasWildcards = memoizeByObject((rules: RulesByHost) => [...rules.keys()].s
 
 const mergedRules = new WeakMap<Exported, { rules: readonly Exported[]; result: MergedDestinationRule }[]>();
 
-/** Merges a list of rules once for all clients that see exactly these rules. */
 function mergedRuleOf(rules: readonly Exported[]): MergedDestinationRule {
   const cachedMerges = mergedRules.get(rules[0]!) ?? [];
   const cachedResult = cachedMerges.find((cachedMerge) => sameItems(cachedMerge.rules, rules));
@@ -348,10 +338,7 @@ function mergedRuleOf(rules: readonly Exported[]): MergedDestinationRule {
   return result;
 }
 
-/**
- * The oldest rule is the base. Subsets of later rules are added up to the limit of one object, unless the name exists. The first traffic policy
- * applies.
- */
+/** The oldest rule is the base. Subsets of later rules are added up to the limit of one object, unless the name exists. */
 function mergeRules(rules: readonly Exported[]): MergedDestinationRule {
   const base = rules[0]!.config;
   const origins = rules.map(({ config }) => configKeyOf(config));

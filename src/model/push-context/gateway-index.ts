@@ -1,5 +1,3 @@
-/** Selects the Gateway objects of a proxy. */
-
 import { memoizeByObject } from '../collections/memoize-by-object.ts';
 import type { Config } from '../config/config.ts';
 import type { Gateway } from '../kinds/gateway/gateway.ts';
@@ -10,12 +8,10 @@ import type { Service, ServiceTarget } from '../services/service.ts';
 import { type ExportRule, mayExport } from '../services/visibility.ts';
 
 export type GatewaySubject = Pick<Proxy, 'type' | 'labels' | 'configNamespace'> & {
-  /** Service ports that the workload serves; absent if none. */
   readonly serviceTargets?: readonly ServiceTarget[];
 };
 
 export interface GatewaySelection {
-  /** Whether only workloads of the Gateway's own namespace are selected. */
   readonly ownNamespaceOnly: boolean;
   /** A Gateway of a namespace that may not export selects only workloads of its own namespace. */
   readonly rule: ExportRule;
@@ -24,12 +20,11 @@ export interface GatewaySelection {
 export class GatewayIndex {
   private readonly orderOfGateway: ReadonlyMap<Config<Gateway>, number>;
   private readonly gatewaysBySelector: SelectingList<Config<Gateway>>;
-  /** Gateways that select by service instead of labels, by service. */
   private readonly gatewaysByService = new Map<string, Config<Gateway>[]>();
   private readonly confinedGateways: ReadonlySet<Config<Gateway>>;
   private readonly usesServices: boolean;
   private readonly usesNamespace: boolean;
-  /** Caches only results of live proxies, because clients choose their labels and a cache by label text would be unbounded. */
+  /** Clients choose their labels, so a cache by label text would be unbounded. */
   private readonly results = memoizeByObject(
     (_: GatewaySubject['labels']) => new Map<string, readonly Config<Gateway>[]>(),
   );
@@ -74,14 +69,13 @@ export class GatewayIndex {
     return cachedGateways ?? gateways;
   }
 
-  /** Cache key for the inputs except labels. */
   private idOf({ configNamespace, serviceTargets = [] }: GatewaySubject): string {
     const services = this.usesServices ? serviceTargets.map(({ service }) => serviceText(service)) : [];
     const namespace = this.usesNamespace ? configNamespace : '';
     return JSON.stringify([namespace, [...new Set(services)].sort()]);
   }
 
-  /** Selects by service if the Gateway names Services, else by labels. A Gateway without a selector selects every router. */
+  /** A Gateway without a selector selects every router. */
   private findGateways({ labels, configNamespace, serviceTargets = [] }: GatewaySubject): readonly Config<Gateway>[] {
     const serviceGateways = serviceTargets.flatMap(
       ({ service }) => this.gatewaysByService.get(serviceText(service)) ?? [],
@@ -105,13 +99,11 @@ function isForOwnNamespace({ annotations }: Config<Gateway>): boolean {
   return annotations[ownNamespaceAnnotation] === 'true';
 }
 
-/** Host names of the services that a Gateway names; `undefined` if it selects by labels. */
 export function gatewayServicesOf({ annotations }: Config<Gateway>): readonly string[] | undefined {
   const text = annotations[gatewayServiceAnnotation];
   return text?.split(',').map((host) => host.trim());
 }
 
-/** Whether a service port belongs to one of these services, in the Gateway's own namespace. */
 export function isGatewayService(
   { service }: ServiceTarget,
   { namespace }: Config<Gateway>,

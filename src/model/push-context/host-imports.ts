@@ -1,11 +1,9 @@
-/** Matches hosts against `hosts` of a Sidecar's egress listener. */
 import { isHostWithin, isWildcard, mostSpecific } from '../fields/hostname.ts';
 
 export class HostImports {
   private readonly importedHosts = new Map<string, Set<string>>();
   private readonly excludedHosts = new Map<string, Set<string>>();
 
-  /** Hosts by namespace; `*` means any namespace. */
   get hosts(): ReadonlyMap<string, ReadonlySet<string>> {
     return this.importedHosts;
   }
@@ -42,7 +40,6 @@ export class HostImports {
     return this.sets(namespace).some((hosts) => mostSpecific(host, hosts) !== undefined);
   }
 
-  /** Whether a host or wildcard of a namespace overlaps the imports. */
   mayAffect(namespace: string, host: string): boolean {
     if (this.includes(namespace, host)) return true;
     return (

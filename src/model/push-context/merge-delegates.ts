@@ -9,7 +9,7 @@ export interface MergedRoute {
   readonly index: number;
 }
 
-/** Returns one route for each delegate route whose matches are all compatible with some match of the root. */
+/** Drops delegate routes with a match that is compatible with no match of the root. */
 export function mergeDelegateRoutes(root: HttpRoute, delegateRoutes: readonly HttpRoute[]): MergedRoute[] {
   return delegateRoutes.flatMap((route, index) => {
     const match = mergedMatches(root.match ?? [], route.match ?? []);

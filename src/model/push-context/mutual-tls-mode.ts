@@ -1,5 +1,3 @@
-/** Derives the mTLS mode of a workload's inbound connections from PeerAuthentications. */
-
 import { sameItems } from '../collections/same-items.ts';
 import type { Config } from '../config/config.ts';
 import type { MutualTlsMode, PeerAuthentication } from '../kinds/policies/peer-authentication.ts';

@@ -1,4 +1,3 @@
-/** Selects the policies of a workload. */
 import { WeakValues } from '../collections/weak-values.ts';
 import type { Config } from '../config/config.ts';
 import type { EnvoyFilter } from '../kinds/envoy-filter/envoy-filter.ts';
@@ -15,11 +14,11 @@ export interface TargetableObject {
 export interface PolicySubject {
   readonly namespace: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** Objects that the workload implements; absent if none. Policies attached to them apply to the workload. */
+  /** Objects that the workload implements. Policies attached to them apply to it. */
   readonly targetableAs?: readonly TargetableObject[];
 }
 
-/** Selection fields of a spec. Without labels, the policy applies to its whole namespace. */
+/** Without labels, the policy applies to its whole namespace. */
 interface PolicySelection {
   readonly selector?: Readonly<Record<string, string>>;
   readonly targetRefs?: readonly PolicyTargetReference[];
@@ -30,14 +29,14 @@ interface PolicyResult<Spec> {
   layers?: readonly Config<Spec>[];
 }
 
-/** Policies of one kind by workload. Those of the root namespace apply to the whole mesh. Results are cached per namespace and labels. */
+/** Selects a workload's policies of one kind. Those of the root namespace apply to the whole mesh. */
 export class PolicyIndex<Spec extends object> {
   readonly policies: readonly Config<Spec>[];
   private readonly policiesByNamespace: ReadonlyMap<string, PoliciesOfNamespace<Spec>>;
   private readonly rootNamespace: string;
   private readonly selectorOf: (spec: Spec) => PolicySelection;
   private readonly compare: ((a: Spec, b: Spec) => number) | undefined;
-  /** Caches only results in use, because clients choose their labels and a plain cache would be unbounded. */
+  /** Weak, because clients choose their labels, so a plain cache would be unbounded. */
   private readonly resultsByText = new WeakValues<PolicyResult<Spec>>();
   /** Last result for a label object, which endpoints and proxies retain. */
   private readonly latestByLabels = new WeakMap<
@@ -153,7 +152,6 @@ class PoliciesOfNamespace<Spec extends object> {
   private readonly policiesByReference = new Map<string, Config<Spec>[]>();
   private readonly orderOfPolicy = new Map<Config<Spec>, number>();
 
-  /** @param policies in application order */
   constructor(policies: readonly Config<Spec>[], selectorOf: (spec: Spec) => PolicySelection) {
     const selectingPolicies = policies.filter(({ spec }) => (selectorOf(spec).targetRefs ?? []).length === 0);
     this.policiesBySelector = new SelectingList(selectingPolicies, ({ spec }) => selectorOf(spec).selector);
@@ -192,9 +190,7 @@ function textOf({ group, kind, namespace, name }: TargetableObject): string {
   return `${group}/${kind}/${namespace}/${name}`;
 }
 
-/**
- * Returns a workload's EnvoyFilters in the order in which their patches apply: by priority, then the root namespace's first, then by age.
- */
+/** Patches apply by priority, then the root namespace's first, then by age. */
 export function envoyFilterIndex(
   filters: readonly Config<EnvoyFilter>[],
   rootNamespace: string,

@@ -26,50 +26,37 @@ export interface PushContext {
   readonly features: Features;
   readonly domain: string;
   readonly hostNames: HostNames;
-  /** Unchanged objects whose short names resolve to other hosts than before, because services were added or removed. They are treated as changed. */
+  /** Unchanged objects whose short names resolve to other hosts than before. They are treated as changed. */
   readonly renamedConfigKeys: readonly ConfigKey[];
-  /** Oldest first. A ServiceEntry with several addresses produces one service per address, so a host and namespace may occur several times. */
+  /** Oldest first. A host and namespace may occur several times, because a ServiceEntry produces one service per address. */
   readonly services: readonly Service[];
   /** Oldest first. */
   servicesVisibleTo(namespace: string): readonly Service[];
   servicesOf(hostname: string, namespace: string): readonly Service[];
-  /** The service that a host name resolves to for a namespace: that of the namespace, else of Kubernetes, else the oldest. */
+  /** Prefers the service of the namespace, then of Kubernetes, then the oldest. */
   serviceFor(hostname: string, clientNamespace: string): Service | undefined;
   /** Endpoints of all ports, in a stable order. Select those of a port by `servicePortName`. */
   endpointsOf(hostname: string, namespace: string): readonly Endpoint[];
   /**
-   * Virtual services bound to a gateway and exported to a namespace, in precedence order (`byPrecedenceFor`). Delegates are merged in, not
-   * listed.
-   *
+   * In precedence order (`precedenceOrderFor`). Delegates are merged in, not listed.
    * @param gateway `mesh`, or `namespace/name`.
    */
   virtualServicesFor(gateway: string, namespace: string): readonly ResolvedVirtualService[];
-  /**
-   * The rule for a service and clients of a namespace (client namespace, service namespace, root namespace).
-   *
-   * @param labels of the client's workload, for rules with a `workloadSelector`
-   */
+  /** @param labels of the client's workload, for rules with a `workloadSelector` */
   destinationRuleFor(
     clientNamespace: string,
     service: Service,
     labels?: Readonly<Record<string, string>>,
   ): MergedDestinationRule | undefined;
-  /** Names of the namespace's rules whose selectors match these labels, as a key that distinguishes workloads. */
+  /** A key that distinguishes workloads: names of the rules whose selectors match these labels. */
   destinationRulesSelecting(clientNamespace: string, labels: Readonly<Record<string, string>>): string;
-  /**
-   * Hosts, including wildcards, for which workloads with these labels may have other rules. For all other hosts, {@link destinationRuleFor} returns
-   * the same as for {@link publicViewNamespace}.
-   */
+  /** Hosts, including wildcards, for which workloads with these labels may have other rules than {@link publicViewNamespace}. */
   ownDestinationRuleHosts(clientNamespace: string, labels: Readonly<Record<string, string>>): readonly string[];
   /** Reports the hosts whose rules changed since another context; the same object while no rule changes. */
   readonly destinationRuleRevision: RuleRevision;
-  /** The qualified host of a DestinationRule; `undefined` if the rule does not exist. */
   hostOfRule(key: ConfigKey): string | undefined;
-  /** Whether the order of any service's endpoints depends on the labels of the client's workload. */
   readonly ordersEndpointsByLabels: boolean;
-  /** Gateways of the proxy, oldest first. */
   gatewaysFor(proxy: GatewaySubject): readonly Config<Gateway>[];
-  /** Certificates and keys that Gateways reference by name. */
   readonly credentials: CredentialIndex;
   readonly backendTls: BackendTlsIndex;
   readonly referenceGrants: ReferenceGrants;
@@ -87,7 +74,6 @@ export interface PushContext {
   /** Whether the resources of a proxy with this scope may depend on the object. */
   scopeDependsOn(scope: SidecarScope, key: ConfigKey): boolean;
   serviceTargetsOf(proxy: LookupSubject): readonly ServiceTarget[];
-  /** Workload in its registry; `undefined` if no registry knows it. */
   workloadOf(proxy: LookupSubject): KnownWorkload | undefined;
   readonly networkGateways: NetworkGateways;
   isClusterLocal(hostname: string): boolean;

@@ -1,4 +1,3 @@
-/** References across namespaces that ReferenceGrants of the Gateway API permit. */
 import type { Config } from '../config/config.ts';
 import { gatewayApiGroup } from '../kinds/gateway-api/fields.ts';
 import type { ReferenceGrant } from '../kinds/gateway-api/reference-grant.ts';

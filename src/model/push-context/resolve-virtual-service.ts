@@ -1,4 +1,4 @@
-/** Resolves the names in a VirtualService: qualifies hosts, and converts gateways to `namespace/name`. */
+/** Qualifies hosts, and converts gateways to `namespace/name`. */
 import type { Config } from '../config/config.ts';
 import { type HostNames, isShortName } from '../fields/hostname.ts';
 import type {
@@ -80,7 +80,6 @@ class NameResolver {
   }
 }
 
-/** Returns an empty text if the object has no short names. */
 export function shortNamesText(config: Config<VirtualService>, hostNames: HostNames): string {
   const { spec, namespace } = config;
   const shortHosts = [...(hasFullHosts(config) ? [] : spec.hosts), ...destinationHosts(spec)].filter(isShortName);

@@ -1,19 +1,15 @@
-/** Tracks which hosts' destination rules changed, for caches of dependent results. */
-
-/** Maximum retained steps. Compared with an older revision, everything counts as changed. */
+/** Compared with an older revision, everything counts as changed. */
 const maxSteps = 64;
 /** Steps with more hosts are not retained, because they affect nearly everything. */
 const maxHosts = 256;
 
 interface RevisionStep {
   readonly number: number;
-  /** `undefined` if rules of any host may have changed. */
   readonly hosts: readonly string[] | undefined;
 }
 
 /** Immutable state of all rules. Revisions with the same first revision know which hosts changed between them. */
 export class RuleRevision {
-  /** Identifies all revisions with the same first revision. */
   private readonly lineage: object;
   private readonly number: number;
   private readonly steps: readonly RevisionStep[];

@@ -1,5 +1,3 @@
-/** Selects the Sidecar object of a proxy and its scope. */
-
 import type { Config } from '../config/config.ts';
 import type { Sidecar } from '../kinds/workloads/sidecar.ts';
 import type { Proxy } from '../node/proxy.ts';
@@ -8,7 +6,6 @@ import { buildSidecarScope, type ScopeSources } from './build-sidecar-scope.ts';
 import type { SidecarScope } from './sidecar-scope.ts';
 
 interface NamespaceSidecars {
-  /** Objects with a workload selector, oldest first. */
   readonly selectingSidecars: SelectingList<Config<Sidecar>>;
   readonly defaultSidecar: Config<Sidecar> | undefined;
 }
@@ -62,7 +59,6 @@ export class SidecarScopes {
   private readonly previousScopes: ReadonlyMap<string, SidecarScope>;
   private readonly sameServices: boolean;
 
-  /** @param previous scopes of other sources; unchanged parts are reused */
   constructor(sources: ScopeSources, sidecars: SidecarIndex, previous?: SidecarScopes) {
     this.sources = sources;
     this.sidecars = sidecars;

@@ -13,21 +13,20 @@ import type { ResolvedVirtualService } from './resolved-rules.ts';
 
 export interface SidecarScope {
   readonly namespace: string;
-  /** The applied Sidecar object. If absent, the scope contains everything exported to the namespace. */
+  /** If absent, the scope contains everything exported to the namespace. */
   readonly sidecar?: Config<Sidecar>;
-  /** Egress listeners in the object's order. Only the last one may have no port. */
+  /** In the object's order. Only the last listener may have no port. */
   readonly egressListeners: readonly EgressListenerScope[];
   /** If absent, inbound listeners are derived from the workload's services. */
   readonly ingressListeners?: readonly IngressListener[];
   readonly inboundConnectionPool?: ConnectionPoolSettings;
-  /** From the Sidecar, else from the mesh. */
   readonly outboundTrafficPolicy: OutboundTrafficPolicy;
   /**
    * Services for which clusters are built: those of all egress listeners, and destinations of their virtual services. Oldest first. A host and
    * namespace may occur several times (one per address).
    */
   readonly services: readonly Service[];
-  /** The service that a host name resolves to in this scope (that of the namespace, else of Kubernetes, else the oldest). */
+  /** Prefers the service of the namespace, then of Kubernetes, then the oldest. */
   serviceByHostname(hostname: string): Service | undefined;
   /** Whether resources of a proxy with this scope may depend on the object. Does not cover DestinationRules. */
   dependsOn(key: ConfigKey): boolean;
@@ -40,6 +39,5 @@ export interface EgressListenerScope {
   readonly captureMode: CaptureMode;
   /** Oldest first. A listener with a port (except HTTP_PROXY) has only services with this port, reduced to it. */
   readonly services: readonly Service[];
-  /** Virtual services bound to `mesh`, in precedence order for the namespace. */
   readonly virtualServices: readonly ResolvedVirtualService[];
 }

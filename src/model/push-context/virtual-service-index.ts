@@ -1,7 +1,4 @@
-/**
- * Indexes virtual services by gateway and visibility, with merged delegates. Immutable; unchanged parts of the previous
- * index keep their identity.
- */
+/** Indexes virtual services by gateway and visibility, with merged delegates. */
 
 import type { Steps } from '../../runtime/turns.ts';
 import { changedList, listDiff } from '../collections/list-diff.ts';
@@ -21,20 +18,16 @@ import { precedenceOrderFor } from './virtual-service-order.ts';
 type Source = Config<VirtualService>;
 
 interface Exported {
-  /** The object with resolved names, without its delegates. */
   readonly config: Source;
   readonly exportTo: ReadonlySet<string>;
   /** Absent for a delegate, which has no hosts. */
   readonly virtualService?: ResolvedVirtualService;
 }
 
-/** The virtual services bound to one gateway, oldest first. */
 interface Bucket {
   readonly items: readonly Exported[];
   readonly publicVirtualServices: readonly ResolvedVirtualService[];
-  /** Namespaces to which non-public virtual services are exported. */
   readonly namedHosts: ReadonlySet<string>;
-  /** Visible virtual services of each of these namespaces, built on first use. */
   readonly visibleByNamespace: Map<string, readonly ResolvedVirtualService[]>;
   readonly previousVisible: ReadonlyMap<string, readonly ResolvedVirtualService[]>;
   byNamespace?: ReadonlyMap<string, readonly Exported[]>;
@@ -145,10 +138,7 @@ export class VirtualServiceIndex {
     });
   }
 
-  /**
-   * Returns virtual services in precedence order for the namespace. Equal results share one list, which keeps its identity while its items are
-   * unchanged.
-   */
+  /** In precedence order for the namespace. Equal results share one list, which keeps its identity while its items are unchanged. */
   servicesFor(gateway: string, namespace: string): readonly ResolvedVirtualService[] {
     const bucket = this.bucketsByGateway.get(gateway);
     if (bucket === undefined) return noServices;
@@ -177,7 +167,6 @@ export class VirtualServiceIndex {
     return virtualServicesFor(namespace, touchedExports);
   }
 
-  /** The effective virtual services of an object or delegate; may be empty. */
   effectiveServices({ namespace, name }: ConfigKey): readonly ResolvedVirtualService[] {
     this.servicesByOrigin ??= groupByOrigin(this.exportedBySource.values());
     return this.servicesByOrigin.get(idOf({ namespace, name })) ?? noServices;
@@ -317,7 +306,7 @@ function idOf({ namespace, name }: Pick<ConfigKey, 'namespace' | 'name'>): strin
   return `${namespace}/${name}`;
 }
 
-/** Adds routes of delegates. A delegate that does not exist, or is not exported to the root's namespace, contributes none. */
+/** A delegate that does not exist, or is not exported to the root's namespace, contributes no routes. */
 function withDelegates(
   config: Source,
   exportTo: ReadonlySet<string>,

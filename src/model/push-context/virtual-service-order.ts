@@ -12,7 +12,6 @@ export function precedenceOrderFor(
   return (a, b) => rankFor(a, namespace) - rankFor(b, namespace) || compareAge(a.config, b.config);
 }
 
-/** Lower ranks have priority. */
 function rankFor({ config, exportTo }: ResolvedVirtualService, namespace: string): number {
   if (isPublic(exportTo)) return 2;
   return config.namespace === namespace ? 0 : 1;

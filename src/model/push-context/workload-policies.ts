@@ -47,20 +47,15 @@ export const noPolicies: WorkloadPolicies = {
   envoyFilters: [],
 };
 
-/** Policies of one context by workload. Immutable; results are built on first use. */
 export class WorkloadPolicyIndex {
   readonly indexes: PolicyIndexes;
   private readonly gatewaysOf: (subject: WorkloadSubject) => readonly Config<Gateway>[];
-  /** Cached, because subjects are immutable and often requested again. */
+  /** Subjects are immutable and often requested again. */
   private readonly results = new WeakMap<WorkloadSubject, WorkloadPolicies>();
 
-  /** `undefined` without a placeholder for a Sidecar, because the applied Sidecar then does not matter. */
+  /** `undefined` if no policy is a placeholder for a Sidecar, because the applied Sidecar then does not matter. */
   private readonly sidecars: SidecarIndex | undefined;
 
-  /**
-   * @param gatewaysOf returns the Gateway objects that select a router
-   * @param sidecars only valid Sidecars
-   */
   constructor(
     indexes: PolicyIndexes,
     gatewaysOf: (subject: WorkloadSubject) => readonly Config<Gateway>[],
@@ -71,7 +66,6 @@ export class WorkloadPolicyIndex {
     this.sidecars = indexes.AuthorizationPolicy.policies.some(isSidecarPolicy) ? sidecars : undefined;
   }
 
-  /** Whether results remain valid with these Sidecars. */
   isCurrent(sidecars: SidecarIndex): boolean {
     return this.sidecars === undefined || this.sidecars === sidecars;
   }
@@ -88,7 +82,7 @@ export class WorkloadPolicyIndex {
     return result;
   }
 
-  /** Removes placeholders for rejected Sidecars that do not apply to the workload, because a workload's own Sidecar replaces a wider one. */
+  /** A workload's own Sidecar replaces a wider one, and thereby the placeholder for a rejected wider one. */
   private omitReplaced(lists: PolicyLists, workload: WorkloadSubject): PolicyLists {
     const { authorizationPolicies: all } = lists;
     if (this.sidecars === undefined || !all.some(isSidecarPolicy)) return lists;
@@ -113,8 +107,8 @@ export class WorkloadPolicyIndex {
 }
 
 /**
- * The Gateways that a router implements. A router of the Gateway API has its Gateway's name as a label, or serves the Service that the Gateway names;
- * other routers implement the Gateways that select them.
+ * A router of the Gateway API has its Gateway's name as a label, or serves the Service that the Gateway names; other routers implement the Gateways
+ * that select them.
  */
 function gatewayReferences(
   { configNamespace, labels }: WorkloadSubject,
@@ -138,9 +132,7 @@ function gatewayReferences(
 
 type PolicyLists = Omit<WorkloadPolicies, 'id'>;
 
-/**
- * Whether the rejected Sidecar may have applied to a workload. It never applies to a router, or if a narrower valid one applies (SidecarIndex.for).
- */
+/** A rejected Sidecar never applies to a router, or if a narrower valid one applies (`SidecarIndex.sidecarFor`). */
 function mayHaveApplied(
   { namespace, spec, standsFor }: Config<AuthorizationPolicy>,
   { type, configNamespace }: WorkloadSubject,
@@ -163,7 +155,6 @@ function isSidecarPolicy({ standsFor }: Config): boolean {
   return standsFor?.kind === 'Sidecar';
 }
 
-/** Results in use, by their objects. */
 const internedPolicies = new WeakValues<WorkloadPolicies>();
 let lastId = 0;
 

@@ -12,7 +12,7 @@ export interface ProxyConfigWorkload {
 
 export interface WorkloadProxyConfig {
   readonly proxyConfig: ProxyConfig;
-  /** The merged objects, lowest precedence first: at most one each for the root namespace, the namespace and the selected workload. */
+  /** Lowest precedence first: at most one object each for the root namespace, the namespace and the selected workload. */
   readonly objects: readonly Config<ProxyConfigObject>[];
 }
 

@@ -1,4 +1,3 @@
-/** Columns, categories and short names of each kind for `kubectl`. */
 import type { KindName } from '../kinds/index.ts';
 
 export interface PrinterColumn {

@@ -1,6 +1,6 @@
 /**
- * Generates CustomResourceDefinitions of Istio's kinds from the decoders of configuration files. Excludes kinds of Kubernetes and the Gateway API,
- * which define their own: a definition with only the fields supported here would make the API server drop all others.
+ * Generates CustomResourceDefinitions of Istio's kinds from the decoders. Kubernetes and the Gateway API define their own: a definition with only the
+ * fields supported here would make the API server drop all others.
  */
 import { type KindName, kinds } from '../kinds/index.ts';
 import type { Kind } from '../kinds/kind.ts';
@@ -33,7 +33,7 @@ export interface ResourceDefinition {
 interface ServedVersion {
   readonly name: string;
   readonly served: true;
-  /** True for the one version in which objects are stored. Versions are equivalent, so no conversion is needed. */
+  /** Versions are equivalent, so only one is stored and no conversion is needed. */
   readonly storage: boolean;
   readonly schema: { readonly openAPIV3Schema: StructuralSchema };
   readonly subresources: { readonly status: Readonly<Record<string, never>> };
@@ -61,7 +61,7 @@ function definitionOf(name: KindName): ResourceDefinition | undefined {
     metadata: {
       name: `${kind.plural}.${kind.group}`,
       labels: { 'app.kubernetes.io/part-of': 'chartpilot' },
-      // Keeps the definition when the chart is uninstalled, because deleting it would delete its objects.
+      // Deleting the definition when the chart is uninstalled would delete its objects.
       annotations: { 'helm.sh/resource-policy': 'keep' },
     },
     spec: {
@@ -89,7 +89,7 @@ function definitionOf(name: KindName): ResourceDefinition | undefined {
 
 const text: StructuralSchema = { type: 'string' };
 
-/** Preserves unknown fields, because other controllers, including Istio's, also write the status. */
+/** Other controllers, including Istio's, also write the status. */
 const status: StructuralSchema = {
   type: 'object',
   'x-kubernetes-preserve-unknown-fields': true,

@@ -77,7 +77,6 @@ function objectSchema(fields: readonly FieldDescription[], path: string): Struct
   };
 }
 
-/** Combines two validations with allOf. */
 function narrowSchema(
   schema: StructuralSchema,
   { rules, allOf = [], required, ...otherRules }: SchemaValidation,

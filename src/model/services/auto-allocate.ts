@@ -14,15 +14,12 @@ export interface AllocatedAddresses {
 
 /** Excludes the slot before each 255th address, because its address would end in `.0`. */
 const slotCount = 256 * 254;
-/** Modulus of the probing step after a collision. */
 const otherSlots = slotCount - 1;
 const stepModulus = 65_011;
-/** Maximum probes before a linear search. */
 const maxTries = 1_000;
 
 /**
- * Allocates an address for each name, equal in all replicas. On a collision, the later name probes further by a step derived from its hash. Names
- * without a free slot get none.
+ * Names without a free slot get no address. The result is equal in all replicas.
  * @param names in order of precedence (oldest first)
  */
 export function allocateAddresses(names: readonly string[]): ReadonlyMap<string, AllocatedAddresses> {
@@ -44,7 +41,7 @@ export class AddressAllocation {
     return this.#addresses.get(name);
   }
 
-  /** Changes with each {@link allocateInSteps}. While the version is unchanged, existing names keep their addresses. */
+  /** While the version is unchanged, existing names keep their addresses. */
   get version(): number {
     return this.#version;
   }
@@ -117,14 +114,12 @@ interface AllocatedSlot extends AllocatedAddresses {
   readonly hash: number;
 }
 
-/** Returns the slot of a name if no earlier name occupies it. */
 export function firstSlot(name: string): number {
   return fnv1a(name) % slotCount;
 }
 
 const namesAtATime = 64;
 
-/** @param contestedSlots set to 1 for each occupied slot that the name hashes to */
 function freeSlot(
   hash: number,
   takenSlots: Uint8Array,
@@ -152,7 +147,6 @@ function isUsable(slot: number): boolean {
   return (slot + 1) % 255 !== 0;
 }
 
-/** Computes the 32-bit FNV-1a hash of the name's bytes (RFC 9923). */
 function fnv1a(name: string): number {
   let hash = 0x811c9dc5;
   for (const byte of Buffer.from(name)) hash = Math.imul(hash ^ byte, 0x01000193);

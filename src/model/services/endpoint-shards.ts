@@ -12,7 +12,7 @@ export interface ShardKey {
   readonly cluster: string;
 }
 
-/** The push that an update requires: none, endpoints only, or everything that depends on the service. */
+/** `full` is a push of everything that depends on the service. */
 export type PushType = 'none' | 'incremental' | 'full';
 
 export interface ServiceShards {
@@ -34,7 +34,6 @@ interface ShardEntry extends ServiceShards {
   /** Sorted by provider, then by cluster. */
   readonly orderedShards: readonly Shard[];
   readonly joinedEndpoints: readonly Endpoint[];
-  /** Endpoint properties that are part of clusters, as a text. */
   readonly security: string;
   /** {@link security} before the last endpoint was removed; set while there are no endpoints. */
   readonly previousSecurity?: string;
@@ -57,7 +56,6 @@ export class EndpointShards {
     this.#options = options;
   }
 
-  /** Endpoints of all shards of a service, concatenated. Unchanged lists keep their identity. */
   get index(): EndpointIndex {
     return this.#index;
   }
@@ -107,7 +105,6 @@ export class EndpointShards {
     else this.#drop(service, entry);
   }
 
-  /** Returns the affected services. */
   removeShard(key: ShardKey): readonly ServiceName[] {
     return this.pruneShard(key, () => false);
   }

@@ -8,7 +8,7 @@ export function isSelected(selector: Labels, labels: Labels): boolean {
   return Object.entries(selector).every(([key, value]) => labels[key] === value);
 }
 
-/** A mutable set of labelled items. A selection costs the number of items with the rarest label of the selector. */
+/** A selection costs the number of items with the rarest label of the selector. */
 export class LabelIndex<T extends { readonly labels: Labels }> {
   private readonly itemsById = new Map<string, T>();
   private readonly itemsByLabel = new Map<string, Map<string, T>>();
@@ -42,7 +42,6 @@ export class LabelIndex<T extends { readonly labels: Labels }> {
     return [...this.candidates(selector).values()].filter((item) => isSelected(selector, item.labels));
   }
 
-  /** Whether any item matches; O(1) for a selector with at most one label. */
   selectsAny(selector: Labels): boolean {
     const candidates = this.candidates(selector);
     if (Object.keys(selector).length < 2) return candidates.size > 0;
@@ -50,7 +49,7 @@ export class LabelIndex<T extends { readonly labels: Labels }> {
     return false;
   }
 
-  /** Upper bound of the number of selected items: the count of the selector's rarest label. Constant cost. Exact for at most one label. */
+  /** An upper bound at constant cost: the count of the selector's rarest label. Exact for at most one label. */
   maxSelectedBy(selector: Labels): number {
     return this.candidates(selector).size;
   }
@@ -72,10 +71,9 @@ interface SelectorItem<T> {
   readonly order: number;
 }
 
-/** An ordered list of items with selectors, which checks only items that name one of the given labels. Immutable. */
+/** A list of items with selectors, which checks only items that name one of the given labels. */
 export class SelectingList<T> {
   readonly #forAll: readonly SelectorItem<T>[];
-  /** Result for labels that no selector names. */
   readonly #forAllItems: readonly T[];
   /** Items by the rarest label of their selector, because it excludes most other items. */
   readonly #itemsByLabel: ReadonlyMap<string, readonly SelectorItem<T>[]>;
@@ -101,7 +99,6 @@ export class SelectingList<T> {
     this.#itemsByLabel = groups as ReadonlyMap<string, readonly SelectorItem<T>[]>;
   }
 
-  /** Returns the items in order; cached per label object. */
   itemsSelecting(labels: Labels): readonly T[] {
     return this.#matchesByLabels(labels);
   }
@@ -139,7 +136,6 @@ export class SelectorIndex<T> {
     );
   }
 
-  /** Returns the items in no particular order; cached per label object. */
   itemsSelecting(namespace: string, labels: Labels): readonly SelectingItem<T>[] {
     const matchesByNamespace = this.cachedMatches(labels);
     let selectingItems = matchesByNamespace.get(namespace);

@@ -3,8 +3,7 @@ import { maxServiceClusters } from '../kinds/object-limits.ts';
 import type { Service } from './service.ts';
 
 /**
- * The first subsets of the rule, up to {@link maxServiceClusters} clusters over all ports: several DestinationRules and ports multiply the
- * limits of single objects.
+ * Limits the clusters of a service to {@link maxServiceClusters}, because several DestinationRules and ports multiply the limits of single objects.
  */
 export function limitedSubsets(
   { ports }: Pick<Service, 'ports'>,

@@ -6,8 +6,8 @@ export interface RegistryServices {
 }
 
 /**
- * Merges services of several registries, Kubernetes services first, in registry order. The same host in several clusters becomes one service: the
- * first cluster determines ports and attributes, and each adds its virtual IPs.
+ * Returns Kubernetes services first. The same host in several clusters becomes one service: the first cluster determines ports and attributes, and
+ * each adds its virtual IPs.
  */
 export function mergeServices(registries: readonly RegistryServices[]): readonly Service[] {
   const mergedByHost = new Map<string, Service>();

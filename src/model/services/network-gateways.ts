@@ -9,15 +9,12 @@ export interface NetworkGateway {
   readonly network: string;
   /** Cluster of the gateway. If empty, the gateway serves the whole network. */
   readonly cluster: string;
-  /** An IP address, or a host name before resolution. */
   readonly address: string;
   readonly port: number;
 }
 
-/** Default gateway port for mutual TLS from other networks. */
 const defaultGatewayPort = 15443;
 
-/** External addresses of a service that is labelled as a network gateway. */
 export function gatewaysOfService(service: Service): readonly NetworkGateway[] {
   const network = service.labels['topology.istio.io/network'];
   if (!network) return [];
@@ -40,10 +37,7 @@ function externalAddresses(
   });
 }
 
-/**
- * Gateways in the mesh's networks file. A registry's service contributes its external addresses. If the network lists clusters, only their addresses
- * are used.
- */
+/** A registry's service contributes its external addresses. If the network lists clusters, only their addresses are used. */
 export function gatewaysOfNetworks(
   { networks }: MeshNetworks,
   servicesOf: (hostname: string) => readonly Service[],
@@ -64,20 +58,18 @@ export function gatewaysOfNetworks(
   });
 }
 
-/** Gateways of all networks, with resolved names. Immutable. */
 export class NetworkGateways {
   static readonly empty = new NetworkGateways([]);
   readonly allGateways: readonly NetworkGateway[];
   readonly #gatewaysByNetwork: ReadonlyMap<string, readonly NetworkGateway[]>;
 
-  /** @param gateways whose addresses are resolved */
   constructor(gateways: readonly NetworkGateway[]) {
     const unique = new Map(gateways.map((gateway) => [idOf(gateway), gateway]));
     this.allGateways = [...unique.values()].sort(compareByAddress);
     this.#gatewaysByNetwork = Map.groupBy(this.allGateways, ({ network }) => network);
   }
 
-  /** Returns the gateways to a workload: those of its cluster if any, else all of its network. */
+  /** Gateways of the workload's cluster are preferred over the others of its network. */
   gatewaysTo(network: string, cluster: string): readonly NetworkGateway[] {
     const all = this.#gatewaysByNetwork.get(network) ?? [];
     const clusterGateways = all.filter((gateway) => gateway.cluster === cluster);

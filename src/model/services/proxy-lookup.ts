@@ -1,5 +1,3 @@
-/** Finds a proxy's own workload and services in the registries. */
-
 import { runToEnd, type Steps } from '../../runtime/turns.ts';
 import { PersistentMap } from '../collections/persistent-map.ts';
 import { sameItems } from '../collections/same-items.ts';
@@ -9,7 +7,7 @@ import type { ServiceName } from './endpoint-shards.ts';
 import { addressIn } from './namespaced-address.ts';
 import type { Endpoint } from './service.ts';
 
-/** A port of a service in the proxy's own namespace. There is no namespace field, so that no registry can return a service of another namespace. */
+/** A port of a service in the proxy's own namespace. Without a namespace field, no registry can return a service of another namespace. */
 export interface TargetRef {
   readonly hostname: string;
   readonly portName: string;
@@ -24,7 +22,6 @@ export type LookupSubject = Pick<
 /** Immutable. Considers only objects of the proxy's `configNamespace`. */
 export interface ProxyLookup {
   targetsOf(proxy: LookupSubject): readonly TargetRef[];
-  /** Returns `undefined` if the proxy's namespace has no such workload. */
   workloadOf(proxy: LookupSubject): KnownWorkload | undefined;
 }
 
@@ -69,7 +66,7 @@ export class AddressBook {
     this.targetsByAddress = targetsByAddress;
   }
 
-  /** Service ports of one namespace, sorted per address. Other namespaces are ignored, because any tenant can claim any address. */
+  /** Ignores other namespaces, because any tenant can claim any address. */
   targetsAt(namespace: string, addresses: readonly string[]): readonly TargetRef[] {
     return addresses.flatMap((address) => {
       const servedTargets = this.targetsByAddress.get(addressIn(namespace, address));
@@ -122,7 +119,7 @@ export class AddressBook {
   }
 }
 
-/** Cached, because many proxies look up the same address on each push. */
+/** Many proxies look up the same address on each push. */
 const cachedTargets = new WeakMap<TargetsByService, readonly TargetRef[]>();
 
 function sortedRefs(servedTargets: TargetsByService): readonly TargetRef[] {

@@ -4,7 +4,6 @@ import type { ServiceName } from './endpoint-shards.ts';
 import type { Endpoint, Service } from './service.ts';
 import type { WorkloadEvent } from './workload.ts';
 
-/** A changed object; it was deleted if `current` is absent. */
 export interface ConfigObjectChange<C> {
   readonly key: { readonly kind: string; readonly namespace: string; readonly name: string };
   readonly current: C | undefined;
@@ -22,7 +21,6 @@ export interface ServiceDelta extends ServiceName {
 
 export interface RegistryDelta {
   readonly services: readonly ServiceDelta[];
-  /** Workloads that other registries may select. */
   readonly workloads: readonly WorkloadEvent[];
   /** Hosts whose selector changed, so that other proxies may serve them. */
   readonly selectors?: readonly ServiceName[];
@@ -31,8 +29,8 @@ export interface RegistryDelta {
 export type EndpointEffect = 'endpoints' | 'service' | 'names' | 'nothing';
 
 /**
- * Determines the effect of changed endpoints. EDS clusters receive endpoints separately; DNS clusters contain them. A headless service has listeners
- * for its pods' addresses, unless all its ports are HTTP.
+ * EDS clusters receive changed endpoints separately; DNS clusters contain them. A headless service has listeners for its pods' addresses, unless all
+ * its ports are HTTP.
  * @param services of the host and namespace in all registries, which have the same endpoints
  */
 export function endpointEffect(services: readonly Service[]): EndpointEffect {
@@ -46,7 +44,6 @@ export function endpointEffect(services: readonly Service[]): EndpointEffect {
   return headless && http ? 'names' : 'service';
 }
 
-/** Returns the previous list if all services are equal. */
 export function reuseServices(current: readonly Service[], previous: readonly Service[]): readonly Service[] {
   if (current.length !== previous.length) return current;
   return current.every((service, index) => service === previous[index] || isDeepStrictEqual(service, previous[index]))

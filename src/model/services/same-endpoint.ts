@@ -1,4 +1,3 @@
-/** Compares endpoints, so that unchanged ones keep their identity between states. */
 import { sameItems } from '../collections/same-items.ts';
 import type { Endpoint } from './service.ts';
 
@@ -54,7 +53,6 @@ export function reuseEndpoints(
   return sameItems(reusedEndpoints, endpoints) ? endpoints : reusedEndpoints;
 }
 
-/** Identifies an endpoint, independent of its other properties. */
 export function endpointId(endpoint: EndpointId): string {
   return `${endpoint.address}|${endpoint.servicePortName}|${endpoint.port}`;
 }

@@ -10,16 +10,12 @@ export function isAlias({ resolution }: Pick<Service, 'resolution'>): boolean {
   return resolution === 'Alias';
 }
 
-/**
- * Returns the final target of an alias, or a service that is no alias itself; `undefined` if the target is not a service of the mesh, or aliases are
- * cyclic.
- */
+/** A service that is no alias is its own target. Returns `undefined` if the target is not a service of the mesh, or aliases are cyclic. */
 export function aliasTarget(service: Service | undefined, findService: FindService): Service | undefined {
   const lastService = service && aliasChain(service, findService).at(-1);
   return lastService === undefined || isAlias(lastService) ? undefined : lastService;
 }
 
-/** Returns a service and its successive known alias targets. */
 export function aliasChain(service: Service, findService: FindService): readonly Service[] {
   const chain = [service];
   let nextService: Service | undefined = service;
@@ -30,7 +26,6 @@ export function aliasChain(service: Service, findService: FindService): readonly
   return chain;
 }
 
-/** Removes the trailing dot of an absolute name. */
 function stripDot(name: string): string {
   return name.endsWith('.') ? name.slice(0, -1) : name;
 }

@@ -1,5 +1,3 @@
-/** Converts a ServiceEntry and its selected workloads to services and endpoints. Pure. */
-
 import { isObject } from '../../runtime/json-object.ts';
 import { scalarText } from '../../runtime/scalar-text.ts';
 import { memoizeByObject } from '../collections/memoize-by-object.ts';
@@ -18,10 +16,8 @@ import { type EndpointTemplate, endpointOf, portNamed, type Workload } from './w
 
 export interface ServiceEntryOptions extends ExportRule {
   readonly trustDomain: string;
-  /** Cluster of this control plane (`--clusterID`). */
   readonly clusterId: string;
   readonly defaultServiceExportTo: readonly string[];
-  /** PILOT_ENABLE_SERVICEENTRY_SELECT_PODS. */
   readonly selectPods: boolean;
 }
 
@@ -33,7 +29,6 @@ const resolutions: Readonly<Record<ServiceEntryResolution, Resolution>> = {
   DYNAMIC_DNS: 'DynamicDNS',
 };
 
-/** Returns one service per host and address. */
 export function servicesOfEntry(
   entry: Config<ServiceEntry>,
   options: ServiceEntryOptions,
@@ -73,9 +68,7 @@ export function servicesOfEntry(
   });
 }
 
-/**
- * Names of hosts that clients can distinguish by address, for which addresses are allocated. Entries of one namespace share the address of a host.
- */
+/** Addresses are allocated for hosts that clients can distinguish by address. Entries of one namespace share the address of a host. */
 export const allocationNames = memoizeByObject((entry: Config<ServiceEntry>): readonly string[] => {
   const { spec, labels } = entry;
   if (booleanOf(labels['networking.istio.io/enable-autoallocate-ip'] ?? '') === false) return [];
@@ -141,7 +134,7 @@ function workloadOf(
   };
 }
 
-/** A workload is unhealthy if its condition `Healthy` is false, or if it must report health but has not yet. */
+/** A workload that must report health but has not yet is unhealthy. */
 function isHealthy({ status, annotations }: Pick<Config, 'status' | 'annotations'>): boolean {
   const conditions = isObject(status) && Array.isArray(status.conditions) ? status.conditions : [];
   const reportedConditions = conditions

@@ -39,10 +39,6 @@ export class ServiceIndex {
     this.resolvedLists = new SharedLists(previous?.resolvedLists, edit);
   }
 
-  /**
-   * @param services oldest first
-   * @param previous unchanged parts are reused
-   */
   static *buildInSteps(services: readonly Service[], previous?: ServiceIndex): Steps<ServiceIndex> {
     const { removed, added } = listDiff(previous?.services ?? [], services);
     const removedServices = new Set(removed);
@@ -92,7 +88,7 @@ export class ServiceIndex {
     );
   }
 
-  /** The services that visible hosts resolve to. A host that several namespaces define resolves to the services of one. */
+  /** A host that several namespaces define resolves to the services of one. */
   resolvedFor(namespace: string): readonly Service[] {
     return this.resolvedLists.listOf(
       this.viewOf(namespace),
@@ -107,7 +103,6 @@ export class ServiceIndex {
     );
   }
 
-  /** Services of a namespace regardless of visibility, oldest first. */
   definedIn(namespace: string): readonly Service[] {
     return this.byNamespace.get(namespace) ?? [];
   }
@@ -149,21 +144,17 @@ export class ServiceIndex {
 
 interface ServiceSelection {
   select(view: string): readonly Service[];
-  /** Returns the subset of `few` that the list contains; `undefined` if it contains all of them. */
   selectFrom(view: string, few: readonly Service[]): readonly Service[] | undefined;
 }
 
 /** Services of changed hosts. All other services of a list are unchanged. */
 interface ServiceEdit {
   readonly previous: ReadonlySet<Service>;
-  /** For each host, the oldest service is first. */
   readonly current: readonly Service[];
 }
 
-/** Maximum changes to edit lists instead of rebuilding them. */
 const maxEdited = 64;
 
-/** Returns `undefined` if there are too many changes to edit the previous lists. */
 function editOf(
   changedServices: readonly Service[],
   previousByHost: ReadonlyMap<string, readonly Service[]>,
@@ -177,7 +168,7 @@ function editOf(
   return { previous: new Set(previousServices), current: youngServices };
 }
 
-/** Reuses the previous index's list of a view if it contains the same services. */
+/** Reuses lists of the previous index that contain the same services. */
 class SharedLists {
   private readonly previous: ReadonlyMap<string, readonly Service[]>;
   private readonly edit: ServiceEdit | undefined;
@@ -220,7 +211,6 @@ class SharedLists {
   }
 }
 
-/** A map of sets with copy-on-write. */
 class EditedSets {
   readonly sets: Map<string, ReadonlySet<string>>;
   private readonly copiedSets = new Set<ReadonlySet<string>>();
@@ -249,7 +239,6 @@ class EditedSets {
   }
 }
 
-/** Edits lists of the changed namespaces. The cost of a small edit depends on the number of changed services. */
 function editedLists(
   previousLists: ReadonlyMap<string, readonly Service[]> | undefined,
   touchedNamespaces: ReadonlySet<string>,
@@ -276,7 +265,6 @@ function editedLists(
   return lists;
 }
 
-/** Whether a host resolves differently for different namespaces. */
 function isSpecial(services: readonly Service[]): boolean {
   return services.some(({ namespace, exportTo }) => !isPublic(exportTo) || namespace !== services[0]!.namespace);
 }
@@ -287,10 +275,7 @@ function namesIn(services: readonly Service[]): ReadonlySet<string> {
   return new Set(services.flatMap(({ namespace, exportTo }) => [namespace, ...exportTo]));
 }
 
-/**
- * Whether a younger service has priority over an older one with the same host: first the client's namespace, then Kubernetes (whose names others must
- * not occupy), then the older service.
- */
+/** Precedence among services of one host: the client's namespace, then Kubernetes (whose names others must not occupy), then the older service. */
 export function takesPrecedence(youngerService: Service, olderService: Service, clientNamespace: string): boolean {
   if (olderService.namespace === clientNamespace || youngerService.namespace === olderService.namespace) return false;
   if (youngerService.namespace === clientNamespace) return true;

@@ -1,4 +1,4 @@
-/** Builds services, endpoints and workloads of a set of objects in one call, without a running registry. */
+/** Builds services, endpoints and workloads in one call, without a running registry. */
 
 import { type Config, compareText, configKeyOf, configKeyText } from '../config/config.ts';
 import type { ConfigSet } from '../config/config-set.ts';
@@ -17,7 +17,6 @@ import { ServiceEntryServices } from './services-of-entries.ts';
 
 export type { EndpointIndex } from './endpoint-shards.ts';
 
-/** An immutable snapshot of the registries. */
 export interface ServiceRegistry {
   /** Oldest first. Remains the same list if only endpoints changed. */
   readonly services: readonly Service[];
@@ -36,11 +35,10 @@ export const emptyRegistry: ServiceRegistry = {
 
 export interface RegistryOptions extends KubernetesOptions, ServiceEntryOptions {
   readonly discoverySelectors: readonly LabelSelector[];
-  /** Whether unready endpoints may be sent, so that their changes are visible to clients. */
+  /** If unready endpoints may be sent, their changes are visible to clients. */
   readonly sendUnhealthy: boolean;
 }
 
-/** Defaults without flags, for a control plane in namespace `istio-system`. */
 export const defaultRegistryOptions: RegistryOptions = {
   trustDomain: 'cluster.local',
   domain: 'cluster.local',
@@ -62,7 +60,6 @@ export const serviceKinds = [
   ...(['Service', 'Endpoints', 'EndpointSlice', 'Pod', 'Node', 'Namespace'] as const),
 ];
 
-/** A registry that is updated incrementally; unchanged parts keep their identity. */
 class RegistryBuilder {
   readonly #options: RegistryOptions;
   readonly #kubernetes: KubernetesServices;
@@ -137,7 +134,7 @@ const builders = new WeakMap<ServiceRegistry, RegistryBuilder>();
 
 /**
  * @param configs objects of {@link serviceKinds}
- * @param previous result of this function with the same options; unchanged parts are reused
+ * @param previous result of this function with the same options
  */
 export function buildServiceRegistry(
   configs: Partial<ConfigSet>,
@@ -151,7 +148,6 @@ export function buildServiceRegistry(
   return registry;
 }
 
-/** Sorts by age, oldest first, then by host name, then by namespace. */
 export function compareServiceAge(a: Service, b: Service): number {
   return (
     a.creationTime - b.creationTime || compareText(a.hostname, b.hostname) || compareText(a.namespace, b.namespace)

@@ -1,12 +1,10 @@
-/** Service ports of a proxy's own workload. */
 import { compareText } from '../config/config.ts';
 import type { TargetRef } from './proxy-lookup.ts';
 import type { Service, ServiceTarget } from './service.ts';
 
 /**
- * Resolves references to services. Returns each service port once per transport, oldest service first.
+ * Returns each service port once per transport, oldest service first.
  * @param namespace of the workload: services of other namespaces are never targets
- * @param servicesOf returns the services of a host in a namespace
  */
 export function serviceTargets(
   namespace: string,

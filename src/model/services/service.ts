@@ -13,12 +13,11 @@ export interface Port {
 export type Resolution = 'ClientSideLB' | 'DNSLB' | 'DNSRoundRobinLB' | 'Passthrough' | 'Alias' | 'DynamicDNS';
 
 export interface Service {
-  /** Fully qualified host name, or a wildcard (`*.example.com`). */
   readonly hostname: string;
   readonly namespace: string;
   /** First virtual IP, possibly a CIDR range; `0.0.0.0` if none exists. */
   readonly defaultAddress: string;
-  /** Virtual IPs by cluster, for services of clusters. Other services have the same virtual IP in every cluster. */
+  /** Services that are not from clusters have the same virtual IP in every cluster. */
   readonly clusterVIPs?: Readonly<Record<string, readonly string[]>>;
   /** Addresses that proxies with a DNS proxy use if a ServiceEntry has no addresses. */
   readonly autoAllocated?: { readonly ipv4: string; readonly ipv6: string };
@@ -54,7 +53,6 @@ export interface ServiceAttributes {
   readonly trafficDistribution?: TrafficDistribution;
 }
 
-/** Prefers endpoints of the client's zone, or of its node. */
 export type TrafficDistribution = 'PreferSameZone' | 'PreferSameNode';
 
 export interface Endpoint {
@@ -62,7 +60,6 @@ export interface Endpoint {
   readonly address: string;
   /** 0 for a Unix socket. */
   readonly port: number;
-  /** Matches endpoints to service ports by name. */
   readonly servicePortName: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly serviceAccount: string;
@@ -72,11 +69,9 @@ export interface Endpoint {
   readonly clusterId: string;
   /** 0 means the default of 1. */
   readonly weight: number;
-  /** Whether the workload's proxy accepts mutual TLS. */
   readonly tlsMode: 'istio' | 'disabled';
   readonly namespace: string;
   readonly workloadName: string;
-  /** Kubernetes node of the workload; absent if unknown. */
   readonly nodeName?: string;
   /** Host name and subdomain of a headless service's pod: `<hostname>.<subdomain>.<namespace>.svc.<domain>`. */
   readonly hostname?: string;
@@ -90,7 +85,7 @@ export interface ServiceTarget {
   readonly targetPort: number;
 }
 
-/** Key of a service in a push, for any registry: kind ServiceEntry, with the host as name. */
+/** Change notifications use this key for services of any registry. */
 export function serviceKey(service: Pick<Service, 'hostname' | 'namespace'>): ConfigKey {
   return { kind: 'ServiceEntry', namespace: service.namespace, name: service.hostname };
 }
@@ -100,12 +95,10 @@ export function proxyKey(clusterId: string, address: string): ConfigKey {
   return { kind: 'Proxy', namespace: clusterId, name: address };
 }
 
-/** Key of a push that changes only a service's DNS responses. */
 export function dnsNameKey(service: Pick<Service, 'hostname' | 'namespace'>): ConfigKey {
   return { kind: 'DNSName', namespace: service.namespace, name: service.hostname };
 }
 
-/** Key of a push that changes only a service's endpoints. */
 export function endpointsKey(service: Pick<Service, 'hostname' | 'namespace'>): ConfigKey {
   return { kind: 'Endpoints', namespace: service.namespace, name: service.hostname };
 }

@@ -1,4 +1,4 @@
-/** Services and endpoints of ServiceEntries and their selected workloads, updated incrementally. No I/O. */
+/** Services and endpoints of ServiceEntries and their selected workloads, updated incrementally. */
 
 import { isLoopback } from '../../runtime/addresses/loopback.ts';
 import { runToEnd, type Steps } from '../../runtime/turns.ts';
@@ -32,7 +32,6 @@ interface EntryRecord {
   readonly endpoints: ReadonlyMap<string, readonly Endpoint[]>;
 }
 
-/** The services and endpoints of one host in one namespace, from all ServiceEntries. */
 interface Host {
   readonly hostname: string;
   readonly namespace: string;
@@ -72,14 +71,14 @@ export class ServiceEntryServices {
   }
 
   /**
-   * @param changes of ServiceEntries and WorkloadEntries; other kinds are ignored
-   * @param pods added, removed or changed workloads of clusters
+   * @param changes kinds other than ServiceEntry and WorkloadEntry are ignored
+   * @param pods workloads of clusters
    */
   apply(changes: readonly Change[], pods: readonly WorkloadEvent[] = []): RegistryDelta {
     return runToEnd(this.applying(changes, pods));
   }
 
-  /** {@link apply} in steps, between which look-ups may mix previous and new states. */
+  /** Between the steps, look-ups may mix previous and new states. */
   *applying(changes: readonly Change[], pods: readonly WorkloadEvent[] = []): Steps<RegistryDelta> {
     const dirtyEntries = new Map<string, Config<ServiceEntry> | undefined>();
     let [hasAllocation, isAgeChanged] = [false, false];
@@ -134,7 +133,6 @@ export class ServiceEntryServices {
     return { services, workloads: ownEvents, selectors };
   }
 
-  /** Stores the selector, and returns whether it replaced another one. */
   #select(
     id: string,
     previousEntry: Config<ServiceEntry> | undefined,
@@ -167,7 +165,7 @@ export class ServiceEntryServices {
     return events;
   }
 
-  /** Stores a workload. Returns the ServiceEntries that selected it or select it now. */
+  /** Returns the ServiceEntries that selected the workload or select it now. */
   #selectingEntries({ previous, current }: WorkloadEvent): readonly SelectingItem<Config<ServiceEntry>>[] {
     const { namespace } = (current ?? previous)!;
     let index = this.#workloads.get(namespace);
@@ -183,7 +181,7 @@ export class ServiceEntryServices {
   }
 
   /**
-   * Allocates addresses for the names of changed entries, and rebuilds other entries whose address changes as a result.
+   * Also rebuilds other entries whose address changes as a result.
    * @param isAgeChanged whether an entry's age changed, so that precedence depends on the order of all entries
    */
   *#allocateInSteps(dirtyEntries: Map<string, Config<ServiceEntry> | undefined>, isAgeChanged: boolean): Steps<void> {
@@ -218,10 +216,7 @@ export class ServiceEntryServices {
     }
   }
 
-  /**
-   * Changes the addresses of these entries' names, unless that could change those of other entries.
-   * @returns whether the addresses were changed
-   */
+  /** Changes nothing and returns false if addresses of other entries could change. */
   #changesOwnAddressesOnly(dirtyEntries: ReadonlyMap<string, Config<ServiceEntry> | undefined>): boolean {
     const [removedHosts, addedHosts] = [new Set<string>(), new Set<string>()];
     for (const [id, entry] of dirtyEntries) {
@@ -295,7 +290,6 @@ function isChange({ previous, current, previousEndpoints, endpoints }: ServiceDe
   return previous !== current || previousEndpoints !== endpoints;
 }
 
-/** Finds a workload by its address among endpoints, and by its labels among ServiceEntry selectors. */
 class ServiceEntryLookup implements ProxyLookup {
   readonly #addresses: AddressBook;
   readonly #selectors: SelectorIndex<Config<ServiceEntry>>;
@@ -321,7 +315,6 @@ class ServiceEntryLookup implements ProxyLookup {
   }
 }
 
-/** Addresses that identify a workload. Excludes a gateway's loopback addresses. */
 function identifyingAddresses({ type, ipAddresses }: LookupSubject): readonly string[] {
   return type === 'router' ? ipAddresses.filter((address) => !isLoopback(address)) : ipAddresses;
 }

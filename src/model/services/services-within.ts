@@ -8,7 +8,6 @@ const cacheByServices = new WeakMap<
   { readonly host: string; readonly services: readonly Service[] }
 >();
 
-/** The services that a host or wildcard covers. Cached for repeated calls with the same list and host. */
 export function servicesWithin(services: readonly Service[], host: string): readonly Service[] {
   let cachedServices = cacheByServices.get(services);
   if (cachedServices?.host !== host) {

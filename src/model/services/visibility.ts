@@ -1,7 +1,6 @@
-/** Visibility of services and rules by `exportTo`: `.` is the own namespace, `*` all namespaces, `~` none. */
+/** In `exportTo`, `.` is the own namespace, `*` all namespaces, and `~` none. */
 
 /**
- * Whether an object is visible to a namespace.
  * @param exportTo empty for all namespaces
  * @param ownNamespace namespace of the object
  */
@@ -31,7 +30,7 @@ export function mayExport(namespace: string, { exportingNamespaces, rootNamespac
   return isForMesh || exportingNamespaces.includes('*') || exportingNamespaces.includes(namespace);
 }
 
-/** Returns the object's `exportTo`, else the mesh's default; limited to the own namespace if the object may not export. */
+/** An object that may not export is limited to its own namespace. */
 export function exportSet(
   namespace: string,
   exportTo: readonly string[] | undefined,

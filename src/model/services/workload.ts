@@ -24,7 +24,6 @@ export interface WorkloadEvent {
   readonly current?: Workload | undefined;
 }
 
-/** Returns `Pod/shop/web-0`. */
 export function workloadId({ kind, namespace, name }: Pick<Workload, 'kind' | 'namespace' | 'name'>): string {
   return `${kind}/${namespace}/${name}`;
 }

@@ -50,13 +50,12 @@ export function peerClaimIn(text: string): PeerClaim | undefined {
   };
 }
 
-/** Namespace and service account of a SPIFFE ID of the mesh. */
 export function accountOf(spiffeId: string): { readonly namespace: string; readonly account: string } | undefined {
   const [, namespace, account] = /^spiffe:\/\/[^/]+\/ns\/([^/]+)\/sa\/([^/]+)$/.exec(spiffeId) ?? [];
   return namespace === undefined || account === undefined ? undefined : { namespace, account };
 }
 
-/** Keeps only the characters of Kubernetes names and labels, so that fields need no escaping. */
+/** Fields with only the characters of Kubernetes names and labels need no escaping. */
 function plainText(text: string): string {
   return text.slice(0, 128).replace(/[^\w.:/@-]/g, '_');
 }

@@ -1,7 +1,4 @@
-/**
- * Istio's standard metrics as data: names, types, labels and buckets. The agent computes them, the control plane configures them, and docs/metrics.md
- * is generated from this table.
- */
+/** Istio's standard metrics as data. The agent computes them, the control plane configures them, and docs/metrics.md is generated from this table. */
 
 export type StandardMetricId =
   | 'REQUEST_COUNT'
@@ -17,7 +14,6 @@ export interface StandardMetric {
   readonly name: string;
   readonly type: 'counter' | 'histogram';
   readonly protocol: 'http' | 'tcp';
-  /** One sentence that names the measured quantity and its unit. */
   readonly meaning: string;
 }
 
@@ -105,7 +101,7 @@ export const requestLabels = ['response_code', 'grpc_response_status'] as const;
 
 export type StandardLabel = (typeof connectionLabels)[number] | (typeof requestLabels)[number];
 
-/** Upper bounds of the buckets, in milliseconds or bytes, without `+Inf`. They are Envoy's defaults, which Istio uses. */
+/** Envoy's default upper bounds, which Istio uses, in milliseconds or bytes, without `+Inf`. */
 export const standardBuckets: readonly number[] = [
   ...[0.5, 1, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000],
   ...[300_000, 600_000, 1_800_000, 3_600_000],

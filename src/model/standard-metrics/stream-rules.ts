@@ -8,7 +8,7 @@ import { type StandardMetricId, standardMetricIds } from './standard-metrics.ts'
 /** The proxy's side of a request or connection, as in the label `reporter`. */
 export type Reporter = 'source' | 'destination';
 
-/** Value of a label that a Telemetry object sets: a fixed text, or the custom tag with that number. */
+/** Set by a Telemetry object: a fixed text, or the custom tag with that number. */
 export type LabelValue = { readonly text: string } | { readonly tag: number };
 
 export interface MetricRule {
@@ -22,7 +22,6 @@ export interface StreamRules {
   readonly metrics: Readonly<Partial<Record<StandardMetricId, MetricRule>>>;
 }
 
-/** Cluster of the agent's access log service in Envoy's bootstrap. */
 export const accessLogCluster = 'agent-access-logs';
 const logNamePrefix = 'istio-metrics/';
 /** Longer names are ignored, which limits the agent's parsing. */
@@ -34,7 +33,6 @@ export function logNameOf({ reporter, metrics }: StreamRules): string {
   return `${logNamePrefix}${reporter}${Object.keys(metrics).length === 0 ? '' : `/${JSON.stringify(metrics)}`}`;
 }
 
-/** @returns `undefined` for other logs and unknown rule formats */
 export function rulesIn(logName: string): StreamRules | undefined {
   if (logName.length > maxLogNameLength) return undefined;
   const [, reporter, json] = /^istio-metrics\/(source|destination)(?:\/(\{.*\}))?$/s.exec(logName) ?? [];
@@ -79,11 +77,8 @@ export const entryTags = {
   workload: 'w',
   /** `istio.services` of the cluster, a JSON list of `{host, name, namespace}`. */
   services: 's',
-  /** The peer's SPIFFE ID on an upstream connection. */
   upstreamPeer: 'up',
-  /** The proxy's own SPIFFE ID on an upstream connection. */
   upstreamLocal: 'ul',
 } as const;
 
-/** Name of the filter state object with the peer's claim. */
 export const peerStateKey = 'chartpilot.peer';

@@ -9,8 +9,7 @@ export type AddressSources = Pick<ConfigSet, 'Service' | 'Pod' | 'Node'>;
 export type AddressSettings = Pick<MeshConfig, 'ingressService' | 'ingressSelector'>;
 
 /**
- * External addresses of Ingresses: those of the Service in the mesh's settings, else of the nodes that run
- * the gateway's workloads.
+ * Uses the Service in the mesh's settings, else the nodes that run the gateway's workloads.
  * @param namespace of the control plane, the Service and the workloads
  * @returns IP addresses, then host names, as in Istio
  */

@@ -1,4 +1,3 @@
-/** Finds the routes of Ingresses by host. */
 import type { Steps } from '../../runtime/turns.ts';
 import { type Config, configKeyOf, type Origin } from '../config/config.ts';
 import type { Ingress, IngressBackend, IngressPath } from '../kinds/kubernetes/ingress.ts';
@@ -6,7 +5,6 @@ import type { KubernetesService } from '../kinds/kubernetes/service.ts';
 import { closedRoute, type Destination, type HttpRoute } from '../kinds/virtual-service/virtual-service.ts';
 
 export interface HostRoutes {
-  /** Ingresses with a route for the host, oldest first. */
   readonly ingresses: readonly Config<Ingress>[];
   readonly http: readonly HttpRoute[];
   readonly origins: readonly Origin[];
@@ -22,7 +20,7 @@ interface WrittenRoute extends PathRoute {
   readonly origin: Origin;
 }
 
-/** Merges the routes of all rules by host: longest path first, exact before prefix. Omits paths with an unknown port, and default backends. */
+/** The longest path is first, and exact paths precede prefixes. Paths with an unknown port and default backends are omitted. */
 export function* findRoutesInSteps(
   ingresses: readonly Config<Ingress>[],
   services: readonly Config<KubernetesService>[],

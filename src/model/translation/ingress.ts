@@ -37,7 +37,6 @@ export function ingressesMayDiffer(previous: Sources, next: Sources): boolean {
 }
 
 /**
- * Translates Ingresses of this control plane's class to Gateways and VirtualServices.
  * @param previous the last result, whose unchanged objects keep their identity
  * @returns Gateways and VirtualServices by key
  */
@@ -70,7 +69,7 @@ export function* translateIngressesInSteps(
   return yield* withPreviousIdentity(objects, previous);
 }
 
-/** Selects Ingresses whose namespace may export, because they configure a gateway of another namespace. */
+/** An Ingress configures a gateway of another namespace, so its namespace must be allowed to export. */
 export function ownIngresses(
   { Ingress: all, IngressClass: ingressClasses }: Pick<Sources, 'Ingress' | 'IngressClass'>,
   settings: Omit<IngressSettings, 'ingressSelector'>,
@@ -79,7 +78,7 @@ export function ownIngresses(
   return all.filter((ingress) => mayExport(ingress.namespace, settings) && isOwnClass(ingress, settings, classes));
 }
 
-/** The annotation decides, else the IngressClass, else the mode: only DEFAULT includes Ingresses without a class. */
+/** The annotation has priority over the IngressClass. Ingresses without a class belong to this control plane only in mode DEFAULT. */
 function isOwnClass(
   { annotations, spec: { spec } }: Config<Ingress>,
   { ingressControllerMode: mode, ingressClass }: Pick<IngressSettings, 'ingressClass' | 'ingressControllerMode'>,
@@ -129,9 +128,7 @@ interface GeneratedServer {
   readonly origin: Origin;
 }
 
-/**
- * Binds the object only to the Gateway of the oldest Ingress, as in Istio. All Ingresses share the plaintext HTTP port, so this matters only for TLS.
- */
+/** As in Istio, only the Gateway of the oldest Ingress is used. This matters only for TLS, because all Ingresses share the plaintext HTTP port. */
 function virtualServiceOf(
   host: string,
   { ingresses, http, origins }: HostRoutes,

@@ -1,7 +1,6 @@
 import type { Steps } from '../../runtime/turns.ts';
 import { type Config, configKeyText } from '../config/config.ts';
 
-/** Replaces objects by equal previous objects with the same key. */
 export function* withPreviousIdentity(
   objects: Iterable<Config>,
   previous: ReadonlyMap<string, Config>,

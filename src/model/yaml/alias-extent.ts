@@ -12,7 +12,6 @@ const scalarExtent: Extent = { values: 1, levels: 0 };
 /**
  * The limits apply to the value with all aliases expanded.
  * @param value must not contain cycles
- * @returns `undefined` if the value is within the limits
  */
 export function aliasViolation(value: unknown): string | undefined {
   const { values, levels } = extentOf(value, new Map());

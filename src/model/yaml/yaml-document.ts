@@ -1,7 +1,4 @@
-/**
- * One YAML document with its value, syntax errors, and the positions of its fields. YAML 1.2 with the core schema and merge keys: `yes`, `no`, `on`
- * and `off` are strings, and there are no sexagesimal numbers.
- */
+/** YAML 1.2 with the core schema and merge keys: `yes`, `no`, `on` and `off` are strings, and there are no sexagesimal numbers. */
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, visit } from 'yaml';
 import { aliasViolation } from './alias-extent.ts';
 import { maxNesting, type NotPlain, type PlainDocument, readPlainDocument } from './yaml-fast.ts';
@@ -27,7 +24,7 @@ export interface TextPart {
   readonly line: number;
 }
 
-/** Splits a stream at its `---` lines, which have no other meaning in YAML (YAML 1.2.2 §9.1.2). */
+/** A line `---` has no other meaning in YAML (YAML 1.2.2 §9.1.2). */
 export function splitDocuments(text: string): readonly TextPart[] {
   return [...documentsOf(text)];
 }
@@ -81,9 +78,7 @@ function linesIn(text: string): number {
   return lineCount;
 }
 
-/**
- * The full parser, which provides positions and errors, takes 250 ms for this many characters. Longer documents are rejected unless they are plain.
- */
+/** The full parser takes 250 ms for this many characters. Longer documents are rejected unless they are plain. */
 const maxExplainedLength = 128 * 1024;
 
 /** Maximum aliases per document, because the full parser scans all anchors for each alias. */
@@ -113,7 +108,7 @@ export function parseYamlDocument(textPart: TextPart): YamlDocument {
   return explainYamlDocument(textPart);
 }
 
-/** Matches an alias, or text that looks like an alias in an invalid document. */
+/** Also matches text that looks like an alias in an invalid document. */
 const aliasLikePattern = /(?<![^\s,[{])\*[^\s,[\]{}]/g;
 
 function rejectionReason(readResult: NotPlain): string {
@@ -261,7 +256,6 @@ function valueWithoutAliases(document: Document): unknown {
   return copy.toJS();
 }
 
-/** Replaces the library's messages about its own API. */
 function explainedMessage(message: string): string {
   if (message.includes('call stack')) return `nested deeper than ${maxNesting} levels`;
   return message.startsWith('Source contains multiple documents')
@@ -307,7 +301,6 @@ function rangeStart(node: unknown): number | undefined {
   return (node as Node | null | undefined)?.range?.[0];
 }
 
-/** Splits `a.b[0]["x.y"]` into `a`, `b`, 0, `x.y`. */
 function pathKeys(path: string): (string | number)[] {
   return [...path.matchAll(/\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]|([\w-]+)/g)].map(([, index, quotedKey, plain]) => {
     if (index !== undefined) return Number(index);

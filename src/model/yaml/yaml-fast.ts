@@ -14,18 +14,13 @@ import { isHugeNumber, readSimpleDocument } from './yaml-simple.ts';
 
 export interface PlainDocument {
   readonly value: unknown;
-  /**
-   * Offset of a field, or of its deepest existing parent; `undefined` if only the full parser can determine it.
-   *
-   * @param path names and indices from the document's root
-   */
+  /** The offset of a field, or of its deepest existing parent; `undefined` if only the full parser can determine it. */
   offsetOf(path: readonly (string | number)[]): number | undefined;
 }
 
 export type NotPlain =
   /** Valid YAML with features that this parser does not support. */
   | { readonly reason: 'odd'; readonly message: string; readonly aliases: number }
-  /** Invalid YAML, or not a single document. */
   | { readonly reason: 'broken' | 'too deep'; readonly message: string; readonly offset: number };
 
 /** Envoy also accepts at most 100 levels in a message. */
@@ -37,7 +32,6 @@ const oddText = /\uFEFF|^\.\.\./m;
 /** An empty line after an escaped line break. YAML 1.2.2, 7.3.1 defines it as a line feed, but parsers differ. */
 const emptyLineAfterEscape = /\\\r?\n[ \t]*\r?\n/;
 
-/** Returns `undefined` if the document is unusual, invalid, or not a map. */
 export function parsePlainDocument(text: string): PlainDocument | undefined {
   const readResult = readPlainDocument(text);
   return 'reason' in readResult ? undefined : readResult;
@@ -58,7 +52,6 @@ export function readPlainDocument(text: string, { acceptsTabs = false } = {}): P
   };
 }
 
-/** Parses with the event-based parser, which supports all of YAML. */
 export function readEvents(text: string, acceptsTabs = false): PlainDocument | NotPlain {
   let events: readonly Event[];
   try {
@@ -90,7 +83,7 @@ export function readEvents(text: string, acceptsTabs = false): PlainDocument | N
   }
 }
 
-/** Builds values from parser events. Throws on unusual input: anchors, aliases, tags, directives, and some kinds of keys. */
+/** Throws on unusual input: anchors, aliases, tags, directives, and some kinds of keys. */
 class PlainReader {
   readonly #text: string;
   readonly #events: readonly Event[];
@@ -168,7 +161,6 @@ class ValuePlaces {
   readonly #events: readonly Event[];
   /** Index after the last event of a list or map, by the index of its first event. */
   readonly #endIndexes: Int32Array;
-  /** Event indexes of a list's elements, by the index of the list's first event. */
   readonly #elements = new Map<number, readonly number[]>();
 
   constructor(text: string, events: readonly Event[]) {
@@ -196,7 +188,6 @@ class ValuePlaces {
     return offset;
   }
 
-  /** Index of a key's event. Keys of plain documents are scalars. */
   #keyIn(map: number, key: string): number | undefined {
     for (
       let eventIndex = map + 1;

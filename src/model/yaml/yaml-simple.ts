@@ -1,12 +1,11 @@
 /**
- * Parses the most common form of YAML: block maps and lists with one value per line and no escapes. Documents with any other construct are declined
- * and read by another parser, which gives accepted documents the same value (yaml-simple.test.ts).
+ * Parses the most common form of YAML: block maps and lists with one value per line and no escapes. Other documents are declined and read by another
+ * parser, which gives accepted documents the same value (yaml-simple.test.ts).
  */
 import { CORE_SCHEMA } from 'js-yaml';
 
 export interface SimpleDocument {
   readonly value: Readonly<Record<string, unknown>>;
-  /** Offset of the first key. */
   readonly start: number;
 }
 
@@ -27,7 +26,6 @@ const doubleQuote = 0x22;
 const singleQuote = 0x27;
 const backslash = 0x5c;
 
-/** Characters of plain scalars, as a table over ASCII. */
 const nameCharacters = charactersOf('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-');
 const nameStarts = charactersOf('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_');
 const digits = charactersOf('0123456789');
@@ -40,7 +38,6 @@ const oddKeys: ReadonlySet<string> = new Set([
   ...['null', 'Null', 'NULL', 'true', 'True', 'TRUE', 'false', 'False', 'FALSE', '__proto__'],
 ]);
 
-/** Maximum key length; the standard allows 1,024 characters for an implicit key. */
 const maxKeyLength = 256;
 
 function charactersOf(text: string): Uint8Array {
@@ -67,7 +64,6 @@ class SimpleReader {
   /** Offset of the first non-space character of the next line with content. */
   #position = 0;
   #end = -1;
-  /** Indentation of this line; -1 after the last line. */
   #indent = 0;
 
   constructor(text: string) {
@@ -89,7 +85,6 @@ class SimpleReader {
     return this.#indent === -1;
   }
 
-  /** Advances to the next line that is neither empty nor a comment. */
   #nextLine(): void {
     const text = this.#text;
     let lineStart = this.#end + 1;
@@ -110,7 +105,6 @@ class SimpleReader {
     this.#indent = -1;
   }
 
-  /** Parses a map whose first key is on the current line. */
   #map(indent: number, depth: number): Record<string, unknown> {
     const map: Record<string, unknown> = {};
     do {
@@ -123,7 +117,6 @@ class SimpleReader {
     return map;
   }
 
-  /** Offset of the key's colon; -1 if the line has no key. */
   #keyEnd(): number {
     const text = this.#text;
     let position = this.#position;
@@ -134,7 +127,6 @@ class SimpleReader {
     return position + 1 === this.#end || text.charCodeAt(position + 1) === space ? position : -1;
   }
 
-  /** @param indent of the map that contains the key */
   #valueAfterKey(start: number, indent: number, depth: number): unknown {
     const position = this.#skipSpaces(start);
     if (position < this.#end) return this.#inlineValue(position, depth);
@@ -191,7 +183,6 @@ class SimpleReader {
     if (position < this.#end && (position === start || this.#text.charCodeAt(position) !== hash)) throw notSimple;
   }
 
-  /** Offset of the closing quote of a text without escapes. */
   #quoteEnd(position: number, quote: number): number {
     const text = this.#text;
     for (let end = position + 1; end < this.#end; end++) {
@@ -203,7 +194,6 @@ class SimpleReader {
     throw notSimple;
   }
 
-  /** Parses a plain scalar up to the end of line or a comment. */
   #plain(position: number): unknown {
     const text = this.#text;
     if (!mayBeginPlain(text, position)) throw notSimple;
@@ -223,7 +213,7 @@ class SimpleReader {
 
   #flowEnd = 0;
 
-  /** Parses a list in brackets or a map in braces on one line; sets `#flowEnd` to its end. */
+  /** Parses a list in brackets or a map in braces on one line, and sets `#flowEnd`. */
   #flow(from: number, depth: number): unknown {
     if (depth >= maxDepth) throw notSimple;
     const text = this.#text;
@@ -279,7 +269,6 @@ class SimpleReader {
   }
 }
 
-/** Accepts letters, digits, and the first characters of numbers and paths. */
 function mayBeginPlain(text: string, position: number): boolean {
   const code = text.charCodeAt(position);
   if (code === dash) return digits[text.charCodeAt(position + 1)] === 1;

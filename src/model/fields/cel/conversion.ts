@@ -3,7 +3,6 @@ import { tokensOf } from './tokens.ts';
 /**
  * Removes a string conversion around a CEL expression, because Envoy does not support it: `string(destination.port)` of Istio's documentation becomes
  * `destination.port`.
- * @returns the expression itself if it is not a single conversion
  */
 export function withoutStringConversion(expression: string): string {
   const [, innerExpression] = /^\s*string\s*\(([\s\S]*)\)\s*$/.exec(expression) ?? [];

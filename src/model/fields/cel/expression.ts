@@ -1,7 +1,6 @@
 /**
  * Validates CEL (Common Expression Language) expressions as Envoy 1.40 evaluates them for access logs, because Envoy rejects a complete listener if
- * it cannot build an expression. Like Envoy, does not check types. Measured with Envoy: macros over lists (`exists`, `map`, …) are disabled,
- * functions must be known with their number of arguments, a literal pattern of `matches` must be valid.
+ * it cannot build an expression. Like Envoy, it does not check types. Measured with Envoy: macros over lists (`exists`, `map`, …) are disabled.
  */
 
 import { re2Violation } from '../re2.ts';
@@ -57,7 +56,6 @@ export function celViolation(text: string): violation.FieldViolation | undefined
 
 type ExpressionShape = 'field' | 'other';
 
-/** A recursive-descent parser: one method per grammar rule. */
 class ExpressionReader {
   readonly #tokens: readonly CelToken[];
   #tokenIndex = 0;
@@ -111,7 +109,6 @@ class ExpressionReader {
     return shape;
   }
 
-  /** Binary operators by precedence, lowest first. */
   static readonly #levels = [['||'], ['&&'], ['<', '<=', '>=', '>', '==', '!=', 'in'], ['+', '-'], ['*', '/', '%']];
 
   #operands(level: number): ExpressionShape {
@@ -175,7 +172,6 @@ class ExpressionReader {
     return this.#isNextSign('(') ? this.#call(name, 'byName') : 'other';
   }
 
-  /** @param isField accepts reserved words, which are valid field names */
   #name(isField = false): string {
     const token = this.#nextToken;
     if (token?.kind !== 'name' || token.text === 'in') this.#throwUnexpected('expected a name');

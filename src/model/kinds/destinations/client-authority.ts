@@ -1,11 +1,10 @@
-/** Finds the CA for client certificates in a server's TLS settings. */
 import type { ServerTlsSettings } from '../gateway/gateway.ts';
 
 export type ClientAuthority =
   /** `credential`: a Secret or ConfigMap, either a separate one or the server's own credential. */
   { readonly kind: 'credential'; readonly name: string } | { readonly kind: 'file'; readonly path: string };
 
-/** Returns `undefined` without a CA: the server then cannot verify certificates and must reject all clients that need one. */
+/** Without a CA, the server cannot verify certificates and must reject all clients that need one. */
 export function clientAuthority(tls: ServerTlsSettings): ClientAuthority | undefined {
   const name = tls.caCertCredentialName || tls.credentialNames?.[0] || tls.credentialName;
   if (name) return { kind: 'credential', name };

@@ -125,7 +125,6 @@ export function destinationRuleWarnings(rule: DestinationRule): FieldError[] {
   ];
 }
 
-/** Warns if locality failover lacks the outlier detection that it needs. */
 function localityWarnings(policy: TrafficPolicy | undefined, path: string, parent?: TrafficPolicy): FieldError[] {
   const locality = policy?.loadBalancer?.localityLbSetting;
   const failsOver = (locality?.failover?.length ?? 0) + (locality?.failoverPriority?.length ?? 0) > 0;

@@ -1,4 +1,4 @@
-/** Rules of locality load balancing. A locality is `region[/zone[/subzone]]`; each part may be `*`. */
+/** A locality is `region[/zone[/subzone]]`; each part may be `*`. */
 
 import { type FieldError, fieldPath } from '../../fields/decode.ts';
 import * as violation from '../../fields/violation.ts';
@@ -53,7 +53,6 @@ function localityViolation(locality: string, path: string): FieldError[] {
   return [];
 }
 
-/** Rejects lists in which one locality covers another. */
 function overlapErrors(localities: readonly string[], path: string): FieldError[] {
   return localities.flatMap((locality, index) => {
     const other = localities

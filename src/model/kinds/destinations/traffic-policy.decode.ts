@@ -1,5 +1,3 @@
-/** Decodes and validates traffic policies (DestinationRule, locality of the mesh). */
-
 import { isObject } from '../../../runtime/json-object.ts';
 import {
   boolean,
@@ -42,7 +40,6 @@ const maxMaglevTableSize = 5_000_011;
 
 const portSelector: Decoder<PortSelector> = struct<PortSelector>({ number: required(port) });
 
-/** Integer milliseconds up to an hour. */
 export const connectTimeoutMs: Decoder<number> = refine(durationAtLeast(1), (ms, path) => {
   return ms <= 3_600_000 ? [] : [violation.fieldError(path, violation.outOfRange('at most 1h', `${ms}ms`))];
 });
@@ -101,7 +98,6 @@ function poolOf(fields: FieldDecoders<T.HttpSettings>): Decoder<T.ConnectionPool
 
 export const connectionPool = poolOf(httpFields);
 
-/** Connection pools of a sidecar for its own workload. */
 export const inboundConnectionPool = poolOf({
   ...httpFields,
   h2UpgradePolicy: withoutEffect(upgradePolicy, 'the protocol of the port applies', ['DEFAULT', 'DO_NOT_UPGRADE']),
@@ -313,7 +309,6 @@ const disabledTlsReason = 'mode DISABLE disables TLS';
 const ownCertificateReason = 'only mode MUTUAL presents a client certificate';
 const notMeshModeReason = 'only modes SIMPLE and MUTUAL use it';
 
-/** Declares a field that has an effect only in the given modes. */
 function forModes<A>(field: OptionalField<A>, reason: string, modes: readonly string[]): OptionalField<A> {
   return withoutEffectBeside(field, reason, ({ mode }) => typeof mode === 'string' && !modes.includes(mode), [false]);
 }

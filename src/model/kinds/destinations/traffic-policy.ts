@@ -1,4 +1,3 @@
-/** Connection settings of a DestinationRule. Sidecar and MeshConfig use parts of them. */
 import type { PortSelector } from '../virtual-service/virtual-service.ts';
 
 export interface TrafficPolicy extends PortPolicy {
@@ -104,7 +103,6 @@ export interface HttpSettings {
   readonly http2KeepAlive?: Http2KeepAlive;
 }
 
-/** Sends PING frames on HTTP/2 connections; closes the connection if a reply is missing. */
 export interface Http2KeepAlive {
   readonly intervalMs: number;
   readonly timeoutMs?: number;

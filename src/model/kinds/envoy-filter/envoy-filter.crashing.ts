@@ -78,7 +78,6 @@ const credentialsFactories: ReadonlySet<string> = new Set([
 
 const rulesOf = Map.groupBy(rules, ({ type }) => type);
 
-/** Violations at any depth, including packed messages. */
 export function crashingValues(
   { schema, message }: Pick<LenientMessage, 'schema' | 'message'>,
   { isMerged }: { readonly isMerged: boolean },

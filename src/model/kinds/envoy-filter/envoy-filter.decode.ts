@@ -1,5 +1,3 @@
-/** Decodes EnvoyFilters. envoy-filter.rules.ts contains rules across fields. */
-
 import { isObject } from '../../../runtime/json-object.ts';
 import {
   type Decoded,

@@ -84,7 +84,6 @@ export function patchErrors(patch: EnvoyPatch, path: string): FieldError[] {
   ];
 }
 
-/** Requires names of filters, and of added clusters and listeners. */
 function nameErrors(
   applyTo: PatchTarget,
   operation: EnvoyPatchOperation,
@@ -192,7 +191,7 @@ function valueWarnings(patch: EnvoyPatch, path: string): FieldError[] {
   ];
 }
 
-/** Warns of a new name, which has no effect because a patch cannot rename. */
+/** A patch cannot rename, so a new name has no effect. */
 function ignoredNameErrors({ applyTo, operation, value }: EnvoyPatch, path: string): FieldError[] {
   const isNamed = applyTo === 'CLUSTER' || applyTo === 'LISTENER' || applyTo === 'ROUTE_CONFIGURATION';
   const renames = isNamed && mergeOperations.includes(operation) && value?.name !== undefined;
@@ -202,7 +201,6 @@ function ignoredNameErrors({ applyTo, operation, value }: EnvoyPatch, path: stri
   );
 }
 
-/** Requires a filter name to change or remove a filter. */
 function unmatchableErrors({ applyTo, operation, match }: EnvoyPatch, path: string): FieldError[] {
   const changes = operation === 'REMOVE' || operation === 'REPLACE' || mergeOperations.includes(operation);
   const filter = match.listener?.filterChain?.filter;

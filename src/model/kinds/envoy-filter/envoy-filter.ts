@@ -1,7 +1,7 @@
 import type { PolicyTargetReference } from '../policies/policy-target.ts';
 
 export interface EnvoyFilter {
-  /** Workload labels. If absent, selects all workloads of the namespace, or of the mesh in the root namespace. */
+  /** If absent, selects all workloads of the namespace, or of the mesh in the root namespace. */
   readonly workloadSelector?: Readonly<Record<string, string>>;
   readonly targetRefs?: readonly PolicyTargetReference[];
   readonly configPatches: readonly EnvoyPatch[];
@@ -39,7 +39,6 @@ export interface EnvoyPatch {
   readonly applyTo: PatchTarget;
   readonly match: PatchMatch;
   readonly operation: EnvoyPatchOperation;
-  /** The original JSON of the patched type; absent for removals. */
   readonly value?: Readonly<Record<string, unknown>>;
   readonly filterClass?: 'UNSPECIFIED' | 'AUTHN' | 'AUTHZ' | 'STATS';
 }
@@ -64,7 +63,6 @@ export interface ListenerMatch {
     readonly name?: string;
     readonly sni?: string;
     readonly transportProtocol?: string;
-    /** A comma-separated list. */
     readonly applicationProtocols?: string;
     readonly destinationPort?: number;
     readonly filter?: { readonly name?: string; readonly subFilter?: { readonly name?: string } };
@@ -75,7 +73,6 @@ export interface RouteConfigurationMatch {
   readonly name?: string;
   readonly portNumber?: number;
   readonly portName?: string;
-  /** In the form `namespace/name`. */
   readonly gateway?: string;
   readonly vhost?: {
     readonly name?: string;

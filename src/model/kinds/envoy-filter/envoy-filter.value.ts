@@ -1,4 +1,3 @@
-/** Decodes patch values to messages of Envoy's API. */
 import { isFieldSet, type JsonValue } from '@bufbuild/protobuf';
 import type * as E from 'fp-ts/lib/Either.js';
 import { decodeLenient, type LenientMessage } from '../../envoy-api/envoy-api.ts';
@@ -26,7 +25,7 @@ export type PatchValue = E.Either<string, LenientMessage> | undefined;
 
 const decodedValues = new WeakMap<EnvoyPatch, PatchValue>();
 
-/** Returns `undefined` if there is no value or none is needed; left: the error. Cached. */
+/** Returns `undefined` if there is no value or none is needed. Cached. */
 export function patchValue(patch: EnvoyPatch): PatchValue {
   if (!decodedValues.has(patch)) decodedValues.set(patch, decodeValue(patch));
   return decodedValues.get(patch);
@@ -38,7 +37,6 @@ function decodeValue({ applyTo, operation, value }: EnvoyPatch): PatchValue {
   return decodeLenient(messageOf[applyTo], value as JsonValue, { keepsTypes });
 }
 
-/** Returns deprecated fields at any depth, such as `envoy.config.cluster.v3.Cluster.http2_protocol_options`. */
 export function deprecatedFields({ schema, message }: Pick<LenientMessage, 'schema' | 'message'>): readonly string[] {
   const names = [...messagesWithin(schema, message)].flatMap(
     ({ schema: { fields, typeName }, message: nestedMessage }) =>

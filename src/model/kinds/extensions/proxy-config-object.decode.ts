@@ -3,7 +3,6 @@ import * as violation from '../../fields/violation.ts';
 import { scopeFields } from '../policies/policy-target.decode.ts';
 import type { ProxyConfigObject } from './proxy-config-object.ts';
 
-/** Decodes a ProxyConfig, which the injector applies to pods. */
 export const proxyConfigObject: Decoder<ProxyConfigObject> = struct<ProxyConfigObject>({
   selector: scopeFields.selector,
   concurrency: optional(count),

@@ -1,4 +1,3 @@
-/** Agent settings of selected workloads (`networking.istio.io` ProxyConfig). */
 export interface ProxyConfigObject {
   readonly selector?: Readonly<Record<string, string>>;
   /** Number of worker threads; 0 means one per processor. */

@@ -95,7 +95,7 @@ const standardMetrics = [
   ],
 ];
 
-/** Rejects expressions for which Envoy rejects the complete listener, and `%`, which could end the format string around the expression. */
+/** Envoy rejects a listener with an invalid expression, and `%` could end the format string around the expression. */
 function labelExpressionViolation(expression: string): violation.FieldViolation | undefined {
   if (expression.includes('%')) {
     return violation.mustBe('a CEL expression', expression, { hint: '% is not supported in labels of metrics' });
@@ -103,7 +103,7 @@ function labelExpressionViolation(expression: string): violation.FieldViolation 
   return celViolation(withoutStringConversion(expression));
 }
 
-/** Whether an expression uses an attribute of Istio's build of Envoy. A field after a dot may have the same name. */
+/** A field after a dot may have the same name as an attribute of Istio's build of Envoy. */
 function usesIstioAttribute(expression: string): boolean {
   const tokens = tokensOf(expression);
   if (typeof tokens === 'string') return false;

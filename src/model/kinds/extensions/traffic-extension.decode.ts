@@ -21,7 +21,6 @@ const luaCode: Decoder<string> = inSchema(
   { minLength: 1, maxLength: maxLuaLength },
 );
 
-/** Validates a TrafficExtension, which is not sent to proxies. */
 export const trafficExtension: Decoder<TrafficExtension> = inSchema(
   refine(
     struct<TrafficExtension>({

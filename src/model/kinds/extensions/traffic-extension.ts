@@ -1,4 +1,3 @@
-/** Wasm or Lua code for proxies (`extensions.istio.io` TrafficExtension, Istio 1.30). */
 import type { PolicyScope } from '../policies/policy-target.ts';
 import type { WasmMatch, WasmPlugin } from './wasm-plugin.ts';
 
@@ -7,7 +6,6 @@ export interface TrafficExtension extends PolicyScope {
   /** Extensions with higher values come first within a phase. */
   readonly priority?: number;
   readonly match?: readonly WasmMatch[];
-  /** Exactly one of `wasm` and `lua`. */
   readonly wasm?: WasmCode;
   readonly lua?: { readonly inlineCode: string };
 }

@@ -1,4 +1,4 @@
-/** `gateway.networking.k8s.io` BackendTLSPolicy: TLS from gateways to Services (GEP-1897), validated as in the API's CRD. */
+/** TLS from gateways to Services (GEP-1897). */
 
 import {
   type Decoder,
@@ -35,13 +35,12 @@ export interface BackendTlsTarget {
   readonly sectionName?: string;
 }
 
-/** Target name in a placeholder that stands for each Service of the namespace. Not a valid object name. */
+/** Stands for each Service of the namespace in a placeholder. Not a valid object name. */
 export const everyService = '*';
 
 export interface BackendTlsValidation {
   /** ConfigMaps in the policy's own namespace; other kinds are not supported. */
   readonly caCertificateRefs: readonly { readonly group: string; readonly kind: string; readonly name: string }[];
-  /** The only supported value is `System`. */
   readonly wellKnownCACertificates?: string;
   /** SNI, and the certificate name unless `subjectAltNames` is set. */
   readonly hostname: string;

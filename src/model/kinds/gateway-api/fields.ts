@@ -1,5 +1,3 @@
-/** Decodes fields of several kinds of the Gateway API, validated as in its CRDs. */
-
 import {
   type Decoded,
   type Decoder,
@@ -38,7 +36,6 @@ export const namespace: Decoder<string> = refine(name, (value, path) =>
   ),
 );
 
-/** An empty name is the core group. */
 export const group: Decoder<string> = refine(text, (value, path) =>
   violation.errorsAt(
     path,
@@ -66,7 +63,7 @@ function hostDecoder(pattern: RegExp, expected: string): Decoder<string> {
 
 const dnsName = '[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*';
 
-/** Accepts `a.example.com` and `*.example.com`. `*` alone is invalid, because an absent hostname matches all hosts. */
+/** `*` alone is invalid, because an absent hostname matches all hosts. */
 export const hostname: Decoder<string> = hostDecoder(
   new RegExp(`^(?:\\*\\.)?${dnsName}$`),
   'a host name in lower case, or *. and a host name',

@@ -1,5 +1,3 @@
-/** Selects the control plane that implements Gateways of the class (`gateway.networking.k8s.io` GatewayClass). */
-
 import { anyValue, type Decoder, optional, refine, required, struct, text } from '../../fields/decode.ts';
 import { withoutEffect } from '../../fields/effect.ts';
 import * as violation from '../../fields/violation.ts';

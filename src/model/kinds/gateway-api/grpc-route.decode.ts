@@ -1,4 +1,4 @@
-/** Decodes a GRPCRoute, validated as in the API's CRD, to an HTTPRoute: a gRPC call is a POST to `/service/method` (gRPC over HTTP/2, "Path"). */
+/** Decodes a GRPCRoute to an HTTPRoute: a gRPC call is a POST to `/service/method` (gRPC over HTTP/2, "Path"). */
 
 import {
   anyValue,

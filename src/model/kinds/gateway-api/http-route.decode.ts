@@ -53,7 +53,6 @@ function redirectErrors({ filters, backendRefs }: HttpRouteRule, path: string): 
   );
 }
 
-/** Requires exactly one matched prefix for ReplacePrefixMatch. */
 function prefixErrors({ matches, filters, backendRefs }: HttpRouteRule, path: string): FieldError[] {
   const onePrefix = matches.length <= 1 && (matches[0] ?? everyRequest).path.type === 'PathPrefix';
   if (onePrefix) return [];

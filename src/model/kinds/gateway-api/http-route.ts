@@ -1,6 +1,6 @@
 /**
- * `gateway.networking.k8s.io` HTTPRoute with durations in milliseconds and the API's defaults. GRPCRoutes, TLSRoutes and TCPRoutes are decoded to
- * this form, too; rules of the latter two have no matches or filters and match every connection.
+ * HTTPRoute with the API's defaults. GRPCRoutes, TLSRoutes and TCPRoutes are decoded to this form, too; rules of the latter two have no matches or
+ * filters and match every connection.
  */
 
 export interface RouteObject {
@@ -14,17 +14,15 @@ export interface RouteObject {
 export interface ParentReference {
   readonly group: string;
   readonly kind: string;
-  /** Default: the route's namespace. */
   readonly namespace?: string;
   readonly name: string;
-  /** Name of one listener; absent for all listeners. */
   readonly sectionName?: string;
   readonly port?: number;
 }
 
 export interface HttpRouteRule {
   readonly name?: string;
-  /** The rule matches if any of these does; at least one. */
+  /** The rule matches if any of these does. */
   readonly matches: readonly HttpRouteMatch[];
   readonly filters: readonly HttpRouteFilter[];
   readonly backendRefs: readonly HttpBackendRef[];
@@ -65,7 +63,6 @@ export interface HttpBackendRef extends BackendRef {
   readonly filters: readonly HttpRouteFilter[];
 }
 
-/** Only the field for the filter's type is set. */
 export interface HttpRouteFilter {
   readonly type: HttpRouteFilterType;
   readonly requestHeaderModifier?: HeaderModifier;
@@ -118,7 +115,6 @@ export interface UrlRewrite {
 
 export interface RequestMirror {
   readonly backendRef: BackendRef;
-  /** Percentage of requests to mirror; absent for all requests. */
   readonly percent?: number;
   readonly fraction?: { readonly numerator: number; readonly denominator: number };
 }

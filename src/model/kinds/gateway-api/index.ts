@@ -16,7 +16,6 @@ import { type ReferenceGrant, referenceGrant } from './reference-grant.ts';
 export interface SpecOfGatewayApiKind {
   readonly BackendTLSPolicy: BackendTlsPolicy;
   readonly GatewayClass: GatewayClass;
-  /** A GRPCRoute is decoded to the equivalent HTTPRoute. */
   readonly GRPCRoute: RouteObject;
   readonly HTTPRoute: RouteObject;
   readonly KubernetesGateway: KubernetesGateway;

@@ -166,7 +166,6 @@ function joinedPath(path: string, field: string): string {
   return path === '' ? field : `${path}.${field}`;
 }
 
-/** Warns of fields that have no effect in combination with other fields. */
 export function kubernetesGatewayWarnings({ addresses }: KubernetesGateway): FieldError[] {
   return addresses.flatMap(({ type }, index) =>
     violation.errorsAt(

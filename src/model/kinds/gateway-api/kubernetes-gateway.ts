@@ -1,4 +1,4 @@
-/** `gateway.networking.k8s.io` Gateway, named KubernetesGateway because Gateway is Istio's kind. */
+/** Named KubernetesGateway because Gateway is Istio's kind. */
 import type { LabelSelector } from '../label-selector.ts';
 
 export interface KubernetesGateway {
@@ -6,10 +6,10 @@ export interface KubernetesGateway {
   readonly listeners: readonly Listener[];
   /** If empty, the workloads whose label contains the object's name implement it. */
   readonly addresses: readonly GatewayAddress[];
-  /** Labels, annotations and parameters of the Gateway's deployment (`src/injection/gateway`). */
+  /** Used for the Gateway's deployment (`src/injection/gateway`). */
   readonly infrastructure?: unknown;
   readonly allowedListeners?: unknown;
-  /** Client certificates and certificates for backends; not implemented. */
+  /** Not implemented. */
   readonly tls?: unknown;
   readonly defaultScope?: unknown;
 }
@@ -22,7 +22,6 @@ export interface GatewayAddress {
 
 export interface Listener {
   readonly name: string;
-  /** Absent for all hostnames. */
   readonly hostname?: string;
   readonly port: number;
   /** `HTTP`, `HTTPS`, `TLS`, `TCP`, `UDP`, or implementation-specific. */
@@ -35,7 +34,7 @@ export interface ListenerTls {
   readonly mode: 'Terminate' | 'Passthrough';
   readonly certificateRefs: readonly SecretReference[];
   readonly options: Readonly<Record<string, string>>;
-  /** Client certificate validation; not implemented. */
+  /** Not implemented. */
   readonly frontendValidation?: unknown;
 }
 
@@ -52,7 +51,6 @@ export type NamespaceSelector = LabelSelector;
 export interface AllowedRoutes {
   readonly namespaces: {
     readonly from: 'All' | 'Selector' | 'Same' | 'None';
-    /** Present if `from` is `Selector`. */
     readonly selector?: NamespaceSelector;
   };
   /** Default: the kinds that the protocol supports. */

@@ -1,10 +1,9 @@
-/** Permits objects of other namespaces to reference objects of its own namespace (`gateway.networking.k8s.io` ReferenceGrant). */
 import { type Decoder, optional, required, restricting, restrictions, struct } from '../../fields/decode.ts';
 import { group, kindName, listOf, namespace, objectName } from './fields.ts';
 
 export interface ReferenceGrant {
   readonly from: readonly { readonly group: string; readonly kind: string; readonly namespace: string }[];
-  /** Permitted targets. A target without a name permits all objects of its kind. */
+  /** A target without a name permits all objects of its kind. */
   readonly to: readonly { readonly group: string; readonly kind: string; readonly name?: string }[];
 }
 

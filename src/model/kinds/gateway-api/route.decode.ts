@@ -1,5 +1,3 @@
-/** Decodes the common fields of all route kinds. */
-
 import {
   anyValue,
   type FieldError,
@@ -50,7 +48,6 @@ export function routeErrors({ parentRefs, rules }: RouteObject, path: string): F
   ];
 }
 
-/** Requires references to one parent to differ in section or port. */
 function parentErrors(parents: readonly ParentReference[], path: string): FieldError[] {
   const parentOf = ({ group: targetGroup, kind, namespace: of = '', name }: ParentReference): string =>
     [targetGroup, kind, of, name].join('/');

@@ -82,7 +82,6 @@ export const gateway: Decoder<Gateway> = refine(
   ],
 );
 
-/** Validates `[namespace/]host`. */
 function gatewayHostViolation(text: string): violation.FieldViolation | undefined {
   const hostParts = text.split('/');
   if (hostParts.length > 2) return violation.mustBe('a host or namespace/host', text);

@@ -2,14 +2,12 @@ import type { ApplicationProtocol } from '../../fields/protocol.ts';
 
 export interface Gateway {
   readonly servers: readonly Server[];
-  /** Labels of the workloads that implement this Gateway; empty for all. */
   readonly selector: Readonly<Record<string, string>>;
 }
 
 export interface Server {
   readonly name?: string;
   readonly port: ServerPort;
-  /** An address, or `unix:///path`. */
   readonly bind?: string;
   /** `[namespace/]host`; the namespaces `.` and `*` are not resolved. */
   readonly hosts: readonly string[];

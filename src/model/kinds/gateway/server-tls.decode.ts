@@ -1,5 +1,3 @@
-/** Decodes TLS settings of a Gateway server, or of a Sidecar's ingress listener. */
-
 import {
   boolean,
   type Decoder,
@@ -72,7 +70,6 @@ export const serverTls: Decoder<ServerTlsSettings> = inSchema(
     versionErrors,
   ),
   {
-    // The default mode is PASSTHROUGH.
     anyOf: [
       { properties: { mode: { enum: ['PASSTHROUGH', 'AUTO_PASSTHROUGH', 'ISTIO_MUTUAL'] } } },
       { required: ['credentialName'] },
@@ -83,7 +80,7 @@ export const serverTls: Decoder<ServerTlsSettings> = inSchema(
   },
 );
 
-/** Accepts 64 hexadecimal digits, also in pairs with colons. Envoy rejects listeners with other forms. */
+/** Envoy rejects listeners with hashes in other forms. */
 function hashViolation(hash: string): violation.FieldViolation | undefined {
   return /^[0-9a-f]{64}$/i.test(hash) || /^[0-9a-f]{2}(?::[0-9a-f]{2}){31}$/i.test(hash)
     ? undefined
@@ -98,7 +95,6 @@ function spkiViolation(hash: string): violation.FieldViolation | undefined {
 
 const certificateFiles = ['serverCertificate', 'privateKey', 'caCertificates'] as const;
 
-/** Returns the configured certificate sources. Credentials have priority over files. */
 function usedCredentialFields(tls: ServerTlsSettings): string[] {
   return [
     ...(tls.credentialName === undefined ? [] : ['credentialName']),
@@ -169,7 +165,6 @@ function versionErrors(tls: ServerTlsSettings, path: string): FieldError[] {
   );
 }
 
-/** TLS 1.2 cipher suites that Envoy's BoringSSL supports. */
 export const supportedCipherSuites: ReadonlySet<string> = new Set([
   'ECDHE-ECDSA-AES128-GCM-SHA256',
   'ECDHE-RSA-AES128-GCM-SHA256',
@@ -193,7 +188,7 @@ export const supportedCipherSuites: ReadonlySet<string> = new Set([
   'DES-CBC3-SHA',
 ]);
 
-/** Fields that restrict clients; they apply only if clients present a certificate. */
+/** These fields apply only if clients present a certificate. */
 const clientFields = [
   'caCertificates',
   'caCertCredentialName',

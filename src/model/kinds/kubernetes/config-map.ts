@@ -1,4 +1,4 @@
-/** Decodes ConfigMaps, which are read only for CA certificates (`caCertificates` of credentials). */
+/** ConfigMaps are read only for CA certificates (`caCertificates` of credentials). */
 import { type Decoder, dictionary, text, withDefault } from '../../fields/decode.ts';
 import { partialStruct } from './lenient.ts';
 

@@ -14,21 +14,17 @@ import * as violation from '../../fields/violation.ts';
 import type { ConfigMap } from './config-map.ts';
 import { type Secret, secretBytes } from './secret.ts';
 
-/** PEM certificate chain and private key of a server. */
 export interface CredentialCertificate {
   readonly chain: Uint8Array;
   readonly privateKey: Uint8Array;
-  /** DER response of the CA's OCSP responder. */
   readonly ocspStaple?: Uint8Array;
 }
 
-/** PEM CA certificates that verify clients. */
 export interface TrustedRoots {
   readonly certificates: Uint8Array;
   readonly crl?: Uint8Array;
 }
 
-/** Entry names of certificate and key; those of generic Secrets have priority. */
 const keyPairs = [
   ['cert', 'key'],
   ['tls.crt', 'tls.key'],
@@ -40,7 +36,6 @@ const crlKeys = ['crl', 'ca.crl'] as const;
 const minRsaBits = 2048;
 const supportedCurves: ReadonlySet<string> = new Set(['prime256v1', 'secp384r1', 'secp521r1']);
 
-/** @returns left: why the Secret has no usable certificate and key */
 export function serverCertificateOf(secret: Secret): Either<string, CredentialCertificate> {
   const [chainKey, privateKeyKey] =
     keyPairs.find((pair) => pair.every((key) => secretBytes(secret, key) !== undefined)) ?? keyPairs[1];
@@ -72,9 +67,8 @@ export function trustedRootsOf(
 }
 
 /**
- * Checks the revocation lists of a Secret against its CA certificates.
+ * Checks the revocation lists of a Secret against its CA certificates. An empty entry is a problem, because it may have lost a list.
  * @param previous lists of an earlier version of the Secret
- * @returns `undefined` without entries `crl` and `ca.crl`; an empty entry is a problem, because it may have lost a list
  */
 export function revocationListsOf(secret: Secret, now: Date, previous?: RevocationLists): RevocationLists | undefined {
   const crlKey = crlKeyOf(secret);
@@ -126,10 +120,6 @@ export function credentialWarnings(secret: Secret): FieldError[] {
   ];
 }
 
-/**
- * Problems of active revocation lists, and lists that expire soon.
- * @param key entry of the Secret with the lists
- */
 export function listWarnings({ problems, usable }: RevocationLists, now: Date, key = 'ca.crl'): readonly string[] {
   const expiry = expiryWarning(usable, now);
   return [...problems, ...(expiry === undefined ? [] : [expiry])].map(({ message }) => `${key}: ${message}`);

@@ -43,7 +43,6 @@ export interface SlicePort {
   readonly port?: number;
 }
 
-/** Redundant fields of slices, which repeat the protocols of the Service's ports. */
 export const unreadOfSlicePort = ['appProtocol', 'protocol'];
 
 export const endpointSlice: Decoder<EndpointSlice> = refine(

@@ -1,5 +1,3 @@
-/** Kubernetes' Ingress and IngressClass, translated to Istio's kinds. */
-
 import {
   anyValue,
   type Decoder,
@@ -131,7 +129,7 @@ export const ingressClass: Decoder<IngressClass> = partialStruct<IngressClass>({
   }),
 });
 
-/** Warns of `*` in Exact and Prefix paths; only ImplementationSpecific paths may end in a wildcard. */
+/** Only ImplementationSpecific paths may end in a wildcard. */
 export function ingressWarnings({ spec: { rules } }: Ingress): FieldError[] {
   return rules.flatMap(({ http: { paths } = { paths: [] } }, index) =>
     paths.flatMap(({ path: writtenPath, pathType }, pathIndex) =>

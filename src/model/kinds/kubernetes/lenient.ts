@@ -1,12 +1,8 @@
-/**
- * Decodes Kubernetes' own objects. Ignores unknown fields, because most are irrelevant to the mesh and newer clusters have more, but reports names
- * that are similar to a known one as misspelled.
- */
+/** Decodes Kubernetes' own objects. Ignores unknown fields, because newer clusters have more, but reports misspelled ones. */
 import { anyValue, type Decoded, type Decoder, type FieldDecoders, fail, struct } from '../../fields/decode.ts';
 import { describedAs, descriptionOf } from '../../fields/description.ts';
 import * as violation from '../../fields/violation.ts';
 
-/** @param unreadFields other fields of Kubernetes, which are irrelevant to the mesh */
 export function partialStruct<T extends object>(
   fields: FieldDecoders<T>,
   unreadFields: readonly string[] = [],
@@ -17,7 +13,6 @@ export function partialStruct<T extends object>(
   return describedAs((value: unknown, path: string) => decoder(value, path), { ...description, unread: unreadFields });
 }
 
-/** Accepts a number or name, as in `targetPort: 8080` and `targetPort: http`. */
 export const intOrText: Decoder<number | string> = describedAs(
   (value: unknown, path: string): Decoded<number | string> => {
     if (typeof value === 'string' && value !== '') return { _tag: 'Right', right: value };

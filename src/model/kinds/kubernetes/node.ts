@@ -1,4 +1,3 @@
-/** Kubernetes' Node, whose labels contain the locality. */
 import { type Decoder, list, text, withDefault } from '../../fields/decode.ts';
 import { partialStruct } from './lenient.ts';
 
@@ -11,7 +10,6 @@ export interface NodeStatus {
 }
 
 export interface NodeAddress {
-  /** Such as `ExternalIP`, `InternalIP` or `Hostname`. */
   readonly type: string;
   readonly address: string;
 }

@@ -1,4 +1,3 @@
-/** Paths of the pod template in workload controllers of Kubernetes and OpenShift. */
 export const podTemplatePaths: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(
     [

@@ -1,4 +1,3 @@
-/** Kubernetes' Pod: address, locality and ports of a workload. */
 import { type Decoder, integer, list, required, text, withDefault } from '../../fields/decode.ts';
 import { maxPodContainers } from '../object-limits.ts';
 import { partialStruct } from './lenient.ts';
@@ -22,7 +21,7 @@ export interface KubernetesContainer {
 }
 
 export interface InitContainer extends KubernetesContainer {
-  /** `Always` on an init container makes it a native sidecar, which runs as long as the pod. */
+  /** `Always` makes an init container a native sidecar, which runs as long as the pod. */
   readonly restartPolicy: string;
 }
 

@@ -1,4 +1,3 @@
-/** Reads registry credentials from a Secret of type `kubernetes.io/dockerconfigjson`. */
 import { isObject } from '../../../runtime/json-object.ts';
 import { type Secret, secretBytes } from './secret.ts';
 
@@ -6,7 +5,6 @@ export const pullSecretKey = '.dockerconfigjson';
 /** Limited, because the control plane sends it with each WasmPlugin that references it. */
 const maxBytes = 64 * 1024;
 
-/** The Docker configuration; `undefined` if the Secret has no valid one in the entry for its type. */
 export function pullSecretOf(secret: Secret): string | undefined {
   const bytes = secretBytes(secret, pullSecretKey);
   if (bytes === undefined || bytes.length > maxBytes) return undefined;

@@ -40,7 +40,6 @@ export interface ServiceSpec {
 }
 
 export interface KubernetesServicePort {
-  /** May be empty for a single port. */
   readonly name: string;
   readonly port: number;
   readonly protocol: string;
@@ -67,7 +66,6 @@ const servicePort = partialStruct<KubernetesServicePort>({
   nodePort: optional(intOrNone()),
 });
 
-/** Decodes 0 as absent: clusters write it for an unassigned port. */
 function intOrNone(): Decoder<number> {
   return describedAs((value: unknown, path: string) => (value === 0 ? E.right(0) : port(value, path)), {
     ...{ type: 'narrowed', decoder: port, validation: {} },

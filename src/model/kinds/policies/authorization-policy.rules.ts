@@ -1,11 +1,9 @@
-/** Validates string values of an AuthorizationPolicy. */
-
 import type { FieldError } from '../../fields/decode.ts';
 import { isCidr, isDnsLabel, isIpAddress } from '../../fields/names.ts';
 import * as violation from '../../fields/violation.ts';
 import type { AuthorizationOperation, AuthorizationPolicy, AuthorizationSource } from './authorization-policy.ts';
 
-/** Rejects leading and trailing spaces, with which a value matches no request: a DENY rule would have no effect. */
+/** With leading or trailing spaces, a value matches no request: a DENY rule would have no effect. */
 export function spaceViolation(text: string): violation.FieldViolation | undefined {
   return text === text.trim() ? undefined : violation.mustBe('without leading or trailing spaces', text);
 }
@@ -24,13 +22,11 @@ export function portViolation(text: string): violation.FieldViolation | undefine
     : violation.outOfRange('a port from 1 to 65535', text);
 }
 
-/** Accepts `*` only at the beginning or end. */
 export function wildcardViolation(text: string): violation.FieldViolation | undefined {
   const middleText = text.length > 1 && text.startsWith('*') && text.endsWith('*') ? text : text.replace(/^\*|\*$/, '');
   return middleText.includes('*') ? violation.mustBe('a value with * at its beginning or end only', text) : undefined;
 }
 
-/** Like {@link wildcardViolation}, as an RE2 pattern for schemas. */
 export const wildcardPattern = '^(?:\\*|\\*[^*]*[^*\\s]|[^*\\s][^*]*\\*|[^*\\s](?:[^*]*[^*\\s])?)$';
 
 /** Rejects doubtful path templates, because Envoy 1.40 crashes on a template that it cannot parse. */
@@ -115,7 +111,6 @@ export function customErrors({ action, rules }: AuthorizationPolicy): FieldError
   ]);
 }
 
-/** HTTP methods, which are case-sensitive. */
 const methods: ReadonlySet<string> = new Set([
   'GET',
   'HEAD',
@@ -147,13 +142,11 @@ const principalSuspicion: Suspicion = (value) => {
       );
 };
 
-/** Kubernetes namespaces are RFC 1123 labels. */
 const namespaceSuspicion: Suspicion = (value) =>
   /^[-a-z0-9*]+$/.test(value)
     ? undefined
     : violation.doubtful('matches no namespace: names have only lower-case letters, digits and "-"', value);
 
-/** The first part of a principal, without the scheme. */
 const trustDomainSuspicion: Suspicion = (value) =>
   value.includes('/')
     ? violation.doubtful(`matches no trust domain: expected a name without slash, got ${JSON.stringify(value)}`, value)

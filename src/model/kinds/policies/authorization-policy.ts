@@ -4,7 +4,6 @@ export interface AuthorizationPolicy extends PolicyScope {
   readonly action: 'ALLOW' | 'DENY' | 'AUDIT' | 'CUSTOM';
   /** If empty, the policy matches no request. */
   readonly rules: readonly AuthorizationRule[];
-  /** Name of an extension provider of the mesh, for action CUSTOM. */
   readonly provider?: string;
 }
 
@@ -32,7 +31,6 @@ export interface AuthorizationSource {
   readonly notTrustDomains?: Texts;
   readonly ipBlocks?: Texts;
   readonly notIpBlocks?: Texts;
-  /** Client addresses taken from trusted headers. */
   readonly remoteIpBlocks?: Texts;
   readonly notRemoteIpBlocks?: Texts;
 }

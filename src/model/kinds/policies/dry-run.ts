@@ -1,5 +1,3 @@
-/** Dry-run policies, which have no effect. */
-
 import type { FieldError } from '../../fields/decode.ts';
 import { booleanOf } from '../../fields/go-boolean.ts';
 import * as violation from '../../fields/violation.ts';
@@ -14,7 +12,7 @@ export function isDryRun({ annotations }: { readonly annotations: Readonly<Recor
   return annotation !== undefined && booleanOf(annotation) === true;
 }
 
-/** Rejects dry run for actions that do not support it, because it is unclear whether the policy should apply. */
+/** If the action does not support dry run, it is unclear whether the policy should apply. */
 export function dryRunErrors(
   { action }: AuthorizationPolicy,
   { annotations }: Pick<MetadataTexts, 'annotations'>,

@@ -1,4 +1,3 @@
-/** Decides whether workloads accept plaintext, mutual TLS or both (`security.istio.io` PeerAuthentication). */
 import type { PolicyScope } from './policy-target.ts';
 
 /** `UNSET` inherits from the next wider policy. */

@@ -1,5 +1,3 @@
-/** Decodes `selector` and `targetRef(s)` of policies. */
-
 import { isObject } from '../../../runtime/json-object.ts';
 import {
   type Aliases,
@@ -24,7 +22,6 @@ import * as violation from '../../fields/violation.ts';
 import { selectorLabels } from '../field-rules.ts';
 import type { PolicyScope, PolicyTargetReference } from './policy-target.ts';
 
-/** Kinds to which a policy may be attached, including Istio's own Gateway. */
 const targets: readonly { readonly group: string; readonly kind: string; readonly heldBy: 'gateways' | 'waypoints' }[] =
   [
     { group: 'gateway.networking.k8s.io', kind: 'Gateway', heldBy: 'gateways' },
@@ -85,7 +82,6 @@ export function scopeAliases<T extends PolicyScope>(): Aliases<T> {
   return aliases as unknown as Aliases<T>;
 }
 
-/** For kinds without `targetRef`. */
 export const selectorRule: SchemaRule = {
   rule: '!has(self.selector) || !has(self.targetRefs) || size(self.targetRefs) == 0',
   message: violation.exclusive(['selector', 'targetRefs']).message,
@@ -112,7 +108,6 @@ export function scopeErrors(scope: PolicyScope, path: string): FieldError[] {
   );
 }
 
-/** Decodes a spec whose targets must be in the object's namespace. */
 export function decodeScoped<A extends Pick<PolicyScope, 'targetRefs'>>(
   decoder: Decoder<A>,
   spec: unknown,
@@ -148,7 +143,7 @@ export function scopeWarnings({ selector, targetRefs }: PolicyScope): FieldError
   ];
 }
 
-/** Warns of a policy with only unsupported targets, which applies nowhere. */
+/** A policy with only unsupported targets applies nowhere. */
 export function targetWarnings(targetRefs: PolicyScope['targetRefs']): FieldError[] {
   if (targetRefs === undefined) return [];
   const gatewayReferences = targetRefs.filter((reference) => targetOf(reference)?.heldBy === 'gateways');

@@ -4,10 +4,9 @@ export interface RequestAuthentication extends PolicyScope {
   readonly jwtRules: readonly JwtRule[];
 }
 
-/** Maximum keys of one issuer. Real issuers have few, and every proxy that accepts the issuer's tokens receives all. */
+/** Real issuers have few keys, and every proxy that accepts the issuer's tokens receives all. */
 export const maxKeys = 100;
 
-/** Maximum issuers of one object whose keys the control plane fetches. */
 export const maxFetchedIssuers = 100;
 
 /** Maximum `timeout` of a fetch, which occupies one of a few slots. */

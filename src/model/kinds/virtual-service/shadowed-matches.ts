@@ -1,4 +1,4 @@
-/** Finds matches of a VirtualService that are unreachable because an earlier route matches all their requests. */
+/** An unreachable match is shadowed by an earlier route, which matches all its requests. */
 
 import { memoizeByObject } from '../../collections/memoize-by-object.ts';
 import type { FieldError } from '../../fields/decode.ts';
@@ -6,13 +6,12 @@ import * as violation from '../../fields/violation.ts';
 import type { HttpMatchRequest, VirtualService } from './virtual-service.ts';
 
 export interface ShadowedMatch extends FieldError {
-  /** Path of the earlier route, such as `http[0]`. */
   readonly shadowingPath: string;
   /** The earlier route matches a path prefix; otherwise the matches are equal. */
   readonly byPrefix?: true;
 }
 
-/** Cached per object, because checks run repeatedly. */
+/** Cached, because checks run repeatedly. */
 export const shadowedMatches = memoizeByObject(
   ({ http = [], tls = [], tcp = [] }: VirtualService): readonly ShadowedMatch[] => [
     ...shadowedIn('http', http, matchesEveryRequest, new EarlierPrefixes()),
@@ -88,7 +87,6 @@ function shadowedIn<M extends object>(
   });
 }
 
-/** Whether the match has no condition, or only the prefix `/`. */
 function matchesEveryRequest({ name: _1, statPrefix: _2, ignoreUriCase: _3, uri, ...conditions }: HttpMatchRequest) {
   const anyPath = uri === undefined || ('prefix' in uri && uri.prefix === '/');
   return anyPath && Object.keys(conditions).length === 0;
@@ -105,16 +103,15 @@ interface EarlierMatch extends Conditions {
 }
 
 const anyPath = '/';
-/** Maximum prefix-shadowed matches reported per object. */
 const maxOfObject = 20;
 const maxOfPrefix = 16;
 
-/** Indexes matches by path prefix, so that a later match is compared only with the prefixes of its path. */
+/** A later match is compared only with the prefixes of its path. */
 class EarlierPrefixes {
   readonly #matchesByPrefix = new Map<string, EarlierMatch[]>();
   readonly #lengths = new Set<number>();
 
-  /** Ignores exact and regex paths, because they cannot cover other paths. */
+  /** Exact and regex paths cannot cover other paths. */
   add(match: HttpMatchRequest, index: number): void {
     if (match.uri !== undefined && !('prefix' in match.uri)) return;
     const prefix = textOf(match.uri?.prefix ?? anyPath, match);

@@ -33,13 +33,13 @@ const writtenMatch: Decoder<WrittenMatch> = refine(
   },
 );
 
-/** Rejects an empty prefix of a header value, for which Envoy rejects all routes. */
+/** Envoy rejects all routes for an empty prefix of a header value. */
 function emptyPrefix(match: object, path: string): FieldError[] {
   const isEmpty = 'prefix' in match && match.prefix === '';
   return isEmpty ? [violation.fieldError(fieldPath(path, 'prefix'), violation.empty('use {} to match presence'))] : [];
 }
 
-/** Rejects a StringMatch without a key, which would match everything. */
+/** A StringMatch without a key would match everything. */
 const nonEmptyMatch = refine(writtenMatch, (match, path) =>
   Object.keys(match).length === 0
     ? [violation.fieldError(path, violation.missingAny(['exact', 'prefix', 'regex']))]
@@ -62,7 +62,7 @@ export const headerMatch: Decoder<StringMatch> = refine(stringMatch, (match, pat
     : [],
 );
 
-/** Decodes a match on a header or parameter. An empty match, or the regex `*`, matches its presence. */
+/** An empty match, or the regex `*`, matches the presence of a header or parameter. */
 export const valueMatch: Decoder<ValueMatch> = describedAs(
   (value: unknown, path: string): Decoded<ValueMatch> => {
     return E.map((match: WrittenMatch): ValueMatch => {

@@ -1,5 +1,3 @@
-/** Decodes a VirtualService field by field. virtual-service.rules.ts contains rules across fields. */
-
 import { isObject } from '../../../runtime/json-object.ts';
 import {
   boolean,
@@ -188,7 +186,6 @@ const rewrite: Decoder<V.HttpRewrite> = inSchema(
   { minProperties: 1, ...atMostOneOf(['uri', 'uriRegexRewrite']) },
 );
 
-/** Decodes retries of a route, and the mesh's `defaultHttpRetryPolicy`. */
 export const httpRetry: Decoder<V.HttpRetry> = refine(
   struct<V.HttpRetry>({
     attempts: optional(count),

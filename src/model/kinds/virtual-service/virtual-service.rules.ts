@@ -1,5 +1,3 @@
-/** Validates rules across fields of a VirtualService. */
-
 import { claimPath, claimPrefix, isClaimKey } from '../../fields/claim-key.ts';
 import { type FieldError, fieldPath } from '../../fields/decode.ts';
 import { grpcStatusNames } from '../../fields/grpc-status.ts';
@@ -52,7 +50,7 @@ export function headerNameViolation(header: string): violation.FieldViolation | 
   return token.test(header.replace(/^:/, '')) ? undefined : violation.mustBe('a header name', header);
 }
 
-/** Whether a header is an HTTP/2 pseudo-header, or `host`, the HTTP/1.1 form of `:authority`. */
+/** `host` is the HTTP/1.1 form of `:authority`. */
 function isPseudoHeader(header: string): boolean {
   return header.startsWith(':') || header.toLowerCase() === 'host';
 }
@@ -71,7 +69,6 @@ export function claimHeaderViolation(header: string): violation.FieldViolation |
   return violation.notAllowed('must not be a pseudo-header', header);
 }
 
-/** Rejects headers whose removal makes Envoy reject the route. */
 export function removedHeaderViolation(header: string): violation.FieldViolation | undefined {
   if (!isPseudoHeader(header)) return headerNameViolation(header);
   return violation.notAllowed(`${header} must not be removed: every request needs it`, header);
@@ -122,7 +119,6 @@ export function corsMethodViolation(method: string): violation.FieldViolation | 
   return violation.unknownValue([...methods, '*'], method);
 }
 
-/** Rejects an empty value, because no origin is empty. */
 export function originErrors(origin: StringMatch, path: string): FieldError[] {
   return Object.entries(origin).flatMap(([matchKind, text]) =>
     violation.errorsAt(fieldPath(path, matchKind), text === '' ? violation.empty() : undefined),
@@ -136,7 +132,7 @@ export function headerValueErrors(headers: Readonly<Record<string, string>>, pat
   ]);
 }
 
-/** Validates access log operators in header values (Envoy docs, "Custom request/response headers"); `%%` is an escaped percent sign. */
+/** `%%` is an escaped percent sign (Envoy docs, "Custom request/response headers"). */
 function headerValueViolation(value: string): violation.FieldViolation | undefined {
   return /[\r\n\0]/.test(value)
     ? violation.notAllowed('must be a single line without NUL characters')
@@ -160,7 +156,6 @@ function headerMatchViolation(key: string): violation.FieldViolation | undefined
   return claimPath(key) === undefined ? violation.mustBe(`a claim such as ${example}`, key) : undefined;
 }
 
-/** Redirect status codes that Envoy supports. */
 export const redirectCodes: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 export function redirectCodeViolation(code: number): violation.FieldViolation | undefined {
@@ -268,7 +263,6 @@ export function abortErrors(abort: NonNullable<V.HttpFaultInjection['abort']>, p
   ];
 }
 
-/** Requires a weight on at least one of several destinations. */
 export function weightErrors(route: readonly { readonly weight?: number }[], path: string): FieldError[] {
   const sum = route.reduce((total, destination) => total + (destination.weight ?? 0), 0);
   if (route.length > 1 && sum === 0)
@@ -279,7 +273,7 @@ export function weightErrors(route: readonly { readonly weight?: number }[], pat
   );
 }
 
-/** The checks are separate, so that an unreadable field disables only those that use it. */
+/** Separate checks, so that an unreadable field disables only those that use it. */
 export const httpRouteErrors = [
   ({ route }: V.HttpRoute, path: string): FieldError[] =>
     route === undefined ? [] : weightErrors(route, fieldPath(path, 'route')),
@@ -315,7 +309,6 @@ function exclusiveActionErrors(http: V.HttpRoute, path: string): FieldError[] {
     );
 }
 
-/** Rejects two different settings of the authority, because the intended one is unknown. */
 function authorityErrors({ rewrite, headers }: V.HttpRoute, path: string): FieldError[] {
   if (rewrite?.authority === undefined || headers?.request === undefined) return [];
   return writtenHeaders(headers.request, `${fieldPath(path, 'headers')}.request`)
@@ -335,9 +328,7 @@ export const virtualServiceErrors = [
   claimErrors,
 ];
 
-/**
- * Rejects token claims in the mesh, because only gateways route by them. A delegate inherits the gateways of the VirtualService that references it.
- */
+/** Only gateways route by token claims. A delegate inherits the gateways of the VirtualService that references it. */
 function claimErrors(spec: V.VirtualService, path: string): FieldError[] {
   const reachesGateway = spec.hosts.length === 0 || spec.gateways?.some((gateway) => gateway !== 'mesh') === true;
   if (reachesGateway) return [];
@@ -361,7 +352,6 @@ export function claimMatches({ http = [] }: V.VirtualService): string[] {
   );
 }
 
-/** Requires an object without hosts to be a valid delegate. */
 function delegateErrors(spec: V.VirtualService, path: string): FieldError[] {
   const errors: FieldError[] = [];
   for (const field of ['gateways', 'tls', 'tcp'] as const) {

@@ -1,4 +1,4 @@
-/** Computes the size of a VirtualService's expansion: each match becomes an Envoy route in the virtual host of each host. */
+/** Each match becomes an Envoy route in the virtual host of each host. */
 import { type FieldError, fieldPath } from '../../fields/decode.ts';
 import { limitErrors } from '../../fields/limits.ts';
 import { maxHostRoutes, maxRouteDestinations, maxRouteMatches, unitBytes } from '../object-limits.ts';

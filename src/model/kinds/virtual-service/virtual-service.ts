@@ -1,4 +1,3 @@
-/** `networking.istio.io` VirtualService, with durations in milliseconds. Unset fields are absent. */
 import type { StringMatch, ValueMatch } from './string-match.ts';
 
 export interface VirtualService {
@@ -34,7 +33,7 @@ export interface HttpRoute {
   readonly missingDestinationStatus?: 500;
 }
 
-/** A route with the same matches that responds with 503, so that no later route receives the requests. */
+/** Responds with 503 to the same matches, so that no later route receives the requests. */
 export function closedRoute({ name, match }: HttpRoute): HttpRoute {
   return {
     ...(name !== undefined && { name }),
@@ -58,7 +57,7 @@ export interface HttpMatchRequest {
   readonly gateways?: readonly string[];
   readonly ignoreUriCase?: boolean;
   readonly statPrefix?: string;
-  /** Whether the prefix of `uri` matches complete path segments. Set only by Ingresses; users cannot set it. */
+  /** The prefix matches complete path segments. Set only by Ingresses; users cannot set it. */
   readonly bySegments?: boolean;
   readonly never?: Never;
 }
@@ -68,7 +67,7 @@ export type Never = true;
 
 export interface HttpRouteDestination {
   readonly destination: Destination;
-  /** Absent if unset. A single destination receives everything regardless of its weight. */
+  /** A single destination receives everything regardless of its weight. */
   readonly weight?: number;
   readonly headers?: Headers;
 }
@@ -92,7 +91,6 @@ export interface Delegate {
 export interface HttpRedirect {
   /** The complete path. Not combined with `prefixRewrite`. */
   readonly uri?: string;
-  /** Replaces the matched prefix. */
   readonly prefixRewrite?: string;
   readonly authority?: string;
   readonly port?: number;

@@ -1,5 +1,3 @@
-/** Warns of settings of a VirtualService that are valid but probably unintended. */
-
 import type { FieldError } from '../../fields/decode.ts';
 import { literalStarInPath } from '../../fields/literal-star.ts';
 import { partialWildcardWarning } from '../../fields/names.ts';
@@ -22,7 +20,7 @@ export function virtualServiceWarnings(spec: V.VirtualService): FieldError[] {
   ];
 }
 
-/** Warns of faults without a percentage, which apply to no request according to Istio's reference. */
+/** Faults without a percentage apply to no request according to Istio's reference. */
 function faultsWithoutPercentage({ http = [] }: V.VirtualService): FieldError[] {
   return http.flatMap(({ fault = {} }, index) =>
     (['delay', 'abort'] as const)
@@ -52,7 +50,7 @@ function largeBodies(spec: V.VirtualService): FieldError[] {
   });
 }
 
-/** Warns of claims in the mesh: sidecars verify only tokens of inbound requests. */
+/** Sidecars verify only tokens of inbound requests. */
 function claimsInMesh(spec: V.VirtualService): FieldError[] {
   if (!spec.gateways?.includes('mesh')) return [];
   return claimMatches(spec).map((path) =>
@@ -60,7 +58,7 @@ function claimsInMesh(spec: V.VirtualService): FieldError[] {
   );
 }
 
-/** Warns of a substitution that refers to a missing group of the expression, for which RE2 leaves the path unchanged. */
+/** If the substitution refers to a missing group of the expression, RE2 leaves the path unchanged. */
 function rewritesWithoutEffect({ http = [] }: V.VirtualService): FieldError[] {
   return http.flatMap(({ rewrite }, index) => {
     const { match, rewrite: substitution } = rewrite?.uriRegexRewrite ?? {};
@@ -87,7 +85,7 @@ function substitutionViolation(match: string, substitution: string): violation.F
   return { ...violation.ineffective(`it refers to group ${highest}, and match has ${groups}`), got: actual };
 }
 
-/** Warns of a literal `*`, which request paths rarely contain, and methods and authorities never; header values may. */
+/** Request paths rarely contain `*`, and methods and authorities never; header values may. */
 function literalStars({ http = [] }: V.VirtualService): FieldError[] {
   return http.flatMap(({ match = [] }, index) =>
     match.flatMap(({ uri = {}, authority = {}, method = {} }, matchIndex) => {

@@ -43,7 +43,7 @@ import type { ServiceEntry, ServiceEntryPort } from './service-entry.ts';
 import { workloadEntry } from './workload-entry.decode.ts';
 import type { WorkloadEntry } from './workload-entry.ts';
 
-/** Enables protocol detection on a port without a protocol, except on ports of server-first protocols, where detection would stall. */
+/** Protocol detection would stall on ports of server-first protocols. */
 const servicePort = mapped(
   struct<Omit<ServiceEntryPort, 'protocol'> & Partial<ServiceEntryPort>>({
     number: required(port),
@@ -120,7 +120,7 @@ function serviceHostViolation(host: string): violation.FieldViolation | undefine
     : anyHostViolation(host);
 }
 
-/** Rejects partial wildcards that Envoy would have to match with an SNI or resolve, which it cannot. */
+/** Envoy can neither match a partial wildcard with an SNI nor resolve it. */
 function partialHostErrors({ hosts, ports, resolution }: ServiceEntry, path: string): FieldError[] {
   const isTlsPort = ports.some(({ protocol }) => isTls(protocol));
   if (!isTlsPort && resolution !== 'DYNAMIC_DNS') return [];
@@ -309,7 +309,7 @@ function dynamicDnsErrors(spec: ServiceEntry, path: string): FieldError[] {
 
 const waypointLabel = 'istio.io/use-waypoint';
 
-/** Rejects waypoints for mesh-internal hosts with DYNAMIC_DNS: as in Istio, only sidecars resolve these. */
+/** As in Istio, only sidecars resolve mesh-internal hosts with DYNAMIC_DNS. */
 export function waypointErrors(
   { resolution, location }: ServiceEntry,
   { labels }: Pick<MetadataTexts, 'labels'>,

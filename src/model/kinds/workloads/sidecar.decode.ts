@@ -41,10 +41,7 @@ const captureMode = withDefault(oneOf(['DEFAULT', 'IPTABLES', 'NONE']), 'DEFAULT
 
 const bind = optional(refine(name, (value, path) => violation.errorsAt(path, bindViolation(value))));
 
-/**
- * Accepts port 0, for which the check of the bind address requires a Unix socket. A port without a protocol uses protocol detection, except on ports
- * of server-first protocols, where detection would stall.
- */
+/** For port 0, the check of the bind address requires a Unix socket. Protocol detection would stall on ports of server-first protocols. */
 const sidecarPort: Decoder<SidecarPort> = mapped(
   struct<Omit<SidecarPort, 'protocol'> & Partial<SidecarPort>>({
     number: withDefault(integer(0, 65535), 0),
@@ -173,7 +170,6 @@ function defaultEndpointViolation(endpoint: string): violation.FieldViolation | 
   return violation.mustBe('127.0.0.1:PORT, 0.0.0.0:PORT, [::1]:PORT, [::]:PORT, :PORT or unix:///PATH', endpoint);
 }
 
-/** Validates `namespace/host`. */
 function egressHostViolation(text: string): violation.FieldViolation | undefined {
   const [namespace, host, ...otherParts] = text.split('/');
   if (host === undefined || otherParts.length > 0)

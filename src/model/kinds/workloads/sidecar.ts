@@ -25,7 +25,6 @@ export interface IngressListener {
 export interface EgressListener {
   /** Absent for all ports without another listener. */
   readonly port?: SidecarPort;
-  /** An address, or `unix:///path`. */
   readonly bind?: string;
   readonly captureMode: CaptureMode;
   /** `namespace/host`; the namespaces `*`, `.` and `~` are not resolved. */
@@ -41,13 +40,10 @@ export interface SidecarPort {
 
 export type CaptureMode = 'DEFAULT' | 'IPTABLES' | 'NONE';
 
-/**
- * Handling of traffic to unregistered hosts. ALLOW_ANY_DYNAMIC_DNS forwards plaintext HTTP requests to the address that DNS returns for their host.
- */
+/** ALLOW_ANY_DYNAMIC_DNS forwards plaintext HTTP requests to unregistered hosts to the address that DNS returns. */
 export type OutboundTrafficMode = 'REGISTRY_ONLY' | 'ALLOW_ANY' | 'ALLOW_ANY_DYNAMIC_DNS';
 
 export interface OutboundTrafficPolicy {
   readonly mode: OutboundTrafficMode;
-  /** Destination of traffic to unregistered hosts with ALLOW_ANY. */
   readonly egressProxy?: Destination;
 }

@@ -17,7 +17,6 @@ import * as violation from '../../fields/violation.ts';
 import { isUnixAddress, labels, relativeSocketHint } from '../field-rules.ts';
 import type { WorkloadEntry } from './workload-entry.ts';
 
-/** Fields of a WorkloadEntry except the address; also used for a WorkloadGroup's template. */
 export const workloadFields = {
   ports: optional(dictionary(port)),
   labels: optional(labels),
@@ -27,7 +26,6 @@ export const workloadFields = {
   serviceAccount: optional(text),
 };
 
-/** Decodes a WorkloadEntry's `spec`, or an endpoint of a ServiceEntry. */
 export const workloadEntry: Decoder<WorkloadEntry> = inSchema(
   refine(struct<WorkloadEntry>({ address: withDefault(text, ''), ...workloadFields }), workloadEntryErrors),
   {

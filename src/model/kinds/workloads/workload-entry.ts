@@ -1,4 +1,4 @@
-/** `networking.istio.io` WorkloadEntry; also an endpoint of a ServiceEntry. */
+/** Also used for an endpoint of a ServiceEntry. */
 export interface WorkloadEntry {
   /** An IP address, a host name, or `unix:///path`; may be empty if `network` is set. */
   readonly address: string;

@@ -1,4 +1,4 @@
-/** Selects workloads of a namespace by labels; empty labels select all. */
+/** Empty labels select all workloads of the namespace. */
 export interface WorkloadSelector {
   readonly labels: Readonly<Record<string, string>>;
 }

@@ -15,7 +15,7 @@ export interface NodeServices {
   readonly instances: readonly ConsulInstance[];
 }
 
-/** Status of an instance's check; an empty `instance` means a check of the node. */
+/** An empty `instance` means a check of the node. */
 export interface ConsulCheck {
   readonly node: string;
   readonly instance: string;
@@ -57,7 +57,7 @@ export function nodeServices(body: unknown): NodeServices {
 }
 
 /**
- * Parses `/v1/health/service/NAME`, including the status of the checks.
+ * Parses `/v1/health/service/NAME`.
  * @throws InvalidCatalog
  */
 export function serviceInstances(body: unknown): readonly ConsulInstance[] {
@@ -69,7 +69,7 @@ export function serviceInstances(body: unknown): readonly ConsulInstance[] {
 }
 
 /**
- * Returns the failing checks in `/v1/health/state/any`.
+ * Parses `/v1/health/state/any`.
  * @throws InvalidCatalog
  */
 export function failingChecks(body: unknown): readonly ConsulCheck[] {

@@ -20,7 +20,6 @@ export interface ConsulInstance {
   readonly service: string;
   /** If empty, the node's address applies. */
   readonly address: string;
-  /** 0 if the instance has no port. */
   readonly port: number;
   readonly tags: readonly string[];
   readonly meta: Readonly<Record<string, string>>;

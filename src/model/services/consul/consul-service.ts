@@ -1,4 +1,4 @@
-/** Converts the instances of a Consul service to a service with endpoints, named as in Istio (docs/consul.md). Pure. */
+/** Converts the instances of a Consul service, with names as in Istio (docs/consul.md). */
 import { compareText } from '../../config/config.ts';
 import { joinLocality, localityOf } from '../../fields/locality.ts';
 import { isHostname, isIpAddress } from '../../fields/names.ts';
@@ -9,7 +9,6 @@ import type { ConsulInstance } from './consul-instance.ts';
 
 export interface ConsulOptions extends ExportRule {
   readonly trustDomain: string;
-  /** Cluster of this control plane (`--clusterID`). */
   readonly clusterId: string;
   readonly defaultServiceExportTo: readonly string[];
 }
@@ -27,22 +26,20 @@ const maxHostLength = 253;
 /** Limits weights, because larger ones would exceed Envoy's maximum sum. */
 const maxWeight = 65_535;
 const maxPort = 65_535;
-/** Pattern of label values that are valid in Envoy's subsets and metrics; Consul's meta may have 512 characters. */
+/** Only these values are valid in Envoy's subsets and metrics; Consul's meta may have 512 characters. */
 const labelValue = /^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/;
 
-/** Returns `web.service.consul`. Consul's names are case-insensitive and may contain dots. */
+/** Consul's names are case-insensitive and may contain dots. */
 export function consulHostname(service: string): string {
   return `${service.toLowerCase()}${consulSuffix}`;
 }
 
-/** Returns why the name cannot be a host name; `undefined` for a valid name. */
 export function nameProblem(service: string): string | undefined {
   const hostname = consulHostname(service);
   if (isHostname(hostname) && hostname.length <= maxHostLength) return undefined;
   return `the name ${JSON.stringify(service.slice(0, 100))} must be a DNS name (letters, digits, "-", "_" and "."), rename the service in Consul`;
 }
 
-/** @param instances of one host, in any health state; at least one */
 export function convertConsulService(instances: readonly ConsulInstance[], options: ConsulOptions): ConvertedService {
   const orderedInstances = instances.toSorted(
     (a, b) => compareText(a.node.name, b.node.name) || compareText(a.id, b.id) || compareText(a.service, b.service),
@@ -148,7 +145,6 @@ function endpointOf(instance: ConsulInstance, servicePortName: string, options: 
   ];
 }
 
-/** Labels from tags `key|value` and meta; tags have priority. */
 export function labelsOf({ tags, meta }: ConsulInstance): Readonly<Record<string, string>> {
   const labels = new Map<string, string>();
   for (const [key, value] of Object.entries(meta)) if (labelValue.test(value)) labels.set(key, value);
@@ -159,7 +155,7 @@ export function labelsOf({ tags, meta }: ConsulInstance): Readonly<Record<string
   return Object.fromEntries(labels);
 }
 
-/** Reads the locality from labels, else from the service, else from the node. The region defaults to the datacenter. */
+/** Prefers labels, then the service, then the node. The region defaults to the datacenter. */
 export function consulLocality(instance: ConsulInstance, labels: Readonly<Record<string, string>>): string {
   const { node } = instance;
   const locality = instance.locality ?? node.locality;

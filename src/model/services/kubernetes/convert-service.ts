@@ -1,4 +1,3 @@
-/** Converts a Kubernetes Service to a {@link Service}. Pure. */
 import type { Config } from '../../config/config.ts';
 import { protocolOf } from '../../fields/protocol.ts';
 import type { KubernetesNode } from '../../kinds/kubernetes/node.ts';
@@ -57,14 +56,12 @@ function convertPort({ name, port, protocol, appProtocol }: KubernetesServicePor
   return { name, number: port, protocol: protocolOf(declaredPort) };
 }
 
-/** The annotation of Services that corresponds to `exportTo` of other kinds. */
 export const exportAnnotationName = 'networking.istio.io/exportTo';
 
 export function exportAnnotation({ annotations }: Pick<Config, 'annotations'>): string[] {
   return commaList(annotations[exportAnnotationName]);
 }
 
-/** Returns the annotated identities, completing service accounts of the namespace. */
 function serviceAccountsOf({ annotations, namespace }: Config, trustDomain: string): readonly string[] {
   const localAccounts = commaList(annotations['alpha.istio.io/kubernetes-serviceaccounts']);
   const canonicalAccounts = commaList(annotations['alpha.istio.io/canonical-serviceaccounts']);
@@ -127,7 +124,7 @@ function externalAddressFields(
   return addresses.length === 0 ? {} : { externalAddresses: { [clusterId]: addresses } };
 }
 
-/** Parses a JSON object of labels; `{}` selects every node. `undefined` if absent or invalid. */
+/** The annotation is a JSON object of labels; `{}` selects every node. */
 export function nodeSelectorOf({ annotations }: Config): Readonly<Record<string, string>> | undefined {
   const text = annotations[nodeSelectorAnnotation];
   if (text === undefined) return undefined;

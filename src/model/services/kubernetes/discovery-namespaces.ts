@@ -2,7 +2,7 @@ import { type LabelSelector, selectsLabels } from '../../kinds/label-selector.ts
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Whether any of the `discoverySelectors` matches the namespace. Without selectors, all namespaces match. */
+/** Without `discoverySelectors`, all namespaces match. */
 export function isDiscovered(
   namespace: string,
   labels: Labels | undefined,

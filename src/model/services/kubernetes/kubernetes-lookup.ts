@@ -1,4 +1,3 @@
-/** Finds a proxy's workload and services in one cluster. Immutable. */
 import { isObject } from '../../../runtime/json-object.ts';
 import { scalarText } from '../../../runtime/scalar-text.ts';
 import type { KubernetesServicePort } from '../../kinds/kubernetes/service.ts';
@@ -81,7 +80,6 @@ export class KubernetesLookup implements ProxyLookup {
   }
 }
 
-/** Returns `undefined` for a port name that the workload does not have. */
 export function targetPortOf(
   { targetPort, port }: Pick<KubernetesServicePort, 'targetPort' | 'port'>,
   workload: Pick<Workload, 'ports'>,
@@ -90,7 +88,6 @@ export function targetPortOf(
   return targetPort || port;
 }
 
-/** Reads the container ports in metadata `POD_PORTS`, a list or its JSON text. */
 function podPorts(value: unknown): Readonly<Record<string, number>> {
   let list = value;
   if (typeof value === 'string') {

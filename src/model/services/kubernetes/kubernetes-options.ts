@@ -9,7 +9,6 @@ export interface KubernetesOptions extends ExportRule {
   /** The control plane's namespace, whose label can name the cluster's network. */
   readonly systemNamespace: string;
   readonly networks: MeshNetworks;
-  /** PILOT_ENABLE_K8S_SELECT_WORKLOAD_ENTRIES. */
   readonly selectWorkloadEntries: boolean;
   /** PILOT_PERSISTENT_SESSION_LABEL: for services with this label, draining endpoints stay in the assignment. */
   readonly persistentSessionLabel: string;

@@ -1,7 +1,4 @@
-/**
- * Services and endpoints of one Kubernetes cluster, updated incrementally. No I/O: objects come from a directory
- * of files or a live cluster.
- */
+/** Services and endpoints of one Kubernetes cluster, updated incrementally. Objects come from files or a live cluster. */
 import { runToEnd, type Steps } from '../../../runtime/turns.ts';
 import type { Config } from '../../config/config.ts';
 import type { EndpointSlice } from '../../kinds/kubernetes/endpoint-slice.ts';
@@ -152,7 +149,6 @@ export class KubernetesServices {
     });
   }
 
-  /** Endpoints whose pod is not yet known, and addresses without a pod. */
   get counts(): { readonly pendingPods: number; readonly endpointsWithoutPod: number } {
     const pending = new Set<string>();
     let bareCount = 0;
@@ -171,7 +167,7 @@ export class KubernetesServices {
     return runToEnd(this.applying(changes, workloads));
   }
 
-  /** {@link apply} in steps, between which look-ups may mix previous and new states. */
+  /** Between the steps, look-ups may mix previous and new states. */
   *applying(
     changes: readonly ConfigObjectChange<Config>[],
     workloads: readonly WorkloadEvent[] = [],
@@ -230,7 +226,6 @@ export class KubernetesServices {
     return label() !== oldLabel || names.map(this.#isVisible).join() !== previousVisibility;
   }
 
-  /** Stores an object, and collects the services and pods to rebuild. */
   #storeObject({ key, current }: ConfigObjectChange<Config>, dirtyServices: Set<string>, pods: Set<string>): void {
     const id = `${key.namespace}/${key.name}`;
     switch (key.kind) {

@@ -1,16 +1,11 @@
-/**
- * Determines the network of an address in a cluster. As in Istio, the label of the system namespace
- * has priority over the mesh's networks.
- */
+/** As in Istio, the label of the system namespace has priority over the mesh's networks. */
 import { BlockList, isIPv6 } from 'node:net';
 import type { MeshNetworks } from '../../mesh/mesh-networks.ts';
 
 export class ClusterNetworks {
-  /** Network of all addresses in the cluster; empty if not configured. */
   readonly #clusterNetwork: string;
   readonly #ranges: readonly { readonly network: string; readonly range: BlockList }[];
 
-  /** @param label of the system namespace; empty if absent */
   constructor(networks: MeshNetworks, clusterId: string, label: string) {
     const networkEntries = Object.entries(networks.networks);
     const registryNetwork = networkEntries.find(([, { endpoints }]) =>

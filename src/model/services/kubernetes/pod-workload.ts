@@ -1,4 +1,3 @@
-/** Converts a Pod and its node to a workload. Pure. */
 import type { Config } from '../../config/config.ts';
 import { joinLocality } from '../../fields/locality.ts';
 import type { KubernetesNode } from '../../kinds/kubernetes/node.ts';
@@ -44,13 +43,12 @@ export function podWorkload(config: Config<KubernetesPod>, context: PodContext):
   };
 }
 
-/** Returns the container ports; those of native sidecars are last. */
 function portsOf({ containers, initContainers }: KubernetesPod['spec']): KubernetesContainerPort[] {
   const sidecars = initContainers.filter(({ restartPolicy }) => restartPolicy === 'Always');
   return [...containers, ...sidecars].flatMap(({ ports }) => ports);
 }
 
-/** Selects the first TCP port of each name, else the first port, as Kubernetes does (kubernetes#54213). */
+/** Prefers the first TCP port of a name, as Kubernetes does (kubernetes#54213). */
 export function portsByName(ports: readonly KubernetesContainerPort[]): Readonly<Record<string, number>> {
   const namedPorts = ports.filter(({ name }) => name !== '');
   const { tcp = [], others = [] } = Object.groupBy(namedPorts, ({ protocol }) =>
@@ -83,7 +81,6 @@ interface Topology {
   readonly nodeName: string;
 }
 
-/** Returns the pod's own labels and topology labels, for subset selection. */
 function withTopology(
   labels: Readonly<Record<string, string>>,
   { locality, clusterId, network, nodeName }: Topology,

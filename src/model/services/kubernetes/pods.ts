@@ -1,5 +1,3 @@
-/** Pods and nodes of one cluster, updated incrementally. */
-
 import { PersistentMap } from '../../collections/persistent-map.ts';
 import { type Config, compareText } from '../../config/config.ts';
 import type { KubernetesNode } from '../../kinds/kubernetes/node.ts';
@@ -22,7 +20,6 @@ export class Pods {
   #podList: readonly Config<KubernetesPod>[] | undefined;
   #nodeList: readonly Config<KubernetesNode>[] | undefined;
   readonly #onNode = new UsageIndex();
-  /** Immutable snapshot by `namespace/name`. */
   workloadsByName = PersistentMap.empty<Workload>();
   /** Pods by {@link addressIn}; pods with host networking have their node's address. */
   workloadsByAddress = PersistentMap.empty<readonly Workload[]>();
@@ -51,7 +48,6 @@ export class Pods {
     return name === undefined ? undefined : this.#nodes.get(name);
   }
 
-  /** Stores a pod; {@link renew} then builds its workload. */
   putPod(id: string, config: Config<KubernetesPod> | undefined): void {
     this.#podList = undefined;
     const nodesOf = (podConfig: Config<KubernetesPod> | undefined): ReadonlySet<string> =>
@@ -61,7 +57,6 @@ export class Pods {
     else this.#objects.set(id, config);
   }
 
-  /** Returns whether relevant fields of the node changed, and the node's pods. */
   putNode(
     name: string,
     config: Config<KubernetesNode> | undefined,
@@ -112,7 +107,6 @@ export class Pods {
   }
 }
 
-/** @param pods by {@link addressIn} */
 export function onlyPodAt(
   pods: ReadonlyMap<string, readonly Workload[]>,
   namespace: string,

@@ -1,4 +1,3 @@
-/** EndpointSlices and Endpoints of one cluster by Service, updated incrementally. */
 import type { Config } from '../../config/config.ts';
 import type { EndpointSlice } from '../../kinds/kubernetes/endpoint-slice.ts';
 import { type Endpoints, slicesOf } from '../../kinds/kubernetes/endpoints.ts';
@@ -58,7 +57,7 @@ function put<V>(map: Map<string, V>, key: string, value: V | undefined): void {
   else map.set(key, value);
 }
 
-/** Returns `undefined` for slices of multi-cluster services, which belong to another registry. */
+/** Slices of multi-cluster services belong to another registry. */
 function serviceOfSlice({ namespace, labels }: Config): string | undefined {
   if (labels['multicluster.kubernetes.io/service-name'] !== undefined) return undefined;
   const name = labels['kubernetes.io/service-name'];

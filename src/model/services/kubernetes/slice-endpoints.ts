@@ -1,4 +1,3 @@
-/** Converts the EndpointSlices of a service to endpoints. Pure. */
 import type { EndpointSlice, SliceConditions, SliceEndpoint } from '../../kinds/kubernetes/endpoint-slice.ts';
 import { endpointId } from '../same-endpoint.ts';
 import type { Endpoint } from '../service.ts';
@@ -8,7 +7,6 @@ export interface SliceContext {
   readonly namespace: string;
   /** Without a selector, endpoints are managed externally and not changed. */
   readonly hasSelector: boolean;
-  /** Whether unready endpoints count as ready. */
   readonly publishNotReady: boolean;
   /** Whether draining endpoints remain, for their sessions. */
   readonly drains: boolean;
@@ -77,7 +75,7 @@ function portsOf({ ports }: EndpointSlice): { readonly name: string; readonly po
 /** Endpoints of one address. A map by ID only if several slices contain the address, which is rare. */
 type AddressEndpoints = readonly Endpoint[] | Map<string, Endpoint>;
 
-/** Merges endpoints: while an address moves between slices, both contain it and one may be outdated. The cost is proportional to `more`. */
+/** While an address moves between slices, both contain it and one may be outdated. */
 function joinEndpoints(
   endpointsAtAddress: AddressEndpoints,
   furtherEndpoints: readonly Endpoint[],
@@ -101,7 +99,6 @@ function templateOf(
   address: string,
   context: SliceContext,
 ): { readonly pod?: string; readonly template?: EndpointTemplate } {
-  // Computed lazily, because most addresses are pods.
   const bareEndpoint = () => ({ template: context.templateAt(address, sliceEndpoint.nodeName) });
   if (!context.hasSelector) return bareEndpoint();
   const { targetRef } = sliceEndpoint;
@@ -118,7 +115,7 @@ function templateOf(
     : { pod: `${pod.namespace}/${pod.name}`, template: withHostname(pod, sliceEndpoint) };
 }
 
-/** Adds the host name, which a slice contains for pods of a headless service. */
+/** A slice contains the host name for pods of a headless service. */
 function withHostname({ template }: Workload, { hostname }: SliceEndpoint): EndpointTemplate {
   return hostname === undefined || hostname === template.hostname ? template : { ...template, hostname };
 }

@@ -1,4 +1,4 @@
-/** Reverse index from looked-up pods, addresses and nodes (existing or not) to the services that looked them up, and from nodes to pods. */
+/** Index from pods, addresses and nodes, existing or not, to the services that looked them up, and from nodes to pods. */
 export class UsageIndex {
   readonly #users = new Map<string, Set<string>>();
 

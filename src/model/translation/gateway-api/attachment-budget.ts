@@ -1,7 +1,7 @@
 /**
- * Limits attachments of one namespace's routes to Gateways and Services. Each match is translated for each host of each listener: 500 routes with 128
- * matches at a Gateway with 64 listeners would become four million routes and exhaust the control plane's memory. The oldest routes stay attached.
- * Beyond the limit, a route responds with 503, so that a wider route does not receive its requests; beyond twice the limit it is detached.
+ * Limits attachments of one namespace's routes to Gateways and Services, because each match is translated for each host of each listener: 500 routes
+ * with 128 matches at a Gateway with 64 listeners would become four million routes. The oldest routes stay attached. Beyond the limit, a route
+ * responds with 503, so that a wider route does not receive its requests; beyond twice the limit it is detached.
  */
 import type { Config } from '../../config/config.ts';
 import { beyondLimit, type LimitShare } from '../../config/oldest-first.ts';
@@ -11,7 +11,7 @@ import { routeUnits } from '../../kinds/virtual-service/virtual-service.size.ts'
 
 interface AttachedRoute extends LimitShare {
   readonly config: Config<RouteObject>;
-  /** Size of the route's matches with all filters and backends for all hosts, in units of `unitBytes`. */
+  /** In units of `unitBytes`, for all matches with their filters, backends and hosts. */
   cost: number;
   matches: number;
 }
@@ -20,10 +20,9 @@ interface AttachedRoute extends LimitShare {
 export type Attachment = 'attached' | 'closed' | 'detached';
 
 export class AttachmentBudget {
-  /** Routes of each namespace by the parents to which they attach. */
   readonly #shares = new Map<string, Map<Config<RouteObject>, AttachedRoute>>();
 
-  /** @param hosts number of hosts for which the route is translated at this parent */
+  /** @param hosts for which the route is translated at this parent */
   add(route: Config<RouteObject>, parentNamespace: string | undefined, hosts: number): void {
     const name = shareOf(route, parentNamespace);
     const share = this.#shares.get(name) ?? new Map<Config<RouteObject>, AttachedRoute>();
@@ -65,7 +64,6 @@ export class RoutesBeyondLimit {
     this.#limitedRoutes = limitedRoutes;
   }
 
-  /** Number of routes that are detached from at least one of their parents. */
   get size(): number {
     return new Set([...this.#limitedRoutes.values()].flatMap((routes) => [...routes.keys()])).size;
   }
@@ -74,10 +72,7 @@ export class RoutesBeyondLimit {
     return this.#limitedRouteOf(route, parentNamespace)?.attachment ?? 'attached';
   }
 
-  /**
-   * Returns why the route is not attached. The text depends only on the route, so that changes of other routes do not report it again.
-   * @returns `undefined` if it is attached
-   */
+  /** The text depends only on the route, so that changes of other routes do not report it again. */
   messageFor(route: Config<RouteObject>, parentNamespace: string | undefined): string | undefined {
     const limitedRoute = this.#limitedRouteOf(route, parentNamespace);
     if (limitedRoute === undefined) return undefined;
@@ -111,7 +106,7 @@ interface Size {
   readonly matches: number;
 }
 
-/** Cached, because a route may attach to many listeners and is translated again whenever another route changes. */
+/** A route may attach to many listeners and is translated again whenever another route changes. */
 const sizes = new WeakMap<Config<RouteObject>, Size>();
 
 function sizeOf(route: Config<RouteObject>): Size {

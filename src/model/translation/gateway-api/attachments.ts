@@ -1,4 +1,3 @@
-/** Attaches routes to listeners and Services, with their hosts (ParentReference of the Gateway API). */
 import type { Steps } from '../../../runtime/turns.ts';
 import type { Config } from '../../config/config.ts';
 import { gatewayApiGroup } from '../../kinds/gateway-api/fields.ts';
@@ -15,7 +14,7 @@ export interface ListenerAttachment {
   readonly listener: KnownListener;
   /** Contains at least one host. */
   readonly hosts: readonly string[];
-  /** The route exceeds its namespace's limit ({@link AttachmentBudget}), so requests get a 503 response. */
+  /** The route exceeds its namespace's limit, so requests get a 503 response. */
   readonly isClosed?: true;
 }
 
@@ -31,7 +30,7 @@ export interface ServiceAttachment {
 export interface Attachments {
   readonly toListeners: readonly ListenerAttachment[];
   readonly toServices: readonly ServiceAttachment[];
-  /** Number of routes that the limit of their namespaces detaches from at least one parent ({@link AttachmentBudget}). */
+  /** Number of routes that {@link AttachmentBudget} detaches from at least one parent. */
   readonly beyondLimit: number;
 }
 
@@ -39,7 +38,6 @@ export interface Attachments {
 export interface ParentRefusal {
   readonly reason: 'NoMatchingParent' | 'NoMatchingListenerHostname' | 'NotAllowedByListeners' | 'LimitExceeded';
   readonly message: string;
-  /** Warning about the related object or reference. */
   readonly warning?: TranslationWarning;
 }
 
@@ -48,7 +46,6 @@ export type ParentOutcome = 'attached' | 'foreign' | ParentRefusal;
 
 export type ParentOutcomeListener = (route: Config<RouteObject>, index: number, outcome: ParentOutcome) => void;
 
-/** @param gateways by `namespace/name` */
 export function* attachInSteps(
   routes: readonly Config<RouteObject>[],
   gateways: ReadonlyMap<string, KnownGateway>,

@@ -12,7 +12,7 @@ export function dependsOnHost({ http: { redirect } }: PlacedRoute): boolean {
 
 const withPort: StringMatch = { regex: '.*:[0-9]+' };
 
-/** Specializes a route for a host. For a wildcard the actual name is unknown, so the redirect contains the port if the authority does. */
+/** For a wildcard the actual name is unknown, so the redirect contains the port if the authority does. */
 export function routesForHost(placedRoute: PlacedRoute, host: string): readonly PlacedRoute[] {
   const { redirect, match = [{}], ...http } = placedRoute.http;
   if (redirect === undefined || !dependsOnHost(placedRoute)) return [placedRoute];

@@ -1,4 +1,4 @@
-/** Computes the status of the Gateway API's objects. Pure, and separate from the translation, so that pushes do not wait for it. */
+/** Separate from the translation, so that pushes do not wait for the status. */
 import type { Steps } from '../../../runtime/turns.ts';
 import type { Config } from '../../config/config.ts';
 import type { ConfigSet } from '../../config/config-set.ts';
@@ -21,10 +21,7 @@ import {
 
 export type GatewayApiStatusSources = GatewayApiSources & Pick<ConfigSet, 'Secret' | 'ConfigMap' | 'BackendTLSPolicy'>;
 
-/**
- * Status of all objects that this control plane reports on, by `namespace/name`. Contains all routes, because a route may have lost its last parent
- * of this control plane.
- */
+/** By `namespace/name`. Contains all routes, because a route may have lost its last parent of this control plane. */
 export interface GatewayApiStatus extends Readonly<Record<RouteKind, ReadonlyMap<string, RouteStatus>>> {
   readonly BackendTLSPolicy: ReadonlyMap<string, RouteStatus>;
   readonly GatewayClass: ReadonlyMap<string, ClassStatus>;

@@ -1,4 +1,3 @@
-/** Translates listeners of the Gateway API's Gateways to servers of Istio's Gateways. */
 import type { Config } from '../../config/config.ts';
 import { coveringKeys, isHostWithin, isShortName } from '../../fields/hostname.ts';
 import type { Gateway, Server } from '../../kinds/gateway/gateway.ts';
@@ -40,7 +39,6 @@ function isServed(protocol: string): protocol is ServedProtocol {
   return servedProtocols.includes(protocol as ServedProtocol);
 }
 
-/** Route kinds that may attach to a listener, by protocol and TLS termination. */
 export function routeKindsOf({ protocol, tls }: Listener): readonly string[] {
   if (!isServed(protocol)) return [];
   if (protocol === 'TLS') return tls?.mode === 'Passthrough' ? ['TLSRoute'] : ['TLSRoute', 'TCPRoute'];
@@ -108,7 +106,6 @@ function withClosedListeners(listeners: readonly KnownListener[]): readonly Know
   });
 }
 
-/** Istio's Gateway for an active listener, or for one that closes its connections. */
 export function gatewayOf(listenerEntry: KnownListener, context: TranslationContext): Config<Gateway> {
   const { gateway, index, gatewayName } = listenerEntry;
   const { name, namespace, creationTimestamp } = gateway;
@@ -143,7 +140,6 @@ function serverOf({ server, listener, hostname, refusal }: KnownListener): Serve
   };
 }
 
-/** Whether requests for a host go to another listener of the port, which has a narrower hostname. */
 export function isServedByNarrower(
   host: string,
   listenerEntry: KnownListener,
@@ -155,7 +151,7 @@ export function isServedByNarrower(
   return false;
 }
 
-/** Whether another listener has a wider hostname, so that requests without a matching route would go to it. */
+/** Requests without a matching route would go to a listener with a wider hostname. */
 export function isWithinWider(listenerEntry: KnownListener, allListeners: readonly KnownListener[]): boolean {
   for (const hostname of coveringKeys(listenerEntry.hostname, hostnamesOnPortOf(listenerEntry, allListeners))) {
     if (hostname !== listenerEntry.hostname) return true;

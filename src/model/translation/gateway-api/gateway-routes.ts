@@ -1,4 +1,4 @@
-/** Builds VirtualServices for listeners. Each combines all routes of a host in the Gateway API's precedence order of matches. */
+/** Each VirtualService combines all routes of a host in the Gateway API's precedence order of matches. */
 import type { Steps } from '../../../runtime/turns.ts';
 import type { Config, Origin } from '../../config/config.ts';
 import type { RouteObject } from '../../kinds/gateway-api/http-route.ts';
@@ -64,7 +64,7 @@ function entranceOf({ listener: { port, protocol } }: KnownListener) {
   return { port, scheme: protocol === 'HTTPS' ? ('https' as const) : ('http' as const) };
 }
 
-/** Warns of a regular expression after a match of every path, which is almost certainly unintended. */
+/** A regular expression after a match of every path is almost certainly unintended. */
 function reportUnreached(
   matches: readonly PlacedRoute[],
   routes: readonly Config<RouteObject>[],
@@ -85,11 +85,6 @@ function reportUnreached(
   }
 }
 
-/**
- * Groups hosts with the same routes.
- *
- * @param needsOwnHost whether a route differs per host
- */
 function groupRoutes(
   routesByHost: ReadonlyMap<string, readonly Config<RouteObject>[]>,
   needsOwnHost: (route: Config<RouteObject>) => boolean,
@@ -124,7 +119,7 @@ function virtualService(
   });
 }
 
-/** Rejects requests without a matching route, which must not reach a listener with a wider hostname. */
+/** Requests without a matching route must not reach a listener with a wider hostname. */
 function closedVirtualService({ gateway, gatewayName, hostname, index }: KnownListener): Config<VirtualService> {
   const { kind, namespace, name, creationTimestamp } = gateway;
   const origin: Origin = { key: { kind, namespace, name }, path: ['spec', 'listeners', index] };
@@ -144,7 +139,6 @@ export function parentsText(routes: readonly Config<RouteObject>[]): string {
   return routes.map(({ kind, namespace, name }) => `${kind}/${name}.${namespace}`).join();
 }
 
-/** Origin of a route's hostnames: the route, or its parents if it has none. */
 export function hostsOrigin({ kind, namespace, name, spec }: Config<RouteObject>): Origin {
   return { key: { kind, namespace, name }, path: ['spec', spec.hostnames.length > 0 ? 'hostnames' : 'parentRefs'] };
 }

@@ -1,4 +1,3 @@
-/** Status of the Gateway API's Gateways: their addresses, and whether they and their listeners are active. */
 import { isLeft } from 'fp-ts/lib/Either.js';
 import { type Config, compareText } from '../../config/config.ts';
 import { hostsOverlap, isShortName } from '../../fields/hostname.ts';
@@ -12,12 +11,9 @@ import { gatewayNameLabel, type KnownListener, portUseOf, protocolsServed, route
 import { condition, type GatewayApiCondition, type GatewayStatus, type ListenerStatus } from './object-conditions.ts';
 import type { TranslationContext } from './translation-context.ts';
 
-/** Objects that Gateways reference, and the Services that implement them. */
 export interface GatewayStatusContext {
   readonly translation: TranslationContext;
-  /** Secrets by `namespace/name`. */
   readonly secrets: ReadonlyMap<string, Config<Secret>>;
-  /** Services whose workloads implement a Gateway, by the Gateway's `namespace/name`. */
   readonly services: ReadonlyMap<string, readonly Config<KubernetesService>[]>;
 }
 
@@ -39,10 +35,6 @@ export function servicesByGateway(
 
 const maxAddresses = 16;
 
-/**
- * @param listeners as translated
- * @param attachedCountOf number of routes per listener
- */
 export function gatewayStatusOf(
   gateway: Config<KubernetesGateway>,
   listeners: readonly KnownListener[],
@@ -100,7 +92,6 @@ function isSupported({ group, kind }: { readonly group: string; readonly kind: s
   return group === gatewayApiGroup && routeKindsOf(listener).includes(kind);
 }
 
-/** The listed kinds, else those that the protocol supports. */
 function supportedKindsOf(listener: Listener): ListenerStatus['supportedKinds'] {
   const { kinds = [] } = listener.allowedRoutes;
   if (kinds.length > 0) return kinds.filter((routeKind) => isSupported(routeKind, listener));
@@ -265,7 +256,6 @@ function addressesOf(gateway: Config<KubernetesGateway>, { translation, services
   };
 }
 
-/** External addresses of a Service, or its host name if it is cluster-internal. */
 function valuesOf(
   { namespace, name, spec: { spec, status } }: Config<KubernetesService>,
   context: TranslationContext,

@@ -1,4 +1,4 @@
-/** Translates the rules of an HTTPRoute to VirtualService routes, one per match. */
+/** Each match of an HTTPRoute becomes one VirtualService route. */
 import type { Config, Origin } from '../../config/config.ts';
 import type {
   BackendRef,
@@ -30,7 +30,6 @@ import { pathMatches, pathRedirect, pathRewrite } from './paths.ts';
 import type { RankedMatch } from './precedence.ts';
 import type { TranslationContext, TranslationWarning } from './translation-context.ts';
 
-/** Scheme and port of the listener. */
 export interface Entrance {
   readonly inMesh?: true;
   readonly port?: number;
@@ -45,7 +44,6 @@ export interface PlacedRoute extends RankedMatch {
 /** gRPC clients map 503 to UNAVAILABLE. GRPCRoute requires it where HTTPRoute requires 500 (their `backendRefs`). */
 const statusOf = ({ kind }: Config): 500 | 503 => (kind === 'GRPCRoute' ? 503 : 500);
 
-/** Returns a unique name among routes of all kinds. */
 export function routeNameOf({ kind, namespace, name }: Config): string {
   return kind === 'HTTPRoute' ? `${namespace}/${name}` : `${namespace}/${name} (${kind})`;
 }
@@ -142,7 +140,7 @@ class RuleAction {
     this.headers = headersOf(rule.filters);
   }
 
-  /** The action for all matches of the rule, if it does not depend on the match. */
+  /** Returns the action of all matches, unless it depends on the match. */
   sharedRoute(): HttpRoute | undefined {
     const { filters } = this.#rule;
     const unknownIndex = filters.findIndex(({ type }) => !supportedFilters.has(type));
@@ -228,7 +226,6 @@ class RuleAction {
   }
 }
 
-/** The first unsupported filter of a rule or its backends. Affected requests get an error response. */
 export function unsupportedFilterOf({ filters, backendRefs }: HttpRouteRule): string | undefined {
   const ruleFilter = filters.find(({ type }) => !supportedFilters.has(type));
   const backendFilter = backendRefs.flatMap((ref) => ref.filters).find(({ type }) => !backendFilters.has(type));

@@ -47,7 +47,6 @@ interface FirstRoutes {
   firstRouteOf(listener: KnownListener, name: string): Config<RouteObject> | undefined;
 }
 
-/** Returns the first route of each match, by age and name. */
 function firstRoutes(toListeners: readonly ListenerAttachment[]): FirstRoutes {
   const first = new Map<KnownListener, Map<string, Config<RouteObject>>>();
   for (const attachment of toListeners) {
@@ -62,7 +61,7 @@ function firstRoutes(toListeners: readonly ListenerAttachment[]): FirstRoutes {
   return { firstRouteOf: (listener, name) => first.get(listener)?.get(name) };
 }
 
-/** Warns once for each route if another route precedes it for a hostname at a listener, because the status is still Accepted. */
+/** Warns once for each route, because the status is still Accepted. */
 function reportShadowed(
   toListeners: readonly ListenerAttachment[],
   first: FirstRoutes,
@@ -89,7 +88,7 @@ function reportShadowed(
   }
 }
 
-/** Orders by age, oldest first, then by `namespace/name` as one text, as the API defines. */
+/** Oldest first, then by `namespace/name` as one text, as the API defines. */
 function compareAgeAndName(a: Config, b: Config): number {
   return a.creationTimestamp - b.creationTimestamp || compareText(textOf(a), textOf(b));
 }
@@ -123,7 +122,6 @@ function virtualServiceOfListener(
   });
 }
 
-/** Orders routes for one port before those for all ports, oldest first. */
 function virtualServiceOfService(
   { service, namespace, creationTimestamp, attachments }: ClientsRoutes,
   context: TranslationContext,
@@ -155,10 +153,9 @@ function virtualServiceOfService(
   });
 }
 
-/** Destination for connections of a route that exceeds its namespace's limit. */
 const noDestinations: readonly RouteDestination[] = [{ destination: noDestination, weight: 100 }];
 
-/** Destinations of the first rule, which matches every connection. Connections that the weights assign to a missing backend are closed. */
+/** The first rule matches every connection. Connections that the weights assign to a missing backend are closed. */
 function destinationsOf(
   route: Config<RouteObject>,
   inMesh: boolean,

@@ -1,4 +1,3 @@
-/** Translates TLS settings of the Gateway API's listeners to Istio's servers, including Istio's TLS options. */
 import type { Config } from '../../config/config.ts';
 import type { ServerTlsSettings } from '../../kinds/gateway/gateway.ts';
 import { supportedCipherSuites } from '../../kinds/gateway/server-tls.decode.ts';
@@ -16,7 +15,6 @@ type RefusedTls = ListenerRefusal & { readonly field: string; readonly warning?:
 const unknownOption: TranslationWarning = { code: 'OPTION_UNKNOWN' };
 
 const prefix = 'gateway.istio.io/';
-/** Decides whether client certificates are required. */
 const terminateModeOption = `${prefix}tls-terminate-mode`;
 const terminateModes = ['SIMPLE', 'MUTUAL', 'OPTIONAL_MUTUAL', 'ISTIO_MUTUAL'] as const;
 /** Comma-separated cipher suites for TLS 1.2 and earlier. */
@@ -36,7 +34,6 @@ function refuseTls(
   return { field, reason, message, ...(warning && { warning }) };
 }
 
-/** Returns `undefined` for plaintext. */
 export function tlsOf(
   gateway: Config<KubernetesGateway>,
   listener: Listener,

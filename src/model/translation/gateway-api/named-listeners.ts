@@ -1,4 +1,4 @@
-/** Finds the listeners that a route references, by section, port and hostname (ParentReference of the Gateway API). */
+/** A route references listeners by section, port and hostname (ParentReference of the Gateway API). */
 import { HostIndex } from '../../fields/host-index.ts';
 import { hostIntersection } from '../../fields/hostname.ts';
 import type { KnownListener } from './gateway-listeners.ts';
@@ -18,7 +18,6 @@ class NamedListeners {
     this.#listenersByHost = new HostIndex(listeners, ({ hostname }) => [hostname]);
   }
 
-  /** Returns listeners that share hosts with the given hostnames, in order. Without hostnames, returns all listeners. */
   listenersSharing(hostnames: readonly string[]): readonly SharedHosts[] {
     if (hostnames.length === 0) {
       return this.listeners.map((listener) => ({ listener, hosts: new Set([listener.hostname]) }));

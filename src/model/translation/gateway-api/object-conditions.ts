@@ -1,7 +1,5 @@
-/** Status data of the Gateway API's objects (GatewayStatus, RouteParentStatus, ListenerStatus). */
 import type { ParentReference } from '../../kinds/gateway-api/http-route.ts';
 
-/** A condition without its transition time. */
 export interface GatewayApiCondition {
   readonly type: string;
   readonly status: 'True' | 'False';
@@ -33,7 +31,7 @@ export interface ListenerStatus {
 
 export interface RouteStatus {
   readonly generation?: number;
-  /** Parents that this control plane implements, in the order of references. If empty, this control plane writes no status. */
+  /** In the order of references. If empty, this control plane writes no status. */
   readonly parents: readonly {
     readonly parentRef: ParentReference;
     readonly conditions: readonly GatewayApiCondition[];

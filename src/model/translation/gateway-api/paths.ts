@@ -27,7 +27,6 @@ export function pathMatches(match: HttpRouteMatch, modifier: PathModifier | unde
 /** Matches any path, without its query. */
 const wholePath = '/.*';
 
-/** The rewrite for a match of {@link pathMatches}. */
 export function pathRewrite(
   modifier: PathModifier,
   match: HttpRouteMatch,
@@ -49,7 +48,6 @@ function prefixRewrite(rewritePath: string, match: HttpRouteMatch): { uri?: stri
   return { uri: prefix === '' || replacement === '' ? `${replacement}/` : replacement };
 }
 
-/** Removes trailing slashes, which are not significant. */
 function replacementOf(rewritePath: string): string {
   return withLeadingSlash(rewritePath).replace(/\/+$/, '');
 }

@@ -35,7 +35,6 @@ function rankOf({ path }: HttpRouteMatch): number {
   return ranks[path.type];
 }
 
-/** Whether the match accepts every request, so that later matches receive none. */
 export function matchesEverything({ match }: Pick<RankedMatch, 'match'>): boolean {
   const { path, method, headers, queryParams } = match;
   const anyPath = path.type === 'PathPrefix' && pathOf(match) === '';

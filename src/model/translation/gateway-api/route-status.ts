@@ -1,4 +1,3 @@
-/** Computes the status of HTTPRoutes per parent, with the conditions Accepted and ResolvedRefs. */
 import type { Config } from '../../config/config.ts';
 import type { BackendRef, RouteObject } from '../../kinds/gateway-api/http-route.ts';
 import type { ParentOutcome } from './attachments.ts';
@@ -7,7 +6,6 @@ import { unsupportedFilterOf } from './http-route-rules.ts';
 import { condition, type GatewayApiCondition, type RouteStatus } from './object-conditions.ts';
 import type { TranslationContext } from './translation-context.ts';
 
-/** @param parentOutcomes of the parent references, by index */
 export function routeStatusOf(
   route: Config<RouteObject>,
   parentOutcomes: readonly ParentOutcome[],
@@ -28,7 +26,7 @@ export function routeStatusOf(
   return { ...(generation !== undefined && { generation }), parents };
 }
 
-/** Returns Accepted, and PartiallyInvalid if rules are omitted. PartiallyInvalid is absent instead of false. */
+/** PartiallyInvalid is absent instead of false. */
 function rulesOf({ spec: { rules } }: Config<RouteObject>): GatewayApiCondition[] {
   const unsupportedFilters = rules.flatMap((rule, index) => {
     const filter = unsupportedFilterOf(rule);
@@ -44,7 +42,6 @@ function rulesOf({ spec: { rules } }: Config<RouteObject>): GatewayApiCondition[
   ];
 }
 
-/** From worst to best: a reference that is not permitted, an invalid kind, a missing object. */
 const reasonsBySeverity: readonly MissingBackend['reason'][] = ['RefNotPermitted', 'InvalidKind', 'BackendNotFound'];
 const maxNamed = 5;
 

@@ -1,7 +1,4 @@
-/**
- * Builds VirtualServices from HTTPRoutes for Services, which apply to clients in the mesh (GAMMA of the Gateway API). A route in the Service's
- * namespace applies to all clients.
- */
+/** HTTPRoutes for Services apply to clients in the mesh (GAMMA of the Gateway API). A route in the Service's namespace applies to all clients. */
 import type { Steps } from '../../../runtime/turns.ts';
 import type { Config, Origin } from '../../config/config.ts';
 import type { KubernetesService } from '../../kinds/kubernetes/service.ts';
@@ -94,7 +91,6 @@ function routeForPort(placedRoute: PlacedRoute, port: number): PlacedRoute {
   };
 }
 
-/** Default routes for ports without an HTTPRoute. */
 function otherPorts(
   { namespace, name, spec }: Config<KubernetesService>,
   attachments: readonly ServiceAttachment[],

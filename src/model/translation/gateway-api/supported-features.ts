@@ -1,7 +1,4 @@
-/**
- * Features of the Gateway API whose conformance tests pass (`npm run test:gateway-conformance`); reported as `supportedFeatures` in a GatewayClass's
- * status.
- */
+/** Their conformance tests pass (`npm run test:gateway-conformance`). Reported in the status of a GatewayClass. */
 export const supportedFeatures: readonly string[] = [
   'BackendTLSPolicy',
   'BackendTLSPolicySANValidation',

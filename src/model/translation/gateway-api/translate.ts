@@ -18,11 +18,8 @@ import {
 
 export interface GatewayApiTranslation {
   readonly objects: ReadonlyMap<string, Config>;
-  /** Problems, keyed by a text that changes with the version of the object. */
   readonly problems: ReadonlyMap<string, Problem>;
-  /** Keys of Services and Namespaces that the translation depends on. */
   readonly dependencies: ReadonlySet<string>;
-  /** Number of routes that are not attached because of their namespaces' limits. */
   readonly beyondLimit: number;
 }
 
@@ -42,10 +39,7 @@ export function translationMayDiffer(previous: GatewayApiTranslation, touchedKey
   return false;
 }
 
-/**
- * Translates Gateways of this control plane's classes, and the routes attached to them or to Services.
- * @param previous the last translation, whose unchanged objects keep their identity
- */
+/** @param previous the last translation, whose unchanged objects keep their identity */
 export function translateGatewayApi(
   sources: GatewayApiSources,
   domain: string,

@@ -28,14 +28,12 @@ export function isL4Kind(kind: string): boolean {
   return kind === 'TLSRoute' || kind === 'TCPRoute';
 }
 
-/** Classes with this controller name belong to this control plane. */
 export const controllerName = 'istio.io/gateway-controller';
 /** The default class, which {@link controllerName} implements even without a GatewayClass object. */
 export const defaultClass = 'istio';
 
 export interface TranslationWarning {
   readonly code: WarningCode | 'LIMIT_EXCEEDED';
-  /** Kind and namespace of a missing object. */
   readonly absent?: Problem['absent'];
 }
 
@@ -65,12 +63,10 @@ export class TranslationContext {
     return this.#services.get(`${namespace}/${name}`);
   }
 
-  /** Returns `cart.shop.svc.cluster.local`. */
   hostOf(namespace: string, name: string): string {
     return `${name}.${namespace}.svc.${this.domain}`;
   }
 
-  /** Returns a Service's name, existing or not; `undefined` for other hosts. */
   serviceOfHost(host: string): { readonly namespace: string; readonly name: string } | undefined {
     const suffix = `.svc.${this.domain}`;
     if (!host.endsWith(suffix)) return undefined;
@@ -84,7 +80,6 @@ export class TranslationContext {
     return className === defaultClass ? true : undefined;
   }
 
-  /** Whether routes of a namespace may attach to a listener, possibly of another namespace. */
   allowsNamespace(
     { from, selector }: AllowedRoutes['namespaces'],
     listenerNamespace: string,
