@@ -1,8 +1,7 @@
 const defaultMaxResults = 4_096;
 
 /**
- * Caches the results of a function of a text. At the limit, all of them are dropped.
- *
+ * At the limit, all results are dropped.
  * @param maxResults limits the memory; pass texts of limited length
  */
 export function cachedFunction<Result>(

@@ -1,11 +1,10 @@
 /**
- * Detects steps of the wall clock. Certificates, tokens and lists expire by the wall clock, but timers follow the monotonic clock, so all timers for
- * dates must be computed again after a step.
+ * Certificates, tokens and lists expire by the wall clock, but timers follow the monotonic clock, so all timers for dates must be computed again
+ * after a step of the wall clock.
  */
 
 /** A smaller difference in milliseconds is no step. NTP slews by 0.5 ms a second. */
 const minClockStepMs = 5_000;
-/** Interval of the comparison of both clocks, within which a step is detected. */
 export const clockCheckMs = 5_000;
 
 export interface Clocks {
@@ -17,7 +16,7 @@ export interface Clocks {
 
 const clocksOfThisProcess: Clocks = { wall: () => Date.now(), monotonic: () => performance.now() };
 
-/** Calls `stepped` after each step, with its size in milliseconds, which is negative if the wall clock was set back. */
+/** `stepped` receives the size of each step, which is negative if the wall clock was set back. */
 export function watchClockSteps(
   stepped: (byMs: number) => void,
   { wall, monotonic }: Clocks = clocksOfThisProcess,
@@ -35,7 +34,6 @@ export function watchClockSteps(
   return () => clearInterval(timer);
 }
 
-/** Formats a step as `30 h forward`. */
 export function clockStepText(stepMs: number): string {
   const seconds = Math.round(Math.abs(stepMs) / 1_000);
   const [amount, unit] = seconds < 7_200 ? [seconds, 's'] : [Math.round(seconds / 3_600), 'h'];

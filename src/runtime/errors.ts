@@ -16,10 +16,7 @@ export const errorTable = {
 
 export type ErrorCode = keyof typeof errorTable;
 
-/**
- * Warnings about valid configuration that has no effect or an unexpected one: in `validate`, on `/debug/push_status`
- * and as reasons of conditions (`HOST_NOT_FOUND`: `HostNotFound`). docs/config-analysis.md has a row for each.
- */
+/** Warnings about valid configuration that has no effect or an unexpected one. docs/config-analysis.md has a row for each. */
 export const warningTable = {
   HOST_NOT_FOUND: 'no service has the host',
   PORT_NOT_FOUND: 'the service has no such port',
@@ -64,27 +61,22 @@ export const warningTable = {
 
 export type WarningCode = keyof typeof warningTable;
 
-/** Reason of a condition, such as `HostNotFound`. */
 export function conditionReasonOf(code: WarningCode): string {
   return code.toLowerCase().replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Location and values of an error, for programs and tests. */
 export interface ErrorFields {
-  /** Code of an error of one field, such as `FIELD_OUT_OF_RANGE`. */
   readonly code?: string;
   /** Field, flag, variable or file, such as `spec.http[0].timeout` or `--drainTime`. */
   readonly path?: string;
   /** 1-based, in the file. */
   readonly line?: number;
-  /** 1-based, in the line. */
   readonly column?: number;
   readonly expected?: string;
-  /** The actual value, truncated and escaped. */
   readonly got?: string;
 }
 
-/** An error with a stable code. Its message has no location unless the text contains one; the caller adds it. */
+/** Its message has no location unless the text contains one; the caller adds it. */
 export class CodedError extends Error {
   override readonly name: string = 'CodedError';
   readonly code: ErrorCode | CertificateCode;
@@ -106,7 +98,6 @@ export class ChartpilotError extends CodedError {
   override readonly name = 'ChartpilotError';
   declare readonly code: ErrorCode;
   readonly hint: string | undefined;
-  /** The fields of each error if the message lists several. */
   readonly details: readonly ErrorFields[];
 
   constructor(
@@ -135,26 +126,22 @@ function fieldsIn({ code, path, line, column, expected, got }: ErrorFields): Err
   };
 }
 
-/**
- * An error whose message becomes a reason (of a log line, gRPC status, condition or Event) and therefore ends with its
- * code.
- */
+/** The message becomes a reason (of a log line, gRPC status, condition or Event) and therefore ends with the code. */
 export function reasonError(code: ErrorCode, text: string, options: { cause?: unknown } = {}): CodedError {
   return new CodedError(code, withCode(text, code), options);
 }
 
-/** Appends the code: `no response within 5000 ms [API_TIMEOUT]`. A text that already ends with a code is unchanged. */
+/** A text that already ends with a code is unchanged. */
 export function withCode(text: string, code: ErrorCode): string {
   return / \[[A-Z][A-Z_]+\]$/.test(text) ? text : `${text} [${code}]`;
 }
 
-/** The code of an error, or of its cause; `undefined` for any other error. */
 export function codeOf(error: unknown, causes = 0): CodedError['code'] | undefined {
   if (error instanceof CodedError) return error.code;
   return error instanceof Error && causes < maxCauses ? codeOf(error.cause, causes + 1) : undefined;
 }
 
-/** The message of an error in one line, with its code and hint if it has any. */
+/** One line, with code and hint if the error has any. */
 export function reasonIn(error: unknown): string {
   return error instanceof ChartpilotError ? explainInOneLine(error) : messageOf(error);
 }
@@ -176,7 +163,7 @@ function explained(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
-/** Codes of failed connections, for which the peer is responsible, so a stack has no value. */
+/** The peer is responsible for a failed connection, so a stack has no value. */
 const networkCodes: ReadonlySet<unknown> = new Set([
   ...['ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH'],
   ...['ENOTFOUND', 'EAI_AGAIN'],
@@ -205,15 +192,12 @@ const fileErrors: Readonly<Record<string, string>> = {
   ENOTDIR: 'not a directory',
 };
 
-/**
- * Like {@link messageOf} without the system call and its error number, for a context that names the path of the file.
- */
+/** Omits the system call and its error number, for a context that names the path of the file. */
 export function fileErrorOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   return Object.hasOwn(fileErrors, code) ? fileErrors[code]! : messageOf(error);
 }
 
-/** Whether a system call failed with this code (`ENOENT`, `EADDRINUSE`, …). */
 export function isSystemError(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code;
 }

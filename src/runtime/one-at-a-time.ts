@@ -1,6 +1,6 @@
 import { letEscape } from './fences/uncaught.ts';
 
-/** Processes items in order: items that are added while one is processed wait for its end. */
+/** Items that are added while one is processed wait for its end. */
 export class OneAtATime<Item> {
   readonly #handle: (item: Item) => void;
   #waitingItems: Item[] | undefined;

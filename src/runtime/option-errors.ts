@@ -1,6 +1,5 @@
 import { ChartpilotError, type ErrorFields } from './errors.ts';
 
-/** An invalid value; a `Violation` of `src/model/fields/` is one. */
 export interface OptionViolation extends Pick<ErrorFields, 'code' | 'expected' | 'got'> {
   /** The sentence without the location: `must be a duration such as 5s, got "soon"`. */
   readonly message: string;
@@ -10,7 +9,6 @@ export interface OptionViolation extends Pick<ErrorFields, 'code' | 'expected' |
 export type OptionPlace =
   | string
   | {
-      /** Flag, variable, file or annotation. */
       readonly source: string;
       readonly line?: number;
       readonly column?: number;
@@ -40,7 +38,6 @@ function errorAt(optionPlace: OptionPlace, { code, message, expected, got }: Opt
   };
 }
 
-/** @param options `hint`: the remedy */
 export function optionError(
   optionPlace: OptionPlace,
   violation: OptionViolation,
@@ -50,7 +47,7 @@ export function optionError(
   return new ChartpilotError('FLAG_INVALID', text, { ...options, fields });
 }
 
-/** Collects the errors of flags and environment variables, so that all of them can be fixed together. */
+/** Users can then fix all errors of flags and environment variables together. */
 export class OptionErrors {
   readonly #optionErrors: OptionError[] = [];
   #worstCode: 'FLAG_INVALID' | 'CONFIG_INVALID' = 'FLAG_INVALID';
@@ -64,7 +61,6 @@ export class OptionErrors {
     this.#worstCode = 'CONFIG_INVALID';
   }
 
-  /** @throws ChartpilotError with the fields of each error */
   throwIfAny(): void {
     if (this.#optionErrors.length === 0) return;
     const text = this.#optionErrors.map((optionError) => optionError.text).join('; ');

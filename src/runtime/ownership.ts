@@ -15,24 +15,20 @@ export class Ownership {
     return this.#isOurs;
   }
 
-  /** Registers a callback that runs immediately if this program is the owner, and each time it becomes the owner. */
+  /** The callback runs immediately if this program is the owner, and each time it becomes the owner. */
   onAcquired(acquire: AcquireResource): () => void {
     if (this.#isOurs) void acquire();
     this.#takers.add(acquire);
     return () => this.#takers.delete(acquire);
   }
 
-  /** Registers a callback that runs when the other program owns all resources and this one ends: it finishes its work within a limit. */
+  /** The callback runs when the other program owns all resources, and must finish its work within a limit. */
   onReleased(leave: () => Promise<void>): () => void {
     this.#leavers.add(leave);
     return () => this.#leavers.delete(leave);
   }
 
-  /**
-   * Resolves when all resources are acquired.
-   *
-   * @throws Error if a resource is unavailable
-   */
+  /** @throws Error if a resource is unavailable */
   async take(): Promise<void> {
     this.#isOurs = true;
     await Promise.all([...this.#takers].map(async (takeOver) => takeOver()));

@@ -3,11 +3,7 @@ import { dirname, join } from 'node:path';
 
 let cachedRoot: string | undefined;
 
-/**
- * The directory that contains `machines/`, `package.json` and `node_modules/`.
- *
- * @throws Error if the program was copied out of its package
- */
+/** @throws Error if the program was copied out of its package */
 export function packageRoot(): string {
   cachedRoot ??= rootAbove(import.meta.dirname);
   return cachedRoot;

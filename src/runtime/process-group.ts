@@ -7,7 +7,6 @@ export function killGroup(leader: number): void {
   } catch {}
 }
 
-/** Kills the process group of a program when it exits or this process does. */
 export function endGroupWith(leader: ChildProcess): void {
   const { pid } = leader;
   if (pid === undefined) return;

@@ -1,7 +1,6 @@
 /**
- * `/debug/pprof/…`: profiles of this program, for Chrome's DevTools. For
- * callers on this host with the debugger's token; one at a time, each of limited duration. Heap snapshots contain every
- * string in memory, so they are disabled by default.
+ * Profiles for Chrome's DevTools, at `/debug/pprof/…`, for callers on this host with the debugger's token. Heap snapshots contain every string in
+ * memory, so they are disabled by default.
  */
 import type { ServerResponse } from 'node:http';
 import type { Session } from 'node:inspector/promises';
@@ -34,7 +33,6 @@ const heapSnapshotsDisabled =
 export interface ProfilerOptions {
   readonly access: Pick<DebuggerAccess, 'refusalOf'>;
   readonly heapSnapshots: boolean;
-  /** The states of the connections' statecharts; absent without connections. */
   readonly connectionStates?: () => Iterable<string>;
 }
 
@@ -46,7 +44,6 @@ export interface ProfileRequest extends Caller {
 export interface ProfileResponse {
   readonly status: number;
   readonly body: string;
-  /** Default: `text/plain`. */
   readonly contentType?: string;
 }
 
@@ -58,7 +55,6 @@ export class Profiler {
     this.#options = options;
   }
 
-  /** Responds to a path at or below {@link profilingPath}. */
   respond(request: ProfileRequest): ProfileResponse | AccessRefusal | StreamResponse {
     const refusal = this.#options.access.refusalOf(request, { methods: ['GET', 'HEAD'] });
     if (refusal !== undefined) return refusal;
@@ -151,7 +147,6 @@ function recordAllocations(ms: number, signal: AbortSignal): Promise<object> {
 }
 
 async function withSession(record: (session: Session) => Promise<object>): Promise<object> {
-  // Loaded on first use, because few programs are ever profiled.
   const inspector = await import('node:inspector/promises');
   const session = new inspector.Session();
   session.connect();
@@ -162,7 +157,7 @@ async function withSession(record: (session: Session) => Promise<object>): Promi
   }
 }
 
-/** Resolves after the time, or when the request is aborted. Does not keep the process alive. */
+/** Also resolves when the request is aborted. Does not keep the process alive. */
 function passed(ms: number, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, ms);

@@ -2,8 +2,8 @@ import { execa, type Options } from 'execa';
 import { endGroupWith } from './process-group.ts';
 
 /**
- * Runs a program for its output; a failure is a result, not an exception. Its process group is killed when it exits, times out, or this process ends.
- * execa installs no signal handlers for it, because the launcher would take execa's SIGHUP handler for the agent's.
+ * A failure is a result, not an exception. The process group of the program is killed when it exits, times out, or this process ends. execa installs
+ * no signal handlers for it, because the launcher would take execa's SIGHUP handler for the agent's.
  */
 export function runForOutput<const Chosen extends Options>(
   file: string,

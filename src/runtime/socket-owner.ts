@@ -1,7 +1,4 @@
-/**
- * The user that owns the other end of a loopback connection. An address is not an identity, because any user can listen
- * on any unprivileged port.
- */
+/** Any user can listen on any unprivileged port, so an address is not an identity. */
 import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { isSystemError } from './errors.ts';
@@ -10,7 +7,7 @@ export type ConnectionEnds = Pick<Socket, 'localAddress' | 'localPort' | 'remote
 
 export type PeerOwner =
   | { readonly uid: number }
-  /** No process owns the other end: it is not accepted yet, or closed. The kernel reports uid 0 for such a socket. */
+  /** The other end is not accepted yet, or closed. The kernel reports uid 0 for such a socket. */
   | 'no process'
   /** There is no table of connections (not Linux, or no /proc). */
   | 'no table';
@@ -26,10 +23,7 @@ const established = '01';
 const loopbackV4: readonly string[] = ['0100007F', '0000000000000000FFFF00000100007F'];
 const loopbackV6: readonly string[] = ['00000000000000000000000001000000'];
 
-/**
- * Looks up the other end of a connection in the kernel's table. Both addresses must be 127.0.0.1 or ::1; any other
- * connection has `no process`.
- */
+/** Both addresses must be 127.0.0.1 or ::1; any other connection has `no process`. */
 export function ownerOfPeer(addresses: ConnectionEnds): PeerOwner {
   const tables = ['tcp', 'tcp6'].map(readTable);
   if (tables.every((table) => table === undefined)) return 'no table';

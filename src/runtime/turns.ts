@@ -1,6 +1,5 @@
 /** Splits long work into turns of the event loop, between which other work (probes, streams, signals) runs. */
 
-/** Work in short steps, with its result. */
 export type Steps<Result> = Generator<void, Result, void>;
 
 const defaultTurnMs = 10;
@@ -51,7 +50,6 @@ export function nextFreeTurn(): Promise<void> {
 export class Turns {
   readonly #turnMs: number;
   #end: number;
-  /** Milliseconds spent waiting while other work ran. */
   waitedMs = 0;
 
   constructor(turnMs = defaultTurnMs) {
@@ -70,7 +68,6 @@ export class Turns {
     this.waitedMs += performance.now() - began;
   }
 
-  /** Runs all steps, with pauses as needed. */
   async through<Result>(steps: Steps<Result>): Promise<Result> {
     for (;;) {
       const { done, value } = steps.next();
@@ -80,7 +77,7 @@ export class Turns {
   }
 }
 
-/** Runs long tasks one after another: each starts when the previous one has ended, even if it failed. */
+/** Each task starts when the previous one has ended, even if it failed. */
 export class SerialQueue {
   #lastTask: Promise<unknown> = Promise.resolve();
 

@@ -4,10 +4,7 @@ import { visibleText } from './visible-text.ts';
 const notPlainAscii = /[^\t\n\x20-\x7e]/;
 const beyondAscii = /[\x80-\xff]/g;
 
-/**
- * Escapes lines of another program like {@link visibleText}. In a line that is not UTF-8 each byte beyond ASCII becomes
- * `\x9b`.
- */
+/** Escapes lines of another program. In a line that is not UTF-8 each byte beyond ASCII becomes `\x9b`. */
 export function visibleBytes(lines: Buffer): Buffer {
   const bytes = lines.toString('latin1');
   if (!notPlainAscii.test(bytes)) return lines;

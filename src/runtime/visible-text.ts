@@ -1,10 +1,10 @@
 /**
  * Escapes characters that a reader would not see, or that a terminal or a browser would interpret: controls (C0 except tab and line feed, DEL, C1),
- * format characters (bidirectional controls, zero-width and tag characters), all that Unicode classifies as ignorable for display (variation
- * selectors, fillers), line and paragraph separators, noncharacters and lone surrogates.
+ * format characters (bidirectional controls, zero-width and tag characters), all that Unicode classifies as ignorable for display, line and paragraph
+ * separators, noncharacters and lone surrogates.
  *
- * A C0 control becomes `\x1b`, everything else `\u202e`, one escape for each UTF-16 code unit. Valid JSON stays valid and keeps its value. Both
- * functions do not change their own results.
+ * A C0 control becomes `\x1b`, everything else `\u202e`, one escape for each UTF-16 code unit. Valid JSON stays valid and keeps its value, and
+ * escaped text stays unchanged.
  */
 
 /** Fast path: most text contains no such character. */
@@ -14,17 +14,13 @@ const invisible =
 const lineFeedOrTab = /[\t\n]/g;
 const partOfEscape = /\\(?:x[\da-f]?|u[\da-f]{0,3})?$/;
 
-/**
- * Escapes text and keeps its lines and tabs. For a complete page, file or message of this program that may contain
- * untrusted text.
- */
+/** Keeps lines and tabs, for a complete page, file or message of this program that may contain untrusted text. */
 export function visibleText(text: string): string {
   return notPlainAscii.test(text) ? text.replaceAll(invisible, escapeCharacter) : text;
 }
 
 /**
- * Escapes text as one line, including line feeds and tabs (` `, `\t`).
- *
+ * Also escapes line feeds and tabs.
  * @param maxLength UTF-16 code units of the result; longer text is truncated between characters and escapes, and ends with `…`
  */
 export function visibleLine(text: string, maxLength = Number.POSITIVE_INFINITY): string {
@@ -39,7 +35,7 @@ export function visibleLine(text: string, maxLength = Number.POSITIVE_INFINITY):
     .replace(partOfEscape, '')}…`;
 }
 
-/** Escapes a page of metrics. The backslashes of a label's value are doubled, because a scraper rejects `\u202e`. */
+/** A scraper rejects `\u202e`, so the backslashes of a label's value are doubled. */
 export function visibleMetrics(page: string): string {
   return notPlainAscii.test(page)
     ? page.replaceAll(invisible, (sign) => escapeCharacter(sign).replaceAll('\\', '\\\\'))

@@ -7,9 +7,7 @@ export interface RootOptions<TLogic extends AnyActorLogic> {
   input: ActorOptions<TLogic>['input'];
   recorder?: Recorder;
   clock?: ActorOptions<TLogic>['clock'];
-  /**
-   * Called when the root actor fails, which is a bug. Without it the error becomes an uncaught exception much later.
-   */
+  /** A failed root actor is a bug. Without this callback the error becomes an uncaught exception much later. */
   onError: (error: unknown) => void;
 }
 

@@ -1,4 +1,3 @@
-/** The actors that a chart names and its program provides, with the types that the chart declares. */
 import type { AnyStateMachine } from 'xstate';
 
 type Provided<Machine extends AnyStateMachine> = Parameters<Machine['provide']>[0];

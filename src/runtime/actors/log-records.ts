@@ -20,7 +20,6 @@ export interface OperatorStates {
    * whose fields the event has applies.
    */
   readonly causes: Readonly<Record<string, string | readonly string[]>>;
-  /** Words of states that are logged as warnings. */
   readonly alarming: readonly string[];
 }
 
@@ -87,9 +86,7 @@ type Transition = TraceRecord & { kind: 'transition' };
 class TransitionLog {
   readonly #log: Logger;
   readonly #states: OperatorStates;
-  /** Last logged state word by actor, for listed charts. */
   readonly #stateWords = new Map<string, string>();
-  /** State words of an actor's chart; `undefined` if the chart is not listed. */
   readonly #wordsOf: (actor: string) => ((path: string) => string | undefined) | undefined;
 
   constructor(log: Logger, states: OperatorStates) {
@@ -127,7 +124,6 @@ class TransitionLog {
   }
 }
 
-/** @returns `undefined` if the table has no prefix of the path */
 export function wordOf(stateWords: Readonly<Record<string, string | null>>, path: string): string | null | undefined {
   const names = path.split('.');
   for (let length = names.length; length > 0; length--) {
@@ -168,7 +164,6 @@ function eventOf(delivered: TraceRecord | undefined, { actor, on }: Transition):
   return delivered.event;
 }
 
-/** Fields of an event, short and without secrets: `digest=1a2b3c4d5e6f… files=3`. */
 function factsOf(event: EventRecord['event'] | undefined): object {
   if (event === undefined) return {};
   const facts = redact(scalarsOf(event));
@@ -189,14 +184,12 @@ function shortened(value: unknown): unknown {
   return `${value.slice(0, maxFactCharacters / 2)}…`;
 }
 
-/** @returns `undefined` if the event lacks a field of the text */
 function filledIn(text: string, event: EventRecord['event'] | undefined): string | undefined {
   const names = [...text.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!);
   if (names.some((name) => event?.[name] === undefined || event[name] === null)) return undefined;
   return text.replace(/\{(\w+)\}/g, (_, name: string) => String(event![name]));
 }
 
-/** The type of an event (`config.changed`), or a description of an event of XState. */
 export function describeCause(cause: string): string {
   if (cause === 'xstate.init') return 'start';
   const [, kind, causeName] = /^xstate\.(after|done\.actor|error\.actor|done\.state)\.(.*)$/.exec(cause) ?? [];

@@ -1,9 +1,8 @@
 import type { AnyActorRef, AnyMachineSnapshot, EventObject } from 'xstate';
 
 /**
- * @param actor a state machine; `undefined` if the actor does not exist
- * @returns `undefined` if the machine takes a transition with a target or actions. Otherwise the reason: the description of the transition
- *   that ignores the event.
+ * @returns `undefined` if the machine takes a transition with a target or actions. Otherwise the description of the transition that ignores the
+ * event.
  */
 export function rejectionOf(actor: AnyActorRef | undefined, event: EventObject): string | undefined {
   const snapshot = actor?.getSnapshot() as AnyMachineSnapshot | undefined;

@@ -2,10 +2,8 @@ import type { AnyActorRef, EventObject } from 'xstate';
 import type { Peer } from '../../../machines/peers.ts';
 
 /**
- * Delivers an event with its sender, so that a trace shows the sender; `send` of an actor that is not a machine would
- * be recorded as "from outside". The sender may belong to another actor system.
- *
- * @param target `undefined` if the actor does not exist
+ * Delivers an event with its sender, so that a trace shows the sender; `send` of an actor that is not a machine would be recorded as "from outside".
+ * The sender may belong to another actor system.
  */
 export function relay<Event extends EventObject>(
   source: AnyActorRef | undefined,

@@ -1,8 +1,6 @@
 import { BlockList, isIP } from 'node:net';
 
-/**
- * Compared as numbers, because an address has several notations, and an IPv4-mapped IPv6 address is the same address.
- */
+/** An address has several notations, and an IPv4-mapped IPv6 address is the same address. */
 const loopback = new BlockList();
 loopback.addSubnet('127.0.0.0', 8, 'ipv4');
 loopback.addAddress('::1', 'ipv6');

@@ -1,10 +1,7 @@
 import { BlockList, isIP } from 'node:net';
 import { optionError } from '../option-errors.ts';
 
-/**
- * @param networks addresses, or networks such as `10.0.0.0/8`
- * @throws ChartpilotError FLAG_INVALID for a text that is no network
- */
+/** @throws ChartpilotError FLAG_INVALID for a text that is no network */
 export function networkList(setting: string, networks: readonly string[]): BlockList {
   const list = new BlockList();
   for (const network of networks) {

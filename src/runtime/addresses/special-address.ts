@@ -46,9 +46,7 @@ export function specialUseOf(address: string): SpecialUse | undefined {
 }
 
 interface Embedding {
-  /** The first groups of 16 bits. */
   readonly prefix: readonly number[];
-  /** Positions of the four bytes of the IPv4 address, one list per layout. */
   readonly layouts: readonly (readonly number[])[];
 }
 
@@ -65,19 +63,13 @@ const embeddings: readonly Embedding[] = [
   { prefix: [0x2001, 0], layouts: [[4, 5, 6, 7]] },
 ];
 
-/**
- * NAT64's local prefix (RFC 8215). Its length determines the layout (RFC 6052 §2.2) and is unknown, so all layouts are
- * read.
- */
+/** NAT64's local prefix (RFC 8215). Its length determines the layout (RFC 6052 §2.2) and is unknown. */
 const localNat64: Embedding = {
   prefix: [0x64, 0xff9b, 1],
   layouts: [[6, 7, 9, 10], [7, 9, 10, 11], [9, 10, 11, 12], lastFour],
 };
 
-/**
- * IPv4 addresses to which a packet for this IPv6 address can be delivered: IPv4-mapped, -compatible and -translated, NAT64, 6to4, Teredo, ISATAP.
- * Empty for any other text.
- */
+/** IPv4 addresses to which a packet for this IPv6 address can be delivered: IPv4-mapped, -compatible and -translated, NAT64, 6to4, Teredo, ISATAP. */
 export function embeddedIpv4sOf(address: string): readonly string[] {
   if (!isIPv6(address)) return [];
   const groups = groupsOf(address);
@@ -104,7 +96,6 @@ function groupsOf(address: string): number[] {
   return [...head!, ...zeros, ...(tail ?? [])].map((group) => Number.parseInt(group, 16));
 }
 
-/** `fe80::1` of `fe80::1%eth0`, whose zone names an interface of a host. */
 function stripZone(address: string): string {
   return address.replace(/%.*$/, '');
 }

@@ -1,7 +1,4 @@
-/**
- * DNS messages. This module writes responses with the compression that the library lacks (RFC 1035 §4.1.4). Responses of upstream servers are
- * forwarded unchanged.
- */
+/** Writes responses with the compression that the library lacks (RFC 1035 §4.1.4). Responses of upstream servers are forwarded unchanged. */
 import { decode, type OptAnswer, RECURSION_DESIRED } from 'dns-packet';
 import type { AddressType, FoundName } from './dns-names.ts';
 
@@ -12,7 +9,6 @@ const responseCodes: Readonly<Record<ResponseCode, number>> = {
 
 export interface DnsQuery {
   readonly message: Buffer;
-  /** The name in lower case, with a trailing dot. */
   readonly name: string;
   /** The address type to look up in the table; `undefined` for another type, or a name that no table can contain. */
   readonly addressType: AddressType | undefined;
@@ -24,7 +20,7 @@ export interface DnsQuery {
   readonly hasEdns: boolean;
 }
 
-/** `drop`: not a query, so no client waits. `failed`: contains the response to send. */
+/** `drop` means that the message is no query, so no client waits. */
 export type ReadQuery = { kind: 'query'; query: DnsQuery } | { kind: 'failed'; response: Buffer } | { kind: 'drop' };
 
 const headerBytes = 12;
@@ -44,7 +40,7 @@ const minUdpBytes = 512;
 const maxUdpBytes = 65_000;
 /** UDP size announced to upstream servers, which needs no fragments on usual networks. */
 const ownUdpBytes = 1232;
-/** A message with more records is not a query; the library allocates as many as the header announces. */
+/** The library allocates as many records as the header announces. A query has far fewer. */
 const maxRecords = 32;
 const dot = 0x2e;
 /** A pointer to the name in the question, which always follows the header. */
@@ -93,8 +89,8 @@ export function readQuery(message: Buffer): ReadQuery {
 }
 
 /**
- * The name in the question, byte by byte, so that a letter of another alphabet never becomes an ASCII letter in lower
- * case. `undefined` for a pointer, which has no valid target in the question.
+ * Reads byte by byte, so that a letter of another alphabet never becomes an ASCII letter in lower case. Returns `undefined` for a pointer, which has
+ * no valid target in the question.
  */
 function readName(message: Buffer): { name: string; end: number; hasDots: boolean } | undefined {
   let name = '';
@@ -111,14 +107,12 @@ function readName(message: Buffer): { name: string; end: number; hasDots: boolea
   }
 }
 
-/** A response without records for any message; it repeats the question if that is readable. */
 export function failure(message: Buffer, code: ResponseCode, questionEnd = headerBytes): Buffer {
   const response = Buffer.from(message.subarray(0, questionEnd));
   writeHeader(response, message, { flags: responseCodes[code], questions: questionEnd > headerBytes ? 1 : 0 });
   return response;
 }
 
-/** Clears "recursion available" in place, for a server that forwards no queries. */
 export function clearRecursion(response: Buffer): Buffer {
   response.writeUInt16BE(response.readUInt16BE(2) & ~recursionAvailable, 2);
   return response;
@@ -142,8 +136,7 @@ function writeHeader(
 }
 
 /**
- * The response from the table: the alias first, then the addresses of the requested type in random order; no records if
- * the name has only addresses of the other type. Records beyond `maxBytes` are omitted, and the response is marked as
+ * The alias is first, then addresses of the requested type in random order. Records beyond `maxBytes` are omitted, and the response is marked as
  * truncated.
  */
 export function buildResponse(query: DnsQuery, lookup: FoundName, maxBytes: number, random = Math.random): Buffer {
@@ -238,12 +231,12 @@ export function isResponseTo(message: Buffer, id: number, { message: query, ques
   return message.readUInt16BE(4) === 1 && message.length >= questionEnd && question(message) === question(query);
 }
 
-/** The failure of a server that does not support EDNS or refuses this client omits the question. */
+/** A server that does not support EDNS or refuses this client omits the question. */
 function isBareFailure(message: Buffer): boolean {
   return message.readUInt16BE(4) === 0 && (message.readUInt16BE(2) & responseCodeBits) !== 0;
 }
 
-/** An upstream response with the ID and the question of the client's query, which resolvers compare. */
+/** Restores ID and question of the client's query, which resolvers compare. */
 export function forwardedResponse(upstreamResponse: Buffer, { message, questionEnd }: DnsQuery): Buffer {
   const response = withId(upstreamResponse, message.readUInt16BE(0));
   if (!isBareFailure(response)) return response;

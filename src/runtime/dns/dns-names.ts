@@ -12,21 +12,17 @@ export type AddressType = 'A' | 'AAAA';
 export type Addresses = Readonly<Record<AddressType, readonly Buffer[]>>;
 
 export interface FoundName {
-  /** The name that the queried name is an alias of; absent if it has addresses. */
   readonly alias?: string;
   readonly addresses: Addresses;
 }
 
-/** Properties of the client's workload on which short names depend. */
 export interface WorkloadNames {
   readonly namespace: string;
-  /** DNS domain, such as `ns1.svc.cluster.local`. */
   readonly domain: string;
   /** The first search domain of resolv.conf, which applications try first; may be empty. */
   readonly search: string;
 }
 
-/** Maximum length of a name in wire format. A longer name cannot be queried. */
 const maxNameBytes = 255;
 const maxLabelBytes = 63;
 const headerBytes = 12;
@@ -34,7 +30,6 @@ const headerBytes = 12;
 /** Names in lower case with a trailing dot. */
 export class DnsNames {
   readonly #hosts = new Map<string, Addresses>();
-  /** Suffix such as `.ns1.svc.cluster.local.`, or empty. */
   readonly #search: string;
   #skippedCount = 0;
 
@@ -65,7 +60,6 @@ export class DnsNames {
     return this.#hosts.size;
   }
 
-  /** All names, including short and alternative ones, with their addresses as text. */
   *entries(): Generator<[name: string, addresses: string[]]> {
     for (const [name, { A, AAAA }] of this.#hosts) yield [name, [...A, ...AAAA].map(textOf)];
   }
@@ -98,7 +92,6 @@ export class DnsNames {
   }
 }
 
-/** `ns1.svc.cluster.local` → `svc.cluster.local`. */
 function stripNamespace(domain: string, namespace: string): string {
   const prefix = `${namespace.toLowerCase()}.`;
   return namespace !== '' && domain.startsWith(prefix) ? domain.slice(prefix.length) : domain;

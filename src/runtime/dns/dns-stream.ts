@@ -1,13 +1,12 @@
-/** Serves DNS queries on one connection over TCP or TLS, pipelined (RFC 7766). */
+/** One connection over TCP or TLS with pipelined queries (RFC 7766). */
 import type { Socket } from 'node:net';
 import { framed, TcpMessages } from './tcp-messages.ts';
 
 export interface DnsStreamLimits {
   readonly maxPending: number;
-  /** Maximum bytes of responses that the client has not read. */
   readonly maxUnreadBytes: number;
   readonly maxQueryBytes: number;
-  /** Maximum milliseconds without a complete query or a response. Bytes of an incomplete query do not extend it. */
+  /** Maximum milliseconds without a complete query or a response. */
   readonly idleMs: number;
   /** Maximum queries read per second; further ones stay in the socket. No limit if absent. */
   readonly queriesPerSecond?: number;
@@ -23,10 +22,7 @@ export interface DnsStreamHandlers {
   readonly limited?: (why: DnsStreamEnd) => void;
 }
 
-/**
- * Serves until the client or a limit closes the connection. A client that has sent all its queries may half-close (RFC
- * 7766 §6.2.3).
- */
+/** A client that has sent all its queries may half-close (RFC 7766 §6.2.3). */
 export function serveDnsStream(
   connection: Socket,
   limits: DnsStreamLimits,

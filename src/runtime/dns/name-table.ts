@@ -1,6 +1,4 @@
-/**
- * Reads the control plane's `istio.networking.nds.v1.NameTable` by field numbers. Generated code would load protobuf's descriptors for one message.
- */
+/** Reads `istio.networking.nds.v1.NameTable` by field numbers. Generated code would load protobuf's descriptors for one message. */
 
 import { fieldsOf, textIn, textOf } from '../grpc/message-fields.ts';
 import type { Steps } from '../turns.ts';
@@ -9,7 +7,6 @@ export interface NameInfo {
   readonly ips: readonly string[];
   /** Registry of the service, such as `Kubernetes` or `External`. */
   readonly registry: string;
-  /** First label of a Kubernetes name. */
   readonly shortname: string;
   readonly namespace: string;
   readonly altHosts: readonly string[];

@@ -1,6 +1,5 @@
-/** DNS messages over TCP and TLS: each is preceded by its length (RFC 1035 §4.2.2). */
+/** Each DNS message over TCP is preceded by its length (RFC 1035 §4.2.2). */
 
-/** Maximum message length that the prefix can express. */
 export const maxTcpBytes = 65_535;
 
 export function framed(message: Buffer): Buffer {
@@ -10,11 +9,11 @@ export function framed(message: Buffer): Buffer {
   return frame;
 }
 
-/** Splits received bytes into messages and buffers an incomplete one, of at most 64 KiB. */
+/** Buffers at most one incomplete message, of at most 64 KiB. */
 export class TcpMessages {
   #buffered: Buffer = Buffer.alloc(0);
 
-  /** Length of the incomplete message in bytes, without its prefix; 0 if the length has not been received. */
+  /** Length of the incomplete message without its prefix; 0 if the length has not been received. */
   get announcedBytes(): number {
     return this.#buffered.length < 2 ? 0 : this.#buffered.readUInt16BE(0);
   }

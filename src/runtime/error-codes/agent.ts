@@ -1,6 +1,5 @@
 import type { ErrorTable } from './error-table.ts';
 
-/** Errors of `pilot-agent`, Envoy and `istio-iptables`. */
 export const agentTable = {
   ENVOY_NOT_FOUND: {
     meaning: 'Envoy binary not found',

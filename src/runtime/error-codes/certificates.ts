@@ -1,6 +1,5 @@
 import type { ErrorTable } from './error-table.ts';
 
-/** Errors of certificates, private keys, certificate requests, revocation lists and trust bundles, of both programs. */
 export const certificateTable = {
   CERTIFICATE_MISSING: {
     meaning: 'a file or response contains no certificate where one is needed',
@@ -84,5 +83,4 @@ export const certificateTable = {
   },
 } as const satisfies ErrorTable;
 
-/** `CERTIFICATE_REQUEST_INVALID` is declared by `pilot-discovery` (discovery.ts). */
 export type CertificateCode = keyof typeof certificateTable | 'CERTIFICATE_REQUEST_INVALID';

@@ -1,9 +1,6 @@
 import type { ErrorTable } from './error-table.ts';
 
-/**
- * Errors of `pilot-discovery` that a log line, gRPC status, condition or Event reports, with the code in brackets after
- * the text.
- */
+/** A log line, gRPC status, condition or Event reports these errors with the code in brackets after the text. */
 export const discoveryTable = {
   API_REQUEST_REJECTED: {
     meaning: 'the API server responded with an error status',

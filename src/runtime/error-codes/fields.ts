@@ -1,8 +1,6 @@
 import type { ErrorTable } from './error-table.ts';
 
-/**
- * Errors and warnings about one field of an object, of the mesh configuration or of a ProxyConfig, reported by `validate`, in the log, and in Events.
- */
+/** Errors and warnings about one field of an object, of the mesh configuration or of a ProxyConfig. */
 export const fieldTable = {
   FIELD_TYPE_INVALID: {
     meaning: 'the value has another type than the field',

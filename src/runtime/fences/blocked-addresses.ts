@@ -1,6 +1,4 @@
-/**
- * Addresses to which this program does not connect if the URL is from a configuration object and not from its operator.
- */
+/** Addresses to which this program does not connect if the URL is from a configuration object. */
 import { type BlockList, isIPv6 } from 'node:net';
 import { networkList } from '../addresses/network-list.ts';
 import { embeddedIpv4sOf, specialUseOf } from '../addresses/special-address.ts';
@@ -8,11 +6,9 @@ import { embeddedIpv4sOf, specialUseOf } from '../addresses/special-address.ts';
 export interface BlockedNetworks {
   /** Blocked in addition to the addresses of special use (loopback, link-local, metadata services and others). */
   readonly blocked?: readonly string[];
-  /** Networks permitted despite special use. */
   readonly allowed?: readonly string[];
 }
 
-/** Names of the variables that contain an operator's networks, for messages. */
 export interface NetworkVariables {
   readonly blocked: string;
   readonly allowed: string;
@@ -26,7 +22,6 @@ export class BlockedAddresses {
   readonly #allowed: BlockList;
   readonly #variables: NetworkVariables;
 
-  /** @throws ChartpilotError FLAG_INVALID for an invalid network */
   constructor(
     { blocked = [], allowed = [] }: BlockedNetworks = {},
     variables: NetworkVariables = { blocked: blockedVariable, allowed: allowedVariable },
@@ -36,7 +31,7 @@ export class BlockedAddresses {
     this.#allowed = networkList(variables.allowed, allowed);
   }
 
-  /** Why an address is blocked, as the end of a sentence; `undefined` if it is permitted. */
+  /** Returns a reason that ends a sentence; `undefined` for a permitted address. */
   problemOf(address: string): string | undefined {
     const isListed = (list: BlockList, address: string): boolean =>
       list.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');

@@ -1,8 +1,4 @@
-/**
- * Reads a response body of limited length.
- *
- * @throws Error if it is longer; the rest is not read
- */
+/** @throws Error if the body is longer; the rest is not read */
 export async function boundedText(
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   maxBytes: number,

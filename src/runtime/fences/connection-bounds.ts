@@ -11,8 +11,8 @@ export interface ConnectionBoundsOptions {
   readonly maxIdlePerAddress?: number;
   readonly maxIdleConnections?: number;
   /**
-   * Whether an address without a connection may replace an idle one if all connections are idle and of different addresses. For ports whose clients
-   * send a request immediately, because silent clients would otherwise block all others.
+   * Whether an address without a connection may replace an idle one if all connections are idle and of different addresses. Set it for ports whose
+   * clients send a request immediately, because silent clients would otherwise block all others.
    */
   readonly isIdleReplaced?: boolean;
 }
@@ -23,7 +23,6 @@ export interface BoundConnection {
 }
 
 interface OfAddress<C> {
-  /** In the order in which they became idle. */
   readonly idle: Set<C>;
   readonly busy: Set<C>;
 }
@@ -38,11 +37,6 @@ export class ConnectionBounds<C extends BoundConnection> {
     this.#options = options;
   }
 
-  /**
-   * Admits a new connection, or closes it.
-   *
-   * @returns whether it was admitted
-   */
   admit(connection: C, address: string | undefined): boolean {
     const group = addressGroup(address);
     const addressConnections = this.#addresses.get(group) ?? { idle: new Set(), busy: new Set() };
@@ -71,7 +65,6 @@ export class ConnectionBounds<C extends BoundConnection> {
     this.#idleCount++;
   }
 
-  /** Stops counting a connection that another component manages from now on. */
   release(connection: C): void {
     const addressConnections = this.#addressOf.get(connection);
     this.#addressOf.delete(connection);

@@ -1,9 +1,8 @@
-/** The owner of the current work. An error that escapes the work ends its owner only. */
+/** An error that escapes the current work ends the owner of the work only. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 
 /** A stream or a request. */
 export interface FaultOwner {
-  /** For the log. */
   readonly name: string;
   /** Ends the owner. May be called more than once, and after its end. */
   fail(error: unknown): void;
@@ -15,7 +14,7 @@ export function runAsOwner<T>(owner: FaultOwner, task: () => T): T {
   return owners.run(owner, task);
 }
 
-/** The owner of the current work; in a handler of {@link catchUncaught}, of the work that raised the error. */
+/** In a handler of {@link catchUncaught}, returns the owner of the work that raised the error. */
 export function faultOwner(): FaultOwner | undefined {
   return owners.getStore();
 }

@@ -23,7 +23,7 @@ export interface GuardedResponse extends FetchedResponse {
   readonly headers: Readonly<IncomingHttpHeaders>;
 }
 
-/** `authorization` is sent to the origin of the URL only, never to another origin after a redirect. */
+/** `authorization` is never sent to another origin after a redirect. */
 export type GuardedFetch = (url: string, init: FetchInit) => Promise<GuardedResponse>;
 
 export type Lookup = (
@@ -33,7 +33,7 @@ export type Lookup = (
 ) => void;
 
 export interface GuardOptions {
-  /** Host name of a URL that the operator configured, for which every address is permitted. */
+  /** Every address is permitted for this host name, which the operator configured. */
   readonly trustedHost?: string;
   /** Default: the resolver of the system. */
   readonly lookup?: Lookup;

@@ -2,8 +2,7 @@
  * Protects an HTTP server: any input of a client gets a response or closes the connection, and never ends the program. Every HTTP server of the
  * project is created here.
  *
- * A request with an invalid target gets 400; one whose handler fails (synchronously, later, or by a promise) 500. A client that sends slowly, is
- * silent, or does not read is disconnected at a limit.
+ * A client that sends slowly, is silent, or does not read is disconnected at a limit.
  *
  * Every string written to a response is escaped (`visible-text.ts`), because users read pages with curl in a terminal. Bytes are not. A handler that
  * sets `content-length` must escape first.
@@ -46,14 +45,11 @@ export const defaultHttpLimits: HttpLimits = {
 
 export interface HttpFenceOptions {
   readonly limits?: Partial<HttpLimits>;
-  /** Receives each error that a handler did not catch, which is a bug of the program. */
+  /** Receives errors that a handler did not catch, which are bugs. */
   readonly failed?: (error: unknown, request: { readonly method: string; readonly target: string }) => void;
 }
 
-/**
- * @param url of the request's target, on the host `localhost` unless the target names another. Its path is that of the
- * target except for `.` and `..`, without decoding.
- */
+/** @param url of the request's target, on the host `localhost` unless the target names another. Its path is not decoded. */
 export type HttpServe = (request: IncomingMessage, response: ServerResponse, url: URL) => void | Promise<void>;
 
 /** Creates a server that is not listening yet. */
@@ -77,8 +73,7 @@ export function serverOptionsOf(limits: HttpLimits): ServerOptions {
 }
 
 /**
- * Protects a server that is not listening yet.
- *
+ * @param server not listening yet
  * @param connectionOf the accepted connection under the socket of a request, which differs with TLS
  */
 export function fenceServer<S extends Server>(
@@ -203,7 +198,7 @@ function respondWithText(response: ServerResponse, status: number, text: string)
   response.end(text);
 }
 
-/** Closes a connection whose client does not read and would keep the response in memory. */
+/** A client that does not read would keep the response in memory. */
 function closeWhenUnread(response: ServerResponse, unreadMs: number): void {
   response.setTimeout(unreadMs, () => {
     if (response.writableEnded || response.writableLength > 0) response.destroy();

@@ -4,9 +4,7 @@ import type { Socket } from 'node:net';
 import type { TlsOptions } from 'node:tls';
 import { fenceServer, type HttpFenceOptions, type HttpServe, httpLimitsOf, serverOptionsOf } from './http-fence.ts';
 
-/**
- * The server is not listening yet. A connection without a handshake counts as idle, and is closed after `headersMs`.
- */
+/** A connection without a handshake counts as idle, and is closed after `headersMs`. */
 export function createFencedTlsServer(tls: TlsOptions, serve: HttpServe, options: HttpFenceOptions = {}): Server {
   const limits = httpLimitsOf(options);
   const server = createServer({ ...tls, ...serverOptionsOf(limits), handshakeTimeout: limits.headersMs });

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** Limit of open files of this process, including sockets; `undefined` if the system does not report it. */
+/** Includes sockets. `undefined` if the system does not report the limit. */
 export function openFilesLimit(limits = '/proc/self/limits'): number | undefined {
   try {
     // Node raises the soft limit to the hard limit at its start.

@@ -1,8 +1,8 @@
 import type { ClientRequest } from 'node:http';
 
 /**
- * Rejects a response that switches the protocol (101). Without a listener for `upgrade` Node closes the connection and
- * emits neither a response nor an error, so the caller would wait forever.
+ * Rejects a response that switches the protocol (101). Without a listener for `upgrade`, Node emits neither a response nor an error, so the caller
+ * would wait forever.
  */
 export function refuseOtherProtocol(outgoing: ClientRequest, refuse: (error: Error) => void): void {
   outgoing.once('upgrade', (_, socket) => {

@@ -4,10 +4,7 @@ const singleHeaders: ReadonlySet<string> = new Set([
   ...['host', 'origin', 'sec-fetch-site', 'sec-fetch-mode', 'sec-fetch-dest'],
 ]);
 
-/**
- * @param rawHeaders name, value, name, value …, as Node's HTTP/1 and HTTP/2 servers return them
- * @returns the name of the first such header that is repeated
- */
+/** @param rawHeaders name, value, name, value …, as Node's servers return them */
 export function repeatedHeader(rawHeaders: readonly unknown[]): string | undefined {
   const seenNames = new Set<string>();
   for (let headerIndex = 0; headerIndex < rawHeaders.length; headerIndex += 2) {

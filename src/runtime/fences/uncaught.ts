@@ -8,10 +8,9 @@ import type { Logger } from '../output/log.ts';
 
 export type UncaughtOrigin = 'uncaughtException' | 'unhandledRejection';
 
-/** Must not wait and should not throw; its own errors are lost, because they would end the process. */
+/** Must not wait. Its own errors are lost, because they would end the process. */
 export type UncaughtHandler = (error: unknown, origin: UncaughtOrigin) => void;
 
-/** The used properties of Node's `process`; a test passes its own. */
 export interface UncaughtSource {
   on(event: UncaughtOrigin, listener: (error: unknown) => void): unknown;
   off(event: UncaughtOrigin, listener: (error: unknown) => void): unknown;
@@ -19,7 +18,7 @@ export interface UncaughtSource {
 
 /**
  * Prevents uncaught errors and unhandled rejections from ending the process. Handlers run in the asynchronous context of the error, so an
- * `AsyncLocalStorage` of the caller contains its owner.
+ * `AsyncLocalStorage` contains its owner.
  */
 export function catchUncaught(handle: UncaughtHandler, source: UncaughtSource = process): () => void {
   let handling = false;
@@ -45,10 +44,7 @@ export function catchUncaught(handle: UncaughtHandler, source: UncaughtSource = 
   };
 }
 
-/**
- * Raises an error as uncaught on behalf of the current owner, and returns. For loops over the work of several owners,
- * which continue if one fails.
- */
+/** Raises an error as uncaught on behalf of the current owner, and returns, so that a loop over the work of several owners continues if one fails. */
 export function letEscape(error: unknown): void {
   queueMicrotask(() => {
     throw error;
@@ -56,7 +52,6 @@ export function letEscape(error: unknown): void {
 }
 
 export interface FaultLogOptions {
-  /** Maximum lines per interval; default 10. */
   readonly maxLines?: number;
   /** Default: one minute. */
   readonly intervalMs?: number;
@@ -64,10 +59,7 @@ export interface FaultLogOptions {
   readonly now?: () => number;
 }
 
-/**
- * Logs faults with their stacks, at most `maxLines` per interval. This also ends the loop of a log that cannot be written, in which every line raises
- * the next fault.
- */
+/** The limit of lines also ends the loop of a log that cannot be written, in which every line raises the next fault. */
 export function faultLog(
   log: Logger,
   event: EventOfLevel<'error'>,

@@ -1,4 +1,3 @@
-/** Reads text files of unknown content, and rejects endless, very large and non-regular files. */
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statfsSync } from 'node:fs';
 
 export class FileTooLarge extends Error {
@@ -9,24 +8,18 @@ export class FileTooLarge extends Error {
   }
 }
 
-/**
- * File systems of the kernel, by the magic numbers of statfs(2): proc, cgroup, cgroup2, debugfs, tracefs, securityfs,
- * sysfs, bpf.
- */
+/** Magic numbers of statfs(2): proc, cgroup, cgroup2, debugfs, tracefs, securityfs, sysfs, bpf. */
 const filesystemsOfTheKernel: ReadonlySet<number> = new Set([
   ...[0x9fa0, 0x27e0eb, 0x63677270, 0x64626720, 0x74726163, 0x73636673, 0x62656572, 0xcafe4a11],
 ]);
 
-/**
- * Whether a path is in a kernel file system, whose files are no configuration, may be endless, and are slow to list.
- */
+/** Files of a kernel file system are no configuration, may be endless, and are slow to list. */
 export function isOnKernelFileSystem(path: string): boolean {
   return filesystemsOfTheKernel.has(statfsSync(path).type);
 }
 
 /**
- * The caller reads and closes the descriptor.
- *
+ * The caller closes the descriptor.
  * @throws an error of the file system, or an Error if it is not a regular file
  */
 export function openRegularFile(path: string, displayName = ''): number {

@@ -1,14 +1,11 @@
-/** Serializes operations on file systems that may hang, such as those of mounted certificates and tokens. */
+/**
+ * Serializes operations on file systems that may hang, such as those of mounted certificates and tokens: each hanging operation blocks one of the
+ * four threads of libuv's pool, even if its caller has timed out.
+ */
 export class FileTurns {
   #runningTask: Promise<void> | undefined;
 
-  /**
-   * Runs an operation after the previous one.
-   *
-   * On a file system that hangs, each operation blocks one of the four threads of libuv's pool until it returns, even if its caller has timed out.
-   *
-   * @param signal an operation that is aborted while it waits is not started
-   */
+  /** @param signal an operation that is aborted while it waits is not started */
   async run<Result>(operation: () => Promise<Result>, signal: AbortSignal): Promise<Result> {
     while (this.#runningTask !== undefined) await Promise.race([this.#runningTask, abortOf(signal)]);
     signal.throwIfAborted();

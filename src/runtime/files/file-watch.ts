@@ -4,8 +4,7 @@ import { onDirectoryCreated } from './missing-directory.ts';
 
 export interface WatchHandlers {
   /**
-   * The path changed. Also called once when the watch has started, for changes before that.
-   *
+   * Also called once when the watch has started, for changes before that.
    * @param isBurst very many events arrived at once; only a watch of a directory tree reports it
    */
   readonly changed: (path: string, isBurst?: boolean) => void;
@@ -53,7 +52,7 @@ class WatchedFile {
     });
     if (isThere) return;
     this.#stop = stop;
-    // Asynchronous, as for an existing directory, because the caller has not received its stop function yet.
+    // Asynchronous, because the caller has not received its stop function yet.
     setImmediate(() => this.#onChange(this.#path));
   }
 
@@ -70,10 +69,7 @@ class WatchedFile {
     if (!this.#isStopped) this.#handlers.failed(error);
   }
 
-  /**
-   * Watches the directory, because a watch of the file does not report the switch of a link. Directories above are
-   * never ignored.
-   */
+  /** A watch of the file does not report the switch of a link. Directories above are never ignored. */
   #watch(): void {
     const [path, directory] = [this.#path, this.#directory];
     const isIgnored = (other: string): boolean =>
@@ -94,7 +90,6 @@ class WatchedFile {
   }
 }
 
-/** Matches `..data` and the like directly in the directory, and their content. */
 function isBehindLink(directory: string, path: string): boolean {
   for (let current = path; current.length > directory.length; current = dirname(current)) {
     if (dirname(current) === directory) return basename(current).startsWith('..');

@@ -2,10 +2,7 @@ import { mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { isSystemError } from '../errors.ts';
 
-/**
- * Creates a directory and its missing ancestors. Node's `recursive` loops forever where the system always returns
- * ENOENT (below a removed working directory, in /proc).
- */
+/** Node's `recursive` loops forever where the system always returns ENOENT (below a removed working directory, in /proc). */
 export function makeFolder(path: string, mode = 0o777): void {
   const missingFolders: string[] = [];
   for (let folder = path; !createIfMissing(folder, mode); folder = dirname(folder)) {

@@ -3,20 +3,15 @@ import { type FSWatcher, statSync, watch } from 'node:fs';
 import { basename, dirname, relative, sep } from 'node:path';
 import { isSystemError } from '../errors.ts';
 
-/**
- * Polling interval for changes that inotify does not report: a switched link above, a directory that may not be
- * watched.
- */
+/** inotify does not report a switched link above, or a directory that may not be watched. */
 const inspectionMs = 60_000;
 
 export interface DirectoryHandlers {
-  /** Called once when the directory exists; synchronously if it exists already. */
   readonly appeared: () => void;
   /** No directory above can be watched; the path is still polled every minute. */
   readonly failed: (error: unknown) => void;
 }
 
-/** @returns a function that stops waiting; no handler is called afterwards */
 export function onDirectoryCreated(directory: string, handlers: DirectoryHandlers): () => void {
   const missingDirectory = new MissingDirectory(directory, handlers);
   missingDirectory.check();

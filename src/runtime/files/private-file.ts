@@ -1,8 +1,7 @@
-/** Files that only their owner may read, flushed to disk before they are used. */
 import { closeSync, fsyncSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { ChartpilotError } from '../errors.ts';
 
-/** Writes a new file with mode 0600 and flushes it. Replaces the file of an interrupted attempt. */
+/** Mode 0600, flushed to disk. Replaces the file of an interrupted attempt. */
 export function writePrivateFile(file: string, content: string): void {
   rmSync(file, { force: true });
   const descriptor = openSync(file, 'wx', 0o600);

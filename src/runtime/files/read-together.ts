@@ -14,14 +14,11 @@ const maxAttempts = 10;
 /** As in the kernel (`MAXSYMLINKS`). */
 const maxLinks = 40;
 
-/** Targets of symbolic links as first read; `undefined` for a path that is no link. */
 type Links = Map<string, string | undefined>;
 
 /**
- * Calls `read` until no symbolic link on the path of its files changed during the call, at most {@link maxAttempts} times.
- *
+ * Calls `read` until no symbolic link on the path of its files changed during the call.
  * @param read reads each file at `at(path)`, which follows each link as first read in this call
- * @throws errors of `read`
  */
 export async function readTogether<T>(read: (at: (path: string) => Promise<string>) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
@@ -41,7 +38,6 @@ export async function readTogether<T>(read: (at: (path: string) => Promise<strin
   }
 }
 
-/** Like {@link readTogether}, for synchronous callers. */
 export function readTogetherSync<T>(read: (at: (path: string) => string) => T): T {
   for (let attempt = 1; ; attempt++) {
     const links: Links = new Map();
@@ -62,7 +58,6 @@ export function readTogetherSync<T>(read: (at: (path: string) => string) => T): 
   }
 }
 
-/** Yields each path whose link must be read, and returns the path without links. */
 function* resolving(path: string, links: Links): Generator<string, string, string | undefined> {
   const remainingNames = (path.startsWith('/') ? path : join(process.cwd(), path)).split('/').reverse();
   let resolvedPath = '/';

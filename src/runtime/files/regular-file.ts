@@ -1,6 +1,6 @@
 /**
- * In a directory where other users may write, a path may be a link to a file that only this user can read, a FIFO that blocks its reader, a device,
- * or an endless file.
+ * In a directory where other users may write, a path may be a link to a file that only this user can read, a FIFO that blocks its reader, or an
+ * endless file.
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 
@@ -11,7 +11,6 @@ export interface RegularFile {
 }
 
 export interface RegularFileOptions {
-  /** A larger file is an error. */
   readonly maxBytes: number;
   /** User that must own the file; any if absent. */
   readonly owner?: number;

@@ -1,28 +1,23 @@
-/** Replaces a file atomically: a reader gets the old content or the new one, never a part. */
+/** A reader gets the old content or the new one, never a part. */
 import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 export interface ReplaceOptions {
-  /** Mode of the new file; default 0600. */
   readonly mode?: number;
-  /**
-   * What survives a crash of the host after the function returns: nothing (default), the content if the new name
-   * survives, or both.
-   */
+  /** Decides what survives a crash of the host: nothing (default), the content if the new name survives, or both. */
   readonly flush?: 'none' | 'content' | 'content and name';
   /**
-   * Name of the draft. `new` (default): `<file>.new`, which replaces the draft of an interrupted attempt, for
-   * directories to which no other program writes. `unique`: an unpredictable name; the draft of an interrupted attempt
-   * stays.
+   * `new` (default) is `<file>.new`, which replaces the draft of an interrupted attempt, for directories to which no other program writes. `unique`
+   * is an unpredictable name; the draft of an interrupted attempt stays.
    */
   readonly draft?: 'new' | 'unique';
 }
 
 /**
  * @param content a text, bytes, or pieces of a text that exceeds the length of a string
- * @throws an error of the file system; the old content stays, and the draft is removed
+ * @throws an error of the file system; the old content stays
  */
 export function replaceFileSync(
   file: string,
@@ -49,7 +44,6 @@ export function replaceFileSync(
   if (flush === 'content and name') flushDirectory(dirname(file));
 }
 
-/** Like {@link replaceFileSync}, without blocking the event loop. */
 export async function replaceFile(
   file: string,
   content: string | Uint8Array,

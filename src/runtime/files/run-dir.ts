@@ -39,7 +39,6 @@ function isWritable(folder: string): boolean {
   }
 }
 
-/** Whether `chooseRunDir` may return a directory of this name for this user. */
 export function isRunDirName(uid: number, name: string): boolean {
   return name === `chartpilot-${uid}` || fallbackNames(uid).test(name);
 }
@@ -62,11 +61,7 @@ function userRunDir(parent: string): string {
   return other;
 }
 
-/**
- * If several programs create one at the same time, all of them use the first by name.
- *
- * @returns `undefined` if no directory can be created there
- */
+/** If several programs create a directory at the same time, all of them use the first by name. */
 function createdFallback(parent: string, uid: number): string | undefined {
   try {
     mkdtempSync(join(parent, `chartpilot-${uid}-`));
@@ -117,7 +112,6 @@ export function requireOwnDirectory(path: string): void {
   if (!isOwnedPrivateDir(stats)) throw new Error(whyNotOwn(stats));
 }
 
-/** Whether a path, without following a link, is a directory that only this user may write. */
 export function isOwnedPrivateDir(stats: Stats): boolean {
   return stats.isDirectory() && stats.uid === currentUid() && (stats.mode & writableByOthers) === 0;
 }

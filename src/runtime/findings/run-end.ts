@@ -1,24 +1,22 @@
-/** Sentences about the end of a run, which the page, `chartpilot trace --summary` and the last line of an agent's log share. */
+/** The page, `chartpilot trace --summary` and the last line of an agent's log share these sentences. */
 import type { TracedEvent, TraceRecord } from '../trace/trace.ts';
 import { count, span, text } from './words.ts';
 
 const endingSignals: ReadonlySet<unknown> = new Set(['SIGTERM', 'SIGINT', 'SIGQUIT']);
 
-/** Types of the events that may order the end of the program. */
 export const endOrders = ['quit.requested', 'signal.received'] as const;
 
 export function isEndOrder({ type, signal }: TracedEvent): boolean {
   return type === 'quit.requested' || (type === 'signal.received' && endingSignals.has(signal));
 }
 
-/** Why a start failed; `undefined` for other events and for an epoch that had been live. */
+/** An epoch that had been live did not fail to start. */
 export function failedStart({ event, to }: TraceRecord & { kind: 'event' }): string | undefined {
   if (event.type !== 'epoch.failed' || to !== 'supervisor') return undefined;
   if (event.during === 'serving' || event.during === 'draining') return undefined;
   return `${text(event.during)}: ${text(event.reason)}`;
 }
 
-/** The errors with which a root actor ended; empty after an ordered end. */
 export function troubleOf(output: unknown): readonly string[] {
   const troubleLines =
     typeof output === 'object' && output !== null ? (output as { trouble?: unknown }).trouble : undefined;

@@ -1,4 +1,3 @@
-/** `epoch-0b` → `epoch 0b`. */
 export function actorText(actor: string): string {
   return actor.replace(/-(\d)/, ' $1');
 }
@@ -15,10 +14,7 @@ export function span(ms: number): string {
   return `${Math.floor(minutes / 60)} h ${twoDigits(minutes % 60)} min`;
 }
 
-/**
- * The last name of a path. For a file of a Kubernetes volume, which is in a directory such as `..2026_11_29_08_10_13.1`, the name of the volume,
- * `certs/`.
- */
+/** A file of a Kubernetes volume is in a directory such as `..2026_11_29_08_10_13.1`, so the name of the volume, `certs/`, is returned instead. */
 export function fileName(path: string): string {
   const names = path.split('/').filter((name) => name !== '');
   const volume = names.findIndex((name) => name.startsWith('..') && name.length > 2);
@@ -30,7 +26,6 @@ export function count(n: number, singular: string, plural = `${singular}s`): str
   return `${n.toLocaleString('en')} ${n === 1 ? singular : plural}`;
 }
 
-/** A value of a trace, of any type and length, in one line. */
 export function text(value: unknown, maxLength = 200): string {
   const raw = typeof value === 'string' ? value : (JSON.stringify(value) ?? 'reason unknown');
   const line = raw.replaceAll(/\s+/g, ' ').trim() || 'reason unknown';

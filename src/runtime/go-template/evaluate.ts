@@ -21,7 +21,6 @@ interface Variable {
   value: GoValue;
 }
 
-/** Ends the innermost loop, or its current iteration. */
 type Interruption = 'break' | 'continue' | undefined;
 
 /** No value from an earlier command of the pipeline, as opposed to a nil value. */
@@ -61,7 +60,7 @@ export class Execution {
     if (++this.#steps > maxSteps) throw new TemplateError(position, `more than ${maxSteps} steps`);
   }
 
-  /** Lists may contain one another many times, so counting stops at the limit, not at the last item. */
+  /** Lists may contain one another many times, so counting stops at the limit. */
   #handle(values: readonly GoValue[], position: Position): void {
     const pending = [...values];
     for (let value = pending.pop(); pending.length > 0 || value !== undefined; value = pending.pop()) {

@@ -1,4 +1,3 @@
-/** Numbers and texts as Go's fmt and strconv write them. */
 import { FunctionError } from './template-error.ts';
 
 export interface Flags {
@@ -9,16 +8,13 @@ export interface Flags {
   zero?: boolean;
   /** `%+v`: includes names of fields. */
   names?: boolean;
-  /** `%#v`. */
   goSyntax?: boolean;
-  /** In characters. */
   width?: number | undefined;
   precision?: number | undefined;
 }
 
 export const noFlags: Flags = {};
 
-/** Pads to the width of the flags with spaces, or numbers with zeros if a flag requests it. */
 export function pad(text: string, { width = 0, minus, zero }: Flags): string {
   const paddingLength = width - [...text].length;
   if (paddingLength <= 0) return text;
@@ -30,7 +26,6 @@ const bases: Readonly<Record<string, readonly [radix: number, prefix: string]>> 
   ...{ v: [10, ''], d: [10, ''], b: [2, '0b'], o: [8, '0'], O: [8, '0o'], x: [16, '0x'], X: [16, '0X'] },
 };
 
-/** @returns `undefined` if an int has no such verb */
 export function formatInteger(value: bigint, verb: string, flags: Flags): string | undefined {
   if (verb === 'c' || verb === 'q' || verb === 'U') return formatCharacter(value, verb, flags);
   const base = bases[verb];
@@ -62,7 +57,6 @@ function formatCharacter(value: bigint, verb: 'c' | 'q' | 'U', flags: Flags): st
   return pad(`U+${code}${characterText}`, { ...flags, zero: false });
 }
 
-/** @returns `undefined` if a float64 has no such verb */
 export function formatFloat(value: number, verb: string, flags: Flags): string | undefined {
   const digits = floatDigits(Math.abs(value), verb, flags);
   if (digits === undefined) return undefined;
@@ -99,7 +93,6 @@ function withPoint(text: string, verb: string, precision: number | undefined): s
   return pointed + '0'.repeat(Math.max(0, (precision ?? 6) - significant)) + power;
 }
 
-/** Decimal exponents above this use scientific notation in the shortest form. */
 const maxPlainExponent = 6;
 
 /** `%g`: the shortest text that parses to the same number, or with the specified precision in significant digits. */
@@ -192,7 +185,6 @@ function escapeCharacter(character: string, quoteSign: string, onlyAscii: boolea
   return code > 0xffff ? `\\U${code.toString(16).padStart(8, '0')}` : `\\u${code.toString(16).padStart(4, '0')}`;
 }
 
-/** Letters, marks, numbers, punctuation, symbols, and the ASCII space. */
 export function isPrintable(character: string): boolean {
   return character === ' ' || /^[\p{L}\p{M}\p{N}\p{P}\p{S}]$/u.test(character);
 }

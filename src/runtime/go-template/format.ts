@@ -1,9 +1,7 @@
-/** Formats values like Go's fmt: `print`, `println` and the verbs of `printf`. */
 import { type Flags, formatFloat, formatInteger, noFlags, pad, quote } from './format-scalars.ts';
 import { FunctionError } from './template-error.ts';
 import { GoMap, GoStruct, type GoValue, isList, typeName } from './values.ts';
 
-/** Adds spaces between operands of which neither is a string. */
 export function sprint(values: readonly GoValue[]): string {
   return values
     .map((value, index) => {
@@ -111,7 +109,6 @@ class ArgumentReader {
     return isValidWidth ? Number(value) : undefined;
   }
 
-  /** The unused arguments, as Go reports them. */
   rest(): string {
     if (this.#isReordered || !this.hasNext()) return '';
     const extraTexts = this.#args.slice(this.#offset).map((value) => {
@@ -122,7 +119,7 @@ class ArgumentReader {
   }
 }
 
-/** Elements of lists and maps are formatted with the verb and flags of the list or map. */
+/** The verb and flags of a list or map apply to its elements. */
 function formatValue(value: GoValue, verb: string, flags: Flags): string {
   if (verb === 'T') return pad(value === undefined || value === null ? '<nil>' : typeName(value), flags);
   if (flags.goSyntax) return goSyntax(value);

@@ -6,7 +6,6 @@ import { compareText, GoMap, GoStruct, type GoValue, isList, isTrue, typeName } 
 
 export interface TemplateFunction {
   readonly min: number;
-  /** Maximum number of arguments; absent: no limit. */
   readonly max?: number;
   readonly takesText?: boolean;
   /** @throws FunctionError */
@@ -119,7 +118,6 @@ function call(value: GoValue): never {
   throw new FunctionError(`non-function of type ${value instanceof GoStruct ? 'struct' : typeName(value)}`);
 }
 
-/** A single string is unchanged; otherwise all arguments are formatted as `print` does. */
 function asText(args: readonly GoValue[]): string {
   const [onlyArg] = args;
   if (args.length === 1 && typeof onlyArg === 'string') return onlyArg;

@@ -1,4 +1,3 @@
-/** Splits a template into text and the tokens of its actions, by the rules of Go's text/template. */
 import { type Position, TemplateError } from './template-error.ts';
 
 export type TokenKind =
@@ -38,7 +37,6 @@ const opening = '{{';
 const spaceAtEnd = /[ \t\r\n]+$/;
 const spaceAtBegin = /^[ \t\r\n]+/;
 const closing = /(?:[ \t\r\n]-)?\}\}/y;
-/** Characters that may follow a word, a field or a variable. */
 const wordEnd = /(?=[ \t\r\n.,|:()]|\}\}|$)/y;
 
 const rules: readonly (readonly [TokenKind | 'word', RegExp])[] = [
@@ -99,7 +97,6 @@ class Lexer {
     return this.#tokens;
   }
 
-  /** @returns whether the text after it is trimmed */
   #comment(openIndex: number): boolean {
     const end = this.#input.indexOf('*/', this.#offset + 2);
     if (end < 0) throw this.#error(openIndex, 'a comment is not closed with */');
@@ -110,7 +107,6 @@ class Lexer {
     return close.length > 2;
   }
 
-  /** @returns whether the text after it is trimmed */
   #action(openIndex: number): boolean {
     this.#push('open', opening, openIndex);
     const parens: number[] = [];

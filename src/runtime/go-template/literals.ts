@@ -50,7 +50,7 @@ const simpleEscapes: Readonly<Record<string, string>> = {
 };
 const escape = /\\(?:x([\da-fA-F]{2})|u([\da-fA-F]{4})|U([\da-fA-F]{8})|([0-7]{3})|(["'abfnrtv\\])|(.?))/gs;
 
-/** Bytes of consecutive `\x` and octal escapes are decoded together as UTF-8. */
+/** Consecutive `\x` and octal escapes are decoded together as UTF-8. */
 function unescape(token: Token, quote: '"' | "'"): string {
   const bytes: Buffer[] = [];
   const content = token.text.slice(1, -1);

@@ -10,7 +10,6 @@ export interface ActionNode extends Position {
   readonly pipe: PipeNode;
 }
 
-/** `if`, `with` and `range`. */
 export interface BranchNode extends Position {
   readonly is: 'if' | 'with' | 'range';
   readonly pipe: PipeNode;
@@ -34,7 +33,6 @@ export type Node = TextNode | ActionNode | BranchNode | TemplateNode | LoopContr
 export interface PipeNode extends Position {
   readonly is: 'pipe';
   readonly variables: readonly string[];
-  /** `=` instead of `:=`. */
   readonly assigns: boolean;
   readonly commands: readonly CommandNode[];
 }
@@ -52,10 +50,8 @@ export type OperandNode = Position &
     | { readonly is: 'function'; readonly name: string }
     | { readonly is: 'field'; readonly fields: readonly string[] }
     | { readonly is: 'variable'; readonly name: string; readonly fields: readonly string[] }
-    /** Fields of the value of a function or of an operand in parentheses. */
     | { readonly is: 'chain'; readonly of: OperandNode; readonly fields: readonly string[] }
     | PipeNode
   );
 
-/** All templates that one text defines, by name. */
 export type TemplateSet = ReadonlyMap<string, readonly Node[]>;

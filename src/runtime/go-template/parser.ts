@@ -3,21 +3,17 @@ import { literalOf } from './literals.ts';
 import type { BranchNode, CommandNode, Node, OperandNode, PipeNode, TemplateSet } from './nodes.ts';
 import { type Position, TemplateError } from './template-error.ts';
 
-/** Maximum nesting of blocks and parentheses; a bootstrap has fewer than ten levels. */
+/** A bootstrap has fewer than ten levels of blocks and parentheses. */
 const maxNesting = 100;
 
 export const mainTemplate = 'bootstrap';
 
-/**
- * @param isFunction whether a template may call a function of this name
- * @throws TemplateError
- */
+/** @throws TemplateError */
 export function parseTemplate(template: string, isFunction: (name: string) => boolean): TemplateSet {
   const parser = new Parser(tokenize(template), isFunction);
   return parser.run();
 }
 
-/** The keyword that ended a list of nodes. */
 interface Ending extends Position {
   readonly word: 'end' | 'else' | undefined;
 }

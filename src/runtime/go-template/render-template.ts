@@ -1,4 +1,3 @@
-/** Renders a template of Go's text/template. Pure. */
 import { Execution } from './evaluate.ts';
 import { goFunctions, type TemplateFunction } from './functions.ts';
 import { parseTemplate } from './parser.ts';
@@ -6,7 +5,7 @@ import type { GoValue } from './values.ts';
 
 /**
  * @param data value of `.` and `$`
- * @param functions by name, in addition to those of Go
+ * @param functions in addition to those of Go
  * @throws TemplateError with line and column
  */
 export function renderTemplate(

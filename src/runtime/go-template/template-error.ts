@@ -1,4 +1,4 @@
-/** Position in the text of a template, both 1-based. The column counts characters. */
+/** Both numbers are 1-based. The column counts characters. */
 export interface Position {
   readonly line: number;
   readonly column: number;

@@ -1,4 +1,4 @@
-/** Values of templates by their Go types: a `bigint` is an int, a `number` a float64. */
+/** A `bigint` is a Go int, a `number` a float64. */
 import type { Position } from './template-error.ts';
 
 export type GoValue = Invalid | null | boolean | bigint | number | string | GoList | GoMap | GoStruct;
@@ -8,7 +8,7 @@ export type Invalid = undefined;
 
 export type GoList = readonly GoValue[];
 
-/** A map with string keys; access to a missing key is no error. */
+/** Access to a missing key is no error. */
 export class GoMap extends Map<string, GoValue> {
   /** Result of `index` for a missing key. */
   readonly zero: GoValue;
@@ -18,13 +18,12 @@ export class GoMap extends Map<string, GoValue> {
     this.zero = zero;
   }
 
-  /** Entries in the order of their keys' bytes. */
   sorted(): [string, GoValue][] {
     return [...this].sort(([a], [b]) => compareText(a, b));
   }
 }
 
-/** A struct with known fields: access to another one is an error. */
+/** Access to an unknown field is an error. */
 export class GoStruct {
   readonly typeName: string;
   readonly fields: ReadonlyMap<string, GoValue>;
@@ -46,7 +45,7 @@ export function isList(value: GoValue): value is GoList {
   return Array.isArray(value);
 }
 
-/** JSON without fraction becomes an int, an object a map. */
+/** JSON numbers without a fraction become ints. */
 export function goValueOf(json: unknown): GoValue {
   if (json === undefined || json === null) return null;
   if (json instanceof GoMap || json instanceof GoStruct) return json;
@@ -62,7 +61,6 @@ export function isTrue(value: GoValue): boolean {
   return value instanceof GoStruct || Boolean(value);
 }
 
-/** Name of the type in Go's errors and `%T`. */
 export function typeName(value: GoValue): string {
   if (value === undefined || value === null) return 'nil';
   if (isList(value)) return '[]interface {}';
@@ -76,7 +74,7 @@ export function compareText(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 
-/** Compact, with sorted keys, and without characters of HTML markup, as Go's encoding/json writes. */
+/** Like Go's encoding/json, sorts keys and escapes characters of HTML markup. */
 export function toJson(value: GoValue): string {
   return jsonText(value).replace(
     /[<>&\u2028\u2029]/g,

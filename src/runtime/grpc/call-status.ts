@@ -30,9 +30,8 @@ const names = new Map(Object.entries(grpcCodes).map(([name, code]) => [code as n
 export class GrpcError extends Error {
   override readonly name = 'GrpcError';
   readonly code: GrpcCode;
-  /** Message of the server or description of the failure, without the code. */
   readonly details: string;
-  /** Delay before the next attempt that the server requests (`grpc-retry-pushback-ms`, `retry-after`). */
+  /** Delay that the server requests (`grpc-retry-pushback-ms`, `retry-after`). */
   readonly retryAfterMs: number | undefined;
 
   constructor(code: GrpcCode, details: string, options: { cause?: unknown; retryAfterMs?: number | undefined } = {}) {
@@ -43,12 +42,9 @@ export class GrpcError extends Error {
   }
 }
 
-/** Maximum characters of a server's status message. */
 const maxDetails = 1_000;
 
-/**
- * The status in trailers or in a Trailers-Only response; `undefined` for OK. A missing status counts as a broken call.
- */
+/** The status is in trailers or in a Trailers-Only response. A missing status counts as a broken call. */
 export function statusOf(headers: IncomingHttpHeaders): GrpcError | undefined {
   const text = headers['grpc-status'];
   if (text === undefined) return statusOfHttp(headers);
@@ -59,7 +55,7 @@ export function statusOf(headers: IncomingHttpHeaders): GrpcError | undefined {
   });
 }
 
-/** The gRPC status for an HTTP status of a proxy in front of the server (gRPC, "HTTP to gRPC Status Code Mapping"). */
+/** A proxy in front of the server may respond with an HTTP status (gRPC, "HTTP to gRPC Status Code Mapping"). */
 function statusOfHttp(headers: IncomingHttpHeaders): GrpcError {
   const status = Number(headers[':status']);
   const codes: Record<number, GrpcCode> = {
@@ -76,7 +72,7 @@ function statusOfHttp(headers: IncomingHttpHeaders): GrpcError {
   return new GrpcError(codes[status] ?? 'UNKNOWN', `HTTP status ${status}`, { retryAfterMs: retryAfter(headers) });
 }
 
-/** Maximum requested delay: a proxy may request an hour although the server is available within a second. */
+/** A proxy may request an hour although the server is available within a second. */
 const maxRetryDelayMs = 600_000;
 
 function retryAfter(headers: IncomingHttpHeaders): number | undefined {
@@ -85,7 +81,6 @@ function retryAfter(headers: IncomingHttpHeaders): number | undefined {
   return ms >= 0 ? Math.min(ms, maxRetryDelayMs) : undefined;
 }
 
-/** Percent-encoded UTF-8; text that cannot be decoded is unchanged. */
 function decodeDetails(text: string): string {
   try {
     return decodeURIComponent(text.slice(0, maxDetails));

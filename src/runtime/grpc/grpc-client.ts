@@ -1,4 +1,4 @@
-/** One HTTP/2 connection to a gRPC server, over TCP, TLS or a Unix socket. */
+/** One HTTP/2 connection, over TCP, TLS or a Unix socket. */
 import { once } from 'node:events';
 import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp2, constants } from 'node:http2';
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
@@ -15,13 +15,12 @@ import { FrameReader, frameHeadBytes, frameOf } from './grpc-frames.ts';
 import { type KeyPair, privateKeyPem } from './key-pair.ts';
 
 export interface GrpcTarget {
-  /** `localAddress`: source address of the connection; chosen by the system if absent. */
+  /** `localAddress` is the source address of the connection; the system chooses it if absent. */
   readonly address:
     | { readonly host: string; readonly port: number; readonly localAddress?: string }
     | { readonly path: string };
   /** Absent: plaintext. */
   readonly tls?: {
-    /** PEM certificates. */
     readonly roots: string;
     /** Required name in the server's certificate: a DNS name, an address or a SPIFFE ID. */
     readonly serverName: string;
@@ -49,7 +48,6 @@ export const defaultGrpcLimits: GrpcConnectionLimits = {
   windowBytes: 1024 * 1024,
 };
 
-/** Maximum size of a call's headers, and of its trailers. */
 const maxHeaderBytes = 64 * 1024;
 
 export class GrpcConnection {
@@ -113,7 +111,6 @@ export class GrpcConnection {
     }
   }
 
-  /** Starts a call; see {@link whenEnded} for its end. */
   start(method: string, headers: Readonly<Record<string, string>>): ClientHttp2Stream {
     return this.#session.request({
       ':method': 'POST',
@@ -124,7 +121,6 @@ export class GrpcConnection {
     });
   }
 
-  /** Why the connection was closed; `undefined` while it is open. */
   get closeError(): GrpcError | undefined {
     return this.#closeError;
   }
@@ -190,11 +186,7 @@ function openSession(target: GrpcTarget, socket: Socket, { windowBytes }: GrpcCo
   return session;
 }
 
-/**
- * Calls `done` once when the call has ended and its messages are read.
- *
- * @param onEnd receives the status; `undefined` for OK
- */
+/** `onEnd` is called once, after the messages of the call are read, with `undefined` for OK. */
 export function whenEnded(
   stream: ClientHttp2Stream,
   connection: GrpcConnection,
@@ -225,7 +217,7 @@ export function whenEnded(
       if (status !== undefined) {
         finish(status.grpcError);
         stream.close(constants.NGHTTP2_NO_ERROR);
-        // The server ended the stream without a status. Node would close it only after written data is flushed, which never happens now.
+        // Node would close the stream only after written data is flushed, which never happens without a status.
       } else stream.destroy();
     }),
   );

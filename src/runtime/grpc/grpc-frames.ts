@@ -11,7 +11,7 @@ export function frameOf(message: Uint8Array): Buffer {
   return frame;
 }
 
-/** A piece of a message; the first one starts with the frame header. */
+/** The first piece starts with the frame header. */
 export interface FramePiece {
   readonly bytes: Buffer;
   readonly isFirst: boolean;
@@ -26,25 +26,15 @@ export interface FrameLimits {
   readonly maxBytes?: number;
 }
 
-/**
- * Splits a byte stream into messages. A message longer than `wholeBytes` is returned in pieces as they arrive, so the
- * reader keeps at most `wholeBytes` and one chunk.
- */
+/** A message longer than `wholeBytes` is returned in pieces as they arrive, so the reader keeps at most `wholeBytes` and one chunk. */
 export class FrameReader {
   readonly #wholeBytes: number;
   readonly #peekBytes: number;
   readonly #maxBytes: number;
-  /**
-   * The received part of an incomplete message. It is copied, because a client may send single bytes, each of which
-   * would be a buffer.
-   */
+  /** The bytes are copied, because a client may send single bytes, each of which would be a buffer. */
   #gatheredChunk: Buffer = none;
   #gatheredBytes = 0;
-  /** Remaining bytes of a message whose first pieces have been returned; 0 without such a message. */
   #restBytes = 0;
-  /**
-   * Size of the incomplete message, or of its first piece, with its header; `undefined` until the header is received.
-   */
   #firstPieceBytes: number | undefined;
   #messageBytes = 0;
 
@@ -55,8 +45,7 @@ export class FrameReader {
   }
 
   /**
-   * Calls `onPiece` with each piece that the chunk completes. Pieces may share the chunk's memory.
-   *
+   * Pieces may share the chunk's memory.
    * @throws GrpcError INTERNAL for a compressed message, RESOURCE_EXHAUSTED for one that is too long
    */
   push(chunk: Buffer, onPiece: (piece: FramePiece) => void): void {

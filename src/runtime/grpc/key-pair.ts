@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto';
 
-/** A certificate and its private key. The key is a handle, whose bytes are outside of V8's heap and its snapshots. */
+/** The key is a handle, whose bytes are outside of V8's heap and its snapshots. */
 export interface KeyPair {
   /** PEM: the certificate, then its intermediate certificates. */
   readonly chain: string;

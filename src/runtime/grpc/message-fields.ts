@@ -9,7 +9,7 @@ export interface MessageField {
   readonly bytes: Uint8Array;
 }
 
-/** The length-delimited fields of a message, in order. Throws if the bytes are no message. */
+/** Throws if the bytes are no message. */
 export function* fieldsOf(message: Uint8Array): Generator<MessageField> {
   const reader = new BinaryReader(message);
   while (reader.pos < reader.len) {
@@ -19,16 +19,13 @@ export function* fieldsOf(message: Uint8Array): Generator<MessageField> {
   }
 }
 
-/** The first field of this number. Throws if the bytes are no message. */
+/** Throws if the bytes are no message. */
 export function fieldIn(message: Uint8Array, fieldNumber: number): Uint8Array | undefined {
   for (const { field, bytes } of fieldsOf(message)) if (field === fieldNumber) return bytes;
   return undefined;
 }
 
-/**
- * The text of a field; of several fields with its number the last one, as in any protobuf message. Throws if the bytes
- * are no message.
- */
+/** Of several fields with the number, the last one applies, as in any protobuf message. Throws if the bytes are no message. */
 export function textIn(message: Uint8Array, fieldNumber: number): string | undefined {
   let text: string | undefined;
   for (const { field, bytes } of fieldsOf(message)) if (field === fieldNumber) text = textOf(bytes);

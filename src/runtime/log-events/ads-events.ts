@@ -1,4 +1,3 @@
-/** pilot-discovery: connections and streams of proxies. */
 import { type LogEventTable, noAction } from './log-event.ts';
 
 export const adsEvents = {

@@ -1,4 +1,3 @@
-/** pilot-agent: its lifecycle, Envoy's epochs, restarts and binaries. */
 import { type LogEventTable, noAction } from './log-event.ts';
 
 export const agentEvents = {

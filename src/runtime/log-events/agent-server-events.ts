@@ -1,4 +1,3 @@
-/** pilot-agent: certificates and secrets, the xDS proxy, DNS, and the status port. */
 import { type LogEventTable, noAction } from './log-event.ts';
 
 export const agentServerEvents = {

@@ -1,4 +1,3 @@
-/** pilot-discovery: the certificate authority. */
 import { type LogEventTable, noAction } from './log-event.ts';
 
 export const authorityEvents = {

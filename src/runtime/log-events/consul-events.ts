@@ -1,4 +1,3 @@
-/** pilot-discovery: the registry of Consul. */
 import { type LogEventTable, noAction } from './log-event.ts';
 
 export const consulEvents = {

@@ -1,4 +1,3 @@
-/** pilot-discovery: its lifecycle, configuration, services, pushes and writes. */
 import { type LogEventTable, noAction } from './log-event.ts';
 
 export const discoveryEvents = {

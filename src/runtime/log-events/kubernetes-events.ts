@@ -1,4 +1,3 @@
-/** pilot-discovery: API servers, remote clusters, Leases and WorkloadEntries. */
 import { type LogEventTable, noAction } from './log-event.ts';
 
 export const kubernetesEvents = {

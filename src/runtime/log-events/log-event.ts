@@ -1,7 +1,7 @@
 export type EventLevel = 'debug' | 'info' | 'warn' | 'error';
 
 export interface LogEvent {
-  /** `relayed`: a line of another program, at its level and with its text. */
+  /** `relayed` is a line of another program, at its level and with its text. */
   readonly level: EventLevel | 'relayed';
   /**
    * Lower case, without fields. A field in braces, `{actor}`, is part of the message and not repeated in a text line.
@@ -11,7 +11,7 @@ export interface LogEvent {
   readonly action: string;
 }
 
-/** Events of one area by ID. An event that a line repeats from the trace has the name of its trace event. */
+/** An event that a line repeats from the trace has the name of its trace event. */
 export type LogEventTable = Readonly<Record<string, LogEvent>>;
 
 export const noAction = 'None.';

@@ -1,7 +1,4 @@
-/**
- * All events that the programs log. An ID appears in one table only; `test/log-events.test.ts` checks this and that
- * each is used.
- */
+/** An ID appears in one table only; `test/log-events.test.ts` checks this and that each is used. */
 import { adsEvents } from './ads-events.ts';
 import { agentEvents } from './agent-events.ts';
 import { agentServerEvents } from './agent-server-events.ts';

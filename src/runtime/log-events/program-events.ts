@@ -1,4 +1,3 @@
-/** Logging, tracing, faults and state changes of both programs. */
 import { type LogEventTable, noAction } from './log-event.ts';
 
 const bug = 'Report a bug with the trace (`--trace`).';

@@ -1,4 +1,3 @@
-/** pilot-agent istio-iptables and istio-clean-iptables. */
 import { type LogEventTable, noAction } from './log-event.ts';
 
 export const redirectionEvents = {

@@ -1,4 +1,3 @@
-/** pilot-discovery: injection of sidecars, and reviews for the API server. */
 import { type LogEventTable, noAction } from './log-event.ts';
 
 const fixConfigMap = 'Correct the field in the ConfigMap. A change needs no restart.';

@@ -3,10 +3,7 @@ import type { Logger } from './log.ts';
 /** Maximum characters of a relayed text and of a field; a stack fits. */
 export const maxLogText = 2_048;
 
-/**
- * The same log, with longer texts truncated and followed by their length, so that a client cannot send an unbounded
- * line.
- */
+/** Longer texts are truncated and followed by their length, so that a client cannot send an unbounded line. */
 export function boundedLogger(log: Logger): Logger {
   return {
     debug: (event, fields) => log.debug(event, boundedFields(fields)),

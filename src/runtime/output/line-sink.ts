@@ -1,8 +1,8 @@
 /**
  * Queues lines for a log, a trace, or a reader of standard output. No write waits or throws, whatever the outlet does.
  *
- * A line is written immediately. Lines that the outlet does not accept are queued up to a limit. Beyond the limit, lines are lost and counted. Output
- * of commands ({@link LineSink.print}) is queued without a limit and never lost.
+ * Lines that the outlet does not accept are queued up to a limit. Beyond the limit, lines are lost and counted. Output of commands ({@link
+ * LineSink.print}) is queued without a limit and never lost.
  *
  * Terminals display this output, so control and invisible characters of all text are escaped (`visible-text.ts`).
  */
@@ -38,10 +38,7 @@ export interface LineSinkOptions {
   readonly clock?: SinkClock;
   /** Maximum bytes of queued lines (default 1 MiB). */
   readonly maxBytes?: number;
-  /**
-   * Header of a new file. Lines queued for the previous file are then lost, so the header must contain their
-   * information.
-   */
+  /** A new file starts with this header. Lines queued for the previous file are then lost, so the header must contain their information. */
   readonly begin?: () => string;
 }
 
@@ -60,10 +57,10 @@ const maxBytesDefault = 1024 * 1024;
 /** Polling interval for a blocked reader, doubled while it stays blocked. */
 const minPollMs = 1;
 const maxPollMs = 50;
-/** Delay before an outlet that failed is reopened, doubled with each failure. */
+/** An outlet that failed is reopened after this delay, doubled with each failure. */
 const minBackOffMs = 100;
 const maxBackOffMs = 10_000;
-/** Time without a failure of the outlet after which the delay is reset. */
+/** The delay is reset after this time without a failure. */
 const resetBackOffAfterMs = 10_000;
 
 const programClock: SinkClock = {
@@ -79,7 +76,7 @@ const slowReader = 'its reader did not keep up';
 
 interface Waiting {
   readonly bytes: Buffer;
-  /** The header of a file, which is not counted as a line. */
+  /** A header is not counted as a line. */
   readonly isHeader?: true;
 }
 
@@ -91,17 +88,14 @@ export class LineSink {
   #outlet: Outlet | undefined;
   #id: string | undefined;
   #waitingLines: Waiting[] = [];
-  /** The batch that is being written, and the number of its written bytes. */
   #current: Waiting | undefined;
   #offset = 0;
-  /** Bytes of the queue and the current batch. */
   #waitingBytes = 0;
   #isPrinting = false;
   /** Whether a wait timed out or lines were lost since the queue was last empty. */
   #isTooSlow = false;
   #loss: Loss | undefined;
   #lostLines = 0;
-  /** Why the outlet cannot be opened now. */
   #failure: unknown;
   #backOffMs = minBackOffMs;
   #failedAt = Number.NEGATIVE_INFINITY;
@@ -138,7 +132,6 @@ export class LineSink {
     this.#listeners.push(listener);
   }
 
-  /** Whether the outlet is a file; only files grow. */
   get isFile(): boolean {
     return this.#outlet !== undefined && this.#outlet.id !== '';
   }
@@ -156,7 +149,6 @@ export class LineSink {
     this.#drainUnlessWaiting();
   }
 
-  /** Writes or queues output of a command. */
   print(text: string): void {
     this.#isPrinting = true;
     this.#add({ bytes: Buffer.from(visibleText(text)) });
@@ -171,10 +163,8 @@ export class LineSink {
   }
 
   /**
-   * Lets a writer wait a limited time instead of losing lines to a slow reader.
-   *
-   * @returns `undefined` if there is space, or if the reader is too slow to wait for it; else resolves when the queue
-   * is empty, at most after the limit
+   * Lets a writer wait a limited time instead of losing lines to a slow reader. Returns `undefined` if there is space, or if the reader is too slow
+   * to wait for it.
    */
   waitForSpace(limitMs: number): Promise<void> | undefined {
     if (this.#isTooSlow || this.#waitingBytes < this.#maxBytes / 2) return undefined;
@@ -200,7 +190,6 @@ export class LineSink {
     this.write('');
   }
 
-  /** Tries to write the queue, then closes the outlet. */
   close(): void {
     this.#drain();
     this.#dropAttempt();
@@ -234,7 +223,6 @@ export class LineSink {
     return this.#failure === undefined ? slowReader : messageOf(this.#failure);
   }
 
-  /** Stops using a file that was moved, between two lines. */
   #renew(): void {
     if (this.#waitingBytes > 0) return;
     try {
@@ -282,7 +270,7 @@ export class LineSink {
     this.#offset = 0;
   }
 
-  /** The next batch: as many lines as one write may take, at least one. */
+  /** The next batch contains as many lines as one write may take, at least one. */
   #next(maxBytes: number): Waiting | undefined {
     if (this.#current !== undefined) return this.#current;
     let count = 0;
@@ -393,7 +381,7 @@ function linesIn(bytes: Buffer): number {
   return lines;
 }
 
-/** Whether an outlet failed because its reader has closed it: `chartpilot trace x | head`. */
+/** The reader has closed its end, as in `chartpilot trace x | head`. */
 export function hasNoReader(error: unknown): boolean {
   return isSystemError(error, 'EPIPE') || isSystemError(error, 'ENXIO') || isSystemError(error, 'ECONNRESET');
 }

@@ -1,5 +1,3 @@
-/** Log levels of the scopes of a program, which change at run time (`/scopej`). */
-
 /** Levels with the names of Istio's programs, in ascending order of verbosity. */
 export const logLevels = ['none', 'fatal', 'error', 'warn', 'info', 'debug'] as const;
 export type LogLevel = (typeof logLevels)[number];
@@ -12,7 +10,7 @@ export function includesLevel(limit: LogLevel, level: LogLevel): boolean {
   return logLevels.indexOf(level) <= logLevels.indexOf(limit);
 }
 
-/** Parses `--log_output_level` into levels by scope. Throws a plain Error that names the invalid item. */
+/** Throws a plain Error that names the invalid item. */
 export function parseLogLevels(spec: string): Map<string, LogLevel> {
   const levels = new Map<string, LogLevel>();
   for (const item of spec.split(',').filter(Boolean)) {
@@ -43,20 +41,17 @@ export interface InitialLevels {
   readonly stackTraceLevel?: string;
 }
 
-/** Maximum proxies with their own levels at the same time. */
 export const maxProxyLevels = 50;
 
 /**
- * Levels of a log. All loggers of a scope share one record, so a change applies to the next line. Unlike a scope's
- * level, a level of a proxy adds lines and removes none: `web-0.shop` at `debug` is logged in detail while its scope
- * stays at `info`.
+ * All loggers of a scope share one record, so a change applies to the next line. Unlike a scope's level, a level of a proxy adds lines and removes
+ * none: `web-0.shop` at `debug` is logged in detail while its scope stays at `info`.
  */
 export class LogLevels {
   readonly #initial: (scope: string) => ScopeSettings;
   readonly #scopes = new Map<string, ScopeSettings>();
   /** By `NAME.NAMESPACE` of a proxy, then by scope. */
   readonly #proxies = new Map<string, Map<string, LogLevel>>();
-  /** For scopes that have no logger yet. */
   #allScopes: Partial<ScopeSettings> = {};
 
   /** Throws a plain Error that names the invalid item. */
@@ -90,11 +85,7 @@ export class LogLevels {
     return this.#proxies.has(proxy) || this.#proxies.size < maxProxyLevels;
   }
 
-  /**
-   * Logs lines about a proxy up to `level`, also if the level of the scope is lower.
-   *
-   * @param level `none` removes the level of the proxy
-   */
+  /** @param level `none` removes the level of the proxy */
   changeProxy(proxy: string, scope: string, level: LogLevel): void {
     const levels = this.#proxies.get(proxy) ?? new Map<string, LogLevel>();
     if (level === 'none') levels.delete(scope);

@@ -5,7 +5,6 @@ type Program = 'pilot-agent' | 'pilot-discovery';
 interface LogScope {
   /** Subject of its lines, for the help text. */
   readonly about: string;
-  /** Absent: all programs. */
   readonly program?: Program;
 }
 
@@ -55,10 +54,8 @@ const logScopes: Readonly<Record<string, LogScope>> = {
   webhooks: { about: 'injection and validation', program: discovery },
 };
 
-/** Selects all scopes in flags and requests. */
 export const allScopes = 'all';
 
-/** Scopes of a program with the subjects of their lines, sorted by name. */
 export function scopesOf(program: Program): [name: string, about: string][] {
   return Object.entries(logScopes)
     .filter(([, scope]) => scope.program === undefined || scope.program === program)
@@ -66,7 +63,7 @@ export function scopesOf(program: Program): [name: string, about: string][] {
     .sort(([name], [other]) => (name < other ? -1 : 1));
 }
 
-/** Actors of one kind, such as `key-set-1` and `key-set-2`, share one scope. */
+/** Actors such as `key-set-1` and `key-set-2` share one scope. */
 export function scopeOfActor(name: string): string {
   return name.replaceAll(/-\d+(?=$|\/)/g, '');
 }

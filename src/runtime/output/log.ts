@@ -23,12 +23,10 @@ export interface Logger {
   warn(event: EventOfLevel<'warn'>, fields?: object): void;
   error(event: EventOfLevel<'error'>, fields?: object): void;
   write(entry: LogEntry): void;
-  /** Writes a line of another program, whose text is the message. */
   relay(event: EventOfLevel<'relayed'>, level: EventLevel, text: string, fields?: object): void;
   scope(name: string): Logger;
   /**
-   * The same log for lines about one proxy, whose level adds lines.
-   *
+   * The level of the proxy adds lines.
    * @param name `NAME.NAMESPACE`
    */
   ofProxy(name: string): Logger;
@@ -39,14 +37,13 @@ export interface Logger {
 export interface LogOptions extends InitialLevels {
   /** JSON lines instead of text (`--log_as_json`). */
   asJson?: boolean;
-  /** Receives each line (default: standard output). */
   write?: (line: string) => void;
 }
 
 type WriteLine = (level: EventLevel, event: LogEventId, message: string, fields: object) => void;
 type Lines = (scope: string, write: (line: string) => void) => WriteLine;
 
-/** Creates the root log of a program. Text lines are `time <tab> level <tab> scope <tab> message  key=value …`. */
+/** Text lines are `time <tab> level <tab> scope <tab> message  key=value …`. */
 export function createLogger(options: LogOptions = {}): Logger {
   const levels = new LogLevels(options);
   const write = options.write ?? ((line: string) => standardOutput.write(line));
@@ -100,10 +97,9 @@ const jsonLines: Lines = (scope, write) => {
     log[eventLevel]({ event, ...fields, ...('event' in fields && { event }) }, message);
 };
 
-/** The function that wrote a line, below which the stack starts. */
 type Caller = (...args: never[]) => void;
 
-/** Adds the source line to the fields if the settings require it, at the cost of a stack for each log line. */
+/** The source line costs a stack for each log line, so it is added only if the settings require it. */
 function withOrigin(
   { logCallers, stackTraceLevel }: Readonly<ScopeSettings>,
   level: EventLevel,
@@ -122,12 +118,11 @@ function withOrigin(
   };
 }
 
-/** File and line, without the directories of this installation. */
 function placeOf(frame = ''): string {
   return /([^/\\(\s]+:\d+):\d+\)?$/.exec(frame)?.[1] ?? 'unknown';
 }
 
-/** Without pino, whose lines would have to be parsed again; values are limited as in pino. */
+/** Does not use pino, whose lines would have to be parsed again; values are limited as in pino. */
 const textLines: Lines = (scope, write) => (eventLevel, event, message, fields) => {
   const lineText = [message, ...Object.entries(fieldsBesideMessage(event, fields)).flatMap(textOfField)].join('  ');
   write(`${new Date().toISOString()}\t${eventLevel}\t${visibleLine(scope)}\t${visibleLine(lineText)}\n`);

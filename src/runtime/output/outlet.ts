@@ -1,9 +1,9 @@
 /**
- * Outputs of the program: standard output and error, or a file. A write accepts as many bytes as fit and never waits for a reader.
+ * Standard output and error, or a file. A write accepts as many bytes as fit and never waits for a reader.
  *
  * Node's own streams are not sufficient. They set a pipe to non-blocking for all processes that share it; the spawn of a child that inherits the pipe
  * sets it to blocking again, and from then on a full pipe stops the entire event loop. A pipe that is reopened by its name in /proc is non-blocking
- * for this program alone, at the cost of one system call at the start, without a thread or stream.
+ * for this program alone.
  */
 import { closeSync, constants, fchmodSync, fstatSync, openSync, type Stats, statSync, writeSync } from 'node:fs';
 import { isSystemError, messageOf } from '../errors.ts';
@@ -11,13 +11,13 @@ import { isSystemError, messageOf } from '../errors.ts';
 export interface Outlet {
   /** Identity of the file; empty for other outputs. The rest of an interrupted line is not written to another file. */
   readonly id: string;
-  /** Whether it is a file that was empty when it was opened. Its inode number may be that of a removed file. */
+  /** Whether a file was empty when it was opened. Its inode number may be that of a removed file. */
   readonly isEmpty: boolean;
   /** Maximum bytes of a write, which a pipe accepts atomically, without text of other writers in between. */
   readonly maxWriteBytes: number;
   /**
    * @returns bytes accepted; 0 if the output is full
-   * @throws the system's error: no space, no reader, …
+   * @throws the system's error
    */
   write(bytes: Buffer): number;
   /** Whether its name refers to another file or none, or the file was truncated. */
@@ -33,10 +33,7 @@ const { O_APPEND, O_CREAT, O_NOCTTY, O_NONBLOCK, O_WRONLY } = constants;
 
 let nodeOutput = (): NodeJS.WriteStream => process.stdout;
 
-/**
- * Reserves standard output for the program: text that a user's module writes to `process.stdout` or with `console.log`
- * goes to standard error.
- */
+/** Text that a user's module writes to `process.stdout` or with `console.log` goes to standard error. */
 export function reserveStandardOutput(): void {
   const read = Object.getOwnPropertyDescriptor(process, 'stdout')?.get;
   if (read === undefined) return;
@@ -60,7 +57,7 @@ export function openStandardStream(fd: 1 | 2): Outlet {
   return new DescriptorOutlet(fd, stats);
 }
 
-/** @returns `undefined` if it cannot be reopened. @throws ENXIO: a pipe without a reader */
+/** @throws ENXIO for a pipe without a reader */
 function reopened(fd: number): number | undefined {
   try {
     return openSync(`/proc/self/fd/${fd}`, O_WRONLY | O_NONBLOCK | O_NOCTTY);
@@ -75,8 +72,7 @@ export function isStandardOutputFile(): boolean {
 }
 
 /**
- * Appends to a file, which is created if it is missing; never waits for the reader of a named pipe.
- *
+ * Creates a missing file, and never waits for the reader of a named pipe.
  * @throws the system's error
  */
 export function openFile(path: string, mode = 0o666): Outlet {
@@ -101,7 +97,7 @@ function restrictPermissions(fd: number, mode: number): void {
   }
 }
 
-/** Errors of a wrong path. Others may be temporary: a full disk, a pipe without a reader yet. */
+/** Errors with other codes may be temporary: a full disk, a pipe without a reader yet. */
 const pathErrorCodes = ['ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM', 'EROFS', 'ELOOP', 'ENAMETOOLONG', 'ETXTBSY'];
 
 /** Why this path can never be written; `undefined` if it can be, or may be later. */

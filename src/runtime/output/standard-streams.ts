@@ -1,9 +1,8 @@
-/** Standard output and standard error of all programs, which end only after their output is written. */
 import { messageOf } from '../errors.ts';
 import { hasNoReader, LineSink } from './line-sink.ts';
 import { openFile, openStandardStream } from './outlet.ts';
 
-/** Timeout for a log or a report whose reader is slow. Output of commands is awaited as long as it has a reader. */
+/** Limits the wait for a slow reader of a log or a report. Output of commands is awaited as long as it has a reader. */
 const maxFlushMs = 1_000;
 let outputFailureCode: number | undefined;
 
@@ -19,7 +18,6 @@ function endsWithProgram(sink: LineSink): LineSink {
   return sink;
 }
 
-/** Output of commands, and logs. Opened at the first write. */
 export const standardOutput = endsWithProgram(new LineSink({ open: () => openStandardStream(1) }));
 export const standardError = endsWithProgram(new LineSink({ open: () => openStandardStream(2) }));
 
@@ -29,15 +27,11 @@ standardOutput.listen({
   },
 });
 
-/** A file to which lines are appended, and that is created again after it was moved. */
 export function appendTo(path: string): LineSink {
   return endsWithProgram(new LineSink({ open: () => openFile(path) }));
 }
 
-/**
- * Exits because the reader has closed the pipe (`chartpilot trace x | head`), or because writing failed, for example on a full disk, which is
- * reported.
- */
+/** A reader may close the pipe (`chartpilot trace x | head`), which is not reported. */
 function exitOnOutputFailure(error: unknown): never {
   if (!hasNoReader(error)) {
     standardError.write(`standard output cannot be written: ${messageOf(error)}\n`);

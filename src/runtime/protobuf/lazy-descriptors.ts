@@ -3,7 +3,7 @@
  * serves one sidecar needs few of them.
  *
  * Generated files (`src/gen`) import this instead of `fileDesc` of `@bufbuild/protobuf/codegenv2`: `proto/generate.ts` writes the outline of each
- * file next to its descriptor. protobuf-es builds the descriptors, one file at a time.
+ * file next to its descriptor.
  */
 import {
   createFileRegistry,
@@ -22,12 +22,10 @@ import { protoCamelCase } from '@bufbuild/protobuf/reflect';
 import { base64Decode } from '@bufbuild/protobuf/wire';
 import { type DescriptorProto, FieldDescriptorProtoSchema, FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 
-/** The name of a message, with its messages (except map entries) and enums, in file order. */
+/** Lists its messages (except map entries) and enums in file order. */
 export type MessageOutline = readonly [name: string, messages?: readonly MessageOutline[], enums?: readonly string[]];
 
-/** Properties of a file that are known before its descriptor is read. */
 export interface FileOutline {
-  /** As in its descriptor: `envoy/config/core/v3/base.proto`. */
   readonly name: string;
   readonly package: string;
   readonly messages: readonly MessageOutline[];
@@ -37,11 +35,9 @@ export interface FileOutline {
 }
 
 /**
- * A file whose descriptor is read when one of its types is first inspected.
- *
- * @param descriptor base64 of its FileDescriptorProto, as protoc-gen-es writes it: without dependencies and derived
- * JSON names
- * @param imports the files that it imports, in order
+ * The descriptor is read when one of its types is first inspected.
+ * @param descriptor base64 of the FileDescriptorProto as protoc-gen-es writes it: without dependencies and derived JSON names
+ * @param imports in the order of the file
  */
 export function lazyFileDesc(outline: FileOutline, descriptor: string, imports: readonly DescFile[]): GenFile {
   return new LazyFile(outline, descriptor, imports) as unknown as GenFile;
@@ -176,7 +172,6 @@ class LazyMessage {
     return `message ${this.typeName}`;
   }
 
-  /** Maps the built message and its members to these lazy types. */
   pair(built: DescMessage, lazyTypes: Map<Type, LazyType>): void {
     lazyTypes.set(built, this);
     for (const [index, message] of this.nestedMessages.entries()) message.pair(built.nestedMessages[index]!, lazyTypes);
@@ -264,7 +259,6 @@ function referTo(field: DescField | DescExtension, lazyTypes: ReadonlyMap<Type, 
   if (changeable.enum !== undefined) changeable.enum = lazyTypeOf(changeable.enum, lazyTypes);
 }
 
-/** Types of the same file were rebuilt and are replaced; those of other files are shared already. */
 function lazyTypeOf<Desc extends Type>(built: Desc, lazyTypes: ReadonlyMap<Type, LazyType>): Desc {
   return (lazyTypes.get(built) as unknown as Desc | undefined) ?? built;
 }

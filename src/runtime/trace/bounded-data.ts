@@ -1,7 +1,4 @@
-/**
- * Copies data of a foreign program into plain data of bounded size; never throws. A foreign context may be cyclic, contain an entire web page, or
- * throw when it is read.
- */
+/** Copies data of a foreign program; never throws. A foreign context may be cyclic, contain an entire web page, or throw when it is read. */
 
 import type { AnyActorRef } from 'xstate';
 import { actorName } from './known-actors.ts';
@@ -10,11 +7,10 @@ import { actorName } from './known-actors.ts';
 const maxValues = 5_000;
 const maxItems = 1_000;
 const deepest = 12;
-/** Longer texts are truncated, because the patterns of secrets search the entire text; a trace shows far less. */
+/** The patterns of secrets search the entire text; a trace shows far less. */
 const maxTextLength = 20_000;
 
 export const cycle = '[cycle]';
-/** Replaces a field that threw when it was read. */
 export const unreadableText = '[unreadable]';
 export const moreText = '… (more)';
 
@@ -81,7 +77,6 @@ function isActor(item: object): item is AnyActorRef {
   return typeof field(item, 'getSnapshot') === 'function' && typeof field(item, 'id') === 'string' && '_parent' in item;
 }
 
-/** The actor's name in the trace, unless several roots share its ID. */
 const actorText = (ref: AnyActorRef): string => `[Actor ${actorName(ref, true)}]`;
 
 function nameOf(item: object): string {

@@ -12,7 +12,7 @@ import { ensureRunDir } from '../files/run-dir.ts';
 import type { Logger } from '../output/log.ts';
 import { readDebuggerToken, tokenFile } from './debugger-token.ts';
 
-/** Callers that may read the trace. `on`: callers with the token. `open`: any local user. `off`: no caller. */
+/** `on` permits callers with the token, and `open` any local user. */
 export const debuggerModes = ['on', 'open', 'off'] as const;
 export type DebuggerMode = (typeof debuggerModes)[number];
 
@@ -22,7 +22,6 @@ export interface Caller {
   readonly peer: { readonly remoteAddress?: string | undefined; readonly localAddress?: string | undefined };
 }
 
-/** A response that refuses the request, with the reason in one line. */
 export interface AccessRefusal {
   readonly status: 401 | 403 | 405 | 503;
   readonly body: string;
@@ -30,13 +29,11 @@ export interface AccessRefusal {
 }
 
 export interface AccessRule {
-  /** Methods that the page supports (default GET). */
   readonly methods?: readonly string[];
   /** False if any local user may use the page (default true). */
   readonly needsToken?: boolean;
 }
 
-/** `www-authenticate` of a page that needs the token. */
 export const tokenChallenge = 'Bearer realm="chartpilot debugger"';
 
 export class DebuggerAccess {
@@ -45,15 +42,14 @@ export class DebuggerAccess {
   readonly #token = randomBytes(32).toString('base64url');
   readonly #files = new Map<number, string>();
 
-  /** @param runDir directory of the token files */
   constructor({ runDir, log }: { runDir: string; log?: Logger }) {
     this.#runDir = runDir;
     this.#log = log;
   }
 
   /**
-   * Must be called when a port with pages under this access is open. Writes its token file; if that fails, the pages
-   * stay closed and the reason is logged.
+   * Must be called when a port with pages under this access is open. If its token file cannot be written, the pages stay closed and the reason is
+   * logged.
    */
   onPortOpened(port: number): void {
     try {
@@ -66,14 +62,11 @@ export class DebuggerAccess {
     }
   }
 
-  /** Whether callers can find the token of this port. */
   hasTokenFile(port: number): boolean {
     return this.#files.has(port);
   }
 
-  /**
-   * Writes a new file and renames it, so that it is never partial and never has the mode of an existing file or link.
-   */
+  /** A renamed file is never partial and never has the mode of an existing file or link. */
   #announce(port: number): void {
     const file = tokenFile(this.#runDir, port);
     ensureRunDir(this.#runDir);
@@ -88,7 +81,6 @@ export class DebuggerAccess {
     this.#files.clear();
   }
 
-  /** Why a caller is refused; `undefined` if it may use the page. */
   refusalOf(caller: Caller, { methods = ['GET'], needsToken = true }: AccessRule = {}): AccessRefusal | undefined {
     const reason = whyForeign(caller);
     if (reason !== undefined) return { status: 403, body: `refused: ${reason}\n` };
@@ -108,7 +100,7 @@ export class DebuggerAccess {
   }
 }
 
-/** Why a request is not sent from this host by the caller itself; `undefined` if it is. */
+/** Checks that the caller itself sent the request from this host. */
 export function whyForeign(caller: Pick<Caller, 'headers' | 'peer'>): string | undefined {
   const reason = whyFromOutside(caller);
   if (reason !== undefined) return reason;
@@ -134,8 +126,8 @@ function whyFromOutside({ headers, peer }: Pick<Caller, 'headers' | 'peer'>): st
 }
 
 /**
- * Whether a user on this host follows a link, from any page: a top-level navigation of the browser, not a frame, form
- * or script of that page. The page at the target must show nothing that is of value to the linking page.
+ * True for a top-level navigation of the browser, from any page, but not for a frame, form or script of that page. The page at the target must show
+ * nothing that is of value to the linking page.
  */
 export function isFollowedLink(caller: Caller): boolean {
   const { method, headers } = caller;
@@ -170,7 +162,7 @@ function isToken(token: string, authorization: string | undefined): boolean {
   return bearerToken !== undefined && isSameSecret(bearerToken, token);
 }
 
-/** Compares in constant time, so that the duration reveals nothing about the secret. */
+/** Constant time, so that the duration reveals nothing about the secret. */
 export function isSameSecret(candidate: string, secret: string): boolean {
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
   return timingSafeEqual(digest(candidate), digest(secret));

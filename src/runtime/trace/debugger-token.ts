@@ -1,6 +1,4 @@
-/**
- * The token files of running programs. A token proves that a caller on this host may read files of the program's user.
- */
+/** A token proves that a caller on this host may read files of the program's user. */
 import { closeSync, constants, fstatSync, openSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -11,11 +9,10 @@ import { readRegularFile } from '../files/regular-file.ts';
 import { defaultConfigPath, isRunDirName, sharedRunDir } from '../files/run-dir.ts';
 import { ownerOfPeer, type PeerOwner } from '../socket-owner.ts';
 
-/** Size of a token with a newline. */
 const maxTokenBytes = 64;
 const tokenFormat = /^[\w-]{43}$/;
 const rootUid = 0;
-/** Timeout for a program to accept a connection, before which the kernel does not report its owner. */
+/** The kernel reports the owner of a connection only after the program has accepted it. */
 const acceptLimitMsDefault = 5_000;
 const acceptPollMs = 10;
 
@@ -24,10 +21,7 @@ export function tokenFile(runDir: string, port: number): string {
 }
 
 export interface TokenSearch {
-  /**
-   * Directory of the file; if absent, each that {@link chooseRunDir} may have returned in the program with its default
-   * `configPath`.
-   */
+  /** If absent, each directory that {@link chooseRunDir} may have returned in the program with its default `configPath`. */
   readonly runDir?: string;
   /** Uid of the program (default: that of this process). */
   readonly owner?: number;
@@ -35,13 +29,12 @@ export interface TokenSearch {
 
 export interface FoundToken {
   readonly token?: string;
-  /** Files of this name that were not used, each with the reason. */
   readonly rejected: readonly string[];
 }
 
 /**
- * Finds the token that the program at a port has written. Accepts only a regular file of the program's user, in a directory that belongs to that user
- * or to root, because other users can write files and links of this name.
+ * Accepts only a regular file of the program's user, in a directory that belongs to that user or to root, because other users can write files and
+ * links of this name.
  */
 export function findDebuggerToken(port: number, { runDir, owner = currentUid() }: TokenSearch = {}): FoundToken {
   const rejectedFiles: string[] = [];
@@ -58,13 +51,12 @@ export function findDebuggerToken(port: number, { runDir, owner = currentUid() }
   return { ...(newest && { token: newest.token }), rejected: rejectedFiles };
 }
 
-/** As {@link findDebuggerToken}. @returns `undefined` if there is no usable file */
 export function readDebuggerToken(port: number, search?: TokenSearch): string | undefined {
   return findDebuggerToken(port, search).token;
 }
 
 export interface ConnectOptions extends Pick<TokenSearch, 'runDir'> {
-  /** Timeout for the program to accept the connection (default 5 s), without which no token is used. */
+  /** Default 5 s. No token is used before the program has accepted the connection. */
   readonly acceptLimitMs?: number;
 }
 
@@ -76,9 +68,7 @@ export interface ProgramConnection {
 }
 
 /**
- * Connects to a program of this host and finds its token, which is that of the user that has accepted this connection:
- * another program may listen at the port by now.
- *
+ * Uses the token of the user that has accepted this connection, because another program may listen at the port by now.
  * @throws Error of the connection
  */
 export async function connectToProgram(
@@ -148,7 +138,7 @@ function existingPath(path: string): string {
   }
 }
 
-/** The directory stays open, because another one could be moved to its path between the two checks. */
+/** The open directory cannot be replaced at its path between the two checks. */
 function readToken(directory: string, port: number, owner: number): { token: string; mtimeMs: number } {
   const fd = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   try {

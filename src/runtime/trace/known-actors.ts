@@ -5,13 +5,11 @@ export interface KnownActor {
   readonly name: string;
   readonly machine: AnyStateMachine | undefined;
   readonly spawned: number;
-  /** Whether the actor has handled its start. */
   begun: boolean;
   /** Why the parent stops it; an actor that is processing an event ends later. */
   stoppedFor?: Cause & { readonly during?: number };
   state: string;
   value: StateValue | undefined;
-  /** The context as it was last recorded, and the object that it was copied from. */
   context: unknown;
   seen: unknown;
   /** Delivered events that are not handled yet, in order of delivery; the actor is processing the first. */
@@ -27,8 +25,8 @@ export class KnownActors {
   readonly #knownActors = new WeakMap<AnyActorRef, KnownActor>();
   readonly #isForeign: boolean;
   /**
-   * Root actors of a foreign program by their names. The program may have two with the same ID, or create a root for
-   * each request, so an actor without other references is released, and its name with it.
+   * A foreign program may have two roots with the same ID, or create a root for each request, so an actor without other references is released, and
+   * its name with it.
    */
   readonly #roots = new Map<string, WeakRef<AnyActorRef>>();
   readonly #rootRegistry = new FinalizationRegistry<string>((name) => {
@@ -63,7 +61,6 @@ export class KnownActors {
     return other !== undefined && other.getSnapshot().status === 'active';
   }
 
-  /** @param spawnSeq number of its spawn record; 0 if that was not recorded */
   add(ref: AnyActorRef, spawnSeq: number): KnownActor {
     const knownActor: KnownActor = {
       name: this.nameOf(ref),
@@ -94,7 +91,7 @@ export class KnownActors {
   }
 }
 
-/** Removes an event that an actor has handled, and the events before it that it will never handle. */
+/** Also removes earlier events, which the actor will never handle. */
 export function removeHandledEvent(actor: KnownActor, event: object): void {
   actor.begun = true;
   const deliveredIndex = actor.inbox.findIndex((delivered) => delivered.event === event);
@@ -102,9 +99,8 @@ export function removeHandledEvent(actor: KnownActor, event: object): void {
 }
 
 /**
- * An actor's stable name. A machine's actor is named by its id (`supervisor`, `epoch-3`, `ads-connection-17`); an effect by its parent's name and its
- * own (`epoch-3/process`).
- *
+ * A machine's actor is named by its id (`supervisor`, `epoch-3`, `ads-connection-17`); an effect by its parent's name and its own
+ * (`epoch-3/process`).
  * @param isForeign a machine's actor, too, is named by its parent's name and its own
  */
 export function actorName(ref: AnyActorRef, isForeign = false): string {

@@ -1,4 +1,3 @@
-/** HTTP requests to a running program, with the token of the debugger if the program requires it. */
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
@@ -10,7 +9,6 @@ export interface ProgramRequest {
   readonly url: URL;
   readonly method: string;
   readonly body?: string | undefined;
-  /** What to check if there is no response. */
   readonly hint: string;
 }
 
@@ -22,9 +20,7 @@ export interface ProgramResponse {
 const limitMs = 60_000;
 
 /**
- * Sends a request. If a program on this host responds with 401 and requires the token of the debugger, sends it again
- * with the token, if this user may read it.
- *
+ * If a program on this host requires the token of the debugger (401), sends the request again with the token, if this user may read it.
  * @throws ChartpilotError REQUEST_FAILED if there is no response
  */
 export async function requestProgram(order: ProgramRequest): Promise<ProgramResponse> {
@@ -43,10 +39,7 @@ export async function requestProgram(order: ProgramRequest): Promise<ProgramResp
   }
 }
 
-/**
- * @param from address of the program: `http://127.0.0.1:15014`, or without scheme
- * @throws ChartpilotError REQUEST_FAILED if the response is not JSON
- */
+/** @throws ChartpilotError REQUEST_FAILED if the response is not JSON */
 export async function requestJson(from: string, path: string, hint: string): Promise<unknown> {
   const url = programUrl(from, path);
   const { status, text } = await requestProgram({ url, method: 'GET', hint });
@@ -58,10 +51,7 @@ export async function requestJson(from: string, path: string, hint: string): Pro
   }
 }
 
-/**
- * @param from address of the program: `http://127.0.0.1:15014`, or without scheme
- * @throws ChartpilotError FLAG_INVALID with an invalid address
- */
+/** @throws ChartpilotError FLAG_INVALID with an invalid address */
 export function programUrl(from: string, path: string): URL {
   try {
     return new URL(path, from.includes('://') ? from : `http://${from}`);
@@ -76,10 +66,7 @@ export function programUrl(from: string, path: string): URL {
   }
 }
 
-/**
- * Sends the request on a connection whose accepting user owns the token. @returns `undefined` if this user finds no
- * token
- */
+/** Returns `undefined` if the user that accepts the connection has no token that this user finds. */
 async function withToken(
   { url, method, body }: ProgramRequest,
   signal: AbortSignal,

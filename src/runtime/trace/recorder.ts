@@ -1,4 +1,4 @@
-/** Converts XState's inspection events to trace records. `records/` has a file for each kind of record. */
+/** Converts XState's inspection events to trace records (`records/`). */
 import type { AnyActorRef, InspectionEvent } from 'xstate';
 import { messageOf } from '../errors.ts';
 import { KnownActors, removeHandledEvent } from './known-actors.ts';
@@ -18,16 +18,13 @@ export type MonotonicClock = () => number;
 export interface Recorder {
   /** The `inspect` option of `createActor` for every root actor of the program. */
   inspect: (event: InspectionEvent) => void;
-  /**
-   * Records an occurrence that no inspection event reports, for example a sweep of the process table or a dropped
-   * connection.
-   */
+  /** Records an occurrence that no inspection event reports, such as a dropped connection. */
   record: (body: TraceBody) => void;
-  /** Whether messages of this type are omitted. A message whose only purpose is the trace need not be sent then. */
+  /** A message whose only purpose is the trace need not be sent if its type is omitted. */
   omits: (type: string) => boolean;
   /** Calls back with every record. Observers must not throw. @returns a function that stops the calls */
   observe: (observer: (record: TraceRecord) => void) => () => void;
-  /** Records a root actor's failure immediately. Otherwise it is recorded before the next inspection event, or in a microtask. */
+  /** Records a root actor's failure immediately, instead of before the next inspection event, or in a microtask. */
   settle: () => void;
   close: () => void;
 }

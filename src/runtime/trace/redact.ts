@@ -6,29 +6,25 @@ import { isSecretName, patternOfSecrets, redacted, redactSuspiciousText } from '
 import type { TraceRecord } from './trace.ts';
 
 export interface RedactOptions {
-  /** Keeps long texts and long lists, because a replay needs them. Secrets are removed regardless. */
+  /** A replay needs long texts and long lists. Secrets are removed regardless. */
   readonly full?: boolean;
-  /** Texts that must never be written: passwords and tokens from the environment. */
   readonly secrets?: readonly string[];
 }
 
 const maxTextLength = 2_000;
 const maxListLength = 16;
 const deepest = 12;
-/** Replaces data nested deeper than the limit. */
 export const tooDeep = '[deep]';
 /** Smaller numbers are counters, such as tokens of a bucket and attempts. */
 const minSecretNumber = 100_000;
-/** Names of actors, states and fields repeat, so their redacted forms are cached. */
 const maxCachedLength = 80;
 
 interface Key {
   readonly text: string;
-  /** Whether all data below the field is secret. */
   readonly isSecret: boolean;
 }
 
-/** Redacts a value without changing it; an unchanged value is returned itself. */
+/** An unchanged value is returned itself. */
 export type Redact = <T>(value: T) => T;
 
 export function redactor(options: RedactOptions = {}): Redact {
@@ -123,10 +119,7 @@ function walkOf({ full = false, secrets = [] }: RedactOptions): Walk {
   return walk;
 }
 
-/**
- * As {@link redactor}, for records of a trace. A record's own lists are not truncated, because a state can be restored
- * only from all changes; their contents are redacted like any other data.
- */
+/** A record's own lists are not truncated, because a state can be restored only from all changes; their contents are redacted like any other data. */
 export function recordRedactor(options: RedactOptions = {}): (record: TraceRecord) => TraceRecord {
   const walk = walkOf(options);
   // The field names of a record are fixed, so only their contents are checked. Most records are safe and are not
@@ -150,9 +143,7 @@ function redactItems(list: readonly object[], walk: Walk): readonly unknown[] {
   return safeItems.every((item, index) => item === list[index]) ? list : safeItems;
 }
 
-/**
- * Whether `value` belongs to a secret that another field names: a path of a context change or an environment variable.
- */
+/** Another field, such as the path of a context change, may name the secret. */
 function isSecretNamed(
   fields: object,
   isSecretWord: (word: string) => boolean,

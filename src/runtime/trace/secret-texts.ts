@@ -1,5 +1,3 @@
-/** Recognizes secrets by the name of their field, and inside a text. */
-
 export const redacted = '[redacted]';
 
 const secretWords =
@@ -50,7 +48,7 @@ const patterns: readonly Pattern[] = [
     (all, name, assignment) => (reference.test(name!) ? all! : `${name}${assignment}${redacted}`),
   ],
 ];
-/** Most texts contain none of the words that the patterns start with, so a single test is enough for them. */
+/** Fast path: most texts contain none of the words that the patterns start with. */
 const suspicious = new RegExp(
   `-----BEGIN|LS0tLS1CRUdJTi|bearer|basic|eyJ|gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|://[^\\s@]{0,640}@|${secretWords}`,
   'i',
@@ -69,7 +67,6 @@ function decoded(base64: string): string {
 const minSecretLength = 6;
 const minLineLength = 16;
 
-/** Matches these texts, also encoded as JSON, URL or base64; `undefined` without texts. */
 export function patternOfSecrets(secrets: readonly string[]): RegExp | undefined {
   const forms = secrets.flatMap((secret) => {
     const trimmed = secret.trim();
@@ -93,7 +90,6 @@ function spellings(text: string): string[] {
   ];
 }
 
-/** The values of environment variables that are secret by their names, and passwords in the URLs of others. */
 export function secretsIn(env: Readonly<Record<string, string | undefined>>): string[] {
   return Object.entries(env).flatMap(([name, value = '']) => {
     if (isSecretName(name)) return isSetting(value) ? [] : [value];

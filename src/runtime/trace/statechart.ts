@@ -5,10 +5,10 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition, StateValue } from 'xstate';
 import type { Timeline } from '../../../machines/timeline.ts';
 
-/** A flat definition: parents, targets and taken transitions are indexes into these lists. */
+/** Parents, targets and taken transitions are indexes into these lists. */
 export interface Statechart {
   readonly id: string;
-  /** In the order of the definition, each after its parent; the machine itself is the first. */
+  /** Each state is after its parent; the machine itself is the first. */
   readonly states: readonly StatechartState[];
   readonly transitions: readonly StatechartTransition[];
   readonly timeline?: Timeline;
@@ -17,13 +17,11 @@ export interface Statechart {
 export interface StatechartState {
   /** As in traces, such as `running.settled`; empty for the machine itself. */
   readonly path: string;
-  /** Index of its parent; absent for the machine itself. */
   readonly parent?: number;
   readonly type: 'atomic' | 'compound' | 'parallel' | 'final' | 'history';
-  /** Index of the state that is entered first, in a compound state. */
   readonly initial?: number;
   readonly description?: string;
-  /** Categories that apply to the state and its descendants, independent of its name and position, such as `serving`. */
+  /** Categories, such as `serving`, that apply to the state and its descendants. */
   readonly tags?: readonly string[];
   readonly entry?: readonly string[];
   readonly exit?: readonly string[];
@@ -31,14 +29,12 @@ export interface StatechartState {
 }
 
 export interface StatechartTransition {
-  /** Index of the source state. */
   readonly source: number;
   /** Indexes of states; empty if the transition has no target. */
   readonly targets: readonly number[];
   readonly kind: 'event' | 'timer' | 'always' | 'done' | 'error';
   /** The event's type, the delay's name, or the id of the actor that finished or failed; `always` has none. */
   readonly on: string;
-  /** Human-readable, such as `isServingEpoch and not isRejectedAgain`. */
   readonly guard?: string;
   readonly actions?: readonly string[];
   readonly description?: string;
@@ -60,7 +56,7 @@ export function transitionNumbers(machine: AnyStateMachine): ReadonlyMap<AnyTran
   return describe(machine).numbers;
 }
 
-/** Machines and all machines that they may start by name, without duplicates, in this order. */
+/** Includes all machines that the roots may start by name, without duplicates. */
 export function machinesOf(...roots: readonly AnyStateMachine[]): AnyStateMachine[] {
   const machinesById = new Map<string, AnyStateMachine>();
   const visit = (machine: AnyStateMachine): void => {
@@ -72,7 +68,7 @@ export function machinesOf(...roots: readonly AnyStateMachine[]): AnyStateMachin
   return [...machinesById.values()];
 }
 
-/** Checks the structure, because a foreign machine may be created by another copy of XState. */
+/** A foreign machine may be created by another copy of XState. */
 export function isMachine(logic: unknown): logic is AnyStateMachine {
   return typeof logic === 'object' && logic !== null && 'implementations' in logic && 'root' in logic;
 }
@@ -118,7 +114,6 @@ function describeState(node: AnyStateNode, numberOf: ReadonlyMap<AnyStateNode, n
   };
 }
 
-/** The description of a state, and the event that it waits for if that may take long. */
 function describedOf(node: AnyStateNode): { description?: string } {
   const { waitsFor } = (node.meta ?? {}) as { waitsFor?: string };
   const lines = [node.description, waitsFor === undefined ? undefined : `Waits for ${waitsFor}.`];
@@ -149,7 +144,7 @@ function trigger(eventType: string): Pick<StatechartTransition, 'kind' | 'on'> {
   return ending === undefined ? { kind: 'event', on: eventType } : { kind: ending as 'done' | 'error', on: actor! };
 }
 
-/** The delay's name in `xstate.after.<delay>.<state node id>`, XState's event of an elapsed delay. */
+/** XState's event of an elapsed delay is `xstate.after.<delay>.<state node id>`. */
 export function timerName(eventType: string): string | undefined {
   return eventType.startsWith('xstate.after.') ? eventType.split('.')[2] : undefined;
 }

@@ -1,4 +1,4 @@
-/** `GET /debug/trace` of a running program, on any of its ports: checks the caller, then sends the trace. */
+/** `GET /debug/trace` of a running program, on any of its ports. */
 import type { ServerResponse } from 'node:http';
 import type { Logger } from '../output/log.ts';
 import type { AccessRefusal, Caller, DebuggerAccess, DebuggerMode } from './debugger-access.ts';
@@ -32,7 +32,7 @@ export class TraceEndpoint {
     this.#log = log;
   }
 
-  /** Must be called when a port that responds with {@link respond} is open; announces its access. */
+  /** Must be called when a port that responds with {@link respond} is open. */
   onPortOpened(port: number): void {
     if (this.#needsToken && !this.#access.hasTokenFile(port)) return;
     this.#log.info('debugger.available', { command: `chartpilot visualize --attach 127.0.0.1:${port}` });
@@ -48,7 +48,6 @@ export class TraceEndpoint {
     return { stream: (response) => this.#stream.attach(response, { follow: query.get('follow') !== 'false' }) };
   }
 
-  /** Must be called at the end of the program; attached debuggers receive the remaining records. */
   async end(): Promise<void> {
     await this.#stream.end();
   }

@@ -5,12 +5,11 @@ import { formatTraceLine, type TraceHeader, type TraceLine, type TraceRecord, ty
 import { TraceState } from './trace-state.ts';
 
 export interface TraceFile extends TraceSink {
-  /** Records that are not written; each is a line. */
   readonly lines: SinkLines;
 }
 
 export interface TraceFileOptions {
-  /** Size in bytes at which the file is renamed to `<path>.1` and started again (default 64 MiB). */
+  /** The file is then renamed to `<path>.1` and started again (default 64 MiB). */
   maxBytes?: number;
   /** Notified when the file can no longer be written, and when it can be written again. */
   listener?: SinkListener;
@@ -24,11 +23,8 @@ const traceFileMode = 0o600;
 const maxWaitingBytes = 4 * 1024 * 1024;
 
 /**
- * Appends lines to a file. Lines of one turn of the event loop are written together, synchronously, so that a crash of the program loses at most the
- * current turn and leaves complete lines.
- *
- * If the disk is full, the file or its folder is moved, or a pipe has no reader, the trace has a gap and the program continues.
- *
+ * Lines of one turn of the event loop are written together, synchronously, so that a crash of the program loses at most the current turn and leaves
+ * complete lines. If the disk is full, the file or its folder is moved, or a pipe has no reader, the trace has a gap and the program continues.
  * @throws Error if the path can never be written
  */
 export function traceFile(path: string, options: TraceFileOptions = {}): TraceFile {
@@ -37,7 +33,6 @@ export function traceFile(path: string, options: TraceFileOptions = {}): TraceFi
   if (pathError !== undefined) throw new Error(pathError);
   makeEmpty(path);
   let header: TraceHeader | undefined;
-  /** The state after all records that the sink received. */
   let state = TraceState.of({});
   /** Size of the file, or more, because records lost on a full disk count, too. */
   let size = 0;
@@ -95,7 +90,7 @@ export function traceFile(path: string, options: TraceFileOptions = {}): TraceFi
   };
 }
 
-/** @returns false if renaming is impossible: the folder is read-only, the name is that of a folder, … */
+/** @returns false if renaming is impossible, for example because the folder is read-only */
 function setAside(path: string): boolean {
   try {
     renameSync(path, `${path}.1`);

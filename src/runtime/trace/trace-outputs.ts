@@ -1,4 +1,4 @@
-/** Outputs of records: files and viewers. An output can neither end the program nor receive a secret. */
+/** An output (file or viewer) can neither end the program nor receive a secret. */
 import type { AnyStateMachine } from 'xstate';
 import { messageOf } from '../errors.ts';
 import { recordRedactor } from './redact.ts';

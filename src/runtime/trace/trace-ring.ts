@@ -9,7 +9,7 @@ export class TraceRing implements TraceSink {
   readonly #capacity: number;
   readonly #records: TraceRecord[] = [];
   readonly #listeners = new Set<() => void>();
-  /** Dropped records that are still in the list, which is truncated from time to time, not for each record. */
+  /** Dropped records are removed from the list from time to time, not one by one. */
   #droppedCount = 0;
   #header: TraceHeader | undefined;
   /** State before the oldest remaining record. */
@@ -41,7 +41,6 @@ export class TraceRing implements TraceSink {
     return this.#header && { ...this.#header, ...(actors.length > 0 && { actors }) };
   }
 
-  /** Records after the one with this number, at most `limit`; `undefined` if some of them were dropped. */
   after(seq: number, limit: number): readonly TraceRecord[] | undefined {
     const oldest = this.#records[this.#droppedCount];
     if (oldest === undefined) return [];
@@ -50,7 +49,6 @@ export class TraceRing implements TraceSink {
     return this.#records.slice(from, from + limit);
   }
 
-  /** Number of the record before the oldest remaining one. */
   get begin(): number {
     return (this.#records[this.#droppedCount]?.seq ?? 1) - 1;
   }

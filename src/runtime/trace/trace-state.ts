@@ -2,7 +2,7 @@
 import { escapedPointer, ownValue } from '../json-object.ts';
 import type { ActorSnapshot, ContextChange, RunningTimer, TraceHeader, TraceRecord } from './trace.ts';
 
-/** Maximum running timers kept per actor; the oldest beyond this are dropped. A chart has far fewer delayed transitions. */
+/** The oldest timers of an actor beyond this are dropped. A chart has far fewer delayed transitions. */
 export const maxRunningTimers = 500;
 
 /** Actors are replaced, never changed, so a copy of the state costs one map. */

@@ -1,6 +1,5 @@
 /**
- * A trace over HTTP in its file format: the records of a ring, then every new record. A viewer is only a position in the ring: it receives the next
- * records when its connection is writable, and is disconnected if it does not keep up with the ring.
+ * A trace over HTTP in its file format. A viewer is only a position in the ring of records, and is disconnected if it does not keep up with the ring.
  */
 import type { ServerResponse } from 'node:http';
 import { letEscape } from '../fences/uncaught.ts';
@@ -8,7 +7,6 @@ import { formatTraceLine } from './trace.ts';
 import type { TraceRing } from './trace-ring.ts';
 
 export interface TraceStreamOptions {
-  /** Maximum number of concurrent viewers (default 4). */
   readonly maxViewers?: number;
   /** Milliseconds that the end of the program waits for viewers to read the rest (default 500). */
   readonly endLimitMs?: number;
@@ -16,7 +14,7 @@ export interface TraceStreamOptions {
   readonly unreadLimitMs?: number;
 }
 
-/** Limits of one write, because serializing it is the longest time that a viewer blocks the program. */
+/** Serializing one write is the longest time that a viewer blocks the program. */
 const batchRecords = 500;
 const batchCharacters = 256 * 1024;
 
@@ -42,14 +40,14 @@ export class HttpTraceStream {
   }
 
   /**
-   * Responds with the trace, whose header is already in the ring, until the viewer disconnects or {@link end}; without `follow`, only the available
-   * records. The caller must check {@link hasFreeSlot} in the same turn of the event loop.
+   * Without `follow`, sends only the available records. The header must be in the ring already, and the caller must check {@link hasFreeSlot} in the
+   * same turn of the event loop.
    */
   attach(response: ServerResponse, { follow }: { follow: boolean }): void {
     const viewer = new Viewer(this.#ring, response, { follow, unreadLimitMs: this.#unreadLimitMs });
     this.#viewers.add(viewer);
     this.#stopListening ??= this.#ring.listen(() => {
-      // Viewers are served once per turn of the event loop, however many records it creates.
+      // Viewers are served once per turn of the event loop.
       this.#wake ??= setImmediate(() => this.#wakeViewers());
     });
     // The ring limits the unread records of a viewer, not the server's timeout.
@@ -59,7 +57,7 @@ export class HttpTraceStream {
     viewer.begin();
   }
 
-  /** Sends the remaining records and a proper end; viewers that do not read them in time are disconnected. */
+  /** Viewers that do not read the remaining records in time are disconnected. */
   async end(): Promise<void> {
     if (this.#endedPromise === undefined) {
       this.#endedPromise = Promise.withResolvers<void>();
@@ -90,10 +88,8 @@ export class HttpTraceStream {
 class Viewer {
   readonly #ring: TraceRing;
   readonly #response: ServerResponse;
-  /** Number of the last record that was sent. */
   #lastSentSeq: number;
   #lastSeqToSend: number;
-  /** The condition for the next write: a new record, space in its connection, or the next turn of the event loop. */
   #waitsFor: 'records' | 'room' | 'turn' = 'turn';
 
   readonly #unreadLimitMs: number;
@@ -137,7 +133,7 @@ class Viewer {
     if (this.#waitsFor === 'records') this.#sendNext();
   }
 
-  /** Aborts the connection, so that the viewer cannot interpret this as the end of the trace. */
+  /** An aborted connection cannot be interpreted as the end of the trace. */
   disconnect(): void {
     this.#response.destroy();
   }
@@ -185,7 +181,7 @@ class Viewer {
     this.#unreadTimer = setTimeout(() => this.disconnect(), this.#unreadLimitMs).unref();
   }
 
-  /** Not immediately, because a connection that accepts all data reports so before the program had a turn. */
+  /** A connection that accepts all data reports so before the program had a turn. */
   #sendNextTurn(): void {
     this.#waitsFor = 'turn';
     setImmediate(() => this.#sendNext());

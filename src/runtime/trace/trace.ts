@@ -5,7 +5,6 @@ import type { Statechart } from './statechart.ts';
 /** Incremented when a reader of the old format could misread the new one. */
 export const traceVersion = 4;
 
-/** A delivered event: its type and its plain-data payload. */
 export interface TracedEvent {
   type: string;
   [field: string]: unknown;
@@ -20,9 +19,9 @@ export interface TraceHeader {
   pid: number;
   /** Wall clock at `t` = 0, ISO 8601: the only wall-clock time in the file. */
   startedAt: string;
-  /** `standard`: long texts and lists are truncated. `full`: they are not, so the trace can be replayed in any case. */
+  /** `standard` truncates long texts and lists. A `full` trace can be replayed in any case. */
   level: TraceLevel;
-  /** Definitions of the running machines, so that the trace can be drawn without the code that wrote it. */
+  /** The trace can be drawn without the code that wrote it. */
   machines: readonly Statechart[];
   /**
    * Recorded by `chartpilot/record` in a foreign program. The name of an actor is its path from its root
@@ -31,7 +30,7 @@ export interface TraceHeader {
   foreign?: boolean;
   /** Several programs on one axis: names of actors begin with a label (`gateway:epoch-1`). */
   programs?: readonly MergedProgram[];
-  /** Event types that are not recorded, nor the steps that they cause without a state change: frequent routine events. */
+  /** Frequent routine events, which are not recorded, nor the steps that they cause without a state change. */
   omits?: readonly string[];
   /**
    * Actors that live before the first record, in the order of their spawns: after a rotation, or when a ring has
@@ -40,7 +39,6 @@ export interface TraceHeader {
   actors?: readonly ActorSnapshot[];
 }
 
-/** Whether two traces, or parts of one, are of one run of a program. */
 export function isSameRun(header: TraceHeader, other: TraceHeader): boolean {
   return header.program === other.program && header.pid === other.pid && header.startedAt === other.startedAt;
 }
@@ -57,9 +55,8 @@ export type TraceLevel = 'standard' | 'full';
 export interface ActorSnapshot {
   readonly actor: string;
   readonly parent?: string;
-  /** Its definition's id; absent for effects. */
   readonly machine?: string;
-  /** Active states; empty for effects, and for a chart that has not started. */
+  /** Empty for effects, and for a chart that has not started. */
   readonly state: string;
   readonly context?: unknown;
   readonly timers?: readonly RunningTimer[];
@@ -84,8 +81,8 @@ export interface TraceStamp {
 }
 
 /**
- * One change of a context. `path` is a JSON Pointer (RFC 6901) below the context; the empty one is the entire context.
- * Without `value` the field is removed. Lists are replaced as units.
+ * `path` is a JSON Pointer (RFC 6901) below the context; the empty one is the entire context. Without `value` the field is removed. Lists are
+ * replaced as units.
  */
 export interface ContextChange {
   path: string;
@@ -94,7 +91,6 @@ export interface ContextChange {
 
 interface Step {
   actor: string;
-  /** The event's type, as XState calls it. */
   on: string;
   /** `seq` of the event, timer or spawn that caused it. */
   cause?: number;
@@ -104,7 +100,7 @@ interface Step {
 }
 
 export type TraceBody =
-  /** An actor was created. `machine` is its definition's id; absent for effects. `restored`: a root, from a persisted snapshot. */
+  /** `machine` is the id of the actor's definition; absent for effects. `restored` marks a root from a persisted snapshot. */
   | {
       kind: 'spawn';
       actor: string;
@@ -115,8 +111,7 @@ export type TraceBody =
       cause?: number;
     }
   /**
-   * An event was delivered. `from` is `outside` if no actor sent it; `cause`: why a chart sent it. `undelivered`: `to`
-   * had ended, so the event had no effect.
+   * `from` is `outside` if no actor sent the event; `cause` is why a chart sent it. With `undelivered`, `to` had ended, so the event had no effect.
    */
   | { kind: 'event'; from: string; to: string; event: TracedEvent; undelivered?: true; cause?: number }
   /** A named delay of the actor started; it runs as long as `state` is active. */
@@ -126,11 +121,10 @@ export type TraceBody =
   | ({ kind: 'transition'; from: string; to: string } & Step)
   /** The actor took a transition or changed its context, and its states stayed the same. */
   | ({ kind: 'step' } & Step)
-  /** The actor performed a named action with an external effect. */
   | { kind: 'effect'; actor: string; effect: string; params?: unknown; cause?: number }
   /**
-   * The actor ended. `cause`: why its parent stopped it, or the record that it was handling when it failed. `during`:
-   * the record that it was processing at that time; it ended after that.
+   * `cause` is why the parent stopped the actor, or the record that the actor was handling when it failed. `during` is the record that it was
+   * processing at that time; it ended after that.
    */
   | {
       kind: 'stop';
@@ -141,18 +135,15 @@ export type TraceBody =
       cause?: number;
       during?: number;
     }
-  /**
-   * A diagnostic: no active state of the chart (`state`) declares a transition for the event. The event is dropped, and
-   * the actor is unchanged.
-   */
+  /** No active state of the chart (`state`) declares a transition for the event, which is dropped. */
   | { kind: 'unexpected'; actor: string; on: string; state: string; cause?: number }
-  /** A process that the actor runs wrote a line; `component`: the component of the process that wrote it. */
+  /** A process that the actor runs wrote a line; `component` is the component of the process. */
   | { kind: 'log'; actor: string; level: 'debug' | 'info' | 'warn' | 'error'; component?: string; text: string };
 
 export type TraceRecord = TraceBody & TraceStamp;
 export type TraceLine = TraceHeader | TraceRecord;
 
-/** An output of records: a file, or a ring in memory. Must not throw and must not wait. Lines are redacted already. */
+/** An output of records, which must not throw and must not wait. Lines are redacted already. */
 export interface TraceSink {
   write(line: TraceLine): void;
   /** After the return, all lines are written to the operating system. */

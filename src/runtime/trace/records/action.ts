@@ -3,7 +3,6 @@ import type { KnownActor } from '../known-actors.ts';
 import { timerName } from '../statechart.ts';
 import type { RecorderContext } from './record-context.ts';
 
-/** Records an action of a chart: an effect, a started timer, or a stopped child. */
 export function recordAction(
   recording: RecorderContext,
   ref: AnyActorRef,

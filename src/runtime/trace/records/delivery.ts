@@ -3,7 +3,6 @@ import { timerName } from '../statechart.ts';
 import type { TracedEvent } from '../trace.ts';
 import type { RecorderContext } from './record-context.ts';
 
-/** Records an event that was delivered to an actor, or a timer of the actor that elapsed. */
 export function recordDelivery(
   { actors, omitted, record, data }: RecorderContext,
   to: AnyActorRef,

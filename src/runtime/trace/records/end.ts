@@ -6,7 +6,7 @@ import type { RecorderContext } from './record-context.ts';
 export class EndRecords {
   /** Final snapshots that were recorded. Not actors, because an explorer may revive an actor. */
   readonly #endedActors = new WeakSet<object>();
-  /** Root actors that are processing an event: a failure during that time causes no further inspection event. */
+  /** A failure of these root actors causes no further inspection event. */
   readonly #processingRoots = new Set<AnyActorRef>();
 
   begin(ref: AnyActorRef): void {

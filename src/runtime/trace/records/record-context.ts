@@ -4,7 +4,6 @@ import type { TraceBody } from '../trace.ts';
 export interface RecorderContext {
   readonly actors: KnownActors;
   readonly omitted: ReadonlySet<string>;
-  /** Converts payloads and contexts before they are recorded. */
   readonly data: (value: unknown) => unknown;
   readonly record: (body: TraceBody) => number;
 }

@@ -8,7 +8,6 @@ export interface MachineState {
   readonly context?: unknown;
 }
 
-/** Records that a chart took transitions, or changed its state or context; a step without changes is not recorded. */
 export function recordStep(
   { actors, omitted, record, data }: RecorderContext,
   ref: AnyActorRef,
