@@ -1,9 +1,8 @@
-/** `chartpilot/record/node`: `chartpilot/record` with a file as output. */
 import { traceFile } from '../runtime/trace/trace-file.ts';
 import { type Recording, type RecordOptions, recordTo } from './record.ts';
 
 export interface RecordToFileOptions extends RecordOptions {
-  /** Size in bytes at which the file is renamed to `<path>.1` and a new one is started (default 64 MiB). */
+  /** The file is then renamed to `<path>.1` and a new one is started (default 64 MiB). */
   readonly maxBytes?: number;
 }
 

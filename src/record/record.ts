@@ -65,7 +65,6 @@ export function record(options: RecordOptions): Recording {
 
 const defaultKeptRecords = 20_000;
 
-/** As {@link record}, with additional sinks. */
 export function recordTo(sinks: readonly TraceSink[], options: RecordOptions): Recording {
   const {
     write,

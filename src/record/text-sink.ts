@@ -1,4 +1,4 @@
-/** Passes a trace's text to a function in order, one call at a time, with a bounded buffer. */
+/** Passes a trace's text to a function, one call at a time, with a bounded buffer. */
 import { messageOf } from '../runtime/errors.ts';
 import { formatTraceLine, type TraceLine, type TraceSink } from '../runtime/trace/trace.ts';
 
