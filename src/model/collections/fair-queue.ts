@@ -33,6 +33,7 @@ export class FairQueue<Item> {
     return this.#keys.size;
   }
 
+  /** Number of items of a key, or of all keys with this prefix. */
   sizeOf(key: ShareKey): number {
     return this.#pathOf(key).at(key.length)?.count ?? 0;
   }

@@ -24,6 +24,7 @@ export class LinkedQueue<Item extends LinkedItem<Item>> {
     this.#newest = item;
   }
 
+  /** @param item must be in this queue */
   remove(item: Item): void {
     const { older, newer } = item;
     if (older === undefined) this.#oldest = newer;

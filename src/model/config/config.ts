@@ -15,6 +15,7 @@ export interface Config<Spec = unknown> {
   readonly generation?: number;
   /** A recreated object has a different `uid`. */
   readonly uid?: string;
+  /** The object has a deletion timestamp. */
   readonly isEnding?: true;
   readonly spec: Spec;
   /** Only the health of a WorkloadEntry is read from it. */
@@ -53,6 +54,7 @@ export interface SourcePosition {
   readonly file: string;
   /** 1-based line of the document's start, or of a List item. 0 if `file` is the address of a source such as `xds://host:15010`. */
   readonly line: number;
+  /** Such as `items[3]`, for an item of a List. */
   readonly item?: string;
 }
 

@@ -18,6 +18,7 @@ export interface Problem {
   readonly expected?: string;
   readonly got?: string;
   readonly near?: string;
+  /** Path of a related field in the same object, relative to the decoded part. */
   readonly beside?: string;
   /** The problem disappears if another object of this kind exists in this namespace (empty for cluster-wide kinds). */
   readonly absent?: { readonly kind: string; readonly namespace: string };

@@ -16,6 +16,7 @@ export function partOf(errors: object): unknown {
 
 export const missingPart: unknown = unreadableMark;
 
+/** Returns `undefined` if no part is stored, or if `convert` reads an unreadable field. */
 export function withReadablePart<A, B>(errors: object, convert: (part: A) => B): B | undefined {
   const readPart = partOf(errors);
   if (readPart === unreadableMark) return undefined;

@@ -10,6 +10,7 @@ export interface FieldViolation {
   readonly expected?: string;
   readonly got?: string;
   readonly near?: string;
+  /** Path of a conflicting field. */
   readonly beside?: string;
 }
 
@@ -17,6 +18,7 @@ export interface FieldError extends FieldViolation {
   readonly path: string;
   /** A later version may define the field (`decodeIgnoringUnknown` in decode.ts). */
   readonly unknown?: UnknownField;
+  /** Decoding succeeded despite the violation. */
   readonly isIgnored?: true;
 }
 

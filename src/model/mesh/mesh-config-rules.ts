@@ -74,6 +74,7 @@ const requiredOfProvider: Readonly<Record<string, readonly string[]>> = {
 
 export const providersWithoutEffect = Object.keys(requiredOfProvider);
 
+/** Problems of a provider's settings, which do not reject the mesh configuration. */
 export interface ProviderFindings {
   readonly errors: readonly FieldError[];
   readonly unknownFields: readonly FieldError[];

@@ -33,6 +33,7 @@ export interface Network {
 /** Exactly one of the two fields is set. */
 export interface NetworkEndpoints {
   readonly fromCidr?: string;
+  /** A cluster ID. */
   readonly fromRegistry?: string;
 }
 

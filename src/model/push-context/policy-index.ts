@@ -152,6 +152,7 @@ class PoliciesOfNamespace<Spec extends object> {
   private readonly policiesByReference = new Map<string, Config<Spec>[]>();
   private readonly orderOfPolicy = new Map<Config<Spec>, number>();
 
+  /** @param policies in application order */
   constructor(policies: readonly Config<Spec>[], selectorOf: (spec: Spec) => PolicySelection) {
     const selectingPolicies = policies.filter(({ spec }) => (selectorOf(spec).targetRefs ?? []).length === 0);
     this.policiesBySelector = new SelectingList(selectingPolicies, ({ spec }) => selectorOf(spec).selector);

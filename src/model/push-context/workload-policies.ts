@@ -56,6 +56,7 @@ export class WorkloadPolicyIndex {
   /** `undefined` if no policy is a placeholder for a Sidecar, because the applied Sidecar then does not matter. */
   private readonly sidecars: SidecarIndex | undefined;
 
+  /** @param sidecars only valid Sidecars */
   constructor(
     indexes: PolicyIndexes,
     gatewaysOf: (subject: WorkloadSubject) => readonly Config<Gateway>[],

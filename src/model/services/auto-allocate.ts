@@ -120,6 +120,7 @@ export function firstSlot(name: string): number {
 
 const namesAtATime = 64;
 
+/** @param contestedSlots set to 1 for each occupied slot that the name hashes to */
 function freeSlot(
   hash: number,
   takenSlots: Uint8Array,

@@ -34,6 +34,7 @@ interface ShardEntry extends ServiceShards {
   /** Sorted by provider, then by cluster. */
   readonly orderedShards: readonly Shard[];
   readonly joinedEndpoints: readonly Endpoint[];
+  /** Text of the endpoint properties that are part of clusters. */
   readonly security: string;
   /** {@link security} before the last endpoint was removed; set while there are no endpoints. */
   readonly previousSecurity?: string;

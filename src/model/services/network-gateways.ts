@@ -63,6 +63,7 @@ export class NetworkGateways {
   readonly allGateways: readonly NetworkGateway[];
   readonly #gatewaysByNetwork: ReadonlyMap<string, readonly NetworkGateway[]>;
 
+  /** @param gateways whose addresses are resolved */
   constructor(gateways: readonly NetworkGateway[]) {
     const unique = new Map(gateways.map((gateway) => [idOf(gateway), gateway]));
     this.allGateways = [...unique.values()].sort(compareByAddress);

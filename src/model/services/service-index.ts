@@ -150,6 +150,7 @@ interface ServiceSelection {
 /** Services of changed hosts. All other services of a list are unchanged. */
 interface ServiceEdit {
   readonly previous: ReadonlySet<Service>;
+  /** For each host, the oldest service is first. */
   readonly current: readonly Service[];
 }
 

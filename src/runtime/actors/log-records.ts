@@ -11,13 +11,13 @@ import type { TraceRecord } from '../trace/trace.ts';
 /** Operators' words for states and causes; charts that are not listed are logged at debug level only. */
 export interface OperatorStates {
   /**
-   * By chart (the actor's name without a number), then by the path of a state; the longest listed prefix of a path
-   * applies. `null` is a transient state, for which the previous word is kept.
+   * Words for states, by chart (the actor's name without a number) and by path of the state. The longest listed prefix of a path applies. `null` is a
+   * transient state, for which the previous word is kept.
    */
   readonly words: Readonly<Record<string, Readonly<Record<string, string | null>>>>;
   /**
-   * By event type, or by the text of {@link describeCause} for an event of XState; `{name}` is replaced with that field. Of several texts, the first
-   * whose fields the event has applies.
+   * Words for causes, by event type, or by the text of {@link describeCause} for an event of XState. `{name}` is replaced with the event's field of
+   * that name. Of several texts, the first one applies whose fields the event has.
    */
   readonly causes: Readonly<Record<string, string | readonly string[]>>;
   readonly alarming: readonly string[];

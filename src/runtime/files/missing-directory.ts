@@ -7,11 +7,13 @@ import { isSystemError } from '../errors.ts';
 const inspectionMs = 60_000;
 
 export interface DirectoryHandlers {
+  /** Called once when the directory exists; synchronously if it exists already. */
   readonly appeared: () => void;
   /** No directory above can be watched; the path is still polled every minute. */
   readonly failed: (error: unknown) => void;
 }
 
+/** @returns a function that stops waiting; no handler is called afterwards */
 export function onDirectoryCreated(directory: string, handlers: DirectoryHandlers): () => void {
   const missingDirectory = new MissingDirectory(directory, handlers);
   missingDirectory.check();

@@ -97,6 +97,7 @@ class Lexer {
     return this.#tokens;
   }
 
+  /** @returns whether the text after the comment is trimmed */
   #comment(openIndex: number): boolean {
     const end = this.#input.indexOf('*/', this.#offset + 2);
     if (end < 0) throw this.#error(openIndex, 'a comment is not closed with */');
@@ -107,6 +108,7 @@ class Lexer {
     return close.length > 2;
   }
 
+  /** @returns whether the text after the action is trimmed */
   #action(openIndex: number): boolean {
     this.#push('open', opening, openIndex);
     const parens: number[] = [];

@@ -33,6 +33,7 @@ export type Node = TextNode | ActionNode | BranchNode | TemplateNode | LoopContr
 export interface PipeNode extends Position {
   readonly is: 'pipe';
   readonly variables: readonly string[];
+  /** The template uses `=` instead of `:=`. */
   readonly assigns: boolean;
   readonly commands: readonly CommandNode[];
 }

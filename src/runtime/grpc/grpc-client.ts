@@ -21,6 +21,7 @@ export interface GrpcTarget {
     | { readonly path: string };
   /** Absent: plaintext. */
   readonly tls?: {
+    /** PEM certificates. */
     readonly roots: string;
     /** Required name in the server's certificate: a DNS name, an address or a SPIFFE ID. */
     readonly serverName: string;
@@ -72,7 +73,7 @@ export class GrpcConnection {
 
   /**
    * @throws GrpcError UNAVAILABLE if the server is unreachable, fails verification, or does not speak HTTP/2; CANCELLED
-   * if `stopped` is aborted
+   * if `stopSignal` is aborted
    */
   static async open(
     target: GrpcTarget,

@@ -1,5 +1,6 @@
 import { type LogEventTable, noAction } from './log-event.ts';
 
+/** Events of pilot-agent about its lifecycle, Envoy's epochs, restarts and binaries. */
 export const agentEvents = {
   'agent.started': {
     level: 'info',

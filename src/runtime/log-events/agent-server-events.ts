@@ -1,5 +1,6 @@
 import { type LogEventTable, noAction } from './log-event.ts';
 
+/** Events of pilot-agent about certificates and secrets, the xDS proxy, DNS, and the status port. */
 export const agentServerEvents = {
   'secret.obtained': {
     level: 'info',

@@ -1,5 +1,6 @@
 import { type LogEventTable, noAction } from './log-event.ts';
 
+/** Events of pilot-discovery about its lifecycle, configuration, services, pushes and writes. */
 export const discoveryEvents = {
   'discovery.started': {
     level: 'info',

@@ -1,5 +1,6 @@
 import { type LogEventTable, noAction } from './log-event.ts';
 
+/** Events of pilot-discovery about API servers, remote clusters, Leases and WorkloadEntries. */
 export const kubernetesEvents = {
   'kubernetes.following': {
     level: 'info',

@@ -2,6 +2,7 @@ import { type LogEventTable, noAction } from './log-event.ts';
 
 const bug = 'Report a bug with the trace (`--trace`).';
 
+/** Events of both programs about logging, tracing, faults and state changes. */
 export const programEvents = {
   'state.changed': {
     level: 'info',

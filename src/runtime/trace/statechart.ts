@@ -5,7 +5,7 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition, StateValue } from 'xstate';
 import type { Timeline } from '../../../machines/timeline.ts';
 
-/** Parents, targets and taken transitions are indexes into these lists. */
+/** Parents, initial states, sources, targets and taken transitions are indexes into these lists. */
 export interface Statechart {
   readonly id: string;
   /** Each state is after its parent; the machine itself is the first. */

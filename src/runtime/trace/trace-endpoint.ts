@@ -48,6 +48,7 @@ export class TraceEndpoint {
     return { stream: (response) => this.#stream.attach(response, { follow: query.get('follow') !== 'false' }) };
   }
 
+  /** Must be called at the end of the program; attached debuggers receive the remaining records. */
   async end(): Promise<void> {
     await this.#stream.end();
   }

@@ -41,6 +41,7 @@ export class TraceRing implements TraceSink {
     return this.#header && { ...this.#header, ...(actors.length > 0 && { actors }) };
   }
 
+  /** Returns `undefined` if some records after `seq` were dropped. */
   after(seq: number, limit: number): readonly TraceRecord[] | undefined {
     const oldest = this.#records[this.#droppedCount];
     if (oldest === undefined) return [];
@@ -49,6 +50,7 @@ export class TraceRing implements TraceSink {
     return this.#records.slice(from, from + limit);
   }
 
+  /** Number of the record before the oldest remaining one. */
   get begin(): number {
     return (this.#records[this.#droppedCount]?.seq ?? 1) - 1;
   }

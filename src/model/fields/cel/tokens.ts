@@ -24,6 +24,7 @@ const rules: readonly (readonly [CelToken['kind'] | 'blank', RegExp])[] = [
   ['sign', /\|\||&&|<=|>=|==|!=|[<>+\-*/%!?:.,()[\]{}]/y],
 ];
 
+/** @returns the tokens, or a description of the error */
 export function tokensOf(text: string): readonly CelToken[] | string {
   const tokens: CelToken[] = [];
   for (let offset = 0; offset < text.length; ) {

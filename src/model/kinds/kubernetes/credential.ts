@@ -14,12 +14,15 @@ import * as violation from '../../fields/violation.ts';
 import type { ConfigMap } from './config-map.ts';
 import { type Secret, secretBytes } from './secret.ts';
 
+/** PEM certificate chain and private key of a server. */
 export interface CredentialCertificate {
   readonly chain: Uint8Array;
   readonly privateKey: Uint8Array;
+  /** DER response of the CA's OCSP responder. */
   readonly ocspStaple?: Uint8Array;
 }
 
+/** PEM CA certificates that verify clients. */
 export interface TrustedRoots {
   readonly certificates: Uint8Array;
   readonly crl?: Uint8Array;

@@ -31,6 +31,7 @@ export interface AuthorizationSource {
   readonly notTrustDomains?: Texts;
   readonly ipBlocks?: Texts;
   readonly notIpBlocks?: Texts;
+  /** Client addresses taken from trusted headers. */
   readonly remoteIpBlocks?: Texts;
   readonly notRemoteIpBlocks?: Texts;
 }

@@ -40,6 +40,7 @@ export function nameProblem(service: string): string | undefined {
   return `the name ${JSON.stringify(service.slice(0, 100))} must be a DNS name (letters, digits, "-", "_" and "."), rename the service in Consul`;
 }
 
+/** @param instances of one host, in any health state; at least one */
 export function convertConsulService(instances: readonly ConsulInstance[], options: ConsulOptions): ConvertedService {
   const orderedInstances = instances.toSorted(
     (a, b) => compareText(a.node.name, b.node.name) || compareText(a.id, b.id) || compareText(a.service, b.service),

@@ -6,6 +6,7 @@ export class ClusterNetworks {
   readonly #clusterNetwork: string;
   readonly #ranges: readonly { readonly network: string; readonly range: BlockList }[];
 
+  /** @param label of the system namespace; empty if absent */
   constructor(networks: MeshNetworks, clusterId: string, label: string) {
     const networkEntries = Object.entries(networks.networks);
     const registryNetwork = networkEntries.find(([, { endpoints }]) =>

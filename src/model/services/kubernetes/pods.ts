@@ -48,6 +48,7 @@ export class Pods {
     return name === undefined ? undefined : this.#nodes.get(name);
   }
 
+  /** Call {@link renew} afterwards to build the pod's workload. */
   putPod(id: string, config: Config<KubernetesPod> | undefined): void {
     this.#podList = undefined;
     const nodesOf = (podConfig: Config<KubernetesPod> | undefined): ReadonlySet<string> =>
@@ -107,6 +108,7 @@ export class Pods {
   }
 }
 
+/** @param pods by {@link addressIn} */
 export function onlyPodAt(
   pods: ReadonlyMap<string, readonly Workload[]>,
   namespace: string,

@@ -46,6 +46,7 @@ export type ParentOutcome = 'attached' | 'foreign' | ParentRefusal;
 
 export type ParentOutcomeListener = (route: Config<RouteObject>, index: number, outcome: ParentOutcome) => void;
 
+/** @param gateways by `namespace/name` */
 export function* attachInSteps(
   routes: readonly Config<RouteObject>[],
   gateways: ReadonlyMap<string, KnownGateway>,
