@@ -1,9 +1,9 @@
 /**
- * How a timeline shows the actors of a machine: plain data in `meta: { timeline }` at the machine's root. Each trace has it in its header. Tags
- * define the phase of a state, see {@link lifePhases}.
+ * How a timeline shows the actors of a machine: plain data in `meta: { timeline }` at the machine's root. Tags define the phase of a state, see
+ * {@link lifePhases}.
  */
 export interface Timeline {
-  /** Lanes of the actors: one each, none, or one that counts them. Default: one each for the first few, and a count for all others. */
+  /** Default: one lane each for the first few actors, and a count for all others. */
   readonly lane?: 'each' | 'none' | { readonly count: string };
   /** Lanes that always exist, in this order. `program` shows marks without a lane. */
   readonly lanes?: readonly { readonly name: string; readonly title?: string }[];
@@ -25,18 +25,18 @@ export interface LinkRule {
   readonly side: 'sends' | 'receives' | 'is';
   /** Text with fields of the event, as in {@link MarkRule.text}, that is equal at both ends of the arrow. */
   readonly key: string;
-  /** Label; default: event type. */
+  /** Default: event type. */
   readonly text?: string;
 }
 
-/** A process of several events of an actor: a lane from the first step, with a bar for each step. */
+/** A process has a lane from its first step, with a bar for each step. */
 export interface ProcessRule {
   /** Title of the lane: text with fields of this event, which precedes the first step. Default: name of the actor. */
   readonly title?: { readonly event: string; readonly text: string };
   readonly steps: readonly StepRule[];
 }
 
-/** An event that ends the current step and begins another. The first matching rule applies. */
+/** The first matching rule applies. */
 export interface StepRule {
   readonly event: string;
   readonly when?: Readonly<Record<string, unknown>>;
@@ -58,10 +58,7 @@ export interface MarkRule {
   readonly text: string;
   /** Name of a lane or actor, possibly with fields of the event. Default, also if there is no such lane: `program`. */
   readonly lane?: string;
-  /**
-   * Type of an event that any actor receives. `*`: an event that an actor of this machine sends out of its group and that no other rule
-   * matches.
-   */
+  /** Type of an event that any actor receives. `*`: an event that an actor of this machine sends out of its group and that no other rule matches. */
   readonly event?: string;
   /** Name of a delay of this machine that has elapsed. */
   readonly timer?: string;

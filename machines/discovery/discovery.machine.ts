@@ -370,7 +370,6 @@ export const discoveryMachine = discoverySetup.createMachine({
   output: ({ context }) => ({ exitCode: context.trouble.length === 0 ? 0 : 1, trouble: context.trouble }),
 });
 
-/** A part cannot continue: the control plane drains. */
 function onFailure(stage: string) {
   return {
     target: '#discovery.active.draining',

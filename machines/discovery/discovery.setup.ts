@@ -106,12 +106,10 @@ interface DiscoveryContext extends DiscoveryInput {
 
 export interface DiscoveryOutput {
   exitCode: number;
-  /** Messages for the operator, beginning with the failed stage or part; empty after an ordered stop. */
   trouble: string[];
 }
 
 export interface Preparation {
-  /** Absent after a success. */
   failure?: string;
 }
 

@@ -1,7 +1,4 @@
-/**
- * Events of pilot-discovery as a table, for tests and tools. Their types in the protocol files have the descriptions; docs/events.md has
- * both.
- */
+/** Events of pilot-discovery as a table, for tests and tools. The protocol files describe them. */
 import type { CatalogueRow } from '../catalogue-row.ts';
 import { authorityCatalogue } from './ca/authority-protocol.ts';
 import { sharedAuthorityCatalogue } from './ca/shared-authority-protocol.ts';

@@ -1,13 +1,9 @@
 import { reasonOf } from '../effect.ts';
 
-/**
- * Transitions after failed requests to other systems: the failure is counted and reported, and the request is repeated after a delay. Requires the
- * actions `countFailure` and `reportFailed`, and a state `backing off`.
- */
+/** Transitions after failed requests to other systems. They require the actions `countFailure` and `reportFailed`, and a state `backing off`. */
 const backOff = <Params>(params: Params) =>
   ({ target: 'backing off', actions: ['countFailure', { type: 'reportFailed', params }] }) as const;
 
-/** The response is unusable and contains the reason. */
 export const onFailedResponse = backOff(({ event }: { event: { output: { outcome: string; reason?: string } } }) => ({
   reason: event.output.reason ?? '',
 }));

@@ -1,4 +1,3 @@
-/** The chart of an optional port: `name-server`, `webhook-server`. */
 import { assign, sendParent, setup } from 'xstate';
 import { callbackEffect, reasonOf } from '../effect.ts';
 import type { Timeline } from '../timeline.ts';
@@ -8,7 +7,6 @@ export interface OptionalPort<Listening extends string, Failed extends string> {
   readonly id: string;
   readonly description: string;
   readonly timeline: Timeline;
-  /** Types of the events to the parent: the port is open, or failed. */
   readonly listening: Listening;
   readonly failed: Failed;
 }
@@ -22,7 +20,6 @@ interface OptionalPortContext {
 const openLimitMs = 5_000;
 const minPauseMs = 500;
 const maxPauseMs = 30_000;
-/** How long the port must be open to reset the backoff. */
 const trialMs = 60_000;
 
 /** Opens a port when proxies are served, and again after each failure. Proxies do not depend on it. */

@@ -11,7 +11,6 @@ import type {
   PushRequest,
 } from './protocol.ts';
 
-/** Actors of the control plane that receive events by system ID. */
 export const peer = peersOf<{
   push: PushRequest | ClientsServed;
   'push-queue': ClientsPush | ProxyReport;

@@ -3,7 +3,7 @@ import { adsConnectionMachine } from './xds/ads-connection.machine.ts';
 import { memoryReleaseMachine } from './xds/memory-release.machine.ts';
 import { streamAdmissionMachine } from './xds/stream-admission.machine.ts';
 
-/** Machines that `pilot-discovery` starts; these start all others. The traces of the program contain the charts of all of them. */
+/** Machines that `pilot-discovery` starts; these start all others. */
 export const discoveryProgramMachines = [
   discoveryMachine,
   adsConnectionMachine,

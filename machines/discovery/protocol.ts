@@ -1,9 +1,6 @@
 /**
- * Every event between two actors of pilot-discovery (ADS connections: ads-protocol.ts), with sender and receiver. Their order
- * is in sequences/*.mmd, and event-catalogue.ts has them as a table.
- *
- * `noun.happened` is a fact, `noun.order` an order. Events contain names and versions of objects; the objects are in immutable
- * snapshots of the effects (src/discovery).
+ * Every event between two actors of pilot-discovery, with sender and receiver. `noun.happened` is a fact, `noun.order` an order. Events contain names
+ * and versions of objects; the objects are in immutable snapshots of the effects (src/discovery).
  */
 
 /** `Kind/namespace/name` of a configuration object. The name of services and endpoints is the host name. */
@@ -55,8 +52,6 @@ export type StopSignal = 'SIGTERM' | 'SIGINT';
 
 /** discovery/signals → discovery. The operating system delivered a signal to this process. */
 export type SignalReceived = { type: 'signal.received'; signal: StopSignal };
-
-// ---- stages of the start that prepare something and end
 
 /**
  * Preparing stages of the start, in this order. Each is an effect of `discovery` with this name, and ends when it
@@ -157,7 +152,6 @@ export type ConfigsChanged = {
 export type JwksLoad = { type: 'jwks.load' };
 /** jwks → discovery. Each issuer was requested once. `unresponsive`: number of issuers that did not respond within the limit. */
 export type JwksSynced = { type: 'jwks.synced'; sources: number; unresponsive: number };
-// config-controller → jwks: configs.changed, as to service-registry. RequestAuthentications changed.
 
 /** key-set-N → jwks. A fetch is due, and starts when a slot is free. */
 export type KeyFetchRequested = { type: 'key-fetch.requested'; source: string };
@@ -311,10 +305,7 @@ export type ProxyReport = ProxyConnected | ProxyDisconnected | ProxiesServed;
 
 export type SettingsReport = SettingsLoaded | SettingsChanged | SettingsRejected;
 
-/**
- * Routine events of the push queue, which occur for each proxy of every push. Recorded only at trace level `full`; `clients.push` and state
- * changes of the queue are always recorded.
- */
+/** Events that occur for each proxy of every push. Recorded only at trace level `full`. */
 export const routineQueueMessages = [
   'proxy.connected',
   'proxy.disconnected',

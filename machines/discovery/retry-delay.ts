@@ -1,7 +1,6 @@
 /** Upper bound of failure counters, at which the delay no longer grows. */
 export const maxCountedFailures = 6;
 
-/** Delay after consecutive failures: 1 s, doubling up to 30 s. */
 export function retryDelayMs(failures: number): number {
   return Math.min(1_000 * 2 ** Math.max(0, failures - 1), 30_000);
 }

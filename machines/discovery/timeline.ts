@@ -1,4 +1,3 @@
-/** Timelines of the control plane: changes, pushes and the number of proxies. */
 import type { MarkRule, Timeline } from '../timeline.ts';
 
 export const noLane: Timeline = { lane: 'none' };

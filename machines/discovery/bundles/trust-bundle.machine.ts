@@ -7,21 +7,19 @@ import { noLane } from '../timeline.ts';
 export interface TrustBundleInput {
   /** Address without secrets. */
   endpoint: string;
-  /** Trust domains whose workloads the roots may sign. */
   trustDomains: string[];
 }
 
 interface TrustBundleContext extends TrustBundleInput {
-  /** Version of the current bundle; empty without one. */
+  /** Empty without a bundle. */
   version: string;
-  /** Sequence number of the bundle; null if it has none. */
   sequence: number | null;
   /** Refresh interval that the publisher suggests. */
   refreshMs: number | null;
   failures: number;
 }
 
-/** Response of an endpoint, or a stored bundle. `version`: hash of the roots. */
+/** `version`: hash of the roots. */
 export type BundleResponse =
   | { outcome: 'fetched'; version: string; sequence: number | null; refreshMs: number | null }
   | { outcome: 'failed'; reason: string };
@@ -44,9 +42,8 @@ export const trustBundleMachine = setup({
     children: {} as { recalling: 'recallBundle'; fetching: 'fetchBundle' },
   },
   actors: {
-    /** Reads the bundle stored by an earlier run, validated like a fetched one. */
+    /** Reads the bundle stored by an earlier run. */
     recallBundle: promiseEffect<BundleResponse, TrustBundleInput>('recallBundle'),
-    /** Requests the endpoint, with limits of time and size. */
     fetchBundle: promiseEffect<BundleResponse, TrustBundleInput>('fetchBundle'),
   },
   delays: {
@@ -67,7 +64,6 @@ export const trustBundleMachine = setup({
       return { version, sequence, refreshMs, failures: 0 };
     }),
     countFailure: assign({ failures: ({ context }) => context.failures + 1 }),
-    /** Effect: applies and stores the roots of this version. */
     applyBundle: (_, _params: { version: string }) => {},
     reportFetched: sendParent(
       ({ context }): TrustBundleFetched => ({

@@ -11,14 +11,10 @@ interface KnownEndpoint extends TrustBundleInput {
 
 interface TrustBundlesContext {
   endpoints: KnownEndpoint[];
-  /** Number of started actors, used in their names. */
   started: number;
 }
 
-/**
- * Roots of the endpoints in the mesh configuration (`caCertificates[].spiffeBundleUrl`). The start does not wait for them: until they are fetched,
- * certificates that they sign are rejected.
- */
+/** Fetches the roots of the endpoints in the mesh configuration (`caCertificates[].spiffeBundleUrl`). The start does not wait for them. */
 export const trustBundlesMachine = setup({
   types: {
     context: {} as TrustBundlesContext,
@@ -26,7 +22,7 @@ export const trustBundlesMachine = setup({
     children: {} as { endpoints: 'findEndpoints' } & Record<`trust-bundle-${number}`, 'trustBundle'>,
   },
   actors: {
-    /** Lists the endpoints of the current mesh configuration, and drops roots of other endpoints. */
+    /** Also drops the roots of other endpoints. */
     findEndpoints: promiseEffect<TrustBundleInput[], undefined>('findEndpoints'),
     trustBundle: trustBundleMachine,
   },
@@ -45,7 +41,6 @@ export const trustBundlesMachine = setup({
       for (const { name } of context.endpoints) if (!names.has(name)) enqueue.stopChild(name);
       enqueue.assign({ endpoints, started });
     }),
-    /** Effect: sends the roots to agents, and validates clients with them. */
     publishRoots: (_, _params: { endpoint: string }) => {},
   },
 }).createMachine({

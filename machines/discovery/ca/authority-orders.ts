@@ -1,6 +1,6 @@
 /** Orders of an operator that a state of the authority ignores, with the reason that the operator receives. */
 
-/** Orders rejected while a stage is written. A taint is accepted, and recorded with the stage. */
+/** A taint is accepted, and recorded with the stage. */
 export function rejectsUnrecorded() {
   const description = 'The stage is not yet written to the journal: repeat the order. The log has errors of the disk.';
   return {
@@ -10,7 +10,6 @@ export function rejectsUnrecorded() {
   };
 }
 
-/** Orders rejected before there is an authority. */
 export function rejectsOrders() {
   const description = 'No authority is loaded yet: repeat the order when /ready reports success.';
   return {

@@ -1,7 +1,6 @@
-/** Events of the certificate authority, of the ledger of workloads, and of the certificate of the secure port. */
 import type { CatalogueRow } from '../../catalogue-row.ts';
 
-/** Key ID of a signing certificate, in hexadecimal. Only the effects have the key. */
+/** Key ID of a signing certificate, in hexadecimal. */
 export type AuthorityId = string;
 
 /**

@@ -18,8 +18,7 @@ export type { AuthorityInput, AuthorityReading, Candidate, Journal } from './aut
 /**
  * The authority of the mesh, and the rotation of its root without failed connections between workloads (docs/identity.md): all workloads trust the
  * next root before it signs, and the previous one is dropped when none of its certificates is in use. Each stage is recorded before it applies, and
- * resumed after a restart. An authority is the ID of its signing certificate; only the effects have keys. A state ignores an operator's order by a
- * transition whose description the operator receives as the reason.
+ * resumed after a restart. Only the effects have keys.
  */
 export const authorityMachine = authoritySetup.createMachine({
   id: 'authority',
@@ -360,7 +359,7 @@ export const authorityMachine = authoritySetup.createMachine({
   },
 });
 
-/** Authority whose certificates workloads must renew. Before the next authority signs, a renewal would not help. */
+/** Before the next authority signs, a renewal would not help. */
 function taintedIn(stage: RotationStage, { tainted }: AuthorityContext): AuthorityId | null {
   return stage === 'signing' ? tainted : null;
 }

@@ -23,29 +23,22 @@ import type {
 export interface AuthorityInput {
   /** Interval of checks of the root's age (CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL). */
   checkMs: number;
-  /** Delay from the first event of a batch to the read of a directory (100 ms in pilot-discovery). */
   settleMs: number;
 }
 
-/** State that is recorded before it applies, and read after a restart. */
 export interface Journal {
   stage: RotationStage;
   signer: AuthorityId;
   /** The other authority during a rotation: the next one in stage `trusting`, the previous one afterwards. */
   other: AuthorityId | null;
-  /**
-   * The authority whose key may be compromised. In stage `steady` it is the signer, until the next root is distributed. As soon as another authority
-   * signs, certificates of the tainted one are renewed.
-   */
+  /** The authority whose key may be compromised. Its certificates are renewed as soon as another authority signs. */
   tainted: AuthorityId | null;
 }
 
 export type AuthorityReading =
-  /** Continues an earlier run. */
   | { outcome: 'resumed'; journal: Journal }
   /** There is no root, or all have expired: a new one affects no workload. */
   | { outcome: 'absent' }
-  /** The plugged-in files cannot sign. */
   | { outcome: 'refused'; reason: string };
 
 export type Candidate =
@@ -60,7 +53,6 @@ export interface AuthorityContext extends AuthorityInput {
   signer: AuthorityId;
   other: AuthorityId | null;
   tainted: AuthorityId | null;
-  /** Consecutive failures to write the journal, load or prepare. */
   failures: number;
 }
 
@@ -93,13 +85,10 @@ export const authoritySetup = setup({
   actors: {
     /** Records workloads' certificates, and the roots that each has acknowledged. */
     workloadLedger: callbackEffect<RootsAwait | LeafCertificatesAwait, undefined>('workloadLedger'),
-    /** Watches the directory of a plugged-in authority, if there is one. */
     watchAuthority: callbackEffect<{ type: never }, undefined>('watchAuthority'),
     loadAuthority: promiseEffect<AuthorityReading, undefined>('loadAuthority'),
-    /** Generates and stores a key and a self-signed root. */
     prepareRoot: promiseEffect<{ id: AuthorityId }, undefined>('prepareRoot'),
     readCandidate: promiseEffect<Candidate, { signer: AuthorityId }>('readCandidate'),
-    /** Whether the root is old enough for the next rotation. */
     isRootDue: promiseEffect<boolean, { signer: AuthorityId }>('isRootDue'),
     writeJournal: promiseEffect<void, Journal>('writeJournal'),
   },
@@ -141,7 +130,6 @@ export const authoritySetup = setup({
       signer: ({ context }) => context.other ?? context.signer,
       other: ({ context }) => (context.other === null ? null : context.signer),
     }),
-    /** A taint of the signer stays. */
     clearOther: assign({
       other: null,
       tainted: ({ context: { signer, tainted } }) => (tainted === signer ? tainted : null),
@@ -151,7 +139,6 @@ export const authoritySetup = setup({
     clearTaint: assign({ tainted: null }),
     countFailure: assign({ failures: ({ context }) => incrementFailures(context.failures) }),
     resetFailures: assign({ failures: 0 }),
-    /** Effect: trusts and distributes only these roots. */
     publishRoots: (_, _params: { roots: AuthorityId[]; tainted: AuthorityId | null }) => {},
     signWith: (_, _params: { signer: AuthorityId }) => {},
     awaitBundle: sendTo(
@@ -189,7 +176,7 @@ export function namedIn({ signer, other, tainted }: Omit<Journal, 'stage'>): Omi
   return { signer, other, tainted };
 }
 
-/** Returns the roots, the signer's first. */
+/** The signer's root comes first. */
 export function rootsOf({ signer, other }: Pick<AuthorityContext, 'signer' | 'other'>): AuthorityId[] {
   return other === null ? [signer] : [signer, other];
 }

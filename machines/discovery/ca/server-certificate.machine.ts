@@ -12,11 +12,9 @@ export interface ServerCertificateInput {
 }
 
 export type CertificateReading =
-  /** New handshakes use this certificate. */
   | { outcome: 'taken'; serialNumber: string; endsAt: number }
   /** The current certificate, which is not due for renewal. */
   | { outcome: 'same' }
-  /** The key does not match, the chain does not verify, or the certificate has expired. */
   | { outcome: 'refused'; reason: string };
 
 /** Certificate of the secure port, from files or signed by the authority, replaced without a restart. */
@@ -28,9 +26,7 @@ export const serverCertificateMachine = setup({
     children: {} as { files: 'watchCertificate'; reading: 'readCertificate' },
   },
   actors: {
-    /** Watches the files, if there are any. */
     watchCertificate: callbackEffect<{ type: never }, undefined>('watchCertificate'),
-    /** Reads the files, or requests a certificate when one is due. A valid certificate is used immediately. */
     readCertificate: promiseEffect<CertificateReading, undefined>('readCertificate'),
   },
   delays: {

@@ -1,14 +1,13 @@
-/** Events of the authority that the replicas of a control plane share: a Secret of the cluster has its keys and the stage of a rotation. */
+/** The replicas share an authority: a Secret of the cluster has its keys and the stage of a rotation. */
 import type { CatalogueRow } from '../../catalogue-row.ts';
 import type { AuthorityId, RotationStage } from './authority-protocol.ts';
 
-/** Stage, stored with the keys. `other` exists only during a rotation. */
+/** `other` exists only during a rotation. */
 export interface SharedStage {
   stage: RotationStage;
   signer: AuthorityId;
   other: AuthorityId | null;
   tainted: AuthorityId | null;
-  /** Previous signers, the most recent first. */
   previousSigners: AuthorityId[];
 }
 

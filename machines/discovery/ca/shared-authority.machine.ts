@@ -35,7 +35,7 @@ const isFailed = { type: 'hasFailed' as const, params: ({ event }: Created) => e
 
 /**
  * A replica's view of the authority that all replicas share in a Secret of their namespace. The first authority stored applies. Only state read from
- * the Secret applies, never written state. `shared-rotation.ts` decides about the stages of a rotation, and the leader writes them.
+ * the Secret applies, never written state.
  */
 export const sharedAuthorityMachine = setup({
   types: {
@@ -45,9 +45,8 @@ export const sharedAuthorityMachine = setup({
     children: {} as { secret: 'followSecret'; creation: 'createSecret' },
   },
   actors: {
-    /** Reports each change of the Secret, and stores its keys. */
     followSecret: callbackEffect<{ type: never }, undefined>('followSecret'),
-    /** Creates the Secret, with a new root or the current authority. Succeeds if the Secret already exists. */
+    /** Succeeds if the Secret already exists. */
     createSecret: promiseEffect<Creation, { withNewRoot: boolean }>('createSecret'),
   },
   delays: {
@@ -64,7 +63,6 @@ export const sharedAuthorityMachine = setup({
     recordStage: assign({ known: (_, params: SharedAuthorityRead) => stageOf(params), failures: 0 }),
     countFailure: assign({ failures: ({ context }) => incrementFailures(context.failures) }),
     resetFailures: assign({ failures: 0 }),
-    /** Effect: signs with the authority of this read, and distributes its roots. */
     applyAuthority: (_, _params: { reading: number }) => {},
     /** Effect: the leader checks whether to write a stage. */
     checkRotation: () => {},
@@ -258,7 +256,6 @@ function onRepeatedFailure(type: FailureReport = 'reportPending') {
   return { actions: ['countFailure' as const, { type, params }] };
 }
 
-/** Handles an internal error of the effect like a rejection by the API server. */
 function onInternalError(type: FailureReport = 'reportPending') {
   const params = ({ event }: { event: { error: unknown } }) => ({ reason: reasonOf(event.error) });
   return { actions: ['countFailure' as const, { type, params }] };

@@ -7,11 +7,9 @@ import { type Journal, rootsIn } from './authority.setup.ts';
 import type { AuthorityId } from './authority-protocol.ts';
 import type { SharedStage } from './shared-authority-protocol.ts';
 
-/** State stored with the keys, for the next leader. */
 export interface SharedJournal extends Journal {
-  /** When the stage was written, Unix time in milliseconds. */
+  /** Unix time in milliseconds. */
   since: number;
-  /** Maximum lifetime of a workload certificate, which determines when all signed certificates have expired. */
   maxLeafMs: number;
   /** Previous signers, the most recent first: a replica that was down during a complete rotation recognizes the authority by them. */
   previousSigners: AuthorityId[];
@@ -25,7 +23,6 @@ export interface RotationFacts {
   /** Unix time in milliseconds. */
   now: number;
   order: SharedOrder | null;
-  /** Whether the root is old enough for the next rotation. */
   isRootDue: boolean;
   /** Expiry of the first certificate in the signer's chain. */
   endsAt: number;
@@ -44,7 +41,7 @@ const dayMs = 24 * 3_600_000;
 export const minStageMs = 60_000;
 const maxPrevious = 8;
 
-/** The next stage if it is due; `undefined` otherwise, also for an order without effect. */
+/** `undefined` if no stage is due, also for an order without effect. */
 export function nextStep(journal: SharedJournal, facts: RotationFacts): RotationStep | undefined {
   const step = stepOf(journal, facts);
   const maxLeafMs = Math.max(journal.maxLeafMs, facts.maxLeafMs);
@@ -86,7 +83,7 @@ function stepOf(journal: SharedJournal, facts: RotationFacts): RotationStep | un
   }
 }
 
-/** Why an order has no effect in this stage; `undefined` if it has one, at once or at the minimum length of the stage. */
+/** `undefined` if the order has an effect, at once or after the minimum length of the stage. */
 export function orderRejection(order: SharedOrder, { stage, signer, other, tainted }: SharedStage): string | undefined {
   const isSteady = stage === 'steady';
   switch (order) {
@@ -107,7 +104,6 @@ export function orderRejection(order: SharedOrder, { stage, signer, other, taint
   }
 }
 
-/** The other authority signs, and both are trusted. */
 function withSignersSwapped(journal: SharedJournal): Partial<SharedJournal> {
   const { signer, other, previousSigners } = journal;
   return {

@@ -4,20 +4,18 @@ import { promiseEffect, reasonOf } from '../../effect.ts';
 import { noLane } from '../timeline.ts';
 
 export interface SigningRequestInput {
-  /** Whether this program approves the request; otherwise another one does. */
   approves: boolean;
   /** Maximum time from the creation of the object to the certificate. */
   limitMs: number;
 }
 
 export type RequestStep = { outcome: 'done' } | { outcome: 'failed'; reason: string };
-/** State of the object. `issued`: the effects have the requested certificate. */
+/** `issued`: the effects have the requested certificate. */
 export type RequestReading =
   | { outcome: 'issued' }
   | { outcome: 'pending' }
   /** Denied, failed, or signed with other contents than requested. */
   | { outcome: 'refused'; reason: string }
-  /** The API request failed. */
   | { outcome: 'unknown'; reason: string };
 
 export type SigningRequestOutput = { outcome: 'issued' } | { outcome: 'refused' | 'failed'; reason: string };
@@ -52,7 +50,6 @@ export const signingRequestMachine = setup({
   actors: {
     createRequest: promiseEffect<RequestStep, undefined>('createRequest'),
     approveRequest: promiseEffect<RequestStep, undefined>('approveRequest'),
-    /** Reads the object, and validates the certificate. */
     readRequest: promiseEffect<RequestReading, undefined>('readRequest'),
     removeRequest: promiseEffect<void, undefined>('removeRequest'),
   },
@@ -85,7 +82,6 @@ export const signingRequestMachine = setup({
         reason: `there is no certificate after ${limitMs / 1_000} s${unknown === '' ? '' : `: ${unknown}`}`,
       }),
     }),
-    /** Effect: returns the result to the caller. */
     reportResult: (_, _params: SigningRequestOutput) => {},
   },
 }).createMachine({

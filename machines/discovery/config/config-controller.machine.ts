@@ -26,28 +26,24 @@ import { configControllerTimeline } from '../timeline.ts';
 import { configSourceMachine } from './config-source.machine.ts';
 
 export interface ConfigControllerInput {
-  /** Quiet time after which a source's events are handled. */
   quietMs: number;
-  /** Maximum delay from the first event of a batch to the read (20 ms in pilot-discovery). */
+  /** Maximum delay from the first event of a batch to the read. */
   coalesceMs: number;
 }
 
 interface KnownSource {
   source: string;
-  /** System ID of its actor. */
   name: string;
-  /** Whether the complete source was read once. */
   read: boolean;
-  /** False for a removed source, which applies, with lower precedence, until all new ones have been read. */
+  /** False for a removed source. */
   isConfigured: boolean;
 }
 
 interface ConfigControllerContext extends ConfigControllerInput {
-  /** Sources in order of precedence; empty without configuration. */
+  /** In order of precedence. */
   sources: KnownSource[];
-  /** Number of started actors, used in their names. */
   started: number;
-  /** Version of the merged objects; empty before the first merge. */
+  /** Empty before the first merge. */
   version: string;
   /** Whether a source was read, or the list changed, since the last merge. */
   outdated: boolean;
@@ -59,13 +55,11 @@ export type ConfigReading =
   | {
       outcome: 'read';
       version: string;
-      /** Applied objects, including the last valid versions of rejected ones. */
+      /** Includes the last valid versions of rejected objects. */
       objects: number;
-      /** Changes since the last merge, by key. */
       changes: ConfigChange[];
       problems: ConfigProblem[];
       problemCount: number;
-      /** Places whose problems are resolved. */
       recovered: string[];
     }
   | { outcome: 'missing'; problems: ConfigProblem[] };
@@ -83,8 +77,7 @@ const keyKinds = ['RequestAuthentication'];
  * The first source that has an object takes precedence. The last valid version of an invalid object still applies, and so do the objects of a source
  * that becomes unavailable, until it is removed from the list.
  *
- * Sources change at runtime with the mesh configuration. A new source applies when it has been read; removed ones apply until all new ones have been
- * read.
+ * A new source applies when it has been read; removed ones apply until all new ones have been read.
  */
 export const configControllerMachine = setup({
   types: {
@@ -105,9 +98,7 @@ export const configControllerMachine = setup({
   },
   actors: {
     configSource: configSourceMachine,
-    /** Reports the sources of the flags and of the current mesh configuration on request. */
     listSources: callbackEffect<SourcesList, undefined>('listSources'),
-    /** Merges the objects of `sources` into the store; removes objects of sources that are not in `known`. */
     mergeSources: promiseEffect<ConfigReading, { sources: string[]; known: string[] }>('mergeSources'),
   },
   delays: { retryDelay: ({ context }) => retryDelayMs(context.failures) },
@@ -147,14 +138,12 @@ export const configControllerMachine = setup({
     /** The next merge reports the missing source as a problem. */
     markOutdated: assign({ outdated: true }),
     markCurrent: assign({ outdated: false }),
-    /** `/ready` lists the missing sources. */
     reportUnread: enqueueActions(({ context, enqueue }) => {
       const sources = unreadOf(context);
       if (sources.length > 0) {
         enqueue.sendParent({ type: 'configs.pending', sources } satisfies ConfigsPending);
       }
     }),
-    /** Operators must know why a new source does not apply. */
     reportPending: enqueueActions(({ context, enqueue }) => {
       const sources = unreadOf(context);
       if (sources.length > 0) {
@@ -394,7 +383,6 @@ export const configControllerMachine = setup({
   },
 });
 
-/** Removed sources are needed until all new ones have been read. */
 function neededSources(sources: KnownSource[]): KnownSource[] {
   return sources.some(({ isConfigured, read }) => isConfigured && !read)
     ? sources

@@ -12,9 +12,9 @@ export interface ConfigSourceInput {
 }
 
 interface ConfigSourceContext extends ConfigSourceInput {
-  /** Changed places of the source, such as paths, since the start of the last read, without duplicates. */
+  /** Changed places of the source, such as paths, since the start of the last read. */
   places: string[];
-  /** Whether to read the complete source: there were too many events, or some may be missing. */
+  /** There were too many events, or some may be missing. */
   isFullRead: boolean;
   /** Whether a burst began before the next read, or during the current one. */
   isBurst: boolean;
@@ -25,26 +25,24 @@ interface ConfigSourceContext extends ConfigSourceInput {
   failures: number;
 }
 
-/** Maximum number of places; if there are more, the complete source is read. */
+/** If there are more, the complete source is read. */
 const maxPlaces = 256;
 
 /** Quiet time that ends a burst. `git checkout` of 3,000 files has shorter gaps. */
 const burstQuietMs = 200;
 
-/** Maximum delay from the start of a burst to the read; the same as for a push (`PILOT_DEBOUNCE_MAX`). */
+/** The same limit as for a push (`PILOT_DEBOUNCE_MAX`). */
 export const burstLimitMs = 10_000;
 
-/** Result of a read, whose objects are in a snapshot of the effect. */
 export type SourceSummary =
   | {
       outcome: 'read';
       objects: number;
       problems: number;
-      /** Whether an object or a problem changed. Always true for the first read. */
+      /** Always true for the first read. */
       changed: boolean;
     }
   | { outcome: 'missing'; reason: string }
-  /** The read is repeated. */
   | { outcome: 'failed'; reason: string };
 
 const recordPlaceAction = {
@@ -52,7 +50,7 @@ const recordPlaceAction = {
   params: ({ event }: { event: SourceChanged }) => ({ place: event.place, isBurst: event.isBurst === true }),
 } as const;
 
-/** One source of configuration: watched before its first read, and read again after changes. A failed read changes nothing. */
+/** A source is watched before its first read, and read again after changes. A failed read changes nothing. */
 export const configSourceMachine = setup({
   types: {
     context: {} as ConfigSourceContext,
@@ -62,7 +60,7 @@ export const configSourceMachine = setup({
   },
   actors: {
     watchSource: callbackEffect<{ type: never }, { source: string }>('watchSource'),
-    /** Updates the snapshot of the source: the given places, or the complete source if `places` is empty. */
+    /** Reads the complete source if `places` is empty. */
     readSource: promiseEffect<SourceSummary, { source: string; places: string[] }>('readSource'),
   },
   delays: {
@@ -99,7 +97,6 @@ export const configSourceMachine = setup({
     markAllChanged: assign({ isFullRead: true }),
     countFailure: assign({ failures: ({ context }) => incrementFailures(context.failures) }),
     resetFailures: assign({ failures: 0 }),
-    /** Handles changes during a read. */
     readAgain: raise(({ context }) => ({ type: 'source.changed', place: context.places.at(-1) ?? '' })),
     reportRead: sendParent(({ context }, { summary }: { summary: SourceSummary }): SourceRead => {
       const { objects, problems } = summary.outcome === 'read' ? summary : { objects: 0, problems: 0 };

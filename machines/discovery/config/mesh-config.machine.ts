@@ -18,22 +18,17 @@ import { meshConfigTimeline } from '../timeline.ts';
 export interface MeshConfigInput {
   name: SettingsName;
   file: string;
-  /** Delay from the first event of a batch to the read (100 ms, not re-armed). */
   settleMs: number;
 }
 
 interface MeshConfigContext extends MeshConfigInput {
-  /** Version of the current settings; empty before the first. */
   version: string;
   failures: number;
   /** Last reported errors of the file; empty after a valid value. */
   rejected: ConfigProblem[];
 }
 
-/**
- * Result of reading the file, or the ConfigMap of a cluster. `version`: hash of the decoded value. `defaults`: version of the built-in
- * value.
- */
+/** `version`: hash of the decoded value. `defaults`: version of the built-in value. */
 export type SettingsReading =
   | { outcome: 'valid'; version: string; origin?: 'config map' }
   | { outcome: 'absent'; defaults: string }
@@ -51,9 +46,8 @@ export const meshConfigMachine = setup({
     children: {} as { files: 'watchFile'; reading: 'readSettings' },
   },
   actors: {
-    /** Watches a file, which need not exist, including links on its path, and the settings of the cluster. */
+    /** The file need not exist; links on its path are watched, too. */
     watchFile: callbackEffect<{ type: never }, { file: string }>('watchFile'),
-    /** Reads, decodes and validates the file, or the settings of the cluster if there is no file. */
     readSettings: promiseEffect<SettingsReading, { name: SettingsName; file: string }>('readSettings'),
   },
   delays: {

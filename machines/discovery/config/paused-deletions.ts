@@ -4,13 +4,11 @@
 
 export interface PausedKind {
   readonly kind: string;
-  /** Objects that the last response deletes. */
   readonly objects: number;
-  /** Whether the response arrived on the current stream; otherwise on an earlier one. */
+  /** Whether the response arrived on the current stream. */
   readonly isConfirmed: boolean;
 }
 
-/** Effect of a response on the applied objects of a kind. */
 export interface Removal {
   readonly kind: string;
   readonly known: number;
@@ -20,7 +18,6 @@ export interface Removal {
 /** Fewer deletions are not suspicious, unless all objects are deleted. */
 export const minSuspiciousDeletions = 20;
 
-/** Whether a response on a young stream deletes all objects of a kind, or at least 20 and more than half of them. */
 export function isSuspicious({ known, removed }: Removal): boolean {
   return removed > 0 && (removed === known || (removed >= minSuspiciousDeletions && removed > known / 2));
 }

@@ -1,4 +1,3 @@
-/** Events of the chart `xds-source` and of its stream to another server (docs/config-over-xds.md). */
 import type { CatalogueRow } from '../../catalogue-row.ts';
 
 /** State of the world: each response has all resources of a type. Delta: a response has the changes. */
@@ -13,9 +12,8 @@ export type SourceResponseReceived = {
   kind: string;
   nonce: string;
   known: number;
-  /** Objects that the response deletes. */
   removed: number;
-  /** Rejected objects, whose previous versions are kept. */
+  /** Their previous versions are kept. */
   rejected: number;
 };
 /** xds-source-N/stream → xds-source-N. The stream, or the attempt to open one, ended. */

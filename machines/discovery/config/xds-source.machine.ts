@@ -16,9 +16,8 @@ import type {
 } from './xds-source-protocol.ts';
 
 export interface XdsSourceInput {
-  /** Address such as `xds://config.example.com:15010`. */
   address: string;
-  /** Requested kinds. The source counts as read when the server has sent each of them once. */
+  /** The source counts as read when the server has sent each kind once. */
   kinds: string[];
   /** `auto`: delta if the server supports it. */
   protocol: XdsProtocol | 'auto';
@@ -33,7 +32,6 @@ interface XdsSourceContext extends Omit<XdsSourceInput, 'protocol'> {
   /** Whether delta support is not confirmed, and state of the world is the fallback. */
   mayFallBack: boolean;
   received: string[];
-  /** Number of objects restored from disk. */
   restored: number;
   paused: PausedKind[];
   /** Whether the server may have just started. */
@@ -44,13 +42,11 @@ interface XdsSourceContext extends Omit<XdsSourceInput, 'protocol'> {
   failures: number;
   retryAfterMs: number;
   chance: number;
-  /** Why there is no stream; empty while there is one. */
   reason: string;
 }
 
 /** State on disk of an earlier run. */
 export interface RestoredState {
-  /** Number of objects that apply until the server has sent others. */
   objects: number;
 }
 
@@ -86,7 +82,6 @@ export const xdsSourceMachine = setup({
   },
   actors: {
     restoreState: promiseEffect<RestoredState, undefined>('restoreState'),
-    /** Connects, subscribes, decodes responses, and applies them by order. */
     stream: callbackEffect<XdsSourceOrder, { protocol: XdsProtocol }>('stream'),
   },
   delays: {
@@ -112,7 +107,6 @@ export const xdsSourceMachine = setup({
   },
   actions: {
     recordRestored: assign({ restored: (_, params: RestoredState) => params.objects }),
-    /** Effect: the first read of the source returns the received or restored objects. */
     allowReading: () => {},
     useStateOfWorld: assign({ protocol: 'sotw', mayFallBack: false }),
     recordOpened: assign({ reason: '' }),

@@ -4,9 +4,8 @@
  */
 
 export interface CatalogReading {
-  /** Nodes of the datacenter. A server with data lists at least itself. */
+  /** A server with data lists at least itself. */
   nodes: number;
-  /** Services of the mesh. */
   services: number;
   instances: number;
   /** Whether the token may not see all objects: results were filtered by ACLs, or the default policy is `deny` and there is no token. */
@@ -21,14 +20,9 @@ export interface CatalogReading {
  */
 export type ReadCause = 'start' | 'reconnect' | 'lower index' | 'new credentials' | 'loss' | 'growth' | 'accepted';
 
-/** A catalog with fewer services may lose most of them at once. */
 const minServicesOfLargeLoss = 4;
 
-/**
- * Why the complete catalog must not be applied without a confirmation; `undefined` if it may.
- *
- * @param appliedReading the served catalog; null before the first read
- */
+/** Why the complete catalog must not be applied without a confirmation; `undefined` if it may. */
 export function alarmOf(
   appliedReading: CatalogReading | null,
   nextReading: CatalogReading,

@@ -41,7 +41,6 @@ const timeoutFailure = {
 type Failure = Pick<ConsulRequestFailure, 'failure' | 'draw'>;
 type CatalogArgs = { context: ConsulCatalogContext };
 
-/** Records and shows the failure. The last catalog is served. */
 const toWaiting = <Args extends CatalogArgs>(failure: (args: Args) => Failure) =>
   ({
     target: '#consul-catalog.backing off',

@@ -31,7 +31,6 @@ export interface ConsulCatalogInput {
   datacenter: string;
 }
 
-/** `draw`: random, from 0 to 1. */
 export type ConsulRequestFailure = { outcome: 'failed'; failure: ConsulFailure; draw: number };
 export type SurveyOutcome = { outcome: 'read'; survey: CatalogSurvey } | ConsulRequestFailure;
 export type ReadOutcome = { outcome: 'read'; reading: CatalogReading } | ConsulRequestFailure;
@@ -51,10 +50,9 @@ export interface ConsulCatalogContext extends ConsulCatalogInput {
   chosen: ChosenStrategy;
   reportedChoice: string;
   maxConnections: number;
-  /** Null before the first read. */
   applied: CatalogReading | null;
   cause: ReadCause;
-  /** Consecutive failures since the watch was stable, at most {@link maxFailures}. */
+  /** At most {@link maxFailures}. */
   failures: number;
   /** Random, from 0 to 1: spreads the requests of control planes. */
   draw: number;
@@ -64,7 +62,6 @@ export interface ConsulCatalogContext extends ConsulCatalogInput {
   repetitions: number;
 }
 
-/** Number of failures after which the retry delay no longer grows. */
 const maxFailures = 7;
 const firstRetryDelayMs = 500;
 const maxRetryDelayMs = 30_000;
@@ -89,18 +86,14 @@ export const consulCatalogSetup = setup({
   actors: {
     watchCredentials: callbackEffect<{ type: never }, ConsulCatalogInput>('watchCredentials'),
     surveyCatalog: promiseEffect<SurveyOutcome, ConsulCatalogInput>('surveyCatalog'),
-    /** Reads the complete catalog from index 0 and stores it until it is applied. */
     readCatalog: promiseEffect<ReadOutcome, ReadOrder>('readCatalog'),
-    /** Runs blocking queries from the indexes of the last read. Ends after its first failure. */
     watchCatalog: callbackEffect<{ type: never }, ConsulWatchOrder>('watchCatalog'),
   },
   delays: {
     /** A server without a leader does not respond. A catalog of 2,000 services takes half a second. */
     readLimit: 30_000,
     verifyInterval: verifyIntervalMs,
-    /** A longer watch resets the backoff. */
     stableDelay: 10_000,
-    /** Doubles from 0.5 s to 30 s, ±25 %. */
     retryDelay: ({ context: { failures, draw } }) =>
       Math.min(firstRetryDelayMs * 2 ** Math.max(0, failures - 1), maxRetryDelayMs) * (0.75 + draw / 2),
   },
@@ -149,13 +142,9 @@ export const consulCatalogSetup = setup({
         enqueue.sendParent({ type: 'catalog.recovered', datacenter } satisfies CatalogRecovered);
       }
     }),
-    /** Effect: serves the last read catalog, and clears errors. */
     applyCatalog: (_, _params: { datacenter: string }) => {},
-    /** Effect: closes connections, so that new ones use the new credentials. */
     reconnect: (_, _params: { datacenter: string }) => {},
-    /** Effect: `/ready`, `/debug` and the metrics show that a response is held back. */
     publishHeld: (_, _params: { datacenter: string; reason: string }) => {},
-    /** Effect: `/ready`, `/debug` and the metrics show that Consul does not respond. */
     publishFailing: (_, _params: { datacenter: string; reason: string }) => {},
     recordHeld: enqueueActions(({ context, enqueue }, outcome: ReadOutcome) => {
       const { datacenter } = context;

@@ -1,12 +1,10 @@
-/** Events of the charts of Consul, in the order of the sequence diagrams. */
 import type { CatalogueRow } from '../../catalogue-row.ts';
 import type { CatalogReading } from './catalog-change.ts';
 import type { WatchStrategy } from './watch-strategy.ts';
 
 export type ConsulFailure = {
-  /** Text for the log. */
   reason: string;
-  /** HTTP status; 0 without a response. */
+  /** 0 without a response. */
   status: number;
 };
 

@@ -11,7 +11,6 @@ interface KnownDatacenter {
 
 interface ConsulContext {
   datacenters: KnownDatacenter[];
-  /** Number of started actors, used in their names. */
   started: number;
   /** Why the list of datacenters no longer changes; empty while it does. */
   trouble: string;
@@ -25,7 +24,6 @@ export const consulMachine = setup({
     children: {} as { datacenters: 'listDatacenters' } & Record<`consul-catalog-${number}`, 'consulCatalog'>,
   },
   actors: {
-    /** Lists datacenters immediately and after each change. */
     listDatacenters: callbackEffect<{ type: never }, undefined>('listDatacenters'),
     consulCatalog: consulCatalogMachine,
   },
@@ -45,7 +43,6 @@ export const consulMachine = setup({
         enqueue.assign({ datacenters, started });
       },
     ),
-    /** Effect: offers each datacenter as a registry, and removes all others. */
     publishDatacenters: (_, _params: { datacenters: string[] }) => {},
     forwardAccept: enqueueActions(({ context, enqueue }, order: CatalogAccept) => {
       const datacenterEntry = context.datacenters.find(({ datacenter }) => datacenter === order.datacenter);

@@ -13,7 +13,6 @@ export type ConsulTransport = 'HTTP/1.1' | 'HTTP/2';
 
 export interface CatalogSurvey {
   nodes: number;
-  /** All names in the list of services. */
   services: number;
   transport: ConsulTransport;
 }
@@ -21,7 +20,6 @@ export interface CatalogSurvey {
 export interface ChosenStrategy {
   strategy: WatchStrategy;
   transport: ConsulTransport;
-  /** Connections that the blocking queries occupy. */
   connections: number;
 }
 
@@ -31,15 +29,14 @@ export const maxConsulConnections = 150;
 export const minConsulConnections = 8;
 /** Streams of one HTTP/2 connection of an agent. */
 const streamsPerConnection = 250;
-/** Maximum HTTP/2 connections, each with {@link streamsPerConnection} queries. */
 const maxHttp2Connections = 8;
-/** Queries of the `nodes` strategy in addition to one per node: the list of nodes, and checks. */
+/** The list of nodes, and checks. */
 const nodeLists = 2;
-/** Queries of the `services` strategy in addition to one per service: the list of services. */
+/** The list of services. */
 const serviceLists = 1;
 const coarseQueries = 3;
 
-/** @param maxConnections maximum HTTP/1.1 connections: {@link maxConsulConnections}, or less after a 429 */
+/** @param maxConnections {@link maxConsulConnections}, or less after a 429 */
 export function chooseStrategy(survey: CatalogSurvey, maxConnections: number): ChosenStrategy {
   const { nodes, services, transport } = survey;
   const nodeStrategy = { strategy: 'nodes', queries: nodes + nodeLists } as const;
@@ -67,7 +64,6 @@ export function isOutgrown(
   return connectionsOf(transport, queries) > limitOf(transport, maxConnections);
 }
 
-/** The number of connections after a 429: half of the used ones. */
 export function fewerConnections(usedConnections: number, maxConnections: number): number {
   return Math.max(minConsulConnections, Math.floor(Math.min(usedConnections || maxConnections, maxConnections) / 2));
 }

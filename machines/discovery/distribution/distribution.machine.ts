@@ -10,9 +10,7 @@ export interface DistributionSummary {
 }
 
 interface DistributionContext {
-  /** Whether a change occurred during the computation. */
   again: boolean;
-  /** Consecutive computations without a new change. */
   unchangedComputations: number;
   tookMs: number;
 }
@@ -21,7 +19,6 @@ interface DistributionContext {
 const minDebounceMs = 100;
 const minRecheckMs = 500;
 const maxRecheckMs = 5_000;
-/** Maximum delay until a rejection is handled, however long a computation takes. */
 const maxDebounceMs = 1_000;
 /** Ratio of an interval to the computation before it: distribution uses at most 5 % of a processor. */
 const recheckFactor = 20;
@@ -35,9 +32,7 @@ export const distributionMachine = setup({
     children: {} as { facts: 'watchFacts'; computing: 'computeDelivery' },
   },
   actors: {
-    /** Reports a change, at most once before each computation. */
     watchFacts: callbackEffect<{ type: never }, undefined>('watchFacts'),
-    /** Computes the delivery of all objects, and the objects whose status must change. */
     computeDelivery: promiseEffect<DistributionSummary, undefined>('computeDelivery'),
   },
   delays: {

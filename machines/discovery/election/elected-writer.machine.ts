@@ -8,7 +8,6 @@ export type ElectedWriterInput = { lease: LeaseName };
 
 export type WriteRun = {
   lease: LeaseName;
-  /** Whether to include writes that failed before. */
   retry: boolean;
   /** Whether to include all known objects, because another replica may have written since. */
   includesAll: boolean;
@@ -26,7 +25,6 @@ interface ElectedWriterContext extends ElectedWriterInput {
   isRested: boolean;
 }
 
-/** Related writes, such as those for objects of one change, are combined. */
 const coalescingMs = 20;
 
 /**
@@ -42,7 +40,6 @@ export const electedWriterMachine = setup({
   },
   actors: {
     watchDuty: callbackEffect<{ type: never }, ElectedWriterInput>('watchDuty'),
-    /** Writes each due object once, with a limit. */
     writeDuty: promiseEffect<WriteOutcome, WriteRun>('writeDuty'),
   },
   delays: {

@@ -12,7 +12,6 @@ import type {
 } from './leader-protocol.ts';
 
 export type ElectionsInput = {
-  /** Lease and times of each duty. */
   leaders: Omit<LeaderInput, 'number'>[];
   /** The Lease for the presence of this replica, one of `leaders`. */
   presence: LeaseName;
@@ -22,11 +21,10 @@ export type ElectionsInput = {
 const maxAnnounceMs = 5_000;
 
 interface ElectionsContext extends ElectionsInput {
-  /** Leases of running leaders and candidates. */
   held: string[];
 }
 
-/** All duties of a replica for a cluster, each with an election (leader.machine.ts). */
+/** All duties of a replica for a cluster, each with an election. */
 export const electionsMachine = setup({
   types: {
     context: {} as ElectionsContext,

@@ -1,7 +1,6 @@
-/** Events between the charts of elections and their effects. Each duty has a Lease, and its holder writes. */
+/** Each duty has a Lease, and its holder writes. */
 import type { CatalogueRow } from '../../catalogue-row.ts';
 
-/** Name of the Lease of a duty. */
 export type LeaseName = string;
 
 /** discovery → elections. Write the Lease for the presence of this replica: proxies will connect soon. */

@@ -19,7 +19,6 @@ export type LeaseTimes = {
   termMs: number;
   /** Interval between two renewals; candidates read slightly less often. */
   retryMs: number;
-  /** Timeout of a request to the API server. */
   requestLimitMs: number;
 };
 
@@ -33,7 +32,6 @@ export type LeaderInput = {
 /** Monotonic time and wall clock of one process, in milliseconds. The start of the monotonic time is arbitrary. */
 export type ReadMoment = { monotonicMs: number; wallMs: number };
 
-/** `draw`: random, from 0 to 1. */
 export type LeaseSighting =
   | { outcome: 'absent'; draw: number }
   | {
@@ -43,7 +41,6 @@ export type LeaseSighting =
       record: string;
       holder: 'nobody' | 'this one' | 'another';
       identity: string;
-      /** How long the holder keeps the Lease after each renewal. */
       leaseMs: number;
       draw: number;
     }
@@ -52,30 +49,26 @@ export type LeaseSighting =
 export type LeaseOrder = {
   lease: LeaseName;
   operation: 'claim' | 'renew' | 'release';
-  /** Version of the read Lease; empty if it did not exist. */
+  /** Empty if the Lease did not exist. */
   version: ResourceVersion;
 };
 
 export type LeaseWriteResult =
   /** `sent`: time before the request was sent. `tookMs`: duration until now, on the clock with the larger value. */
   | { outcome: 'taken'; version: ResourceVersion; sent: ReadMoment; tookMs: number; draw: number }
-  /** The Lease was changed since it was read. */
   | { outcome: 'conflict'; draw: number }
   /** The request was not sent: the Lease has not expired on the clock that measured less time. */
   | { outcome: 'early'; leftMs: number; draw: number }
   | { outcome: 'failed'; reason: string; retryAfterMs: number; draw: number };
 
 interface LeaderContext extends LeaderInput {
-  /** Last known version of the Lease; empty if it does not exist. */
   version: ResourceVersion;
   record: string;
-  /** Holder, for the log; empty if unknown or if the Lease has no holder. */
+  /** For the log; empty if the Lease has no holder. */
   holder: string;
   /** Time until the Lease may be claimed, from the last change that was read. */
   holdsMs: number;
-  /** Whether the time until a claim has passed. */
   isExpired: boolean;
-  /** Duration of the last successful renewal request. */
   tookMs: number;
   retryAfterMs: number;
   draw: number;
@@ -143,7 +136,6 @@ export const leaderSetup = setup({
       sighting.outcome === 'seen' && sighting.record === context.record && context.isExpired,
   },
   actions: {
-    /** Records that another replica holds the Lease, for its lease time. */
     recordHolder: assign((_, { sighting }: { sighting: LeaseSighting }) => {
       if (sighting.outcome !== 'seen') return {};
       const { version, record, identity, leaseMs, draw } = sighting;
@@ -182,7 +174,7 @@ export const leaderSetup = setup({
     /** Effect: allows writes until the end of the term, which began when the claim was sent. */
     startTerm: (_, _params: { lease: LeaseName; sent: ReadMoment; termMs: number }) => {},
     extendTerm: (_, _params: { lease: LeaseName; sent: ReadMoment; termMs: number }) => {},
-    /** Effect: allows no new writes. `giveUp`: does not wait for running ones. */
+    /** `giveUp`: does not wait for running writes. */
     endTerm: (_, _params: { lease: LeaseName; giveUp: boolean }) => {},
     reportElected: sendParent(({ context: { lease } }): LeaderElected => ({ type: 'leader.elected', lease })),
     reportLost: sendParent(
@@ -223,7 +215,6 @@ const backOff = <Params>(params: Params) =>
   ] as const;
 const hasFailed = ({ event }: { event: { output: Failure } }): Failure => event.output;
 
-/** @param resting state of the retry delay */
 export function orBackOff<const Resting extends string>(resting: Resting) {
   return {
     failed: {
@@ -258,7 +249,6 @@ export function writeLease<const Operation extends LeaseOrder['operation']>(oper
   } as const;
 }
 
-/** Stops writing; the replica is a candidate again. */
 export function onLeaseLost(reason: string) {
   type Lease = { context: { lease: LeaseName } };
   return {

@@ -8,7 +8,6 @@ export const maxFetches = 8;
 export const maxFetchesOfNamespace = 2;
 
 export interface WaitingFetch {
-  /** System ID of the waiting actor. */
   readonly name: string;
   /** Namespaces of the objects that name the issuer: their first free slot is used. */
   readonly namespaces: readonly string[];
@@ -16,21 +15,18 @@ export interface WaitingFetch {
 
 export interface RunningFetch {
   readonly name: string;
-  /** Namespace whose slot is used. */
   readonly namespace: string;
 }
 
 export interface FetchQueue {
-  /** Waiting fetches in order of arrival. */
   readonly waiting: readonly WaitingFetch[];
   readonly running: readonly RunningFetch[];
-  /** Namespaces by their last turn, the most recent last. A namespace without a turn comes first. */
+  /** The namespace with the most recent turn is last. */
   readonly turns: readonly string[];
 }
 
 export const emptyQueue: FetchQueue = { waiting: [], running: [], turns: [] };
 
-/** Adds fetches that are neither waiting nor running. */
 export function enqueueFetches(queue: FetchQueue, fetches: readonly WaitingFetch[]): FetchQueue {
   const isQueued = queuedNamesOf(queue, fetches.length);
   return { ...queue, waiting: [...queue.waiting, ...fetches.filter(({ name }) => !isQueued(name))] };
@@ -46,13 +42,11 @@ function queuedNamesOf({ waiting, running }: FetchQueue, count: number): (name: 
   return (candidate) => queuedNames.has(candidate);
 }
 
-/** Removes fetches that ended or whose actors were stopped. */
 export function removeFetches(queue: FetchQueue, names: ReadonlySet<string>): FetchQueue {
   const stays = ({ name }: { readonly name: string }): boolean => !names.has(name);
   return { ...queue, waiting: queue.waiting.filter(stays), running: queue.running.filter(stays) };
 }
 
-/** Fills free slots. @returns the new queue, and the names of the started fetches */
 export function grantFetches(queue: FetchQueue): { readonly queue: FetchQueue; readonly granted: readonly string[] } {
   const granted: string[] = [];
   let current = queue;

@@ -32,11 +32,9 @@ export interface JwksInput {
   firstKeysTimeoutMs: number;
 }
 
-/** A key set that RequestAuthentications use. */
 export interface KeySource {
   source: string;
   timeoutMs: number;
-  /** Objects that use the key set. */
   users: ConfigKeyText[];
 }
 
@@ -59,14 +57,12 @@ interface JwksContext extends JwksInput {
   /** Objects to push when no first response is pending for them. */
   due: ConfigKeyText[];
   queue: FetchQueue;
-  /** Number of started actors, used in their names. */
   started: number;
 }
 
 /**
- * Keys of the issuers that RequestAuthentications name by address. A new or changed object is pushed when its
- * issuers have responded or exceeded the limit, so that tokens are not rejected for lack of keys. It does not wait for issuers of other
- * objects.
+ * Keys of the issuers that RequestAuthentications name by address. A new or changed object is pushed when its issuers have responded or exceeded the
+ * limit, so that tokens are not rejected for lack of keys.
  */
 export const jwksMachine = setup({
   types: {
@@ -83,7 +79,7 @@ export const jwksMachine = setup({
     children: {} as { sources: 'findKeySources' } & Record<KeySetName, 'keySet'>,
   },
   actors: {
-    /** Lists the key sets that the current objects use, and drops unused ones. */
+    /** Also drops unused key sets. */
     findKeySources: promiseEffect<KeySource[], undefined>('findKeySources'),
     keySet: keySetMachine,
   },
@@ -105,7 +101,6 @@ export const jwksMachine = setup({
           : context.changed,
     }),
     claimChanges: assign({ due: ({ context }) => union(context.due, context.changed), changed: [] }),
-    /** Replaces the list of key sets, and stops actors of removed ones. */
     reconcileKeySets: enqueueActions(({ context, enqueue }, { found }: { found: KeySource[] }) => {
       let { started } = context;
       const sourceById = new Map(context.sources.map((one) => [idOf(one), one]));
@@ -120,7 +115,6 @@ export const jwksMachine = setup({
       const queue = removeFetches(context.queue, new Set(removedSources.map(({ name }) => name)));
       enqueue.assign({ sources, started, queue });
     }),
-    /** Starts the actors of the next batch, and queues their fetches. */
     startBatch: enqueueActions(({ context, enqueue }) => {
       const starting = new Set(selectStarts(context.sources));
       const { refreshMs, firstKeysTimeoutMs } = context;
@@ -146,7 +140,6 @@ export const jwksMachine = setup({
       enqueue.assign({ queue });
       for (const name of granted) enqueue.sendTo(name as KeySetName, { type: 'key-fetch.granted' });
     }),
-    /** Pushes the objects that use the key set if its keys changed. */
     recordResponse: assign(({ context, event }) => {
       if (event.type !== 'key-set.fetched' && event.type !== 'key-set.failed') return {};
       const of = context.sources.find(({ source }) => source === event.source);
@@ -258,7 +251,6 @@ export const jwksMachine = setup({
   },
 });
 
-/** Starts the actors of new key sets in batches. */
 function startingTo<Target extends string>(target: Target) {
   return {
     description: 'Actors of new key sets start in batches, so that they do not block the program.',
@@ -269,12 +261,11 @@ function startingTo<Target extends string>(target: Target) {
   } as const;
 }
 
-/** Each source is listed once; a changed limit requires another actor. */
+/** A changed limit requires another actor. */
 function idOf({ source, timeoutMs }: KeySource): string {
   return `${source} ${timeoutMs}`;
 }
 
-/** Keys of objects are `Kind/namespace/name`. */
 function fetchOf({ name, users }: KnownSource): WaitingFetch {
   return { name, namespaces: [...new Set(users.map((user) => user.split('/')[1] ?? ''))] };
 }
@@ -283,7 +274,6 @@ function isAwaited({ firstFetch }: KnownSource): boolean {
   return firstFetch === 'awaited';
 }
 
-/** Due objects whose issuers have all responded or are late. */
 function readyOf({ due, sources }: JwksContext): ConfigKeyText[] {
   // Evaluated for each event, of which a thousand sources cause many.
   if (due.length === 0) return [];

@@ -9,7 +9,7 @@ interface Startable {
   readonly isStarted: boolean;
 }
 
-/** The next batch. Namespaces take turns, so that one with many key sets delays no other. */
+/** Namespaces take turns, so that one with many key sets delays no other. */
 export function selectStarts<Source extends Startable>(sources: readonly Source[]): readonly Source[] {
   const counts = new Map<string, number>();
   const rankedSources = sources.flatMap((source) => {

@@ -20,7 +20,6 @@ export interface KeySetInput {
 }
 
 interface KeySetContext extends KeySetInput {
-  /** Version of the current key set; empty without one. */
   version: string;
   /** Whether the issuer has responded, or all attempts of the first fetch failed. */
   hasSettled: boolean;
@@ -34,12 +33,11 @@ interface KeySetContext extends KeySetInput {
 export type IssuerResponse = { outcome: 'fetched'; version: string } | { outcome: 'failed'; reason: string };
 
 const retryMs = 1_000;
-/** Attempts before a long delay. */
 const attemptsInARow = 3;
 const minBackoffMs = 60_000;
 const maxBackoffMs = 3_600_000;
 
-/** Keeps the keys of one issuer up to date (refreshed every 20 minutes, retried after a second, then after one minute to an hour). */
+/** Keeps the keys of one issuer up to date. */
 export const keySetMachine = setup({
   types: {
     context: {} as KeySetContext,
@@ -48,7 +46,6 @@ export const keySetMachine = setup({
     children: {} as { fetching: 'fetchKeySet' },
   },
   actors: {
-    /** Fetches the key set, and applies a valid one under its source. */
     fetchKeySet: promiseEffect<IssuerResponse, { source: string; timeoutMs: number }>('fetchKeySet'),
   },
   delays: {

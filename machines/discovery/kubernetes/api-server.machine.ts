@@ -5,9 +5,7 @@ import { informerMachine } from './informer.machine.ts';
 import type { DefinitionChanged, InformerReport, ResourceName } from './kubernetes-protocol.ts';
 
 export interface ApiServerInput {
-  /** Address, as logged. */
   server: string;
-  /** Each kind has an informer, in this order. */
   resources: ResourceName[];
   /** Number of the first informer: names differ between servers. */
   firstInformer: number;
@@ -16,15 +14,12 @@ export interface ApiServerInput {
 type InformerName = `informer-${number}`;
 
 interface ApiServerContext extends ApiServerInput {
-  /** Kinds to resume, in this order. */
   waiting: ResourceName[];
-  /** Kinds that were never synced. */
   unsynced: ResourceName[];
   /** Whether the server is assumed to support streaming lists. */
   streams: boolean;
   /** Whether the outage was so long that the server may have been restored from a backup and have reached earlier versions again. */
   wasLongAway: boolean;
-  /** Consecutive failed probes. */
   failures: number;
   /** Random, from 0 to 1: spreads the probes of replicas. */
   draw: number;
@@ -53,16 +48,14 @@ export const apiServerMachine = setup({
     informer: informerMachine,
     /** Pings over the connection of watches, and opens one if necessary. */
     ping: promiseEffect<PingResult, { server: string }>('ping'),
-    /** Reports when watched kinds are defined or removed. */
     watchDefinitions: callbackEffect<{ type: never }, { resources: ResourceName[] }>('watchDefinitions'),
   },
   delays: {
-    /** Interval between two kinds that resume. */
     resumeInterval: 10,
     pingInterval: 2_000,
     /** Longer than a pause of this process, such as garbage collection. */
     pingLimit: 1_500,
-    /** 0.25 s, 0.5 s, then 1 s, ±25 %: all replicas reconnect within seconds. */
+    /** All replicas reconnect within seconds. */
     probePause: ({ context: { failures, draw } }) =>
       Math.min(250 * 2 ** Math.max(0, failures - 1), maxProbePauseMs) * (0.75 + draw / 2),
     /** Restoring a cluster takes longer: its servers are stopped, its data is replaced, and they are started. */
@@ -123,12 +116,9 @@ export const apiServerMachine = setup({
       unsynced: ({ context }, { resource }: { resource: ResourceName }) =>
         context.unsynced.filter((other) => other !== resource),
     }),
-    /** Effect: all kinds are synced for the first time. */
     publishSynced: (_, _params: { server: string }) => {},
-    /** Effect: reports the outage. The last objects apply. */
     publishUnreachable: (_, _params: { server: string; reason: string }) => {},
     publishReachable: (_, _params: { server: string }) => {},
-    /** Effect: closes the connection of watches; the next request opens another one. */
     reconnect: (_, _params: { server: string }) => {},
   },
 }).createMachine({

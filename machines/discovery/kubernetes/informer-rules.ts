@@ -1,4 +1,4 @@
-/** State of a watched kind, and the consequences of a server's responses: a plain record and pure functions. */
+/** A plain record and pure functions. */
 import type { RequestFailure, ResourceName, ResourceVersion } from './kubernetes-protocol.ts';
 
 /**
@@ -9,9 +9,7 @@ export type Basis = 'not older' | 'newest' | 'newest at once';
 
 export interface InformerRecord {
   resource: ResourceName;
-  /** Last known version; empty before the first list. */
   version: ResourceVersion;
-  /** Number of objects in the store. */
   objects: number;
   /** Whether the store has a complete list that was processed, and a watch can continue from its version. */
   isWhole: boolean;
@@ -19,7 +17,6 @@ export interface InformerRecord {
   /** Content of the store that its readers have processed or are processing. */
   handed: 'nothing' | 'objects' | 'absence';
   streams: boolean;
-  /** Consecutive streaming lists that the server throttled. */
   throttledStreams: number;
   /** Failed requests since the last stable watch. */
   failures: number;
@@ -30,10 +27,9 @@ export interface InformerRecord {
   draw: number;
 }
 
-/** 0.25 s, 0.5 s, 1 s, then 2 s, up to 50 % more: all kinds reconnect within seconds. */
+/** All kinds reconnect within seconds. */
 const minRetryMs = 250;
 const maxRetryMs = 2_000;
-/** Upper bound of the delay that a server may request. */
 const maxRetryAfterMs = 60_000;
 const maxFailures = 8;
 const minAbsentMs = 500;
@@ -45,7 +41,6 @@ const minLimitMs = 4_000;
 const maxLimitMs = 30_000;
 /** A server may report a kind as unknown while it starts, so only this number of such responses removes the kind's objects. */
 const absencesBelieved = 3;
-/** One more such response removes the objects. */
 export const absencesBeforeBelief = absencesBelieved - 1;
 /** Throttled streaming lists before pages are used, which need less memory in the server. */
 const throttledStreamsTried = 3;
@@ -59,7 +54,6 @@ export function retryDelayMs({ failures, absences, draw, retryAfterMs }: Informe
   return Math.max(delay, Math.min(retryAfterMs, maxRetryAfterMs));
 }
 
-/** An absent kind is requested soon, then at increasing intervals. */
 export function absentDelayMs({ absences, draw }: InformerRecord): number {
   return Math.min(minAbsentMs * 2 ** Math.max(0, absences - 1), maxAbsentMs) * (1 + draw / 2);
 }
@@ -68,13 +62,11 @@ export const fewFailures = ({ failures }: InformerRecord): number => Math.min(fa
 
 export const incrementFailures = (failures: number): number => Math.min(failures + 1, maxFailures);
 
-/** `undefined` if there is no alternative. */
 export function nextBasis(basis: Basis): Basis | undefined {
   if (basis === 'not older') return 'newest';
   return basis === 'newest' ? 'newest at once' : undefined;
 }
 
-/** Streaming lists are supported, and were not throttled lately. */
 export const mayStream = ({ streams, throttledStreams }: InformerRecord): boolean =>
   streams && throttledStreams < throttledStreamsTried;
 
@@ -91,7 +83,6 @@ export function isEarlier(one: ResourceVersion, other: ResourceVersion): boolean
 export const isUnresponsive = ({ kind }: RequestFailure): boolean =>
   kind === 'unreachable' || kind === 'closed' || kind === 'timeout';
 
-/** Whether the version of the watch or list has expired (410). */
 export const isVersionExpired = ({ code }: RequestFailure): boolean => code === 410;
 
 /** Whether the server has not reached the version: it lags behind or was restored. */
@@ -104,9 +95,8 @@ export const isInvalidRequest = ({ code }: RequestFailure): boolean => code === 
 
 export const isAbsent = ({ code }: RequestFailure): boolean => code === 404;
 
-/** Whether the server sent GOAWAY, with which servers distribute connections. */
 export const isGoAway = ({ kind }: RequestFailure): boolean => kind === 'going away';
 
-/** Whether the failure is about credentials or the connection. The request can be repeated from the same version. */
+/** The request can be repeated from the same version. */
 export const isConnectionFailure = ({ kind, code }: RequestFailure): boolean =>
   kind === 'credentials' || kind === 'going away' || kind === 'aborted' || code === 401 || code === 403;

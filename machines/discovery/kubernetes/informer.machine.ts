@@ -19,7 +19,6 @@ const faultOfOurs = (type: 'countFailure' | 'reportFailed') =>
     }),
   }) as const;
 
-/** Publishes the collected objects to the store. */
 const handsOver = ({ absent }: { absent: boolean }) =>
   ({
     id: 'hand-over',

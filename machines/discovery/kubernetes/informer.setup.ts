@@ -42,7 +42,6 @@ export const informerSetup = setup({
      * Watches until it is stopped. Objects of a streaming list are stored separately until it is complete; later changes go to the store.
      */
     watchKind: callbackEffect<{ type: never }, SetOrder>('watchKind'),
-    /** Reads a list in pages, and stores it separately. */
     listKind: callbackEffect<{ type: never }, SetOrder>('listKind'),
     checkHistory: callbackEffect<{ type: never }, { resource: ResourceName }>('checkHistory'),
     /**

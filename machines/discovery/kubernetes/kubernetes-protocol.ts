@@ -1,4 +1,3 @@
-/** Events between the charts that watch the API server of a cluster, and their effects. */
 import type { CatalogueRow } from '../../catalogue-row.ts';
 
 /** Kind as in API paths: `v1/pods`, `networking.istio.io/v1/virtualservices`. */
@@ -11,11 +10,9 @@ export type ResourceVersion = string;
 export type RequestFailure = {
   kind: 'status' | 'unreachable' | 'going away' | 'closed' | 'timeout' | 'invalid' | 'credentials' | 'aborted';
   message: string;
-  /** HTTP status of a `status` failure. */
   code?: number;
-  /** Causes of a `status` failure, such as `ResourceVersionTooLarge`. */
+  /** Such as `ResourceVersionTooLarge`. */
   causes?: readonly string[];
-  /** Minimum delay of the next attempt. */
   retryAfterMs?: number;
 };
 
@@ -24,7 +21,6 @@ export type ServerReachable = {
   type: 'server.reachable';
   /** The outage was so long that the history may differ: the kind is listed again. */
   afterLongOutage: boolean;
-  /** The server is assumed to support streaming lists. */
   streams: boolean;
 };
 /** api-server-N → informer-N. The connection is closed, with all its requests. */
@@ -73,7 +69,6 @@ export type ListedCluster = {
   cluster: string;
   /** Changes with the kubeconfig. */
   revision: string;
-  /** Unique name of the server in its chart. */
   server: string;
   resources: ResourceName[];
 };

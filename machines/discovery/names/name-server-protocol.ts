@@ -1,4 +1,4 @@
-/** Events of the DNS server of the control plane. Queries are not events. */
+/** DNS queries are not events. */
 import type { CatalogueRow } from '../../catalogue-row.ts';
 
 /** name-server → discovery. Names of the mesh are resolved at this address. */

@@ -1,17 +1,12 @@
 /**
- * The queue of proxies that wait for pushes: a plain record, never changed in place, and the rules by which pushes and proxies change it. The unit of
- * the queue is an xDS stream; a proxy has one.
+ * The queue of proxies that wait for pushes: a plain record, never changed in place. Its unit is an xDS stream; a proxy has one.
  *
- * Each proxy is in the queue at most once: changes during its wait are served together. A change while it is being served puts it at the end of the
- * queue again. Consecutive proxies that wait for the same changes form a group, so an event costs at most one copy of a list of numbers, however many
- * proxies there are.
+ * Each proxy is in the queue at most once: changes during its wait are served together. Consecutive proxies that wait for the same changes form a
+ * group, so that an event copies at most one list of numbers.
  */
 import type { ConfigKeyText, ProxiesServe } from '../protocol.ts';
 
-/**
- * Maximum number of changes kept separately for proxies that have received some of them. If there are more, all are merged into one, for all waiting
- * proxies.
- */
+/** Changes kept separately for proxies that have received some of them. More are merged into one, for all waiting proxies. */
 export const maxChanges = 64;
 
 export interface Change {
@@ -22,7 +17,6 @@ export interface Change {
   startedAt: number;
 }
 
-/** Consecutive proxies that wait for the same changes. */
 export interface Group {
   connections: number[];
   /** Number of the first change that the proxies have not received. */
@@ -36,13 +30,11 @@ export interface Served {
 }
 
 export interface PushQueue {
-  /** All connected proxies, in connection order. */
   proxies: number[];
   waiting: Group[];
   serving: Served[];
   /** Changes that some proxies have not received, oldest first. */
   changes: Change[];
-  /** Number of the first change in `changes`. */
   first: number;
 }
 
@@ -73,7 +65,6 @@ export function withoutProxy(queue: PushQueue, connection: number): PushQueue {
   });
 }
 
-/** Adds a change for all proxies: at the end of the queue, unless a proxy is already in it. */
 export function withPush(queue: PushQueue, change: Change): PushQueue {
   const { waiting, serving } = queue;
   const number = queue.first + queue.changes.length;
@@ -87,7 +78,6 @@ export function withPush(queue: PushQueue, change: Change): PushQueue {
   });
 }
 
-/** Fills free slots, with one batch per group. */
 export function withGrantedSlots(queue: PushQueue, throttle: number): { queue: PushQueue; batches: Batch[] } {
   const batches: Batch[] = [];
   let waitingGroups = queue.waiting;
@@ -122,7 +112,6 @@ export function withServed(queue: PushQueue, connections: readonly number[]): Pu
   });
 }
 
-/** Merges changes: the newest version, all changed objects, and the earliest start. */
 export function mergeChanges(changes: readonly Change[]): Change {
   if (changes.length === 1) return changes[0]!;
   return {

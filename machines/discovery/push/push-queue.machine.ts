@@ -23,7 +23,7 @@ import {
 } from './push-queue-record.ts';
 
 export interface PushQueueInput {
-  /** Maximum number of streams that the xDS server has an order for at a time (PILOT_PUSH_THROTTLE). It serves them one after another. */
+  /** Maximum number of streams that the xDS server has an order for at a time (PILOT_PUSH_THROTTLE). */
   throttle: number;
 }
 
@@ -31,10 +31,7 @@ interface PushQueueContext extends PushQueueInput {
   queue: PushQueue;
 }
 
-/**
- * Decides which streams get a push and when: in order, a limited number at a time, each with all changes since its last push. Streams are ordered to
- * push in batches; the slots of a batch are freed when all its streams were ordered (`proxies.served`).
- */
+/** Decides which streams get a push and when: in order, a limited number at a time, each with all changes since its last push. */
 export const pushQueueMachine = setup({
   types: {
     context: {} as PushQueueContext,

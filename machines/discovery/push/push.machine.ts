@@ -29,21 +29,16 @@ export interface PublishedContext {
 }
 
 interface MergedRequest extends PushOrder {
-  /** Number of merged requests. */
   updates: number;
 }
 
 interface PushMachineContext extends PushInput {
   pendingRequests: MergedRequest;
-  /** Requests of the context that is being built. */
   buildingRequests: MergedRequest;
-  /** Endpoint changes that are not debounced and not being built yet. */
   pendingEndpoints: MergedRequest;
-  /** Endpoint changes that are not debounced and are being built. */
   buildingEndpoints: MergedRequest;
   /** Requests of failed contexts, which the next context includes. */
   failedRequests: MergedRequest;
-  /** Consecutive failed contexts. */
   failures: number;
 }
 
@@ -62,8 +57,7 @@ const fullOrder: PushOrder = { configs: [], forced: true, reasons: { global: 1 }
 /**
  * Builds contexts from push requests: requests close together share one context, one context is built at a time, and requests during that time are
  * collected for the next. The next context also waits until all streams were ordered to push (not until proxies acknowledge), because proxies share
- * generated resources only if they use the same context: an overloaded server builds fewer contexts instead of generating resources for a few proxies
- * each.
+ * generated resources only if they use the same context.
  */
 export const pushMachine = setup({
   types: {
@@ -73,7 +67,6 @@ export const pushMachine = setup({
     children: {} as { context: 'buildContext'; endpoints: 'buildContext' },
   },
   actors: {
-    /** Builds a push context from the previous one and the changes, and publishes it. */
     buildContext: promiseEffect<PublishedContext, { forced: boolean; configs: string[] }>('buildContext'),
   },
   delays: {
@@ -91,7 +84,6 @@ export const pushMachine = setup({
       !event.forced &&
       event.configs.length > 0 &&
       event.configs.every((key) => key.startsWith('Endpoints/')),
-    /** Together with the collected requests, the event affects more than one namespace. */
     spansNamespaces: ({ context, event }) => hasSeveralNamespaces(mergeEvent(context.pendingRequests, event)),
     hasCollected: ({ context }) => context.pendingRequests.updates > 0,
     hasUrgent: ({ context }) => context.pendingEndpoints.updates > 0,
@@ -417,7 +409,6 @@ function mergeEvent(sum: MergedRequest, event: PushStart | PushRequest | Clients
   return event.type === 'push.request' ? mergeRequests(sum, { ...event, updates: 1 }) : sum;
 }
 
-/** Merges two requests without changing them. */
 function mergeRequests(one: MergedRequest, other: MergedRequest): MergedRequest {
   const reasons = { ...one.reasons };
   for (const [reason, count] of Object.entries(other.reasons) as [keyof PushOrder['reasons'], number][]) {

@@ -1,10 +1,8 @@
-/** Events of workloads that register themselves. Nodes and entries stay in the effects. */
 import type { CatalogueRow } from '../../catalogue-row.ts';
 
 /** `namespace/name` of a WorkloadEntry. */
 export type EntryKey = string;
 
-/** Health reported by a workload. */
 export type WorkloadHealth = { healthy: boolean /** Reason; empty if healthy. */; message: string };
 
 // ---- registrations/workloads → registrations → registration-N

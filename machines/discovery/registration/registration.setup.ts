@@ -16,24 +16,19 @@ export interface RegistrationInput {
 }
 
 interface RegistrationContext extends RegistrationInput {
-  /** Whether the workload has a connection to this replica. */
   isConnected: boolean;
   /** Whether another namespace has its slot: the entry is deleted without a grace period. */
   isDisplaced: boolean;
   /** Whether the entry is written and names this replica. */
   isRegistered: boolean;
-  /** Whether the entry was written at least once. */
   wasRegistered: boolean;
   /** Whether another process changed the entry since the write started. */
   isOverridden: boolean;
-  /** Next write after a disconnect. */
   farewell: 'note' | 'delete';
-  /** Last reported health; null without one. */
   health: WorkloadHealth | null;
   /** Health in the entry's status, or being written to it. */
   writtenHealth: WorkloadHealth | null;
   failures: number;
-  /** Why the workload cannot be registered. */
   rejection: string;
 }
 
@@ -50,14 +45,11 @@ export type EntryResult =
   | { outcome: 'written' }
   /** The entry does not exist, or belongs to another process: nothing was written. */
   | { outcome: 'foreign' }
-  /** The workload cannot be registered, so a retry does not help. */
   | { outcome: 'rejected'; reason: string }
-  /** Rejected, for example because of a conflict, or the result is unknown. */
   | { outcome: 'failed'; reason: string };
 
 /** A workload that reconnects within this time causes no write. */
 const settleMs = 1_000;
-/** Minimum time between two writes of a workload's health. */
 const paceMs = 1_000;
 /** How long the rejection is repeated without a request to the API server. */
 const rejectionMs = 5_000;

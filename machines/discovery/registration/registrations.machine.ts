@@ -11,7 +11,6 @@ export interface RegistrationsInput {
 
 interface RegistrationsContext extends RegistrationsInput {
   workloads: { entry: EntryKey; name: `registration-${number}` }[];
-  /** Number of started actors, used in their names. */
   started: number;
 }
 
@@ -29,7 +28,6 @@ export const registrationsMachine = setup({
     children: {} as { workloads: 'watchWorkloads' } & Record<`registration-${number}`, 'registration'>,
   },
   actors: {
-    /** Reports connects, disconnects and health of workloads, and changes of their entries by other processes. */
     watchWorkloads: callbackEffect<{ type: never }, undefined>('watchWorkloads'),
     registration: registrationMachine,
   },
@@ -50,9 +48,7 @@ export const registrationsMachine = setup({
       enqueue.assign({ workloads: context.workloads.filter((one) => one.entry !== entry) });
     }),
     releaseWorkload: (_, _params: { entry: EntryKey }) => {},
-    /** Effect: closes the connections of the workload with the reason. */
     closeConnections: (_, _params: { entry: EntryKey; reason: string }) => {},
-    /** Effect: finds entries of failed replicas, if this replica is elected. */
     findOrphans: (_, _params: undefined) => {},
   },
 }).createMachine({

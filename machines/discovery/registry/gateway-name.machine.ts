@@ -9,9 +9,7 @@ export interface GatewayNameInput {
 }
 
 interface GatewayNameContext extends GatewayNameInput {
-  /** Current addresses, sorted; empty before the first success. */
   addresses: string[];
-  /** Time to live of the last response. */
   timeToLiveMs: number;
   failures: number;
 }
@@ -23,10 +21,7 @@ export type NameResolution =
 
 /** A server is tried twice, for two seconds each; the limit matters for configurations with many servers. */
 const resolveLimitMs = 15_000;
-/**
- * Bounds of the time to live: at least 30 s, so that it does not cause a full push every second (MinGatewayTTL), and at most one hour
- * (MaxGatewayTTL).
- */
+/** At least 30 s, so that the time to live does not cause a full push every second (MinGatewayTTL), and at most one hour (MaxGatewayTTL). */
 const minRefreshMs = 30_000;
 const maxRefreshMs = 3_600_000;
 const minRetryMs = 1_000;
@@ -42,7 +37,6 @@ export const gatewayNameMachine = setup({
     children: {} as { resolving: 'resolveName' },
   },
   actors: {
-    /** Resolves both address families. */
     resolveName: promiseEffect<NameResolution, GatewayNameInput>('resolveName'),
   },
   delays: {

@@ -6,13 +6,11 @@ import { gatewayNameMachine } from './gateway-name.machine.ts';
 
 interface ResolvedName {
   hostname: string;
-  /** System ID of the actor. */
   name: string;
 }
 
 interface GatewayNamesContext {
   names: ResolvedName[];
-  /** Number of started actors, used in their names. */
   started: number;
   /** Why the list of names no longer changes; empty while it does. */
   trouble: string;
@@ -28,7 +26,6 @@ export const gatewayNamesMachine = setup({
     children: {} as { names: 'listNames' } & Record<`gateway-name-${number}`, 'gatewayName'>,
   },
   actors: {
-    /** Lists the names immediately, if there are any, and after each change. */
     listNames: callbackEffect<{ type: never }, undefined>('listNames'),
     gatewayName: gatewayNameMachine,
   },

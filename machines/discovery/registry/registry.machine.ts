@@ -19,7 +19,6 @@ export const registryMachine = setup({
     children: {} as { feed: 'runRegistry' },
   },
   actors: {
-    /** Runs the registry until it is stopped; reports its complete list, later changes, and failures. */
     runRegistry: callbackEffect<{ type: never }, ListedRegistry>('runRegistry'),
   },
   delays: { retryDelay: ({ context }) => retryDelayMs(context.failures) },

@@ -31,27 +31,20 @@ export interface ServiceRegistryInput {
 }
 
 interface KnownRegistry extends ListedRegistry {
-  /** System ID of the actor. */
   name: string;
-  /** Whether the registry has sent its complete list once. */
   synced: boolean;
 }
 
 interface ServiceRegistryContext extends ServiceRegistryInput {
-  /** Null before the first list. */
   registries: KnownRegistry[] | null;
-  /** Number of started actors, used in their names. */
   started: number;
   pending: ConfigChange[];
   /** Whether a registry changed since the last computation. */
   registriesMoved: boolean;
-  /** Changes in the running computation. */
   underWay: ConfigChange[];
   /** Keys of other objects that changed together with `pending`; they are pushed with the services. */
   alongside: string[];
-  /** Like `alongside`, for the running computation. */
   alongsideUnderWay: string[];
-  /** Consecutive failed computations. */
   failures: number;
 }
 
@@ -71,7 +64,6 @@ export interface ServicesReading {
   reasons?: Partial<Record<PushReason, number>>;
   /** New problems of objects that only the registry reads, and of objects that exceed the endpoint limit. */
   problems?: ConfigProblem[];
-  /** Objects whose problems are resolved, for the log. */
   recovered?: string[];
 }
 
@@ -100,11 +92,10 @@ export const serviceRegistrySetup = setup({
     } & Record<`registry-${number}`, 'registry'>,
   },
   actors: {
-    /** Lists the registries immediately and after each change; reports changes of the watched cluster and of resolved gateway names. */
+    /** Also reports changes of the watched cluster and of resolved gateway names. */
     listRegistries: callbackEffect<{ type: never }, undefined>('listRegistries'),
     registry: registryMachine,
     gatewayNames: gatewayNamesMachine,
-    /** Computes services and endpoints from the current objects and registries, and compares them with the last result. */
     computeServices: promiseEffect<ServicesReading, ServicesOrder>('computeServices'),
   },
   delays: {
@@ -137,7 +128,6 @@ export const serviceRegistrySetup = setup({
     clearChanges: assign({ underWay: [], alongsideUnderWay: [] }),
     countFailure: assign({ failures: ({ context }) => incrementFailures(context.failures) }),
     resetFailures: assign({ failures: 0 }),
-    /** Also replaces the actors of changed registries. */
     reconcileRegistries: enqueueActions(({ context, enqueue }, { listed }: { listed: ListedRegistry[] }) => {
       let { started } = context;
       const registryById = new Map(context.registries?.map((one) => [idOf(one), one]));
@@ -156,7 +146,6 @@ export const serviceRegistrySetup = setup({
       registries: ({ context }, { registry }: { registry: string }) =>
         context.registries?.map((one) => (one.registry === registry ? { ...one, synced: true } : one)) ?? null,
     }),
-    /** `/ready` lists the missing registries. */
     reportPending: enqueueActions(({ context, enqueue }) => {
       const registries = unsyncedOf(context);
       if (registries.length === 0) return;

@@ -10,14 +10,12 @@ export interface KnownRemote {
   revision: string;
   /** N of its `api-server-N`. */
   number: number;
-  /** Whether all its objects were processed. */
   synced: boolean;
 }
 
 interface RemoteClustersContext {
   /** For two entries with the same ID, the older one first. */
   clusters: KnownRemote[];
-  /** Number of started actors, used in their names. */
   started: number;
   /** Why the list of clusters no longer changes; empty while it does. */
   trouble: string;
@@ -34,7 +32,6 @@ export const remoteClustersMachine = setup({
     children: {} as { secrets: 'listClusters' } & Record<`api-server-${number}`, 'apiServer'>,
   },
   actors: {
-    /** Lists the clusters when all Secrets are known and after each change, and reports which ones are synced. */
     listClusters: callbackEffect<{ type: never }, undefined>('listClusters'),
     apiServer: apiServerMachine,
   },
@@ -70,7 +67,6 @@ export const remoteClustersMachine = setup({
           .map((one) => (one === now ? { ...one, synced: true } : one)),
       });
     }),
-    /** Effect: offers the first entry of each cluster as a registry, and removes all others. */
     publishClusters: (_, _params: { clusters: KnownRemote[] }) => {},
     recordFailure: enqueueActions(({ enqueue }, { error }: { error: unknown }) => {
       enqueue.assign({ trouble: reasonOf(error) });

@@ -5,7 +5,6 @@ import type { AccessReviewed, AccessUnavailable } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
 export interface AccessReviewInput {
-  /** `namespace/name`. */
   account: string;
 }
 
@@ -29,7 +28,7 @@ export const accessReviewMachine = setup({
     children: {} as { reviewing: 'reviewAccess' },
   },
   actors: {
-    /** SubjectAccessReview with a limit: may the account list Secrets in its namespace? */
+    /** A SubjectAccessReview: may the account list Secrets in its namespace? */
     reviewAccess: promiseEffect<AccessResult, AccessReviewInput>('reviewAccess'),
   },
   delays: {

@@ -7,12 +7,10 @@ import { noLane } from '../timeline.ts';
 export interface CredentialDates {
   /** Secrets with a part that became valid or expired since the last comparison. */
   due: ConfigKeyText[];
-  /** Milliseconds until the next date; `null` without one. */
   nextInMs: number | null;
 }
 
 interface CredentialDatesContext {
-  /** Time until the next comparison. */
   restMs: number;
 }
 
@@ -28,7 +26,6 @@ const minRestMs = 1_000;
 export const credentialDatesMachine = setup({
   types: { context: {} as CredentialDatesContext, children: {} as { comparing: 'compareDates' } },
   actors: {
-    /** Compares the dates in the Secrets of the last context with the clock. */
     compareDates: promiseEffect<CredentialDates, undefined>('compareDates'),
   },
   delays: { checkDelay: ({ context }) => context.restMs },

@@ -12,7 +12,6 @@ interface ReviewedAccount {
 
 interface SecretAccessContext {
   accounts: ReviewedAccount[];
-  /** Number of started actors, used in their names. */
   started: number;
 }
 
@@ -27,7 +26,6 @@ export const secretAccessMachine = setup({
     children: {} as { accounts: 'watchAccounts' } & Record<`access-review-${number}`, 'accessReview'>,
   },
   actors: {
-    /** Lists the accounts after each change; their number is bounded. */
     watchAccounts: callbackEffect<{ type: never }, undefined>('watchAccounts'),
     accessReview: accessReviewMachine,
   },
@@ -46,7 +44,6 @@ export const secretAccessMachine = setup({
       for (const { name } of context.accounts) if (!names.has(name)) enqueue.stopChild(name);
       enqueue.assign({ accounts, started });
     }),
-    /** Effect: allows or denies Secrets to the proxies of the account. */
     applyReview: (_, _params: { account: string; allowed: boolean }) => {},
     requestPush: sendTo(peer('push'), (): PushRequest => {
       return { type: 'push.request', configs: [], forced: true, reasons: { secret: 1 } };

@@ -1,4 +1,4 @@
-/** Events of the webhooks of the control plane. Reviews are not events. */
+/** Reviews of webhooks are not events. */
 import type { CatalogueRow } from '../../catalogue-row.ts';
 
 /** webhook-server → discovery. The API server can call the webhooks at this address. */

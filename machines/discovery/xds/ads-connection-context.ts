@@ -1,4 +1,3 @@
-/** Context of an `ads-connection`, and the statuses with which it ends. */
 import type { EndCode } from './ads-protocol.ts';
 import type { Watches } from './ads-watch.ts';
 
@@ -9,7 +8,7 @@ export interface AdsConnectionInput {
   onlyType: string | null;
   /** How long a change waits for the acknowledgement of the previous response. */
   ackTimeoutMs: number;
-  /** How long a response may wait for earlier ones to be written. After that, the stream of a client that does not read is closed. */
+  /** How long a response may wait for earlier ones to be written before the stream is closed. */
   congestionMs: number;
   /** How long listeners and routes wait for clusters that are new to the client. */
   makeBeforeBreakMs: number;
@@ -20,7 +19,6 @@ export interface AdsConnectionInput {
 export interface AdsConnectionContext extends AdsConnectionInput {
   /** Identities in the client's certificate or token, if authentication is required. */
   identities: readonly string[];
-  /** Node ID; empty until it is known. */
   node: string;
   /** Subscriptions of the client, recorded only at trace level `full`. No decision depends on them. */
   watches: Watches;
@@ -28,7 +26,7 @@ export interface AdsConnectionContext extends AdsConnectionInput {
   drainMs: number;
 }
 
-/** Status of a stream that the server ends. `cut`: ends it immediately, without pending data, so the client does not receive the status. */
+/** `cut`: ends the stream immediately, without pending data, so the client does not receive the status. */
 export type EndStatus = { code: EndCode; reason: string; cut?: true };
 
 export const unauthenticatedEnd: EndStatus = {

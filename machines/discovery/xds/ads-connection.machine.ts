@@ -42,7 +42,6 @@ const authenticationLimitMs = 10_000;
 /** Clients send their node right after connecting. */
 const nodeLimitMs = 10_000;
 
-/** Transitions for requests of a served client. */
 const onRequest = [
   { guard: 'isHealthReport', description: 'Health reports get no response.' },
   { guard: 'hasNoType', target: 'closing', actions: { type: 'recordEnd', params: missingTypeEnd } },
@@ -76,7 +75,6 @@ const onRejection = {
   },
 } as const;
 
-/** Ends the stream of a client that violates the protocol or a limit, or is denied. */
 const onViolation = {
   'subscription-limit.exceeded': {
     target: 'closing',
@@ -101,19 +99,17 @@ const onViolation = {
 
 /**
  * The phase of one xDS stream, and the limit of each wait. The stream keeps a plain record of subscriptions, responses and acknowledgements, changed
- * by the rules of ads-exchange.ts. It notifies the chart when changes are held and when the client has acknowledged everything.
+ * by the rules of ads-exchange.ts.
  */
 export const adsConnectionMachine = setup({
   types: {
     context: {} as AdsConnectionContext,
     input: {} as AdsConnectionInput,
     events: {} as AdsConnectionEvent,
-    /** The stream is ending or has ended. */
     tags: {} as 'leaving',
     children: {} as { stream: 'stream' },
   },
   actors: {
-    /** Reads requests, generates and sends responses. */
     stream: callbackEffect<StreamOrder, { connection: number }>('stream'),
   },
   delays: {

@@ -49,7 +49,7 @@ export type Exchange = {
   watches: Watches;
   /** Last report to the chart. */
   standing: 'caught up' | 'changes held' | 'draining' | 'settled';
-  /** Number of one-time responses that were ordered and whose outcome is not reported yet. */
+  /** One-time responses that were ordered and whose outcome is not reported yet. */
   oneTimeOrders: number;
   /** The client sends no more requests, so it acknowledges no response. */
   isHalfClosed: boolean;
@@ -57,14 +57,12 @@ export type Exchange = {
 
 export const newExchange: Exchange = { watches: {}, standing: 'caught up', oneTimeOrders: 0, isHalfClosed: false };
 
-/** Differences between servers, and limits of a stream. */
 export type ExchangeRules = Rules & {
   /** Whether to send endpoints again after their clusters: required by Envoy, forbidden for a plain cache. */
   resendsEndpoints: boolean;
   /** Maximum number of subscribed names of all types, and of characters in them. */
   maxNames: number;
   maxNameChars: number;
-  /** Whether to apply the limits for proxyless gRPC programs. */
   isGrpcProgram?: boolean;
 };
 
@@ -100,7 +98,6 @@ export type ClustersUnrequested = { type: 'clusters.unrequested'; typeUrl: strin
 /** Occurs for every push and proxy. */
 export type RoutineEvent = RequestReceived | ConnectionPush | ResponseSent | ResponseSkipped;
 
-/** Always reported to the chart. */
 export type ExchangeReport =
   | RequestClassified
   | SubscriptionLimitExceeded
@@ -184,7 +181,6 @@ export const stepOf: ExchangeStepper = (exchange, event, rules) => {
   }
 };
 
-/** Routine reports before a step, if they are recorded. */
 export function routineEventBefore(event: ExchangeEvent): RoutineEvent | undefined {
   switch (event.type) {
     case 'request.received':
@@ -197,7 +193,6 @@ export function routineEventBefore(event: ExchangeEvent): RoutineEvent | undefin
   }
 }
 
-/** Routine reports after a step, before a response is sent. */
 export function routineEventAfter(
   previous: Exchange,
   { exchange, orders }: ExchangeStep,
@@ -206,7 +201,6 @@ export function routineEventAfter(
     ([typeUrl, watch]) => previous.watches[typeUrl] !== watch,
   );
   const watches = changedWatches.map(([typeUrl, watch]): WatchChanged => ({ type: 'watch.changed', typeUrl, watch }));
-  // The chart ordered one-time responses.
   if (orders.length === 0 || exchange.oneTimeOrders > previous.oneTimeOrders) return watches;
   return [...watches, { type: 'responses.scheduled', orders }];
 }
@@ -223,7 +217,6 @@ function withUnrequested({ watches, standing }: Exchange, typeUrl: string): Watc
   return isDraining ? watches : { ...watches, [typeUrl]: unrequestedWatch };
 }
 
-/** The record with these subscriptions, and the resulting orders and reports. */
 export function stepTo(
   exchange: Exchange,
   changedWatches: Watches,
@@ -319,13 +312,11 @@ function classified(
   return { type: 'request.classified', typeUrl, requestClass, reason };
 }
 
-/** Reason for ending a stream that exceeds the limit. */
 export function tooManyNames({ maxNames, maxNameChars, isGrpcProgram = false }: ExchangeRules): string {
   const stream = isGrpcProgram ? 'one stream of a gRPC program' : 'one stream';
   return `the limit of ${maxNames} resource names (${maxNameChars} characters in total) of ${stream} is exceeded [STREAM_NAMES_EXHAUSTED]`;
 }
 
-/** Whether the subscriptions would exceed the limit after the request. */
 function exceedsNames(
   watches: Watches,
   request: AdsRequest,

@@ -1,18 +1,6 @@
 /**
- * Events of the actors of an xDS stream, with sender and receiver. Their order is in sequences/ads.mmd.
- *
- * Events contain no resources, which go from the cache to the stream. The stream keeps the state of each watched type (names, nonces,
- * versions), changed by the rules of ads-exchange.ts.
- *
- * Prefixes name the subject of an event, not its sender:
- *
- * | prefix | subject | sender |
- * |---|---|---|
- * | `peer.`, `node.`, `workload.`, `request.`, `client.` | the client and its requests | stream |
- * | `stream.congested`, `.resumed`, `.closed` | the transport of the stream | stream |
- * | `changes.held`, `.released`, `responses.scheduled`, `response.`, `watch.`, `clusters.` | outcome of the rules | stream |
- * | `responses.send`, `changes.release`, `waits.`, `removals.`, `stream.drain`, `stream.end` | orders to the stream | connection |
- * | `connection.` | orders to the connection | discovery/ads-server |
+ * Events of the actors of an xDS stream. Their order is in sequences/ads.mmd. The prefix of an event names its subject, not its sender. Events
+ * contain no resources: the stream reads these from the cache.
  */
 import type { KnownResources, Watch } from './watch-record.ts';
 
@@ -49,7 +37,6 @@ export type AdsRequest = SotwRequest | DeltaRequest;
 /** A response to generate from the current resources when it is sent. */
 export type ResponseOrder = {
   typeUrl: string;
-  /** Subscribed names. */
   names: readonly string[] | '*';
   /** Send all subscribed resources, whatever was sent before. */
   all: boolean;
@@ -119,7 +106,6 @@ export type RequestClassified = {
   type: 'request.classified';
   typeUrl: string;
   requestClass: 'rejection' | 'stale' | 'misuse' | 'unserved';
-  /** Reason of the rejection; empty without one. */
   reason: string;
 };
 /** The client exceeds the limit of subscriptions of a stream; `reason` is sent to the client. */
@@ -157,7 +143,6 @@ export type ResponseSkipped = {
   type: 'response.skipped';
   typeUrl: string;
   reason: 'unchanged' | 'held' | 'not served' | 'failed';
-  /** Clusters that resources of the type wait for. */
   awaits?: readonly string[];
 };
 
@@ -248,7 +233,6 @@ export type AdsStreamReport =
 
 export type StreamOrder = ResponsesSend | ChangesRelease | WaitsExpire | RemovalsExpire | StreamDrain | StreamEnd;
 
-/** `N` is the number of the connection. */
 export const adsCatalogue = [
   { type: 'spawn', from: 'ads-connection-N', to: 'ads-connection-N/stream', diagram: 'ads', seeds: ['6.8 #1'] },
   { type: 'peer.authenticated', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
@@ -391,10 +375,7 @@ export const adsCatalogue = [
   { type: 'stream.closed', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
 ] as const;
 
-/**
- * Routine events of an xDS stream, which occur for every proxy and type of every push. They are sent only at trace level `full`, except requests for
- * types that are not watched.
- */
+/** They occur for every proxy and type of every push, and are sent only at trace level `full`, except requests for types that are not watched. */
 export const routineMessages = [
   'connection.push',
   'request.received',

@@ -1,4 +1,3 @@
-/** Timelines of connections: their number, and a lane per proxy with the steps of make before break. */
 import type { Timeline } from '../../timeline.ts';
 import { endpointType, listenerType, routeType } from './ads-types.ts';
 

@@ -1,5 +1,3 @@
-/** Properties of resource types that the rules of ADS depend on. */
-
 const prefix = 'type.googleapis.com/';
 
 export const clusterType = `${prefix}envoy.config.cluster.v3.Cluster`;
@@ -12,7 +10,6 @@ export const nameTableType = `${prefix}istio.networking.nds.v1.NameTable`;
 export const proxyConfigType = `${prefix}istio.mesh.v1alpha1.ProxyConfig`;
 /** Patches of the bootstrap: requested once by the agent. */
 export const bootstrapType = `${prefix}envoy.config.bootstrap.v3.Bootstrap`;
-/** The only resource of that type. */
 export const bootstrapPatchesName = 'patches';
 /** Health reports of clients; no response. */
 export const healthType = `${prefix}istio.v1.HealthInformation`;
@@ -75,7 +72,6 @@ const subscribedByName: ReadonlySet<string> = new Set([
   bootstrapType,
 ]);
 
-/** Whether subscriptions list names, and a response may contain only some of these resources. */
 export function isByName(typeUrl: string): boolean {
   return subscribedByName.has(typeUrl);
 }

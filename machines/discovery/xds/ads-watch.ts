@@ -1,8 +1,6 @@
 /**
- * The subscription of a client to one type: a plain record, and the rules by which requests, responses and pushes change it (rules S1 to S9 of SotW
- * and D1 to D5 of delta: test/model/ads-watch.test.ts).
- *
- * A record is never changed in place. One pushed response of a type is pending at a time: the next push waits for its acknowledgement, with a limit.
+ * The subscription of a client to one type: a plain record, never changed in place, and the rules by which requests, responses and pushes change it
+ * (rules S1 to S9 of SotW and D1 to D5 of delta: test/model/ads-watch.test.ts). One pushed response of a type is pending at a time.
  */
 import type { AdsRequest, DeltaRequest, ResponseOrder, SotwRequest } from './ads-protocol.ts';
 import { inPushOrder, isByName, isIndependent } from './ads-types.ts';
@@ -16,7 +14,6 @@ export type RequestClass =
   | 'unsubscription'
   | 'acknowledgement'
   | 'rejection'
-  /** Acknowledges an old response: ignored. */
   | 'stale'
   /** A delta request that neither acknowledges a response nor changes the subscription (D5): ignored. */
   | 'misuse';
@@ -43,7 +40,6 @@ const freshWatch: Watch = {
   sentAt: 0,
 };
 
-/** A type that is sent without a request on this stream. */
 export const unrequestedWatch: Watch = {
   ...freshWatch,
   wildcard: true,
@@ -55,7 +51,6 @@ export function isSubscribed(watch: Watch): boolean {
   return watch.wildcard || watch.names.length > 0;
 }
 
-/** Whether the acknowledgement of the last response is pending. */
 export function isOutstanding({ nonceSent, nonceAcked, nonceRejected, nonceOverdue }: Watch): boolean {
   return nonceSent !== nonceAcked && nonceSent !== nonceRejected && nonceSent !== nonceOverdue;
 }
@@ -65,7 +60,6 @@ export function isBehind({ due }: Watch): boolean {
   return due.changed || due.ready !== undefined || due.warming !== undefined;
 }
 
-/** Whether nothing of the type is pending. */
 export function isSettled(watch: Watch): boolean {
   return watch.ordered === 'nothing' && !isOutstanding(watch);
 }
@@ -247,7 +241,7 @@ function changeDelta(watch: Watch, request: DeltaRequest): Classification {
 
 // ---- responses and pushes
 
-/** Records that a push concerns the type. Pending pushes are merged: the response has the state of the time when it is sent. */
+/** Pending pushes are merged: the response has the state of the time when it is sent. */
 export function withChange(watch: Watch): Watch {
   if (!isSubscribed(watch) || watch.due.changed) return watch;
   return { ...watch, due: { ...watch.due, changed: true } };
@@ -259,7 +253,7 @@ export function withNewClusters(watch: Watch): Watch {
   return { ...watch, due: { ...watch.due, warming: true } };
 }
 
-/** Records that held resources can be sent. @param isChanged whether to also send later changes of the type */
+/** @param isChanged whether to also send later changes of the type */
 export function withReadyNames(watch: Watch, names: readonly string[], isChanged: boolean): Watch {
   if (!isSubscribed(watch)) return watch;
   const ready = union(watch.due.ready ?? noNames, names);
@@ -281,12 +275,10 @@ export function withoutWaits(watch: Watch): Watch {
   return watch.awaits === undefined ? watch : withChange(withAwaited(watch));
 }
 
-/** Stops waiting for the acknowledgement of the last response. */
 export function withoutAckTimeout(watch: Watch): Watch {
   return isBehind(watch) && isOutstanding(watch) ? { ...watch, nonceOverdue: watch.nonceSent } : watch;
 }
 
-/** Records a sent response. @param response includes the clusters that other resources of the type wait for */
 export function withResponse(
   watch: Watch,
   response: { nonce: string; version: string; sentAt: number; awaits?: readonly string[] },
@@ -295,7 +287,6 @@ export function withResponse(
   return withAwaited({ ...watch, ordered: 'nothing', nonceSent, versionSent, sentAt }, response.awaits);
 }
 
-/** Records that no response was sent. @param awaits clusters that resources of the type wait for */
 export function withoutResponse(watch: Watch, awaits?: readonly string[]): Watch {
   return withAwaited({ ...watch, ordered: 'nothing' }, awaits);
 }

@@ -28,7 +28,7 @@ export type NextSuspects = {
  */
 export const firstSuspects = 100;
 
-/** State after one step of the limit. Clusters without a step left are abandoned: resources that wait for them are sent. */
+/** Clusters without a step left are abandoned: resources that wait for them are sent. */
 export function rolloutAfterLimitStep(rollout: Rollout, versionOf: VersionOf): Rollout {
   const expired = rollout.newClusters.filter(isExpiring);
   const newClusters = rollout.newClusters.map((cluster): NewCluster => {
@@ -63,7 +63,7 @@ function withGivenUp(
   return addedClusters.length === 0 ? givenUp : [...givenUp, ...addedClusters];
 }
 
-/** Whether the next CDS response abandons clusters that may prevent the acknowledgement. */
+/** The next CDS response abandons clusters that may prevent the acknowledgement. */
 export function isSearching({ newClusters }: Rollout): boolean {
   return newClusters.some(({ name, state }) => name === anyCluster && state === 'abandoned');
 }
@@ -88,7 +88,6 @@ export function withSuspects(rollout: Rollout, suspects: readonly string[], vers
   return settleRollout({ ...rollout, newClusters: rollout.newClusters.filter(({ name }) => name !== anyCluster) });
 }
 
-/** Clusters that the next step of the limit abandons. */
 export function expiringClusters({ newClusters }: Rollout): readonly string[] {
   return newClusters.filter(isExpiring).map(({ name }) => name);
 }
@@ -103,7 +102,6 @@ export function withConfiguration(rollout: Rollout, versionOf: VersionOf): Rollo
   return givenUp.length === rollout.givenUp.length ? rollout : { ...rollout, givenUp };
 }
 
-/** Names that are abandoned in the next record but not in the previous one. */
 export function namesGivenUpBetween(previous: Rollout, next: Rollout): readonly string[] {
   if (previous.givenUp === next.givenUp) return [];
   const knownNames = new Set(previous.givenUp.map(({ name }) => name));

@@ -5,9 +5,7 @@
  */
 import type { RetainedCluster, Rollout } from './cluster-rollout.ts';
 
-/** Use of clusters by the resources that were sent to the client. */
 export type ClusterUse = {
-  /** Whether a sent listener, route or extension configuration names the cluster. */
   isNamed: (cluster: string) => boolean;
   /** Whether a replaced listener names the cluster: the listener's connections drain with their earlier routes. */
   drains: (cluster: string) => boolean;
@@ -25,12 +23,7 @@ export const stepsToJoin = 1;
 
 const noNames: readonly string[] = [];
 
-/**
- * Records the clusters that a CDS response retains.
- *
- * @param removedNames names that the client has and that are no longer configured
- * @param isConfigured whether the node should have a cluster
- */
+/** @param removedNames names that the client has and that are no longer configured */
 export function withRetained(
   rollout: Rollout,
   removedNames: readonly string[],
@@ -61,7 +54,6 @@ export function withRetained(
   };
 }
 
-/** Records that the client has acknowledged the last response of a type that names clusters. */
 export function withUseAcknowledged(rollout: Rollout, typeUrl: string, use: () => ClusterUse): Rollout {
   if (!rollout.retained.some(isInUse)) return rollout;
   const clusterUse = use();
@@ -96,8 +88,8 @@ export function isRemovalPending({ retained }: Rollout): boolean {
 }
 
 /**
- * State after one step of the removal delay. Removable clusters are removed with the next CDS response: for one step, none is sent only for them (in
- * state of the world, it would contain all other clusters).
+ * Removable clusters are removed with the next CDS response: for one step, none is sent only for them (in state of the world, it would contain all
+ * other clusters).
  */
 export function rolloutAfterRemovalStep(rollout: Rollout): Rollout {
   const retained = rollout.retained.map((cluster): RetainedCluster => {
@@ -110,12 +102,10 @@ export function rolloutAfterRemovalStep(rollout: Rollout): Rollout {
   return { ...rollout, retained };
 }
 
-/** Whether to send a CDS response only for removals. */
 export function areRemovalsDue({ retained }: Rollout): boolean {
   return retained.some(({ state, stepsLeft }) => state === 'removable' && stepsLeft === 0);
 }
 
-/** Names that became removable early because the client keeps too many. */
 export function namesEvictedBetween(previous: Rollout, next: Rollout): readonly string[] {
   if (next.retained.length <= maxRetainedClusters) return noNames;
   const removable = new Set(removableClusters(previous));
@@ -126,7 +116,6 @@ export function removableClusters({ retained }: Rollout): readonly string[] {
   return retained.filter(({ state }) => state === 'removable').map(({ name }) => name);
 }
 
-/** Drops the removable clusters when a CDS response without them is generated. */
 export function withoutRemovable(rollout: Rollout): Rollout {
   const retained = rollout.retained.filter(({ state }) => state !== 'removable');
   return retained.length === rollout.retained.length ? rollout : { ...rollout, retained };

@@ -20,7 +20,6 @@ export type NewCluster = {
   state: 'unsent' | 'sent' | 'updating' | 'rejected' | 'abandoned';
   /** Event after which it is usable: an EDS response with its assignment, or the acknowledgement of its CDS response. */
   needs: 'assignment' | 'acknowledgement';
-  /** Name of its ClusterLoadAssignment. */
   assignment: string;
   /** Nonce of its CDS response; empty while unsent. */
   nonce: string;
@@ -39,7 +38,7 @@ export type GivenUpCluster = {
   isNew: boolean;
 };
 
-/** A held listener, route configuration or extension configuration. */
+/** Listener, route configuration or extension configuration. */
 export type HeldResource = {
   typeUrl: string;
   name: string;
@@ -50,12 +49,7 @@ export type HeldResource = {
 /** A cluster that is no longer configured and that the client keeps (cluster-removal.ts). */
 export type RetainedCluster = {
   name: string;
-  /**
-   * `named`: a sent listener or route names it. `unacknowledged`: none names it, but the client has not acknowledged that. `lingering`: requests may
-   * still use it. `removable`: the next CDS response removes it.
-   */
   state: RetentionState;
-  /** Types whose acknowledgement is pending. */
   unacknowledged: readonly string[];
   /** Remaining steps of the removal delay, and then of the wait for a CDS response that has another reason. */
   stepsLeft: number;
@@ -64,7 +58,7 @@ export type RetainedCluster = {
 };
 
 export type Rollout = {
-  /** New clusters in the order in which they were sent. */
+  /** In the order in which they were sent. */
   newClusters: readonly NewCluster[];
   held: readonly HeldResource[];
   retained: readonly RetainedCluster[];
@@ -86,7 +80,6 @@ export function isIdle({ newClusters, held, retained, givenUp }: Rollout): boole
 
 const gatedTypes: ReadonlySet<string> = new Set([listenerType, routeType, extensionType]);
 
-/** Whether resources of the type name clusters and can be held. */
 export function isGated(typeUrl: string): boolean {
   return gatedTypes.has(typeUrl);
 }
@@ -107,7 +100,6 @@ export type ClustersSent = {
   absent: readonly string[];
 };
 
-/** Clusters because of which a resource is held. */
 export function unusableClusters({ newClusters }: Rollout): readonly string[] {
   return newClusters.filter(isUnusable).map(({ name }) => name);
 }
@@ -116,7 +108,7 @@ function isUnusable({ state }: NewCluster): boolean {
   return state !== 'abandoned' && state !== 'updating';
 }
 
-/** Whether the limit runs for a cluster: a resource waits for it, or the acknowledgement of all clusters depends on it. */
+/** A resource waits for the cluster, or the acknowledgement of all clusters depends on it. */
 export function isLimitRunning({ newClusters }: Rollout): boolean {
   return newClusters.some(({ stepsLeft }) => stepsLeft > 0);
 }
@@ -133,7 +125,6 @@ export function readyResources({ held }: Rollout, typeUrl: string): readonly str
   return held.filter((one) => one.typeUrl === typeUrl && one.clusters.length === 0).map(({ name }) => name);
 }
 
-/** Clusters that resources of the type, or of all types, wait for. */
 export function awaitedClusters({ held }: Rollout, typeUrl?: string): readonly string[] {
   const heldOfType = typeUrl === undefined ? held : held.filter((one) => one.typeUrl === typeUrl);
   return heldOfType.length === 0 ? [] : [...new Set(heldOfType.flatMap(({ clusters }) => clusters))];
@@ -149,7 +140,6 @@ function unsent(name: string): NewCluster {
   return { name, state: 'unsent', needs: 'acknowledgement', assignment: '', nonce: '', stepsLeft: 0 };
 }
 
-/** Records a sent CDS response. */
 export function withClustersSent(
   rollout: Rollout,
   { nonce, added, updated, searchSteps, sentAgain, absent }: ClustersSent,
@@ -192,7 +182,6 @@ function isUpdatable(knownCluster: NewCluster | undefined): boolean {
   return knownCluster === undefined || knownCluster.state === 'abandoned' || knownCluster.state === 'updating';
 }
 
-/** Records a sent EDS response. */
 export function withAssignmentsSent(rollout: Rollout, assignments: (name: string) => boolean): Rollout {
   return removeClusters(
     rollout,
@@ -200,7 +189,7 @@ export function withAssignmentsSent(rollout: Rollout, assignments: (name: string
   );
 }
 
-/** Records that the client has acknowledged or rejected a CDS response. @param watch subscription of clusters before the request */
+/** @param watch subscription of clusters before the request */
 export function withClustersAcknowledged(rollout: Rollout, request: AdsRequest, watch: Watch | undefined): Rollout {
   const { nonce, rejection } = request;
   if (rollout.newClusters.length === 0 || nonce === '' || nonce === watch?.nonceRejected) return rollout;
@@ -243,7 +232,6 @@ export function withUnknownRejected(
   return { ...next, newClusters: [...next.newClusters, ...rejectedClusters] };
 }
 
-/** How many of the new clusters, from the first one, the request acknowledges. */
 function countAcknowledged(
   { newClusters }: Rollout,
   { protocol, nonce }: AdsRequest,
@@ -264,8 +252,6 @@ function isNamedIn(rejection: string, name: string): boolean {
 }
 
 /**
- * Resources of a type were generated.
- *
  * @param isGenerated whether a resource was generated: its earlier held state is replaced
  * @param held resources that wait, with their clusters
  * @param notSent those of these clusters that no CDS response contains yet

@@ -9,7 +9,6 @@ import type {
 } from './memory-release-protocol.ts';
 
 interface MemoryReleaseContext {
-  /** Maximum number of proxies that were served concurrently since the last release. */
   maxServed: number;
 }
 

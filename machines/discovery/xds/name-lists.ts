@@ -33,7 +33,7 @@ export function readNames(list: Names): NameListReading {
   return cachedReading;
 }
 
-/** The names of the first list, then additional ones of the second. Returns the first list itself if it has all. */
+/** Returns the first list itself if it has all names. */
 export function union(one: Names, other: Names): Names {
   if (one === other || other.length === 0) return one;
   if (one.length === 0) return other;
@@ -43,7 +43,7 @@ export function union(one: Names, other: Names): Names {
   });
 }
 
-/** The names of the first list that are not in the second. Returns the first list itself if it keeps all. */
+/** Returns the first list itself if it keeps all names. */
 export function namesWithout(one: Names, other: Names): Names {
   if (one === other) return noNames;
   if (one.length === 0 || other.length === 0) return one;
@@ -55,7 +55,6 @@ export function namesWithout(one: Names, other: Names): Names {
   });
 }
 
-/** The names of the first list that are also in the second. Returns the first list itself if it keeps all. */
 export function intersection(one: Names, other: Names): Names {
   return namesWithout(one, namesWithout(one, other));
 }

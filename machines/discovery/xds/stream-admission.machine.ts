@@ -26,10 +26,7 @@ const maxProxies = 32;
 /** More clients are admitted while each load is below this share of its limit. */
 const slack = 0.6;
 
-/**
- * How many clients may connect concurrently, by load (PILOT_MAX_REQUESTS_PER_SECOND is an additional constant limit): TLS handshakes begin and
- * streams are admitted while requests of admitted clients are handled immediately and pushes to served proxies are not delayed.
- */
+/** How many clients may connect concurrently, by load (PILOT_MAX_REQUESTS_PER_SECOND is an additional constant limit). */
 export const streamAdmissionMachine = setup({
   types: {
     context: {} as StreamAdmissionContext,
@@ -48,7 +45,6 @@ export const streamAdmissionMachine = setup({
     resetSlots: assign({ slots: initialSlots }),
     addSlots: assign({ slots: ({ context }) => Math.min(maxSlots, context.slots + Math.ceil(context.slots / 8)) }),
     removeSlots: assign({ slots: ({ context }) => Math.max(minSlots, Math.floor(context.slots * 0.75)) }),
-    /** Effect: the queue admits this many concurrently. */
     applySlots: (_, _params: { slots: number }) => {},
   },
 }).createMachine({

@@ -1,10 +1,4 @@
-/** Nonces of responses, which identify their stream. */
-
-/**
- * @param version `version_info` of the response
- * @param connection number of the stream, unique in this program
- * @param response number of the response in the stream
- */
+/** @param connection number of the stream, unique in this program */
 export function nonceOf(version: string, connection: number, response: number): string {
   return `${version}/${connection}-${response}`;
 }

@@ -1,5 +1,3 @@
-/** State of a watched type, changed by the rules of ads-watch.ts. */
-
 /** Resources of an earlier stream that a client reports. */
 export type KnownResources = {
   names: readonly string[];
@@ -7,21 +5,15 @@ export type KnownResources = {
   versions: readonly string[];
 };
 
-/** Contents of the next response. */
 export type DueResponse = {
-  /** Whether all subscribed resources are sent, because the subscription is new. */
   all: boolean;
   /** With `all`: except resources that the client reports. */
   has?: KnownResources;
-  /** Names that were added to a subscription. */
   requested: readonly string[];
-  /** Whether a push concerns the type. */
   changed: boolean;
   /** Sent clusters may wait for resources of the type: the client may acknowledge the clusters only after this response. */
   warming?: true;
-  /** Resources that were held until clusters were usable. */
   ready?: readonly string[];
-  /** With `all`: the client has resources of another stream, but does not report their names or versions. */
   returning?: true;
 };
 
