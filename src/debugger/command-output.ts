@@ -1,4 +1,3 @@
-/** `out` is the result, `error` are errors and warnings. */
 export interface CommandOutput {
   out: (text: string) => void;
   error: (text: string) => void;

@@ -1,11 +1,9 @@
-/** Data of the page, sent by its server or embedded in a single file. */
-
 import type { TraceHeader } from '../runtime/trace/trace.ts';
 import type { Finding } from './findings/finding.ts';
 import type { BriefChart } from './statechart/brief-charts.ts';
 
 export interface Source {
-  /** Displayed name, such as `sidecar` or `agent.trace`. */
+  /** Such as `sidecar` or `agent.trace`. */
   readonly name: string;
   readonly kind: 'file' | 'live';
   /** The path of the file, or `host:port` of the program. */
@@ -15,33 +13,31 @@ export interface Source {
 export const mergedName = 'on one axis';
 
 export interface Session {
-  /** The charts of the machines in the trace header, as SVG text, by machine ID. */
+  /** SVG text by machine ID. */
   readonly charts: Readonly<Record<string, string>>;
-  /** Brief charts of the same machines, with inactive states folded. */
   readonly briefCharts: Readonly<Record<string, readonly BriefChart[]>>;
-  /** By machine ID, the reason why a machine has no chart; absent if all machines have one. */
+  /** The reason why a machine has no chart. */
   readonly notDrawn?: Readonly<Record<string, string>>;
-  /** Wall clock of the page's server, and so of a running program's host, at the time of the response (ms since 1970). */
+  /** Wall clock of the page's server at the time of the response (ms since 1970). */
   readonly now?: number;
-  /** The sequence diagrams that the trace is checked against; empty for a program without bundled diagrams. */
+  /** Empty for a program without bundled diagrams. */
   readonly diagrams: readonly { readonly file: string; readonly text: string }[];
-  /** For an exported file with a part of a trace: data on the entire trace. */
+  /** Data on the entire trace, if the file contains a part of it. */
   readonly part?: ExportedPart;
 }
 
 export interface ExportedPart {
   readonly of: number;
-  /** The findings of the entire trace that are within the part, with positions in the part. */
+  /** The findings of the entire trace that are within the part. */
   readonly verdicts: readonly Finding[];
 }
 
-/** The fields of a trace header that its {@link Session} is built from. */
 export type Described = Pick<TraceHeader, 'program' | 'machines'>;
 
 export const sourcesPath = 'sources.json';
 export const sessionPath = (source: number): string => `session/${source}.json`;
 export const tracePath = (source: number): string => `trace/${source}`;
-/** Returns the {@link Session} of a trace that the user opened in the page; the request body is {@link Described}. */
+/** Returns the {@link Session} of a trace that the user opened in the page. */
 export const describePath = 'describe';
 
 /** IDs of the `<script>` elements of a single-file page. */

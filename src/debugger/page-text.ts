@@ -6,7 +6,7 @@ export interface PageTexts {
   readonly 'page.css': string;
 }
 
-/** The script as embedded in the file; the content security policy contains the hash of exactly this text. */
+/** The content security policy contains the hash of exactly this text. */
 export function inlineScript(script: string): string {
   // In JavaScript and JSON these texts occur only inside strings, where the escape has the same meaning.
   return script
@@ -16,8 +16,6 @@ export function inlineScript(script: string): string {
 }
 
 /**
- * The text before and after the data.
- *
  * @param hash SHA-256 of {@link inlineScript}, in base64
  * @throws Error if the page was not built from `visualize/index.html`
  */
@@ -31,7 +29,7 @@ export function jsonElement(id: string, value: unknown): string {
   return `<script type="application/json" id="${id}">${escapeTags(JSON.stringify(value))}</script>\n`;
 }
 
-/** Start and end tag of an element for a trace, whose content must be escaped by {@link escapeTags}. */
+/** The content between the tags must be escaped by {@link escapeTags}. */
 export function traceTags(id: string): readonly [string, string] {
   return [`<script type="text/plain" id="${id}">`, '</script>\n'];
 }

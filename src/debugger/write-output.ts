@@ -8,8 +8,6 @@ import { visibleText } from '../runtime/visible-text.ts';
 export const ownerOnlyMode = 0o600;
 
 /**
- * Writes the output of a flag, and creates its parent folders.
- *
  * @param flag as in `--output`
  * @param traces input files, which must not be overwritten
  * @throws ChartpilotError FLAG_INVALID if the file cannot be written or is one of those files
@@ -37,7 +35,7 @@ export function refuseInput(flag: string, path: string, inputs: readonly string[
   });
 }
 
-/** Device and inode of a regular file; pipes and devices lose no data when written. */
+/** Device and inode identify a regular file; pipes and devices lose no data when written. */
 function fileAt(path: string): string | undefined {
   try {
     const fileStat = statSync(path, { bigint: true });

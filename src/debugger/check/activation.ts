@@ -14,23 +14,18 @@ export interface Activation {
   isUncertain: boolean;
 }
 
-/** Activations that may exist after a loss of records. */
 export interface Uncertainty {
-  /**
-   * Possible positions of an activation whose number has not occurred since the loss; empty if no such activation can
-   * be live.
-   */
+  /** Possible positions of an activation whose number has not occurred since the loss; empty if there can be none. */
   readonly cuts: readonly Cut[];
-  /** Numbers that have occurred since the loss; their activations are tracked individually. */
+  /** Activations of these numbers are tracked individually. */
   readonly seenBindings: Set<Binding>;
 }
 
-/** @returns a key: activations of a diagram with the same key accept the same continuations */
+/** Activations of a diagram with the same key accept the same continuations. */
 export function positionKey({ cuts }: Activation): string {
   return cuts.map(({ n, term }) => `${n} ${term.id}`).join();
 }
 
-/** Whether a message that no activation accepts interrupts this activation without a deviation. */
 export function isActivationInterrupted({ cuts }: Activation, { interruptions }: Occurrence): boolean {
   return cuts.some((cut) => interruptions.some((n) => n === 'free' || cut.n === 'free' || n === cut.n));
 }
@@ -39,7 +34,7 @@ export function isNumbered({ alphabet }: Contract): boolean {
   return alphabet.some(({ from, to }) => from.hasNumber || to.hasNumber);
 }
 
-/** Positions that an activation can reach by messages without a number, which leave N undetermined. */
+/** Positions that an activation can reach by messages without a number. */
 export function unnumberedCuts({ terms, start, alphabet }: Contract): readonly Cut[] {
   const plainSymbols = new Set(
     alphabet.flatMap(({ from, to }, symbol) => (from.hasNumber || to.hasNumber ? [] : [symbol])),

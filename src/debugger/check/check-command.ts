@@ -16,15 +16,15 @@ export interface CheckCommandOptions {
   /** A folder of diagrams, or one diagram (default: those of the trace's program). */
   diagrams?: string;
   format: 'text' | 'json' | 'mermaid';
-  /** Messages that `mermaid` shows before and after the first deviation (default 20). */
+  /** Messages before and after the first deviation (default 20). */
   around?: number;
 }
 
-/** An entry of the list that `--format json` prints; the other entries are `UnreadableTrace`. */
+/** An entry of the list that `--format json` prints. */
 interface CheckedTrace extends TraceCheckReport {
   trace: string;
   verdict: 'accepted' | 'departs';
-  /** All files of the trace, oldest first. */
+  /** Oldest first. */
   files: string[];
   program: string;
   startedAt: string;
@@ -43,7 +43,7 @@ const defaultContext = 20;
 /**
  * `chartpilot check`. A trace that cannot be read does not stop the others.
  *
- * @returns the exit code: 0 if all traces are accepted, 1 if a trace deviates, 2 if a trace or diagram could not be read
+ * @returns the exit code: 1 if a trace deviates, 2 if a trace or diagram could not be read
  */
 export async function checkTraces(
   traces: readonly string[],

@@ -4,9 +4,9 @@ import type { Deviation, TraceCheckReport } from './check.ts';
 import type { ExpectedMessage } from './contract.ts';
 import type { Message } from './message.ts';
 
-/** Maximum expected arrows shown per diagram; a `par` may allow very many. */
+/** A `par` may allow very many arrows. */
 const maxExpected = 8;
-/** Maximum deviations shown in full; later ones are often consequences of the first. */
+/** Later deviations are often consequences of the first. */
 const maxDeviations = 10;
 const maxSeries = 12;
 
@@ -19,7 +19,6 @@ export function formatDeviation(deviation: Deviation, diagrams: readonly Diagram
   return [headline(deviation), '  trace', ...trace, ...diagramSide(deviation, diagrams)].join('\n');
 }
 
-/** A deviation in one sentence, and the messages that were expected instead, with their lines. */
 export function describeDeviation(deviation: Deviation): { headline: string; expected: string[] } {
   const { message, expected } = deviation;
   return {
@@ -53,10 +52,7 @@ export function formatReport(report: TraceCheckReport, diagrams: readonly Diagra
   ].join('\n');
 }
 
-/**
- * Counts of ignored messages, with the series of their actors, so that a misspelled participant of a diagram is
- * noticed.
- */
+/** Names the ignored actors, so that a misspelled participant of a diagram is noticed. */
 function ignoredText({ counts, ignoredActors }: TraceCheckReport): string {
   const { internal, unknownActor, notInDiagrams } = counts.ignored;
   const actors = ignoredActors.slice(0, maxSeries).map(({ series, messages }) => `${visibleLine(series)} ${messages}`);

@@ -16,24 +16,23 @@ export interface Deviation {
    */
   kind: 'out-of-order' | 'unexpected' | 'undeclared';
   message: Message;
-  /** The diagram that the message deviates from; `undefined` for an undeclared message. */
+  /** `undefined` for an undeclared message. */
   diagram?: {
     file: string;
     /** The line of the expected arrow, or of the arrow that occurred at the wrong time. */
     line: number;
     n?: string;
-    /** Sequence numbers of the record that began the activation and of the last one that it accepted. */
+    /** Numbers of the record that began the activation and of the last one that it accepted. */
     startedAt?: number;
     lastAccepted?: number;
   };
-  /** The messages that the diagrams allow instead, by line. */
   expected: ExpectedMessage[];
-  /** The preceding messages, oldest first. */
+  /** Oldest first. */
   before: Message[];
 }
 
 export interface TraceCheckReport {
-  /** The first deviations; `counts.departures` is their total number. */
+  /** `counts.departures` is their total number. */
   departures: Deviation[];
   counts: {
     departures: number;
@@ -41,10 +40,7 @@ export interface TraceCheckReport {
     records: number;
     /** Messages that an activation accepted, that began one, or that interrupted one. */
     accepted: number;
-    /**
-     * Messages to which no rule applies: those of XState, those of actors that are in no diagram, and spawns, timers
-     * and ends that no diagram names.
-     */
+    /** These are messages of XState, or of actors that are in no diagram, or spawns, timers and ends that no diagram names. */
     ignored: { internal: number; unknownActor: number; notInDiagrams: number };
     /** Records that are missing before the first one or between two. */
     lost: number;
@@ -52,13 +48,11 @@ export interface TraceCheckReport {
   /** Message counts of the actors that are in no diagram, by series (`epoch-N/process`), highest first. */
   ignoredActors: { series: string; messages: number }[];
   diagrams: ({ file: string } & ActivationCounts)[];
-  /** Diagrams that are not checked because the trace omits messages that they contain. */
   notChecked: { file: string; omitted: string[] }[];
 }
 
-/** Maximum preceding messages kept for a deviation. */
 const maxPreviousMessages = 4;
-/** Maximum deviations kept: a live check of a faulty program may run for days. */
+/** A live check of a faulty program may run for days. */
 const maxKeptDeviations = 1_000;
 const maxSeries = 200;
 const otherSeries = 'others';
@@ -84,7 +78,7 @@ export class TraceChecker {
   #previousMessages: readonly Message[] = [];
   #lastSeq = 0;
 
-  /** @param header lists the actors that lived before the first record, their parents, and the omitted messages */
+  /** @param header lists the actors that lived before the first record, and the omitted messages */
   constructor(diagrams: readonly Diagram[], header: Pick<TraceHeader, 'actors' | 'omits'> = {}) {
     const contracts = diagrams.map(contractOf);
     const omittedIn = ({ alphabet }: Contract): string[] => [
@@ -117,7 +111,7 @@ export class TraceChecker {
     return deviations;
   };
 
-  /** The report on the records so far. Live activations are no deviation: a trace may end at any time. */
+  /** Live activations are no deviation: a trace may end at any time. */
   report(): TraceCheckReport {
     const { internal, unknownActor, notInDiagrams, ...counts } = this.#counts;
     return {
@@ -131,7 +125,7 @@ export class TraceChecker {
     };
   }
 
-  /** The returned function restores it and can be called repeatedly, so that one checker can follow several runs with a common beginning. */
+  /** The returned function can be called repeatedly, so that one checker can follow several runs with a common beginning. */
   save(): () => void {
     const monitors = this.#monitors.map((monitor) => monitor.save());
     const messages = this.#messages.save();
@@ -152,7 +146,7 @@ export class TraceChecker {
     };
   }
 
-  /** @returns a key: checkers with the same key return the same results for all further records */
+  /** Checkers with the same key return the same results for all further records. */
   key(): string {
     return this.#monitors.map((monitor) => monitor.key()).join('|');
   }

@@ -14,7 +14,6 @@ export interface MessageSymbol {
 export interface Contract {
   readonly diagram: Diagram;
   readonly terms: TermPool;
-  /** The first position of an activation. */
   readonly start: Term;
   readonly alphabet: readonly MessageSymbol[];
   readonly symbolSets: Map<string, ReadonlySet<number>>;
@@ -30,7 +29,7 @@ export interface Cut {
   readonly term: Term;
 }
 
-/** An arrow that is shown with a deviation; names contain their numbers as far as N is known. */
+/** Names contain their numbers as far as N is known. */
 export interface ExpectedMessage {
   readonly file: string;
   readonly line: number;
@@ -54,21 +53,18 @@ export function contractOf(diagram: Diagram): Contract {
   return { diagram, terms, start, alphabet, symbolSets: new Map() };
 }
 
-/** @returns the N for which a message has these ends; `undefined` if it cannot have them */
+/** @returns the N for which a message has these ends */
 export function bindEnds(endPatterns: { from: NamePattern; to: NamePattern }, message: Message): Binding | undefined {
   const from = matchName(endPatterns.from, message.from);
   if (from === undefined || message.to === unknownParent) return from;
   return joinBindings(from, matchName(endPatterns.to, message.to));
 }
 
-/** Matches of a message with a diagram, shared by all messages with the same ends and type. */
 export interface Occurrence {
   readonly steps: readonly MessageMatch[];
   /** N of the activations that the message may interrupt. */
   readonly interruptions: readonly Binding[];
-  /** N of the activations that the message may advance or interrupt. */
   readonly bindings: readonly Binding[];
-  /** The symbols of the steps without a number. */
   readonly plainSymbols: ReadonlySet<number> | undefined;
   /** By N: the symbols that need this number (`alone`), and these with the symbols that need no number (`all`). */
   readonly symbolsByNumber: ReadonlyMap<
@@ -99,7 +95,7 @@ export function occurrenceOf(
   };
 }
 
-/** @returns the same set for the same symbols, because derivatives are cached by set */
+/** Returns the same set for the same symbols, because derivatives are cached by set. */
 function symbolSet({ symbolSets }: Contract, symbols: readonly number[]): ReadonlySet<number> {
   const key = [...symbols].sort((a, b) => a - b).join(' ');
   const cachedSet = symbolSets.get(key) ?? new Set(symbols);
@@ -117,7 +113,6 @@ export interface Advance {
 }
 
 export interface AdvanceOptions {
-  /** Whether records before this message may be missing. */
   mayHaveGaps?: boolean;
   mayBind?: boolean;
 }

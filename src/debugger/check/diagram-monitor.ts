@@ -15,11 +15,10 @@ export interface ActivationCounts {
   completed: number;
   /** Activations ended without a deviation by an `interrupted by` message, or by the end of a numbered participant. */
   interrupted: number;
-  /** Activations that are live at the end of the trace. */
   live: number;
 }
 
-/** A message that is in the alphabet of a live activation and is not allowed at its position. */
+/** The message is in the alphabet of a live activation, but not allowed at its position. */
 export interface RefusedMessage {
   expected: ExpectedMessage[];
   n: Binding;
@@ -38,12 +37,10 @@ export interface MessageResult {
 const maxShown = 5;
 const noActivations: readonly Activation[] = [];
 
-/** Tracks the activations of one diagram through a trace. */
 export class DiagramMonitor {
   readonly contract: Contract;
   readonly #numberedPatterns: readonly NamePattern[];
   readonly #liveActivations = new Set<Activation>();
-  /** Activations by their possible N. */
   readonly #activationsByNumber = new Map<Binding, Set<Activation>>();
   readonly #counts = { started: 0, completed: 0, interrupted: 0 };
   /** `undefined` if no records were lost. */
@@ -51,8 +48,7 @@ export class DiagramMonitor {
 
   constructor(contract: Contract) {
     this.contract = contract;
-    // An effect of an actor may stop while the actor continues: only the end of the actor itself interrupts
-    // activations.
+    // An effect of an actor may stop while the actor continues: only the end of the actor itself interrupts activations.
     this.#numberedPatterns = contract.diagram.participants
       .map(({ name }) => name)
       .filter((name) => name.hasNumber && !name.text.includes('/'));
@@ -80,12 +76,10 @@ export class DiagramMonitor {
     };
   }
 
-  /** @returns a key of the positions of the live activations */
   key(): string {
     return [...this.#liveActivations].map(positionKey).join(';');
   }
 
-  /** Offers a message to the live activations, and begins one if none accepts it. */
   handleMessage(message: Message, occurrence: Occurrence): MessageResult {
     const refusals: RefusedMessage[] = [];
     let isHandled = false;
@@ -110,8 +104,7 @@ export class DiagramMonitor {
         this.#end(activation, 'completed');
       } else {
         refusals.push(this.#refusal(activation));
-        // Continue as if the message had been expected here, or as if it had not been sent, so that one error is
-        // reported once.
+        // Continue as if the message had been expected here, or had not been sent, so that one error is reported once.
         this.#catchUp(activation, occurrence, message);
       }
     }
@@ -128,7 +121,6 @@ export class DiagramMonitor {
     return { accepted: isAccepted, refusals, confirm: () => this.#confirm(distinct[0]!) };
   }
 
-  /** Ends the activations that include a stopped or failed actor. */
   onActorEnded(name: string): void {
     const endedBindings = new Set<Binding>();
     for (const pattern of this.#numberedPatterns) {
@@ -147,7 +139,6 @@ export class DiagramMonitor {
     }
   }
 
-  /** @returns whether the activation was complete for one of these numbers, which then was its N */
   #isCompleteAt({ cuts }: Activation, numbers: ReadonlySet<Binding>): boolean {
     return [...numbers].some((n) => {
       const matchingCuts = cuts.filter((cut) => cut.n === n);
@@ -165,10 +156,7 @@ export class DiagramMonitor {
     this.#trackUncertain(numbered ? unnumberedCuts(this.contract) : [anywhere]);
   }
 
-  /**
-   * The next messages of live activations, preferably of those with these numbers, and the first messages of the
-   * diagram.
-   */
+  /** The next messages of live activations, preferably of those with these numbers, and the first messages of the diagram. */
   expected(numbers: readonly Binding[]): ExpectedMessage[] {
     const affectedActivations = this.#affectedActivations(numbers);
     const live = (affectedActivations.length > 0 ? affectedActivations : [...this.#liveActivations]).slice(0, maxShown);
@@ -179,7 +167,6 @@ export class DiagramMonitor {
     return { n: 'free', term: this.contract.start };
   }
 
-  /** Activations that a message with these numbers may affect; those with a determined N precede the others. */
   #affectedActivations(numbers: readonly Binding[]): readonly Activation[] {
     if (this.#liveActivations.size === 0) return noActivations;
     const openActivations = this.#openActivations();
@@ -194,7 +181,7 @@ export class DiagramMonitor {
     return [...new Set(bound.filter((activation) => !openActivations.includes(activation))), ...openActivations];
   }
 
-  /** Activations with an undetermined N, oldest first: a number determines N of only one of them. */
+  /** Oldest first: a number determines N of only one of them. */
   #openActivations(): readonly Activation[] {
     const freeActivations = this.#activationsByNumber.get('free');
     if (freeActivations === undefined) return noActivations;
@@ -203,7 +190,6 @@ export class DiagramMonitor {
       : [...freeActivations].sort((a, b) => a.startedAt - b.startedAt);
   }
 
-  /** The cuts after a message begins an activation; empty if the message cannot begin one. */
   #openingCuts(occurrence: Occurrence): readonly Cut[] {
     const { outcome, cuts } = advance(this.contract, [this.#start], occurrence);
     return outcome === 'accepted' ? cuts : [];
@@ -219,7 +205,7 @@ export class DiagramMonitor {
     return activation;
   }
 
-  /** Tracks an activation that may have been live before a loss. It counts as started when it is certain. */
+  /** The activation counts as started when it is certain. */
   #trackUncertain(cuts: readonly Cut[]): void {
     if (cuts.length === 0) return;
     const activation: Activation = { cuts: [], startedAt: 0, lastAccepted: 0, isUncertain: true };
@@ -227,7 +213,7 @@ export class DiagramMonitor {
     this.#moveTo(activation, cuts);
   }
 
-  /** Offers a message to activations that have not occurred since a loss. @returns whether one may accept it */
+  /** Offers a message to activations whose number has not occurred since a loss. */
   #takeUnseen(occurrence: Occurrence): boolean {
     const { cuts, seenBindings } = this.#uncertainty!;
     const numbers = [...occurrence.symbolsByNumber.keys()].filter((n) => !seenBindings.has(n));
@@ -241,7 +227,7 @@ export class DiagramMonitor {
     return plain?.outcome === 'accepted';
   }
 
-  /** Merges uncertain activations at the same position, and prefers one whose beginning was recorded. */
+  /** Prefers an activation whose beginning was recorded. */
   #distinct(activations: readonly Activation[]): readonly Activation[] {
     const activationByPosition = new Map<string, Activation>();
     for (const activation of activations) {
@@ -277,7 +263,6 @@ export class DiagramMonitor {
     return true;
   }
 
-  /** Moves an activation to these cuts, and ends it if no message can follow. */
   #moveTo(activation: Activation, cuts: readonly Cut[]): void {
     const [previousCut] = activation.cuts;
     if (activation.cuts.length === 1 && cuts.length === 1 && previousCut!.n === cuts[0]!.n) activation.cuts = cuts;

@@ -6,19 +6,15 @@ import { bindEnds, type Contract, contractOf, type MessageMatch, type Occurrence
 import { DiagramMonitor } from './diagram-monitor.ts';
 import { type Message, MessageReader } from './message.ts';
 
-/** Properties that all messages with the same ends and type share. */
 export interface MessageKind {
   readonly occurrences: readonly (readonly [DiagramMonitor, Occurrence])[];
-  /**
-   * `declared`: an arrow of a diagram matches it. `undeclared`: none does, though both its ends take part in diagrams. The other messages are ignored
-   * by rule (see `ignored` in check.ts).
-   */
+  /** `undeclared`: no arrow of a diagram matches the message, though both its ends take part in diagrams. */
   readonly category: 'declared' | 'undeclared' | 'internal' | 'unknownActor' | 'notInDiagrams';
-  /** Series (such as `epoch-N/process`) of its actors that are in no diagram. */
+  /** Series of its actors that are in no diagram. */
   readonly unknownActors: readonly string[];
 }
 
-/** Names and types repeat; the limit bounds the memory for a trace of many connections. */
+/** Limits the memory for a trace of many connections. */
 const maxCached = 50_000;
 
 interface TypeKind {
@@ -35,7 +31,7 @@ export class MessageKinds {
   readonly #isKnownByActor = new Map<string, boolean>();
   #cachedCount = 0;
 
-  /** @param uncheckedContracts contracts that are not checked because the trace omits some of their messages */
+  /** @param uncheckedContracts the trace omits some of their messages */
   constructor(monitors: readonly DiagramMonitor[], uncheckedContracts: readonly Contract[] = []) {
     this.#monitors = monitors;
     this.#uncheckedContracts = uncheckedContracts;
@@ -115,7 +111,7 @@ export class MessageKinds {
     return { occurrences, ...this.#classifyUnmatched(message) };
   }
 
-  /** Classifies a message that no arrow matches. It may still interrupt activations. */
+  /** A message that no arrow matches may still interrupt activations. */
   #classifyUnmatched({ from, to, type }: Message): Pick<MessageKind, 'category' | 'unknownActors'> {
     if (isInternal(type)) return { category: 'internal', unknownActors: [] };
     const unknownEnds = [from, to].filter((end) => !this.isKnownActor(end));
@@ -148,10 +144,7 @@ function isEvent(type: string): boolean {
   return type !== 'spawn' && type !== 'done' && !type.startsWith('timer ');
 }
 
-/**
- * Messages that XState itself sends to actors, except the failure of an actor, because an unexpected failure is a
- * deviation.
- */
+/** An unexpected failure of an actor is a deviation. */
 function isInternal(type: string): boolean {
   return type.startsWith('xstate.') && !type.startsWith('xstate.error.');
 }

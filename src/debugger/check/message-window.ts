@@ -9,7 +9,6 @@ export class MessageWindow {
   #messages: Message[] = [];
   readonly #deviations: Deviation[] = [];
   #messageCount = 0;
-  /** Removed messages before the first deviation. */
   #removedCount = 0;
   #remainingCount: number | undefined;
 
@@ -18,7 +17,6 @@ export class MessageWindow {
     this.#contextSize = contextSize;
   }
 
-  /** Must be called for each message in order, with its deviations. */
   add(message: Message, deviations: readonly Deviation[]): void {
     this.#messageCount++;
     if (this.#remainingCount === undefined && deviations.length === 0) this.#addBeforeDeviation(message);

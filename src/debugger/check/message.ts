@@ -1,6 +1,5 @@
 import type { ActorSnapshot, TraceRecord } from '../../runtime/trace/trace.ts';
 
-/** A record of a trace as a message of a sequence diagram. */
 export interface Message {
   seq: number;
   /** Monotonic milliseconds. */
@@ -11,20 +10,15 @@ export interface Message {
   type: string;
 }
 
-/** The environment of the actor system; also the parent of root actors. */
+/** The environment of the actor system, which is also the parent of root actors. */
 export const outsideActor = 'outside';
 
 /** The parent of an actor whose spawn is not in the trace. It matches any actor. */
 export const unknownParent = '?';
 
-/**
- * Reads messages from the records of one trace, in order: the end of an actor is sent to the parent that its spawn
- * named.
- */
 export class MessageReader {
   readonly #parents = new Map<string, string>();
 
-  /** @param liveActors actors before the first record, as listed in the header */
   constructor(liveActors: readonly ActorSnapshot[] = []) {
     for (const { actor, parent = outsideActor } of liveActors) this.#parents.set(actor, parent);
   }
@@ -37,7 +31,7 @@ export class MessageReader {
     };
   }
 
-  /** @returns `undefined` for records that are no messages (transitions, effects, ends without success) */
+  /** @returns `undefined` for transitions, effects, and ends without success */
   read(record: TraceRecord): Message | undefined {
     const { seq, t } = record;
     switch (record.kind) {

@@ -4,16 +4,14 @@ import { describeDeviation } from './check-report-text.ts';
 import type { Message } from './message.ts';
 
 export interface DrawnSequence {
-  /** Comments above the diagram. */
   readonly about?: readonly string[];
   readonly messages: readonly Message[];
   readonly deviations?: readonly Deviation[];
-  /** Notes above the first and below the last message that describe the omitted messages. */
+  /** Notes that describe the omitted messages. */
   readonly above?: string;
   readonly below?: string;
 }
 
-/** Maximum expected messages in a note. */
 const maxExpected = 6;
 /** Readable on a light and on a dark page. */
 const deviationColour = 'rgba(220, 50, 50, 0.25)';
@@ -25,10 +23,7 @@ const reserved = new Set(
   ).split(' '),
 );
 
-/**
- * The text of an arrow begins with the message type, as in the contracts, followed by number and time of the record. A
- * deviating message has a red background and a note with the expected messages.
- */
+/** The text of an arrow begins with the message type, as in the contracts. */
 export function sequenceMermaid({ about = [], messages, deviations = [], above, below }: DrawnSequence): string {
   const ids = idsOf(messages);
   const deviationsByLine = new Map<number, Deviation[]>();
@@ -72,7 +67,6 @@ function arrowEnds(ids: ReadonlyMap<string, string>, from: string, to: string): 
   return from === to ? ids.get(from)! : `${ids.get(from)},${ids.get(to)}`;
 }
 
-/** IDs of the actors that are not mermaid keywords, in order of occurrence. */
 function idsOf(messages: readonly Message[]): ReadonlyMap<string, string> {
   const ids = new Map<string, string>();
   const takenIds = new Set<string>();

@@ -6,10 +6,7 @@ const folders: Readonly<Record<string, string>> = {
   'pilot-discovery': 'machines/discovery/sequences',
 };
 
-/**
- * @returns the folder of a program's diagrams, by the program name in its traces; `undefined` for a program of another
- * package
- */
+/** @returns `undefined` for a program of another package */
 export function bundledDiagrams(program: string): string | undefined {
   const folder = Object.hasOwn(folders, program) ? folders[program] : undefined;
   return folder === undefined ? undefined : join(packageRoot(), folder);

@@ -2,7 +2,7 @@
 import type { NamePattern } from './name-pattern.ts';
 
 export interface Diagram {
-  /** The name given to the parser; errors and deviations contain it. */
+  /** Errors and deviations contain this name. */
   readonly file: string;
   /** The lines of the file, for excerpts. */
   readonly source: readonly string[];
@@ -13,7 +13,6 @@ export interface Diagram {
 }
 
 export interface Participant {
-  /** The identifier that arrows use. */
   readonly id: string;
   readonly name: NamePattern;
 }

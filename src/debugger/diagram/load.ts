@@ -5,9 +5,8 @@ import type { Diagram } from './diagram.ts';
 import { parseDiagram } from './parse.ts';
 
 /**
- * Reads the diagrams `*.mmd` of a folder, sorted by name, or the single file at `path`.
- *
- * @param displayName name of the folder in reports (default `path`)
+ * @param path a folder with `*.mmd` files, or a single file
+ * @param displayName name of the folder in reports
  * @throws ChartpilotError FILE_UNREADABLE, or DIAGRAM_INVALID with the errors of all files
  */
 export function loadDiagrams(path: string, displayName = path): Diagram[] {

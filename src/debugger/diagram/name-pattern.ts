@@ -1,7 +1,6 @@
 /**
  * `epoch-N` matches any epoch, and N is the same number in an entire activation, so `epoch-N+1` matches the next epoch. A letter after the number
- * distinguishes series that count separately: `epoch-1b` follows `epoch-0b`. `api-server-*` matches any actor of a series, independent of N, for an
- * actor that exchanges messages with many numbered actors.
+ * distinguishes series that count separately: `epoch-1b` follows `epoch-0b`. `api-server-*` matches any actor of a series, independent of N.
  */
 
 /**
@@ -14,7 +13,6 @@ export interface NamePattern {
   readonly text: string;
   readonly hasNumber: boolean;
   readonly regexp: RegExp | undefined;
-  /** The number added to each N, in order. */
   readonly offsets: readonly number[];
 }
 
@@ -42,7 +40,7 @@ export function namePattern(text: string): NamePattern | undefined {
 
 export const anyName: NamePattern = { text: '*', hasNumber: false, regexp: /^/, offsets: [] };
 
-/** @returns the N for which the pattern matches this name; `undefined` if it cannot match. N is never negative. */
+/** N is never negative. */
 export function matchName(pattern: NamePattern, name: string): Binding | undefined {
   if (pattern.regexp === undefined) return pattern.text === name ? 'free' : undefined;
   const placeholders = pattern.regexp.exec(name);
@@ -50,13 +48,12 @@ export function matchName(pattern: NamePattern, name: string): Binding | undefin
   return pattern.offsets.map((offset, i) => shifted(placeholders[i + 1]!, -offset)).reduce(joinBindings, 'free');
 }
 
-/** @returns the combined binding; `undefined` if the bindings contradict each other */
+/** @returns `undefined` if the bindings contradict each other */
 export function joinBindings(a: Binding | undefined, b: Binding | undefined): Binding | undefined {
   if (a === 'free') return b;
   return b === 'free' || a === b ? a : undefined;
 }
 
-/** The pattern with N substituted; as written if N is not known. */
 export function nameAt(pattern: NamePattern, n: Binding): string {
   if (n === 'free') return pattern.text;
   return pattern.text.replaceAll(variable, (_, offset: string | undefined) => `-${shifted(n, Number(offset ?? 0))}`);

@@ -24,10 +24,7 @@ interface OpenBlock {
   branches: Fragment[][];
 }
 
-/**
- * @param file name of the diagram in errors and reports
- * @throws ChartpilotError DIAGRAM_INVALID that lists every error of the file, each with file and line
- */
+/** @throws ChartpilotError DIAGRAM_INVALID that lists every error of the file */
 export function parseDiagram(text: string, file: string): Diagram {
   return new DiagramParser(text.split(/\r?\n/), file).parse();
 }
@@ -153,7 +150,7 @@ class DiagramParser {
     this.#openBlocks.at(-1)!.branches.at(-1)!.push(arrow);
   }
 
-  /** Reads the type from the text of an arrow; further text has no meaning. */
+  /** Text after the type has no meaning. */
   #messageType(text: string, line: number, toItself: boolean): string | undefined {
     const [first = '', secondWord = ''] = text.split(/\s+/);
     if (first === 'timer') {
@@ -218,7 +215,7 @@ class DiagramParser {
     return type === undefined ? undefined : { from, to, type, line };
   }
 
-  /** Reads the ID of a participant, the name of an actor (which need not be a participant), or `*`. */
+  /** `text` is the ID of a participant, the name of an actor (which need not be a participant), or `*`. */
   #interrupter(text: string): NamePattern | undefined {
     return text === '*' ? anyName : (this.#participants.get(text)?.name ?? namePattern(text));
   }

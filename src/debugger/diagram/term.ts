@@ -1,7 +1,6 @@
 /**
- * The remaining messages of an activation as a term over arrows, and its partial derivatives (Brzozowski 1964,
- * Antimirov 1996): the terms that remain after a message. Terms are interned, so equal terms are the same object and
- * sets of alternatives stay small.
+ * The remaining messages of an activation as a term over arrows, and its partial derivatives (Brzozowski 1964, Antimirov 1996). Terms are interned,
+ * so equal terms are the same object and sets of alternatives stay small.
  */
 import type { Fragment } from './diagram.ts';
 
@@ -20,7 +19,6 @@ type TermShape =
   | { readonly op: 'loop'; readonly body: Term }
   | { readonly op: 'par'; readonly branches: readonly Term[] };
 
-/** Maps an arrow to its symbol, which arrows with the same ends and type share. */
 export type SymbolOf = (arrow: Fragment & { kind: 'arrow' }) => number;
 
 export interface NextArrow {
@@ -30,7 +28,7 @@ export interface NextArrow {
 
 export class TermPool {
   readonly #internedTerms = new Map<string, Term>();
-  /** Derivatives by the set of symbols; a trace uses few different sets. */
+  /** By the set of symbols; a trace uses few different sets. */
   readonly #derivatives = new WeakMap<ReadonlySet<number>, Map<Term, ReadonlySet<Term>>>();
   readonly empty: Term = this.#intern('empty', { op: 'empty' }, true);
 
@@ -107,7 +105,7 @@ export class TermPool {
     }
   }
 
-  /** The possible continuations after a message with one of these symbols; empty if it is not allowed next. */
+  /** Empty if a message with these symbols is not allowed next. */
   continuationsAfter(term: Term, symbols: ReadonlySet<number>): ReadonlySet<Term> {
     const derivedByTerm = this.#derivatives.get(symbols) ?? new Map<Term, ReadonlySet<Term>>();
     const cachedTerms = derivedByTerm.get(term);

@@ -12,7 +12,6 @@ import { type Exploration, explore, findShortest, type Limits, type Progress } f
 import { exploreWithHelper, type Helper } from './two-explorers.ts';
 import type { World } from './world.ts';
 
-/** Maximum characters of a violation's detail in text output. */
 const maxDetail = 1_000;
 
 export interface ExplorationSubject {
@@ -20,7 +19,7 @@ export interface ExplorationSubject {
   beginWorld(): World;
   /** Limits if the user sets none; absent if the bounds make the number of states finite. */
   readonly defaultLimits?: Limits;
-  /** Creates the same world in a second thread; absent for a small subject, which is explored breadth first. */
+  /** Absent for a small subject, which is explored breadth first. */
   readonly helper?: Helper;
   writeTrace(path: readonly string[], sink: TraceSink): void;
 }
@@ -32,18 +31,14 @@ export interface ExploreCommandOptions {
   readonly format: 'text' | 'json';
 }
 
-/**
- * `chartpilot explore`: explores every state within the bounds.
- *
- * @returns the exit code: 0 without a violation, 1 with one
- */
+/** @returns the exit code: 0 without a violation, 1 with one */
 export function exploreWithin(
   subject: ExplorationSubject,
   options: ExploreCommandOptions,
   output: CommandOutput,
 ): number {
   const { limit, minutes, trace: path } = options;
-  // The trace is written only after a violation, at the end of the search, therefore its folder is checked first.
+  // The trace is written only at the end of the search, therefore its folder is checked first.
   if (path !== undefined && statSync(dirname(resolve(path)), { throwIfNoEntry: false })?.isDirectory() !== true) {
     throw optionError('--trace', mustBe('a file in a directory that exists', path));
   }
@@ -77,7 +72,6 @@ export function formatProgress({ states, edges, open, ms }: Progress): string {
   return `explore: ${stateCount} states, ${edgeCount} edges, ${openCount} choices left, ${Math.round(ms / 1_000)} s`;
 }
 
-/** The last line contains the figures. */
 function formatExploration(bounds: ExplorationSubject['bounds'], result: Exploration, trace?: string): string {
   const { outcome, states, edges, depth, ms, found } = result;
   const boundTexts = Object.entries(bounds).map(([name, number]) => `${number} ${name}`);

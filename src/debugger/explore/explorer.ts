@@ -1,4 +1,4 @@
-/** Visits every state of a world depth first, which keeps only the states on the current path instead of the entire frontier. */
+/** Visits every state of a world depth first, which keeps only the states on the current path. */
 import { runToEnd, type Steps, Turns } from '../../runtime/turns.ts';
 import { type EdgeList, StateGraph } from './state-graph.ts';
 import { LocalStateTable, type StateTable } from './state-table.ts';
@@ -12,12 +12,11 @@ export interface Limits {
 export interface Progress {
   readonly states: number;
   readonly edges: number;
-  /** Possible choices that have not been applied yet. */
   readonly open: number;
   readonly ms: number;
 }
 
-/** Called at most every {@link progressMs}. The exploration pauses until it returns. */
+/** The exploration pauses until the function returns. */
 export type ReportProgress = (progress: Progress) => void;
 
 const progressMs = 5_000;
@@ -39,25 +38,23 @@ export interface Exploration {
 
 export interface Counterexample {
   readonly path: readonly string[];
-  /** Whether no shorter run leads to a violation. */
   readonly isShortest: boolean;
   readonly violations: readonly InvariantViolation[];
 }
 
-/** Name of the invariant that is violated if the goal is unreachable from a state. */
+/** The invariant is violated if the goal is unreachable from a state. */
 export const goalIsReached = 'the goal is eventually reached';
 
 /** A breadth-first search keeps about 20 kB for each state of the frontier. */
 const maxStatesBreadthFirst = 150_000;
 
-/** @param beginWorld creates the world in its first state with each call */
+/** @param beginWorld returns a new world with each call */
 export function explore(beginWorld: () => World, limits: Limits = {}, reportProgress?: ReportProgress): Exploration {
   return runToEnd(exploring(beginWorld, limits, reportProgress));
 }
 
 /**
- * Like {@link explore}, but yields to the event loop from time to time, because objects that weak references or pending
- * promises of a world refer to are only released then.
+ * Yields to the event loop from time to time, because objects that weak references or pending promises of a world refer to are only released then.
  */
 export function exploreInTurns(
   beginWorld: () => World,
@@ -78,7 +75,7 @@ function* exploring(beginWorld: () => World, limits: Limits, reportProgress?: Re
     : search.report('violation');
 }
 
-/** Searches breadth first only, for a small world or one with a known violation. */
+/** For a small world or one with a known violation. */
 export function findShortest(
   beginWorld: () => World,
   limits: Limits = {},
@@ -101,7 +98,6 @@ interface Node {
   next: number;
 }
 
-/** A state with its choices that have not been applied yet. */
 export interface Task {
   readonly path: readonly string[];
   readonly state: number;
@@ -163,14 +159,12 @@ export class StateSearch {
     return runToEnd(this.#walk(this.#root(), peer));
   }
 
-  /** Depth first from the node of the current state; yields after each edge. */
   *#walk(
     start: Node | undefined,
     peer?: PeerThread,
     pathBefore: readonly string[] = [],
   ): Steps<Exploration['outcome']> {
     const nodePath = start === undefined ? [] : [start];
-    /** The node of the current state of the world. */
     let currentNode = start;
     while (nodePath.length > 0) {
       if (peer?.isDone === true) return 'complete';
@@ -197,7 +191,6 @@ export class StateSearch {
     return this.found === undefined ? 'complete' : 'violation';
   }
 
-  /** Yields after each edge. */
   *breadthFirst(): Steps<Exploration['outcome']> {
     const root = this.#root();
     let edge = root === undefined ? [] : [root];
@@ -257,10 +250,7 @@ export class StateSearch {
     return { state, restore: this.#world.save(), choices: this.#world.choices(), spawned: spawnCount, next: 0 };
   }
 
-  /**
-   * Applies the next choice of a node, which must be the current state. @returns the resulting node, if its state is
-   * new
-   */
+  /** The node must be the current state of the world. @returns the resulting node, if its state is new */
   #followNode(node: Node): Node | undefined {
     const choice = node.choices[node.next++]!;
     this.#world.apply(choice.name);
@@ -293,7 +283,7 @@ export class StateSearch {
     return this.#visitedStates.size >= states || performance.now() - this.#startedAt > ms;
   }
 
-  /** All states are visited: searches for a livelock and for a state from which the goal is unreachable. */
+  /** Searches for a livelock and for a state from which the goal is unreachable. */
   conclude(): Exploration['outcome'] {
     this.#graph.states = this.#visitedStates.size;
     if (this.found !== undefined) return 'violation';
@@ -313,7 +303,7 @@ export class StateSearch {
 
 const choicesOn = (nodePath: readonly Node[]): string[] => nodePath.map(({ choices, next }) => choices[next - 1]!.name);
 
-/** Hands over the remaining choices of the node that is nearest to the root, because they lead to the most states. */
+/** Shares the choices of the node that is nearest to the root, because they lead to the most states. */
 function shareWork(nodePath: readonly Node[], pathBefore: readonly string[], peer: PeerThread): void {
   const depth = nodePath.findIndex(({ next, choices }) => next < choices.length);
   const node = nodePath[depth];

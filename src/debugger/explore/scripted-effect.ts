@@ -12,7 +12,7 @@ export interface Running<Input> {
   readonly system: AnyActorRef['system'];
 }
 
-/** Replaces `fromPromise`: `start` is called when the effect begins; the world completes it with {@link settleCall}. */
+/** Replaces `fromPromise`; the world completes the effect with {@link settleCall}. */
 export function scriptedPromise<Output, Input>(
   start: (call: Running<Input>) => void,
   stop: (call: Running<Input>) => void = () => {},
@@ -40,7 +40,7 @@ export function scriptedPromise<Output, Input>(
   return logic;
 }
 
-/** Events that promise actors send to themselves; the recorder omits them from a trace. */
+/** The recorder omits these events from a trace. */
 const resolvedType = 'xstate.promise.resolve';
 const rejectedType = 'xstate.promise.reject';
 

@@ -1,6 +1,6 @@
 import type { WorldChoice } from './world.ts';
 
-/** A growing array of integers; a plain array of millions of numbers needs several times the memory. */
+/** A plain array of millions of numbers needs several times the memory. */
 class Numbers {
   #values = new Int32Array(1024);
   length = 0;
@@ -29,7 +29,6 @@ interface EdgeFacts {
   readonly ending: boolean;
 }
 
-/** The edges that one thread has followed, as plain data. */
 export interface EdgeList {
   readonly names: readonly string[];
   readonly from: Int32Array;
@@ -60,7 +59,7 @@ export class StateGraph {
     return this.#sources.length;
   }
 
-  /** The number of states; the root is 0. */
+  /** The number of states; the root is state 0. */
   set states(states: number) {
     this.#states = states;
   }
@@ -138,10 +137,7 @@ export class StateGraph {
     return undefined;
   }
 
-  /**
-   * A shortest run after which no sequence of fair choices leads to the goal. Without such a run, the goal is eventually
-   * reached, because each choice that is possible repeatedly is taken eventually.
-   */
+  /** A shortest run after which no sequence of fair choices leads to the goal. */
   findDeadEnd(): string[] | undefined {
     const leadsToGoal = this.#statesLeadingToGoal();
     const { distance } = this.#searchPaths();
@@ -153,7 +149,7 @@ export class StateGraph {
     return nearest === noEdge ? undefined : this.pathTo(nearest);
   }
 
-  /** 1 for each state from which fair choices lead to the goal, found by a backward search. */
+  /** 1 for each state from which fair choices lead to the goal. */
   #statesLeadingToGoal(): Uint8Array {
     const { first, byState } = this.#edgesByState('to');
     const includedStates = new Uint8Array(this.#states);
@@ -181,7 +177,7 @@ export class StateGraph {
     return number;
   }
 
-  /** Searches breadth first; with `isIncluded`, only over free edges to states for which it returns true. */
+  /** With `isIncluded`, follows only free edges to states for which it returns true. */
   #searchPaths(start = 0, isIncluded?: (state: number) => boolean): { distance: Int32Array; edgeTo: Int32Array } {
     const { first, byState } = this.#edgesByState();
     const distance = new Int32Array(this.#states).fill(noEdge);
@@ -229,10 +225,7 @@ export class StateGraph {
     return index;
   }
 
-  /**
-   * Strongly connected components of the free edges (Tarjan 1972), without recursion. @returns the component of each
-   * state
-   */
+  /** Strongly connected components of the free edges (Tarjan 1972), without recursion. */
   #components(): Int32Array {
     const size = this.#states;
     const { first, byState } = this.#edgesByState();

@@ -2,7 +2,6 @@ import { hash } from 'node:crypto';
 
 export interface StateTable {
   readonly size: number;
-  /** The number of the state, in the order of first visits; `isNew` for the first visit. */
   claim(key: string): { readonly state: number; readonly isNew: boolean };
 }
 
@@ -28,10 +27,7 @@ const wordsOfKey = 4;
 const emptySlot = 0;
 const beingWritten = -1;
 
-/**
- * A table in memory that threads share: a hash table with open addressing. If two threads claim a state at once,
- * `isNew` is true for one of them.
- */
+/** A hash table with open addressing in memory that threads share. If two threads claim a state at once, `isNew` is true for one of them. */
 export class SharedStateTable implements StateTable {
   readonly buffer: SharedArrayBuffer;
   readonly #count: Int32Array;

@@ -1,8 +1,6 @@
 /**
- * An actor system whose time is a {@link Zone} and that can be restored to an earlier state in place. Restoring takes less time than replaying a long
- * run.
- *
- * It relies on internals of XState 5 actors: an immutable snapshot, a processing status, and the registration with the system.
+ * An actor system whose time is a {@link Zone} and that can be restored to an earlier state in place. It relies on internals of XState 5 actors: an
+ * immutable snapshot, a processing status, and the registration with the system.
  */
 import { type AnyActorLogic, type AnyActorRef, type AnyEventObject, createActor, type InspectionEvent } from 'xstate';
 import { type DeadlineKind, Zone } from './zone.ts';
@@ -40,9 +38,9 @@ export interface SymbolicRootOptions {
   readonly id: string;
   readonly input: unknown;
   readonly inspect?: ((event: InspectionEvent) => void) | undefined;
-  /** Called before the root starts, because its effects may look up their world by the actor system. */
+  /** Called before the root starts: its effects may look up their world by the actor system. */
   readonly created?: (root: AnyActorRef) => void;
-  /** Called for every event that an actor sends to the root, before the root receives it. */
+  /** Called before the root receives the event. */
   readonly onEvent?: (event: AnyEventObject) => void;
   /** Timers that never fire, by name: `epoch-1.notice`. */
   readonly isSilenced?: (timer: string) => boolean;
@@ -50,11 +48,9 @@ export interface SymbolicRootOptions {
 
 export interface ActorHome {
   start(logic: AnyActorLogic, options: SymbolicRootOptions): AnyActorRef;
-  /** Removes a root that has ended and whose state is no longer needed. */
   forget(root: AnyActorRef): void;
 }
 
-/** Calls back with the error of a machine that failed, of the root itself or of a descendant. */
 export function onChartFailure(root: AnyActorRef, onFailure: (failure: string) => void): void {
   const system = systemOf(root);
   const relay = system._relay;
@@ -89,7 +85,7 @@ export class SymbolicSystem implements ActorHome {
   #retainedActors: ReadonlySet<string> = new Set();
   #failures: readonly string[] = [];
 
-  /** Starts a root actor; all roots share one time. */
+  /** All roots share one time. */
   start(logic: AnyActorLogic, { id, input, inspect, created, onEvent, isSilenced }: SymbolicRootOptions): AnyActorRef {
     this.#silences = isSilenced ?? this.#silences;
     const root = createActor(logic, { id, input, ...(inspect !== undefined && { inspect }) }) as AnyActorRef;
@@ -111,7 +107,7 @@ export class SymbolicSystem implements ActorHome {
     this.#roots = this.#roots.filter((other) => other !== root);
   }
 
-  /** Ends a root whose process is killed: it receives no more events and its effects are not stopped. */
+  /** The root receives no more events, and its effects are not stopped. */
   kill(root: AnyActorRef): void {
     for (const actor of [...family(root)].toReversed()) retire(actor);
     for (const [name, { source }] of this.#timers) {
@@ -142,7 +138,7 @@ export class SymbolicSystem implements ActorHome {
     return this.#failures;
   }
 
-  /** Arms a deadline that belongs to the world, not to an actor. */
+  /** The deadline belongs to the world, not to an actor. */
   arm(name: string, ms: number, kind: Exclude<DeadlineKind, 'exact'>): void {
     this.#zone = this.#zone.arm(name, ms, kind);
   }
@@ -155,7 +151,6 @@ export class SymbolicSystem implements ActorHome {
     this.#zone = this.#zone.withRenamed(name, to);
   }
 
-  /** Lets any time pass that the deadlines allow. */
   elapse(): void {
     this.#zone = this.#zone.elapse();
   }
@@ -168,7 +163,7 @@ export class SymbolicSystem implements ActorHome {
     systemOf(timer.target)._relay(timer.source, timer.target, timer.event);
   }
 
-  /** Saves every actor. The returned function restores them. The system must be idle. */
+  /** The system must be idle. */
   save(): () => void {
     const zone = this.#zone;
     const timers = this.#timers;
@@ -184,7 +179,7 @@ export class SymbolicSystem implements ActorHome {
     };
   }
 
-  /** Every actor of every root, parents first. */
+  /** Parents first. */
   *actors(): Generator<AnyActorRef> {
     for (const root of this.#roots) yield* family(root);
   }
@@ -255,7 +250,6 @@ interface Note {
   readonly status: number;
 }
 
-/** The values of XState's `ProcessingStatus`. */
 const statusRunning = 1;
 const statusStopped = 2;
 

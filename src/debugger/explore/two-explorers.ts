@@ -1,4 +1,4 @@
-/** The explorer on two cores: two threads explore the same world, share the table of visited states, and hand over work to each other. */
+/** Two threads explore the same world, share the table of visited states, and hand over work to each other. */
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads';
 import {
   type Counterexample,
@@ -21,7 +21,6 @@ export interface Helper {
   readonly world: unknown;
 }
 
-/** The `workerData` of the helper thread. */
 export interface HelperData {
   readonly world: unknown;
   readonly limits: Limits;
@@ -44,7 +43,6 @@ type Message =
     }
   | { readonly kind: 'failure'; readonly error: unknown };
 
-/** Like `explore`, in half the time on two cores. */
 export function exploreWithHelper(
   beginWorld: () => World,
   helper: Helper,
@@ -72,7 +70,6 @@ export function exploreWithHelper(
   }
 }
 
-/** Runs in the helper thread and explores the tasks that it receives until all are done. */
 export function runHelper(beginWorld: (world: unknown) => World, needed: HelperData): void {
   const search = new StateSearch(beginWorld(needed.world), needed.limits, new SharedStateTable(needed.states));
   const peer = new PeerThreadChannel(needed.control, needed.port);
@@ -88,7 +85,7 @@ export function runHelper(beginWorld: (world: unknown) => World, needed: HelperD
 
 const idleFlag = 0;
 const doneIndex = 1;
-/** Slot for the state of the helper. The main thread does not wait for a helper that has not joined. */
+/** The main thread does not wait for a helper that has not joined. */
 const joinedIndex = 2;
 const controlWords = 3;
 const trueFlag = 1;
@@ -119,7 +116,6 @@ class PeerThreadChannel implements PeerThread {
     this.#port.postMessage({ kind: 'task', task } satisfies Message);
   }
 
-  /** Explores tasks of the other thread until both have no tasks left. */
   work(search: StateSearch, first: Outcome): Outcome {
     let outcome = first;
     while (outcome === 'complete' && !this.isDone) {
@@ -131,12 +127,12 @@ class PeerThreadChannel implements PeerThread {
     return outcome;
   }
 
-  /** Called by the helper when it starts; false if it is no longer needed. */
+  /** @returns false if the helper is no longer needed */
   join(): boolean {
     return Atomics.compareExchange(this.#control, joinedIndex, 0, trueFlag) === 0;
   }
 
-  /** The result of the helper; `undefined` if it has not joined. */
+  /** @returns `undefined` if the helper has not joined */
   await(): Extract<Message, { kind: 'result' }> | undefined {
     if (Atomics.compareExchange(this.#control, joinedIndex, 0, tooLate) === 0) return undefined;
     while (this.#result === undefined) {

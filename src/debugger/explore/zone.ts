@@ -66,7 +66,7 @@ export class Zone {
     return new Zone(this.#deadlines.toSpliced(removedIndex - 1, 1), next);
   }
 
-  /** Renames a deadline. The new name must be unused. */
+  /** The new name must be unused. */
   withRenamed(name: string, to: string): Zone {
     if (this.has(to)) throw new Error(`deadline '${to}' exists already`);
     return new Zone(
@@ -75,7 +75,7 @@ export class Zone {
     );
   }
 
-  /** Changes the kind of a deadline. If the new kind is not a mark, only timings remain in which the deadline has not passed. */
+  /** If the new kind is not a mark, only timings remain in which the deadline has not passed. */
   withKind(name: string, kind: DeadlineKind): Zone {
     const index = this.#indexOf(name);
     const next = this.#bounds.slice();
@@ -107,7 +107,6 @@ export class Zone {
     return new Zone(this.#deadlines, next).cancel(name);
   }
 
-  /** Lets any time pass that the deadlines allow. */
   elapse(): Zone {
     const size = this.#size;
     const next = this.#bounds.slice();
@@ -128,17 +127,16 @@ export class Zone {
     return index !== -1 && this.#bound(index, 0) <= 0;
   }
 
-  /** The minimum time, in milliseconds, since that moment; negative before it. */
+  /** The minimum time since that moment; negative before it. */
   sinceMs(name: string): number {
     return 0 - this.#bound(this.#indexOf(name), 0);
   }
 
-  /** The maximum time, in milliseconds, since that moment. */
   maxElapsedMs(name: string): number {
     return this.#bound(0, this.#indexOf(name));
   }
 
-  /** A key of the bounds that affect later events. The age of a passed mark does not affect them. */
+  /** The age of a passed mark does not affect later events, so the key omits it. */
   key(): string {
     const all = this.#sortedIndexes();
     const order = all.filter((i) => !this.#isPast(i));
@@ -152,11 +150,7 @@ export class Zone {
     return key;
   }
 
-  /**
-   * A key of the order of the deadlines: for each two, whether one may be before the other.
-   *
-   * @param pastIsPast whether the age of a passed mark is ignored
-   */
+  /** A key of the order of the deadlines. @param pastIsPast whether the age of a passed mark is ignored */
   orderKey(pastIsPast = false): string {
     const all = this.#sortedIndexes().filter((i) => i !== 0);
     const order = pastIsPast ? all.filter((i) => !this.#isPast(i)) : all;

@@ -2,7 +2,6 @@ import type { Finding } from './finding.ts';
 
 export const deviationsRule = 'departures';
 
-/** @returns a finding at the first deviation, with their number; `undefined` without a deviation */
 export function deviationsFinding(deviations: readonly { readonly index: number }[]): Finding | undefined {
   const [first, lastIndex] = [deviations[0]?.index, deviations.at(-1)?.index];
   if (first === undefined || lastIndex === undefined) return undefined;

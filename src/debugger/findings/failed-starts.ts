@@ -17,7 +17,7 @@ class FailedStartsRun implements RuleRun {
   readonly #servingState = new Serving();
   /** Indexes of the failures since an Envoy was last live. */
   #failures: number[] = [];
-  /** Reasons of the first and of the last failure, which often differ. */
+  /** The reasons of the first and of the last failure often differ. */
   #firstReason = '';
   #lastReason = '';
   #reportedGivenUp = false;

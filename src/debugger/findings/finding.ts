@@ -1,4 +1,4 @@
-/** Findings about a trace as sentences, each found by a rule, which is a pure function of the records in order. */
+/** Findings about a trace. A rule is a pure function of the records in order. */
 import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 import type { RecordList } from '../trace/record-list.ts';
 import type { TimePart } from './time-spent.ts';
@@ -9,15 +9,14 @@ export type Weight = 'bad' | 'note' | 'fine';
 export interface Finding {
   readonly rule: string;
   readonly weight: Weight;
-  /** Without the time, which is printed before it; no full stop. */
+  /** Without the time and without a full stop. */
   readonly sentence: string;
-  /** Index of the record that the finding refers to. */
   readonly index: number;
-  /** Indexes of the first and the last record that the finding covers. */
+  /** Indexes of the first and the last record. */
   readonly range: readonly [number, number];
   /** Index of its root cause, if that is in the trace. */
   readonly root?: number;
-  /** The longest parts of its duration, longest first. */
+  /** Longest first. */
   readonly spent?: readonly TimePart[];
 }
 
@@ -27,14 +26,12 @@ export interface Run extends RecordList {
 }
 
 export interface RuleRun {
-  /** Processes the record at an index and returns the resulting findings. */
   onRecord(record: TraceRecord, index: number, run: Run): readonly Finding[] | undefined;
   end?(run: Run): readonly Finding[] | undefined;
 }
 
 export interface FindingRule {
   readonly name: string;
-  /** The records that are passed to the rule. */
   readonly reads: {
     readonly events: readonly string[];
     readonly kinds?: readonly Exclude<TraceRecord['kind'], 'event'>[];
@@ -42,7 +39,7 @@ export interface FindingRule {
   begin(): RuleRun;
 }
 
-/** A rule that threw an error. It is disabled for the rest of the trace; the other rules continue. */
+/** A rule that threw an error is disabled for the rest of the trace. */
 export interface BrokenRule {
   readonly rule: string;
   readonly reason: string;

@@ -5,10 +5,8 @@ import type { BrokenRule, Finding, Weight } from './finding.ts';
 import type { TimePart } from './time-spent.ts';
 
 const signs: Readonly<Record<Weight, string>> = { bad: '✕', note: '•', fine: '✓' };
-/** Maximum parts shown, longest first. */
 const maxParts = 4;
 
-/** One line per finding, with record number and time, followed by the time spent and the record for `--why`. */
 export function formatFindings(
   findings: readonly Finding[],
   brokenRules: readonly BrokenRule[],
@@ -30,7 +28,7 @@ export function formatFindings(
   return [...(lines.length === 0 ? ['no findings'] : lines), ...failedRuleLines];
 }
 
-/** Formats parts as `1.2 s: 538 ms epoch-1/probe, 500 ms timer watchDelay of cert-watcher`. */
+/** Such as `1.2 s: 538 ms epoch-1/probe, 500 ms timer watchDelay of cert-watcher`. */
 export function spentText(spent: readonly TimePart[]): string {
   if (spent.length === 0) return '';
   const totalMs = spent.reduce((sum, { ms }) => sum + ms, 0);

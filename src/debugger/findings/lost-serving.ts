@@ -12,7 +12,7 @@ export const lostServingRule: FindingRule = {
 
 class LostServingRun implements RuleRun {
   readonly #servingState = new Serving();
-  /** Whether the agent was ordered to stop or is exiting, which ends the last Envoy, too. */
+  /** Whether the agent was ordered to stop or is exiting. */
   #isLeaving = false;
 
   onRecord(record: TraceRecord, index: number): Finding[] | undefined {

@@ -11,7 +11,6 @@ import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { causeChain } from '../trace/cause-chain.ts';
 import type { Finding, FindingRule, RuleRun, Run } from './finding.ts';
 
-/** The end of the program: as ordered, with an error, or missing in the trace. */
 export const endingRule: FindingRule = {
   name: 'ending',
   reads: { events: [...endOrders, 'epoch.failed', 'epoch.live'], kinds: ['spawn', 'stop'] },

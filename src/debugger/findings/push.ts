@@ -4,7 +4,7 @@ import { type CauseLink, causeChain } from '../trace/cause-chain.ts';
 import type { Finding, FindingRule, RuleRun, Run } from './finding.ts';
 import { timeSpent } from './time-spent.ts';
 
-/** Pushes of the control plane that were slow, measured from the change to the last client. */
+/** Reports slow pushes, measured from the change to the last client. */
 export const pushRule: FindingRule = {
   name: 'push',
   reads: { events: ['clients.push', 'clients.served'] },

@@ -6,7 +6,6 @@ import type { Finding, FindingRule, RuleRun, Run } from './finding.ts';
 import { Serving, servingEvents } from './serving.ts';
 import { timeSpent } from './time-spent.ts';
 
-/** An Envoy began to serve: the first one, or a replacement, with the reason. */
 export const restartRule: FindingRule = {
   name: 'restart',
   reads: { events: [...servingEvents, 'restart.decided', 'supervisor.stop', 'supervisor.stop-now'] },
@@ -16,7 +15,7 @@ export const restartRule: FindingRule = {
 class RestartRun implements RuleRun {
   readonly #servingState = new Serving();
   #isStopping = false;
-  /** The reason of the last planned start; retries keep the reason of the first attempt. */
+  /** Retries keep the reason of the first attempt. */
   #reason = '';
 
   onRecord(record: TraceRecord, index: number, run: Run): Finding[] | undefined {
@@ -55,7 +54,7 @@ class RestartRun implements RuleRun {
   }
 }
 
-/** Reasons of starts that a user or a file change requested; all others follow the loss of an Envoy. */
+/** These starts are requested by a user or a file change; all others follow the loss of an Envoy. */
 const requestedReasons: ReadonlySet<string> = new Set([
   'first start',
   'configuration changed',
@@ -64,13 +63,13 @@ const requestedReasons: ReadonlySet<string> = new Set([
   'ordered',
 ] satisfies RestartReason[]);
 
-/** Matches the root cause of a requested restart. Earlier causes only show how the agent waited for it; failed starts in between are skipped. */
+/** Earlier causes only show how the agent waited for the restart. */
 export function isRestartOrder({ record }: CauseLink): boolean {
   if (record.kind !== 'event') return false;
   return record.event.type === 'files.changed' || record.event.type === 'signal.received' || record.from === 'outside';
 }
 
-/** Matches the root cause of an unrequested restart: the exit of an Envoy that served or drained. */
+/** Matches the exit of an Envoy that served or drained. */
 function isEnvoyLoss({ record }: CauseLink): boolean {
   if (record.kind !== 'event' || record.event.type !== 'epoch.failed') return false;
   return record.event.during === 'serving' || record.event.during === 'draining';
@@ -91,11 +90,9 @@ function reasonOf({ record }: CauseLink, links: readonly CauseLink[], run: Run):
   }
 }
 
-/** Maximum inspected changes after the first one. */
 const maxChanges = 100;
 const maxNamedFiles = 3;
 
-/** The names of all changed files that led to the configuration of this start, without duplicates. */
 function filesChanged({ to }: TraceRecord & { kind: 'event' }, links: readonly CauseLink[], run: Run): string[] {
   const changedAt = links.find(
     ({ record }) => record.kind === 'event' && record.event.type === 'config.changed',

@@ -1,4 +1,3 @@
-/** Tracks the serving Envoy by the supervisor's events `serving.began` and `serving.ended`. */
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 
 export const servingEvents = ['serving.began', 'serving.ended'] as const;
@@ -6,9 +5,8 @@ export const servingEvents = ['serving.began', 'serving.ended'] as const;
 export class Serving {
   /** `undefined` if no epoch serves. */
   name: string | undefined;
-  /** End of the last serving epoch; `undefined` while an epoch serves and before the first one. */
+  /** `undefined` while an epoch serves and before the first one. */
   lostAt: number | undefined;
-  /** Index of the record that reported the end. */
   lostIndex = -1;
   #hasServed = false;
 
@@ -16,7 +14,6 @@ export class Serving {
     return this.#hasServed;
   }
 
-  /** Must be called for each record after the rule has processed it. */
   addRecord(record: TraceRecord, index: number): void {
     if (record.kind !== 'event') return;
     const { type, name } = record.event;

@@ -6,11 +6,7 @@ import type { TraceCommandOptions, TraceOutput } from '../trace/trace-command.ts
 import { formatFindings } from './format-findings.ts';
 import { TraceFindings } from './trace-findings.ts';
 
-/**
- * `chartpilot trace --summary`: prints the findings of a trace, one sentence each.
- *
- * @throws ChartpilotError FILE_UNREADABLE or TRACE_INVALID.
- */
+/** @throws ChartpilotError FILE_UNREADABLE or TRACE_INVALID. */
 export async function printSummary(
   path: string,
   { format, clock = false }: Pick<TraceCommandOptions, 'format' | 'clock'>,

@@ -1,7 +1,4 @@
-/**
- * Splits the time from a cause to an effect among actors: follows the causes backwards, and attributes the time between a record and its cause to the
- * actor of the later record.
- */
+/** Attributes the time between a record and its cause to the actor of the later record. */
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import type { CauseLink } from '../trace/cause-chain.ts';
 
@@ -13,10 +10,7 @@ export interface TimePart {
 
 const minMs = 1;
 
-/**
- * @param from the last record
- * @param links its causes, up to the first record of the measured time
- */
+/** @param links causes of `from`, up to the first record of the measured time */
 export function timeSpent(from: TraceRecord, links: readonly CauseLink[]): TimePart[] {
   const spent = new Map<string, number>();
   let nextTime = from;

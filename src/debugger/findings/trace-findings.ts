@@ -9,7 +9,6 @@ import { pushRule } from './push.ts';
 import { rejectionRule } from './rejections.ts';
 import { restartRule } from './restart.ts';
 
-/** All rules. A new rule needs a file and an entry here. */
 export const rules: readonly FindingRule[] = [
   restartRule,
   lostServingRule,
@@ -19,7 +18,7 @@ export const rules: readonly FindingRule[] = [
   endingRule,
 ];
 
-/** Maximum findings per rule; further ones have the same cause. */
+/** Further findings of a rule have the same cause. */
 const maxPerRule = 1_000;
 
 interface ProgramFindings extends ProgramRun {
@@ -49,12 +48,11 @@ interface ActiveRule {
   findingCount: number;
 }
 
-/** The findings for a growing trace. In a merged trace the rules are applied to each program separately. */
+/** In a merged trace the rules are applied to each program separately. */
 export class TraceFindings {
   readonly #run: Run;
   readonly #programs: Programs | undefined;
   readonly #rules: ActiveRule[];
-  /** Rules by the event types and by the kinds of other records that they need. */
   readonly #rulesByEvent = new Map<string, ActiveRule[]>();
   readonly #rulesByKind = new Map<TraceRecord['kind'], ActiveRule[]>();
   readonly #findings: Finding[] = [];
@@ -95,7 +93,7 @@ export class TraceFindings {
     while (this.#readCount < this.#run.length) this.addRecord(this.#run.recordAt(this.#readCount)!);
   }
 
-  /** Processes the next record, which must already be in the run. */
+  /** The record must already be in the run. */
   addRecord(record: TraceRecord): void {
     const index = this.#readCount++;
     if (this.#programs !== undefined) {

@@ -30,7 +30,7 @@ export function possibleSteps(run: MachineRun, samples: Samples): Step[] {
   return [...events, ...outcomeSteps, ...(nextTimer === undefined ? [] : [{ kind: 'delay' as const, ...nextTimer }])];
 }
 
-/** @returns a key: runs with the same key behave identically from then on */
+/** Runs with the same key behave identically from then on. */
 export function configurationKey(run: MachineRun, samples: Samples, start: number): string {
   const { value, status, context, historyValue } = run.snapshot;
   const relevantContext = samples.relevant === undefined ? context : samples.relevant(context);

@@ -16,7 +16,7 @@ export interface RunSelection {
   readonly bounds: readonly string[];
 }
 
-/** A target that an edge covers; a name stands for a guard that refuses. */
+/** A name stands for a guard that refuses. */
 type Covered = AnyStateNode | AnyTransitionDefinition | string;
 
 const refusals = (edge: Edge, names: ReadonlyMap<unknown, string>): string[] =>
@@ -45,7 +45,7 @@ export function selectRuns(completedWalk: Walk, targets: Targets, cover: Cover, 
 const namedTransitions = ({ transitions }: Targets): [Covered, string][] =>
   transitions.map(({ definition, name }) => [definition, name]);
 
-/** For each target the first run that covers it: edges are sorted by distance. */
+/** Edges are sorted by distance, so the first run is a shortest one. */
 function shortRuns(
   completedWalk: Walk,
   uncovered: ReadonlyMap<Covered, string>,
@@ -93,7 +93,6 @@ function simplePaths(completedWalk: Walk, limit: number): RunSelection {
       else chosenRuns.push({ edges, covers: [edges.map(({ step }) => stepLabel(step)).join(', ')] });
     }
     for (const edge of onward) {
-      // The count of omitted paths is limited, too.
       if (additionalCount >= limit) return;
       extend(edge.to, [...edges, edge], new Set([...visited, edge.to]));
     }

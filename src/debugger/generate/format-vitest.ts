@@ -9,7 +9,7 @@ export interface VitestFile {
   readonly command: string;
 }
 
-/** @throws ChartpilotError MACHINE_INVALID if a sample is not plain data and cannot be written as a literal */
+/** @throws ChartpilotError MACHINE_INVALID if a sample is not plain data */
 export function formatVitest(suite: Suite, { machineImport, runtimeImport, runner, command }: VitestFile): string {
   const { machine, tests, coverage } = suite;
   const name = machine.export === 'default' ? 'theMachine' : machine.export;
@@ -43,7 +43,6 @@ export function formatVitest(suite: Suite, { machineImport, runtimeImport, runne
   ].join('\n');
 }
 
-/** Numbers the starts if there are several. */
 const startName = ({ starts }: Suite, index: number): string => (starts.length === 1 ? 'start' : `start${index + 1}`);
 
 function shareLines(targetKind: string, { covered, total, missing }: Share): string[] {
@@ -53,7 +52,7 @@ function shareLines(targetKind: string, { covered, total, missing }: Share): str
   ];
 }
 
-/** An error message of a user's machine may contain line breaks; text after a line break would be code of the test. */
+/** A line break in an error message of a user's machine would make its next line code of the test. */
 function comment(text: string): string {
   return `// ${text.replaceAll(/\s*[\r\n\u2028\u2029]+\s*/g, ' ')}`;
 }

@@ -17,13 +17,10 @@ export interface GenerateCommandOptions {
   readonly depth?: number;
   /** Default: standard output. */
   readonly output?: string;
-  /** The import path of the runtime in a vitest file. */
   readonly runtime: string;
 }
 
 /**
- * `chartpilot generate`: prints the coverage, with the reasons for gaps, on standard error.
- *
  * @returns the exit code: 0 if tests were generated, 1 if there was nothing to test
  * @throws ChartpilotError if there is no such machine, or no tests can be generated for it
  */
@@ -67,8 +64,7 @@ function vitestOf(
 ): string {
   const folder = options.output === undefined ? process.cwd() : dirname(resolve(options.output));
   return formatVitest(suite, {
-    // Node runs no TypeScript below node_modules, therefore machines of an installed chartpilot are imported from its
-    // entry point.
+    // Node runs no TypeScript below node_modules, therefore machines of an installed chartpilot are imported from its entry point.
     machineImport: loadedMachine.isOwn && isInstalled() ? 'chartpilot/machines' : specifier(folder, loadedMachine.file),
     runner: options.format === 'node' ? 'node' : 'vitest',
     runtimeImport: options.runtime,
@@ -76,7 +72,6 @@ function vitestOf(
   });
 }
 
-/** Whether the package runs from node_modules and not from a checkout. */
 function isInstalled(): boolean {
   return packageRoot().split(sep).includes('node_modules');
 }

@@ -19,10 +19,7 @@ export const defaultDepth = 30;
 /** The number of paths grows exponentially with their length. */
 export const defaultPathDepth = 8;
 
-/**
- * @param source name or path of the loaded machine, for the output
- * @throws Error if the machine fails at its start
- */
+/** @throws Error if the machine fails at its start */
 export function generate(
   machine: AnyStateMachine,
   samples: Samples,

@@ -10,9 +10,7 @@ import { readSamples, type Samples } from './samples.ts';
 export interface LoadedMachine {
   readonly machine: AnyStateMachine;
   readonly samples: Samples;
-  /** Absolute path of the module. */
   readonly file: string;
-  /** `default` for the default export. */
   readonly exportName: string;
   readonly isOwn: boolean;
 }
@@ -21,7 +19,7 @@ export interface MachineRequest {
   /** The name of a machine of chartpilot, or the path of a module. */
   readonly machine: string;
   readonly export?: string;
-  /** Path of the samples module; by default `NAME.samples.*` beside the machine's `NAME.machine.*` or `NAME.*`. */
+  /** Default: `NAME.samples.*` beside the machine's `NAME.machine.*` or `NAME.*`. */
   readonly samples?: string;
 }
 
@@ -115,7 +113,7 @@ function pickMachine(
   });
 }
 
-/** Checks the structure instead of the class, because the module may use its own copy of XState 5. */
+/** The module may use its own copy of XState 5, so the class is not checked. */
 function isMachine(value: unknown): value is AnyStateMachine {
   return (
     typeof value === 'object' &&

@@ -19,10 +19,7 @@ import { VirtualTimers } from './virtual-timers.ts';
 /** The receiver of emitted events in {@link Expectation.sent}. */
 const observers = 'observers';
 
-/**
- * A run of one machine in isolation. Its parent and its peers (`system.get`) accept every event, and steps end its
- * effects. The machine comes from `withStandIns`.
- */
+/** A run of one machine from `withStandIns`. Its parent and its peers (`system.get`) accept every event, and steps end its effects. */
 export class MachineRun {
   readonly #timers: VirtualTimers;
   readonly #machine: AnyActorRef;
@@ -55,7 +52,7 @@ export class MachineRun {
     return this.#machine.getSnapshot() as AnyMachineSnapshot;
   }
 
-  /** As text; `undefined` if the machine has not failed. */
+  /** `undefined` if the machine has not failed. */
   get failure(): string | undefined {
     if (this.#failure !== undefined) return messageOf(this.#failure);
     const inPlace = this.#children().find(([, actor]) => !isStandIn(actor));
@@ -72,7 +69,7 @@ export class MachineRun {
     return nodesOf(this.snapshot);
   }
 
-  /** The active state nodes, and those that the last step entered and left again. */
+  /** Includes nodes that the last step entered and left again. */
   get visitedNodes(): readonly AnyStateNode[] {
     return [...new Set([...this.#passedNodes, ...this.activeNodes])];
   }
@@ -221,7 +218,6 @@ function makeParent(machine: AnyStateMachine) {
   });
 }
 
-/** A stand-in for an actor that the machine gets by a system ID. */
 function peer(name: string): AnyActorRef {
   return createActor(
     fromTransition(() => null, null),

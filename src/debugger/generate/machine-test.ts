@@ -5,18 +5,15 @@ import { MachineRun } from './machine-run.ts';
 import { withStandIns } from './stand-ins.ts';
 import { type Expectation, type GeneratedTest, type Step, type Suite, stepLabel } from './suite.ts';
 
-/** A machine under test. Each step returns it, so that the expectation can follow in the same statement. */
+/** Each step returns the machine, so that the expectation can follow in the same statement. */
 export interface MachineUnderTest {
   event(event: { readonly type: string; readonly [field: string]: unknown }): MachineUnderTest;
-  /** Lets `ms` milliseconds pass since the last step; no other timer may fire before. The name is documentation only. */
+  /** No other timer may fire before. The name is documentation only. */
   after(timer: string, ms: number): MachineUnderTest;
   /** Ends an effect (an invoked or spawned actor, by its ID) with success. */
   done(effect: string, output?: unknown): MachineUnderTest;
-  /** Ends an effect with an `Error` with this message. */
   fails(effect: string, message: string): MachineUnderTest;
   /**
-   * Checks the result of the last step.
-   *
    * @param state nested states joined with `.`, regions with ` | `
    * @param sent events sent in the last step, in order: `TYPE to RECEIVER`
    * @throws Error with expected and actual values
@@ -24,7 +21,6 @@ export interface MachineUnderTest {
   is(state: string, sent?: readonly string[]): MachineUnderTest;
 }
 
-/** Starts a machine with stand-ins for its effects, its parent and its peers, which accept every event. */
 export function startMachine(machine: AnyStateMachine, options: { readonly input?: unknown } = {}): MachineUnderTest {
   const run = new MachineRun(withStandIns(machine), options.input);
   let lastStepLabel = 'start';
@@ -48,11 +44,7 @@ export function startMachine(machine: AnyStateMachine, options: { readonly input
   return test;
 }
 
-/**
- * Runs one test of a suite (`--format json`).
- *
- * @returns the deviation as text; `undefined` if the test passes
- */
+/** @returns the deviation as text; `undefined` if the test passes */
 export function departureOf(
   machine: AnyStateMachine,
   suite: Pick<Suite, 'starts'>,

@@ -10,7 +10,7 @@ import { inputsOf, type Samples } from './samples.ts';
 import { withStandIns } from './stand-ins.ts';
 import { type Step, stepLabel } from './suite.ts';
 
-/** The invariant that is violated if a guard, an action or an unhandled effect of the machine throws. */
+/** A guard, an action or an unhandled effect of the machine violates this invariant if it throws. */
 const doesNotFail = 'the machine does not fail';
 
 /** Limits the time, because the context of a machine may grow with each event, and the number of states with it. */
@@ -101,9 +101,7 @@ class MachineWorld implements World {
     });
   }
 
-  /**
-   * Restores a run by replaying its choices, which is fast because a single machine is small and its runs are short.
-   */
+  /** Replaying the choices is fast because a single machine is small and its runs are short. */
   save(): () => void {
     const path = this.#path;
     return () => {
@@ -120,7 +118,7 @@ class MachineWorld implements World {
     this.#run = { start, machine };
   }
 
-  /** The possible steps by name; a number is the index of the input to start with. */
+  /** A number is the index of the input to start with. */
   #steps(): Map<string, Step | number> {
     if (this.#run === undefined) {
       return new Map(

@@ -1,4 +1,4 @@
-/** The export `chartpilot/machines`, which generated tests of chartpilot's machines import from an installed package. */
+/** Generated tests of chartpilot's machines import these from an installed package. */
 import type { AnyStateMachine } from 'xstate';
 import * as agent from '../../../machines/agent/agent.machine.ts';
 import * as epoch from '../../../machines/agent/envoy/epoch.machine.ts';

@@ -1,13 +1,11 @@
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { ownValue } from '../../runtime/json-object.ts';
 
-/** The part of a machine's state that samples may depend on. */
 export interface SampledState {
   readonly value: unknown;
   readonly context: Readonly<Record<string, unknown>>;
 }
 
-/** Fields of an event besides its type. */
 export type Payload = Readonly<Record<string, unknown>>;
 
 export type Outcome = { readonly output: unknown } | { readonly error: string };
@@ -15,25 +13,22 @@ export type Outcome = { readonly output: unknown } | { readonly error: string };
 /** The exports of a samples module. Values that are written into a test must be plain data. */
 export interface Samples {
   readonly input?: unknown;
-  /** Several inputs instead of one, for a machine whose input affects its transitions. */
+  /** For a machine whose input affects its transitions. */
   readonly inputs?: readonly unknown[];
-  /** Payloads per event type; guards and actions run with them. An event type without samples is sent without a payload. */
+  /** Guards and actions run with these payloads. An event type without samples is sent without a payload. */
   readonly events?: Readonly<Record<string, readonly Payload[] | ((state: SampledState) => readonly Payload[])>>;
-  /** Results of effects, by ID of the invoked or spawned actor. An effect without samples may succeed without output, or fail. */
+  /** By ID of the invoked or spawned actor. An effect without samples may succeed without output, or fail. */
   readonly outcomes?: Readonly<Record<string, readonly Outcome[] | ((state: SampledState) => readonly Outcome[])>>;
-  /** Selects the part of the context that affects future behaviour (default: all of it). Configurations with equal parts are merged. */
+  /** Selects the part of the context that affects future behaviour. Configurations with equal parts are merged. */
   readonly relevant?: (context: Readonly<Record<string, unknown>>) => unknown;
-  /**
-   * Conditions for every explored state, by name: a function returns true, or a description of the violation. `value`
-   * is the state value of XState.
-   */
+  /** Conditions for every explored state: a function returns true, or a description of the violation. */
   readonly invariants?: Readonly<Record<string, (state: SampledState) => boolean | string>>;
 }
 
 const emptyPayloads: readonly Payload[] = [{}];
 const endsEitherWay = (id: string): readonly Outcome[] => [{ output: undefined }, { error: `${id} failed` }];
 
-/** One or more inputs; one `undefined` for a machine without input. */
+/** A machine without input has one input, `undefined`. */
 export function inputsOf({ input, inputs }: Samples): readonly unknown[] {
   return inputs ?? [input];
 }
@@ -50,7 +45,7 @@ export function outcomesOf(samples: Samples, effect: string, state: SampledState
 
 const names = ['input', 'inputs', 'events', 'outcomes', 'relevant', 'invariants'] as const;
 
-/** @throws ChartpilotError MACHINE_INVALID with every error in the exports of the module. */
+/** @throws ChartpilotError MACHINE_INVALID */
 export function readSamples(module: Readonly<Record<string, unknown>>, file: string): Samples {
   const errors = [
     ...Object.keys(module)

@@ -31,7 +31,7 @@ export function withStandIns(machine: AnyStateMachine): AnyStateMachine {
   ) as AnyStateMachine;
 }
 
-/** @returns whether steps can complete an actor; false for logic that an action spawns without a name */
+/** False for logic that an action spawns without a name. */
 export function isStandIn(actor: unknown): boolean {
   return (actor as { logic?: unknown }).logic === standIn;
 }

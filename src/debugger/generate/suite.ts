@@ -1,18 +1,15 @@
-/**
- * Tests of one machine, as plain data (docs/generating-tests.md). A runner in any language starts the machine, takes the steps one by one, and
- * compares the results.
- */
+/** Tests of one machine, as plain data (docs/generating-tests.md). */
 
-/** The value of {@link Suite.version}. Fields may be added under the same number; a change of meaning increments it. */
+/** Fields may be added under the same number; a change of meaning increments it. */
 export const suiteVersion = 1;
 
 export interface Suite {
   readonly format: 'chartpilot-tests';
   readonly version: typeof suiteVersion;
-  /** The ID of the machine, and its source: the name of a machine of chartpilot, or the path of a module. */
+  /** The source is the name of a machine of chartpilot, or the path of a module. */
   readonly machine: { readonly id: string; readonly source: string; readonly export: string };
   readonly cover: Cover;
-  /** The starts of the tests: one, unless samples give several inputs. */
+  /** There is one start, unless samples give several inputs. */
   readonly starts: readonly SuiteStart[];
   readonly tests: readonly GeneratedTest[];
   readonly coverage: Coverage;
@@ -46,10 +43,7 @@ export interface EventStep {
   readonly event: { readonly type: string; readonly [field: string]: unknown };
 }
 
-/**
- * Time passes until exactly these timers fire (`after`, delayed events): `ms` milliseconds after the previous step.
- * Events and outcomes take no time.
- */
+/** Time passes until exactly these timers fire. Events and outcomes take no time. */
 export interface DelayStep {
   readonly kind: 'delay';
   readonly timers: readonly string[];
@@ -76,7 +70,6 @@ export interface Expectation {
   readonly done: boolean;
   /** Events that the machine sent in this step, in order: `TYPE to RECEIVER`. */
   readonly sent: readonly string[];
-  /** IDs of the running effects, sorted. */
   readonly running: readonly string[];
 }
 
@@ -85,24 +78,21 @@ export interface Coverage {
   readonly transitions: Share;
   /** Transitions whose guards also reject an event in a test, with no other transition taken. */
   readonly refusals: number;
-  /** The part of the machine that was explored to find the tests. */
   readonly explored: {
     /** Different configurations of state, context, effects and timers. */
     readonly configurations: number;
     readonly steps: number;
     readonly depth: number;
-    /** Whether no limit was reached. */
     readonly complete: boolean;
   };
   readonly bounds: readonly string[];
-  /** Steps that the machine cannot take with the given samples because a guard or an action threw an error. */
+  /** Steps that fail because a guard or an action threw an error. */
   readonly failures: readonly string[];
 }
 
 export interface Share {
   readonly covered: number;
   readonly total: number;
-  /** Names of targets that are not covered, with the reason. */
   readonly missing: readonly { readonly what: string; readonly why: string }[];
 }
 

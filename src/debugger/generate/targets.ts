@@ -23,12 +23,12 @@ export function targetsOf(machine: AnyStateMachine): Targets {
   };
 }
 
-/** Path such as `running.live`; for the root, the machine ID in parentheses. */
+/** Such as `running.live`; for the root, the machine ID in parentheses. */
 export function nodeName(node: AnyStateNode): string {
   return node.path.length === 0 ? `(${node.id})` : node.path.join('.');
 }
 
-/** A readable event descriptor, such as `after backoff`, `prepare is done` or `always`. */
+/** Such as `after backoff`, `prepare is done` or `always`. */
 export function descriptorName(descriptor: string): string {
   if (descriptor === '') return 'always';
   const timer = timerName(descriptor);

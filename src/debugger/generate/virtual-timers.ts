@@ -3,12 +3,12 @@ import { relay } from '../../runtime/actors/relay-event.ts';
 import { timerName } from '../../runtime/trace/statechart.ts';
 import type { ArmedTimer } from '../explore/armed-timer.ts';
 
-/** The timers of one actor system, in virtual time, which passes only by calls of `pass`. */
+/** Virtual time passes only by calls of `pass`. */
 export class VirtualTimers {
   #now = 0;
   #armedTimers: readonly ArmedTimer[] = [];
 
-  /** Replaces the scheduler of the system; must be called before a timer is armed. */
+  /** Must be called before a timer of the system is armed. */
   constructor({ scheduler }: AnyActorRef['system']) {
     scheduler.schedule = (source, target, event, delay, id = '') => {
       this.#armedTimers = [
@@ -24,7 +24,6 @@ export class VirtualTimers {
     return this.#now;
   }
 
-  /** The timers that fire next, and the time until then. */
   soonest(): { timers: string[]; ms: number } | undefined {
     if (this.#armedTimers.length === 0) return undefined;
     const dueAt = Math.min(...this.#armedTimers.map((timer) => timer.at));
@@ -32,12 +31,11 @@ export class VirtualTimers {
     return { timers: dueTimers.map(({ event }) => timerName(event.type) ?? event.type), ms: dueAt - this.#now };
   }
 
-  /** Every timer with its remaining time, for the configuration key. */
   pending(): string[] {
     return this.#armedTimers.map(({ at, event }) => `${event.type} ${at - this.#now}`).sort();
   }
 
-  /** Fires due timers, earliest first; timers that are due together fire in the order in which they were armed. */
+  /** Timers that are due together fire in the order in which they were armed. */
   pass(ms: number): void {
     const targetTime = this.#now + ms;
     for (let next = this.soonest(); next !== undefined && this.#now + next.ms <= targetTime; next = this.soonest()) {

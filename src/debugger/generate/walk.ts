@@ -9,21 +9,20 @@ import { type Expectation, type Step, stepLabel } from './suite.ts';
 export interface WalkLimits {
   readonly configurations: number;
   readonly depth: number;
-  /** Called for every edge; the walk stops when it returns true. */
+  /** The walk stops when this returns true. */
   readonly enough?: (edge: Edge) => boolean;
 }
 
 /** A configuration of state, context, effects and timers. */
 export interface Configuration {
-  /** Index of the input that the machine was started with. */
+  /** Index of the input. */
   readonly start: number;
   readonly depth: number;
   readonly edges: readonly Edge[];
-  /** The edge by which it was found; `undefined` for the first. */
+  /** `undefined` for the first configuration. */
   readonly foundBy: Edge | undefined;
 }
 
-/** A step from one configuration to another, or back to the same. */
 export interface Edge {
   readonly from: Configuration;
   readonly to: Configuration;
@@ -32,7 +31,7 @@ export interface Edge {
   readonly chosenTransitions: readonly AnyTransitionDefinition[];
   /** If no transition was taken: the transitions whose guards refused. */
   readonly rejectedTransitions: readonly AnyTransitionDefinition[];
-  /** State nodes that are active after the step, or were active during it. */
+  /** Nodes that are active after the step, or were active during it. */
   readonly activeNodes: readonly AnyStateNode[];
 }
 
@@ -140,7 +139,7 @@ class Walker {
       const previous = run.snapshot;
       const effectsAndTimers = effectsAndTimersOf(run);
       this.#step(configuration, run, step);
-      // After an ignored event the run is unchanged and is reused; after any other step the next one needs a new run.
+      // After an ignored event the run is unchanged and is reused.
       const isIgnored =
         run.failure === undefined &&
         run.snapshot.context === previous.context &&
@@ -205,7 +204,7 @@ export function edgesTo(configuration: Configuration): Edge[] {
 
 const stepsTo = (configuration: Configuration): Step[] => edgesTo(configuration).map(({ step }) => step);
 
-/** The type of the event of a step; a delay is identified by its timers only. */
+/** A delay is identified by its timers only. */
 export function eventTypeOf(step: Step): string {
   switch (step.kind) {
     case 'event':

@@ -1,9 +1,6 @@
-/**
- * Estimates the offset between the clocks of two programs from the messages between them: no message arrives before it
- * was sent.
- */
+/** Estimates the offset between the clocks of two programs: no message arrives before it was sent. */
 
-/** A message between two programs, in wall-clock milliseconds of each program. */
+/** Times are wall-clock milliseconds of each program. */
 export interface Crossing {
   /** Whether the program with the unknown offset sent the message. */
   readonly outwards: boolean;
@@ -14,17 +11,13 @@ export interface Crossing {
 export interface ClockOffset {
   /** Correction of the program's clock; 0 if its wall clock may be right. */
   readonly ms: number;
-  /** The uncertainty of the offset; infinite if there are no messages in one direction. */
+  /** Infinite if there are no messages in one direction. */
   readonly plusMinusMs: number;
   /** Messages that are consistent with the offset. */
   readonly agreed: number;
 }
 
-/**
- * Applies the tightest bounds first and ignores bounds that contradict them.
- *
- * @param prior offset to assume without messages
- */
+/** Applies the tightest bounds first and ignores bounds that contradict them. */
 export function clockOffset(crossings: readonly Crossing[], prior = 0): ClockOffset {
   let [min, max] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY];
   // A sent message bounds the offset from above, a received one from below.

@@ -1,4 +1,4 @@
-/** `gateway` for `traces/gateway.trace.ndjson`; numbered if two files have the same name. */
+/** Returns `gateway` for `traces/gateway.trace.ndjson`; labels are numbered if two files have the same name. */
 export function labelsOf(traces: readonly string[]): string[] {
   const usedCounts = new Map<string, number>();
   return traces.map((path) => {

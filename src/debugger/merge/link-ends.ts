@@ -3,14 +3,13 @@ import type { LinkRule } from '../../../machines/timeline.ts';
 import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 import { fieldAt } from '../trace/mark-text.ts';
 
-/** One end of an arrow between two programs. */
 export interface LinkEnd {
   readonly side: 'sends' | 'receives';
   /** The same for both ends of an arrow; several arrows may have the same key. */
   readonly key: string;
   readonly text: string;
   readonly index: number;
-  /** The actor of this program that sends or receives the message. */
+  /** The actor of this program. */
   readonly actor: string;
 }
 
@@ -36,7 +35,7 @@ export function linkEnds({ machines }: TraceHeader, records: readonly TraceRecor
   });
 }
 
-/** @returns a key with the values of the fields; `undefined` if a field has no value */
+/** `undefined` if a field has no value. */
 function keyOf(template: string, fields: object): string | undefined {
   let isComplete = true;
   const key = template.replaceAll(/\{([^{}]+)\}/g, (_, path: string) => {

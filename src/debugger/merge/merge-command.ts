@@ -7,11 +7,7 @@ import { refuseInput, writeOutput } from '../write-output.ts';
 import { labelsOf } from './labels.ts';
 import { describePlacement, type MergedTrace, mergeTraces, type ProgramTrace } from './merge-traces.ts';
 
-/**
- * `chartpilot trace --merge FILE TRACE…`: merges the traces of several programs and prints the placement of each.
- *
- * @throws ChartpilotError FILE_UNREADABLE, TRACE_INVALID or FLAG_INVALID
- */
+/** @throws ChartpilotError FILE_UNREADABLE, TRACE_INVALID or FLAG_INVALID */
 export async function mergeInto(path: string, traces: readonly string[], { out, error }: TraceOutput): Promise<void> {
   if (traces.length < 2) {
     throw new ChartpilotError('FLAG_INVALID', `--merge ${path}: expected at least two traces, got ${traces.length}`, {
@@ -56,7 +52,6 @@ export function formatMerged({ header, records }: MergedTrace): string {
   return [header, ...records].map(formatTraceLine).join('');
 }
 
-/** The placement of each program, and the number of messages without a match. */
 function placementLines({ placements, arrows, unplaced }: MergedTrace): string[] {
   return [
     ...placements.map((placement) => `${placement.label}: ${describePlacement(placement)}`),

@@ -8,7 +8,7 @@ import { type ClockOffset, type Crossing, clockOffset } from './clock-offset.ts'
 import { type LinkEnd, linkEnds } from './link-ends.ts';
 
 export interface ProgramTrace {
-  /** Unique prefix of the names of its actors. */
+  /** Prefix of the names of its actors. */
   readonly label: string;
   readonly header: TraceHeader;
   readonly records: readonly TraceRecord[];
@@ -16,7 +16,7 @@ export interface ProgramTrace {
 
 export interface Placement {
   readonly label: string;
-  /** The label of the reference program; absent for the reference itself, and without messages to another program. */
+  /** Absent for the reference program, and without messages to another program. */
   readonly against?: string;
   readonly offset: ClockOffset;
 }
@@ -51,9 +51,7 @@ export function mergeTraces(programs: readonly ProgramTrace[]): MergedTrace {
   return { header, records, placements, arrows: usableArrows.length, unplaced: all - 2 * usableArrows.length };
 }
 
-/**
- * Unique keys are matched exactly; otherwise each end is matched with the nearest unmatched end of the other program.
- */
+/** Unique keys are matched exactly; other ends are matched with the nearest unmatched end of the other program. */
 function arrowsBetween(
   programs: readonly ProgramTrace[],
   linkEndLists: readonly (readonly LinkEnd[])[],
@@ -75,8 +73,7 @@ function arrowsBetween(
     let next = 0;
     for (const [i, send] of from!.entries()) {
       const latestTime = from![i + 1] === undefined ? Number.POSITIVE_INFINITY : time(from![i + 1]!) - trustedMs / 2;
-      // Equal numbers of sends and receives are matched in order, independent of clocks. Otherwise clocks are compared, within the trusted
-      // difference.
+      // Equal numbers of sends and receives are matched in order, independent of clocks.
       const receiveIndex = isSure
         ? i
         : to!.findIndex(
@@ -195,7 +192,7 @@ function weave(
   };
 }
 
-/** Merges records by time; at equal times the sender precedes the receiver. */
+/** At equal times the sender precedes the receiver. */
 function* recordsInOrder(
   programs: readonly ProgramTrace[],
   wall: (program: number, t: number) => number,
@@ -267,7 +264,7 @@ function movedActor(
   };
 }
 
-/** Definitions of all programs without duplicates: two versions of a machine get two names. */
+/** Two versions of a machine get two names. */
 class Machines {
   readonly allDefinitions: Statechart[] = [];
   readonly #names: readonly ReadonlyMap<string, string>[];
@@ -294,7 +291,7 @@ class Machines {
   }
 }
 
-/** Formats a placement as `clock 12 ms behind that of pilot-discovery (± 340 ms, from 4 messages)`. */
+/** Such as `clock 12 ms behind that of pilot-discovery (± 340 ms, from 4 messages)`. */
 export function describePlacement({ against, offset: { ms, plusMinusMs, agreed } }: Placement): string {
   if (against === undefined) {
     return plusMinusMs === 0 ? 'reference clock' : 'placed by its wall clock, for lack of messages';

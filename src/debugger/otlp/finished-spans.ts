@@ -4,11 +4,11 @@ import { spansOf } from './run-spans.ts';
 import type { OtlpSpan } from './span.ts';
 
 export interface SpanLimits {
-  /** How long an ended trace must be unchanged before it is exported, because its data may be in several records. */
+  /** How long an ended trace must be unchanged before it is exported. */
   readonly settleMs: number;
   /** The same for a trace that has not ended: a disconnected proxy never confirms a push. */
   readonly staleMs: number;
-  /** Maximum number of kept records; above it, unfinished traces are exported as they are. */
+  /** Above this number of records, unfinished traces are exported as they are. */
   readonly maxRecords: number;
 }
 
@@ -24,7 +24,7 @@ export class FinishedSpans {
   #records: TraceRecord[] = [];
   #exportedTraces = new Set<string>();
   #hasNew = false;
-  /** Traces that are not exported yet, with the state and time of their last change. */
+  /** Traces that are not exported yet. */
   #lastSeenByTrace = new Map<string, { readonly shape: string; readonly atMs: number }>();
 
   constructor(header: TraceHeader, { settleMs, staleMs, maxRecords }: SpanLimits = spanLimits) {
@@ -49,7 +49,7 @@ export class FinishedSpans {
     return this.#takeSpans((trace, spans) => hasTooMany || this.#isOver(trace, spans, nowMs));
   }
 
-  /** Must be called at the end of the run. @returns the spans of all traces that are not exported */
+  /** @returns the spans of all traces that are not exported */
   end(): OtlpSpan[] {
     return this.#takeSpans(() => true);
   }
@@ -100,10 +100,7 @@ function isOpen({ attributes }: OtlpSpan): boolean {
   return attributes['chartpilot.unfinished'] === true;
 }
 
-/**
- * A restart has ended when its Envoy was live or its error is known. An open span is no criterion: between two phases
- * none is open.
- */
+/** Between two phases no span is open, so a restart has only ended when its Envoy was live or its error is known. */
 function hasEnded(spans: readonly OtlpSpan[]): boolean {
   if (spans.some(isOpen)) return false;
   const isRestart = rootOf(spans).attributes['chartpilot.epoch.name'] !== undefined;

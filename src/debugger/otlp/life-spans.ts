@@ -2,12 +2,10 @@ import type { RecordedRun } from '../trace/record-list.ts';
 import { unfinishedMark } from './restart-spans.ts';
 import type { OtlpSpan } from './span.ts';
 
-/** Maximum exported states of one root actor; further ones are omitted. */
+/** Further states of the root actor are omitted. */
 const maxStates = 1_000;
 
-/**
- * Spans of a foreign program: a trace for each root actor, with a span for each state of the actor and its descendants.
- */
+/** A foreign program has a trace for each root actor, with a span for each state of the actor and its descendants. */
 export function lifeSpans({ records }: RecordedRun): OtlpSpan[] {
   const spans: OtlpSpan[] = [];
   const lives = new Map<string, { trace: string; from: number; seq: number; states: number }>();

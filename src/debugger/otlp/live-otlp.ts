@@ -16,17 +16,16 @@ import { SendQueue } from './send-queue.ts';
 import type { OtlpSpan } from './span.ts';
 
 export interface LiveOtlpOptions extends SendOptions, Partial<SpanLimits> {
-  /** Interval between searches for traces that have ended. */
   readonly searchMs?: number;
   /** Timeout for restoring a broken connection. */
   readonly reconnectMs?: number;
-  /** Timeout for sending waiting requests after the program has ended. */
+  /** Timeout for sending the waiting requests. */
   readonly endMs?: number;
 }
 
 /**
- * `chartpilot trace --attach HOST:PORT --otlp ADDRESS`: exports ended restarts and pushes of a running program until the program ends. A broken
- * connection is restored as long as the same run responds; otherwise the known traces are exported.
+ * `chartpilot trace --attach HOST:PORT --otlp ADDRESS`. A broken connection is restored as long as the same run responds; otherwise the known traces
+ * are exported.
  *
  * @throws ChartpilotError FLAG_INVALID, REQUEST_FAILED when the program does not respond, TRACE_INVALID
  */
@@ -110,7 +109,7 @@ class FollowedRun {
   }
 }
 
-/** The lines of one connection; an incomplete last line is dropped. */
+/** An incomplete last line is dropped. */
 async function* readLines(trace: Readable, address: string): AsyncGenerator<TraceLine> {
   const invalidTrace = (reason: string): ChartpilotError =>
     new ChartpilotError('TRACE_INVALID', `${address}: ${reason}`);
@@ -123,7 +122,6 @@ async function* readLines(trace: Readable, address: string): AsyncGenerator<Trac
   }
 }
 
-/** @returns `undefined` if the program does not respond in time */
 async function reconnect(source: PageSource, limitMs: number): Promise<Readable | undefined> {
   const deadline = performance.now() + limitMs;
   for (;;) {

@@ -11,10 +11,7 @@ import { spansOf } from './run-spans.ts';
 import { type SendOptions, sendOtlp } from './send-otlp.ts';
 
 /**
- * `chartpilot trace --otlp`: exports restarts and pushes of a trace as OpenTelemetry traces.
- *
- * @param to an `http(s)` address of a collector, or a file, which contains one request per line, like that of the file
- * exporter of a collector
+ * @param to an `http(s)` address of a collector, or a file with one request per line, like that of the file exporter of a collector
  * @throws ChartpilotError FILE_UNREADABLE, TRACE_INVALID, FLAG_INVALID or REQUEST_FAILED
  */
 export async function exportOtlp(

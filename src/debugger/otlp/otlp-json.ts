@@ -1,6 +1,5 @@
 /**
- * Encodes spans as OTLP JSON (opentelemetry-proto, `ExportTraceServiceRequest`) without the SDK, which sets its own times and IDs: these times are
- * recorded, and the IDs must be equal in each export.
+ * Encodes spans as OTLP JSON without the SDK, which sets its own times and IDs: these times are recorded, and the IDs must be equal in each export.
  */
 import { createHash } from 'node:crypto';
 import type { TraceHeader } from '../../runtime/trace/trace.ts';
@@ -10,7 +9,6 @@ const internal = 1;
 const statusError = 2;
 const spansOfARequest = 256;
 
-/** Splits all spans of a run into requests of limited size. */
 export function otlpRequests(header: TraceHeader, spans: readonly OtlpSpan[], version: string): object[] {
   const requests: object[] = [];
   for (let offset = 0; offset < spans.length; offset += spansOfARequest) {
@@ -31,7 +29,7 @@ export function otlpRequests(header: TraceHeader, spans: readonly OtlpSpan[], ve
   return requests;
 }
 
-/** Resource attributes by OpenTelemetry's conventions. */
+/** These names are OpenTelemetry's conventions. */
 function resourceOf({ program, pid, startedAt }: TraceHeader): Record<string, AttributeValue> {
   return { 'service.name': program, 'service.instance.id': idOf(32, program, pid, startedAt), 'process.pid': pid };
 }
@@ -61,12 +59,12 @@ function spanOf(header: TraceHeader, { trace, key, parent, name, from, to, attri
   };
 }
 
-/** A deterministic ID: spans that are exported twice have the same ID. */
+/** Spans that are exported twice have the same ID. */
 function idOf(digits: number, ...keyParts: readonly (string | number)[]): string {
   return createHash('sha256').update(JSON.stringify(keyParts)).digest('hex').slice(0, digits);
 }
 
-/** Unix time; JSON encodes 64-bit numbers as strings. */
+/** JSON encodes 64-bit numbers as strings. */
 function nanoseconds(startedAt: string, t: number): string {
   const start = Date.parse(startedAt);
   return String(BigInt(Number.isNaN(start) ? 0 : start) * 1_000_000n + BigInt(Math.round(t * 1_000)) * 1_000n);

@@ -21,13 +21,10 @@ interface Push {
   moreCount: number;
 }
 
-/** Maximum exported groups of a push: with separate updates, a thousand proxies are a thousand groups. */
+/** With separate updates, a thousand proxies are a thousand groups. */
 const maxGroups = 100;
 
-/**
- * The spans of each push from the first change that requested it: waiting, building, and each group of proxies that are
- * updated together.
- */
+/** The spans of each push begin with the first change that requested it. */
 export function pushSpans({ records }: RecordedRun): OtlpSpan[] {
   const pushes: Push[] = [];
   let requestedAt: number | undefined;

@@ -5,7 +5,7 @@ import { causeChain } from '../trace/cause-chain.ts';
 import type { RecordedRun } from '../trace/record-list.ts';
 import type { AttributeValue, OtlpSpan } from './span.ts';
 
-/** A phase that has begun and may not end in the trace. */
+/** The end of a phase may be missing in the trace. */
 interface Phase {
   readonly key: string;
   readonly name: string;
@@ -23,20 +23,16 @@ interface Restart {
   readonly attributes: Record<string, AttributeValue>;
   readonly phases: Phase[];
   error?: string;
-  /** `seq` of the record that reported the epoch live, which is the cause of later actions of the supervisor. */
+  /** `seq` of the record that reported the epoch live. */
   liveAt?: number;
   /** The previous epoch, which drains. */
   parent?: string;
 }
 
-/**
- * The spans of each start of an Envoy, from its cause to the end of the epoch that it replaced: validating the
- * bootstrap, starting the process, initialising (until it is live), handing over (while both accept connections), and
- * draining.
- */
+/** The spans of each start of an Envoy, from its cause to the end of the epoch that it replaced. */
 export function restartSpans(run: RecordedRun): OtlpSpan[] {
   const restarts: Restart[] = [];
-  /** The current start of each epoch; an epoch number is reused after a failure. */
+  /** An epoch number is reused after a failure. */
   const restartsByEpoch = new Map<string, Restart>();
   for (const [index, record] of run.records.entries()) {
     if (record.kind === 'event' && record.event.type === 'restart.decided') {
@@ -55,7 +51,7 @@ function beginRestart(run: RecordedRun, record: TraceRecord & { kind: 'event' },
   const { event, seq, t } = record;
   const root = causeChain(run, index, isRestartOrder).links.at(-1);
   const epoch = text(event.name);
-  // The validation began before this record, when the epoch was spawned.
+  // The epoch was spawned, and its validation began, before this record.
   const phases: Phase[] = [];
   for (let recordIndex = index; recordIndex >= 0 && run.records[recordIndex]!.t >= t - 1_000; recordIndex--) {
     const previousRecord = run.records[recordIndex]!;

@@ -5,7 +5,7 @@ import { visibleLine } from '../../runtime/visible-text.ts';
 export interface SendOptions {
   /** `name=value,…`, the format of OTEL_EXPORTER_OTLP_HEADERS. */
   readonly headers?: string;
-  /** Timeout of the request including its response. */
+  /** Includes the response. */
   readonly timeoutMs?: number;
   readonly pauseMs?: number;
 }
@@ -14,11 +14,11 @@ const maxAttempts = 3;
 const maxPauseMs = 5_000;
 /** A response only contains the number of rejected spans and a message. */
 const maxResponseBytes = 64 * 1024;
-/** Status codes that the protocol defines as retryable. */
+/** The protocol defines these as retryable. */
 const retryableStatuses = new Set([429, 502, 503, 504]);
 
 /**
- * Sends one request by OTLP over HTTP, in JSON. Redirects are not followed.
+ * Redirects are not followed.
  *
  * @returns the receiver's rejection as text; `undefined` if it accepted everything
  * @throws ChartpilotError REQUEST_FAILED
@@ -77,7 +77,6 @@ async function textOf({ body }: Response): Promise<string> {
   return text.slice(0, maxResponseBytes);
 }
 
-/** The `partialSuccess` of a response. */
 function rejectedIn(text: string): string | undefined {
   let partialSuccess: { rejectedSpans?: unknown; errorMessage?: unknown } | undefined;
   try {

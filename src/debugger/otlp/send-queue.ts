@@ -2,10 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../runtime/errors.ts';
 import { type SendOptions, sendOtlp } from './send-otlp.ts';
 
-/** Maximum requests that wait for an unavailable or slow receiver. */
 const maxWaiting = 100;
 
-/** Sends requests in order. Above the limit the oldest request is dropped and counted. */
+/** Sends requests in order. If the receiver is slow, the oldest request is dropped and counted. */
 export class SendQueue {
   readonly #url: URL;
   readonly #options: SendOptions;
@@ -35,7 +34,7 @@ export class SendQueue {
     this.#pendingSend ??= this.#sendAll();
   }
 
-  /** Resolves when all requests are sent or have failed; after `limitMs` the waiting requests are lost. */
+  /** After `limitMs` the waiting requests are lost. */
   async end(limitMs: number): Promise<void> {
     await Promise.race([this.#pendingSend, sleep(limitMs, undefined, { ref: false })]);
     this.lostCount += this.#waitingRequests.length;

@@ -1,4 +1,4 @@
-/** An OpenTelemetry span before it is encoded. Times are milliseconds since the start of the program. */
+/** Times are milliseconds since the start of the program. */
 export interface OtlpSpan {
   /** The same for all spans of one restart, or of one push. */
   readonly trace: string;

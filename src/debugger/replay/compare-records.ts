@@ -6,7 +6,7 @@ import type { ContextChange, TraceRecord } from '../../runtime/trace/trace.ts';
 const cutList = /^… \((\d+) items\)$/;
 const cutText = /… \(\d+ characters\)$/;
 
-/** The original length of a truncated list, from its last item; `undefined` for a complete list. */
+/** `undefined` for a complete list. */
 export function lengthBeforeCut(list: readonly unknown[]): number | undefined {
   const lastItem = list.at(-1);
   const [, length] = (typeof lastItem === 'string' && cutList.exec(lastItem)) || [];
@@ -17,7 +17,7 @@ export function isCutText(text: string): boolean {
   return cutText.test(text);
 }
 
-/** The fields of each kind of record that a replay must reproduce. Numbers, times and causes are not among them. */
+/** Numbers, times and causes of records may differ. */
 const comparedFields = {
   spawn: ['actor', 'parent', 'machine', 'input'],
   event: ['from', 'to', 'event'],
@@ -31,7 +31,7 @@ const comparedFields = {
   log: [],
 } as const satisfies Record<TraceRecord['kind'], readonly string[]>;
 
-/** @returns the first field that differs, as a JSON Pointer (`/event/epoch`); `undefined` if the records are equal. */
+/** @returns the first field that differs, as a JSON Pointer (`/event/epoch`) */
 export function differingField(recordedValue: TraceRecord, replayedValue: TraceRecord): string | undefined {
   if (recordedValue.kind !== replayedValue.kind) return '/kind';
   const [recordedFields, replayedFields] = [recordedValue, replayedValue] as unknown as Record<string, unknown>[];
@@ -90,7 +90,7 @@ function differingItem(recordedValue: readonly unknown[], replayedValue: unknown
   return isCut || replayedValue.length === comparedLength ? undefined : `${path}/${comparedLength}`;
 }
 
-/** A reference to an actor in traces of a recorder that did not record its name. */
+/** Recorders that did not record the name of an actor wrote this. */
 const unnamedActor = '[Actor]';
 
 function areTextsEqual(recordedValue: string, replayedValue: unknown): boolean {
@@ -105,7 +105,7 @@ function areTextsEqual(recordedValue: string, replayedValue: unknown): boolean {
   return hasParts(replayedValue, segments, textBeforeCut !== recordedValue);
 }
 
-/** Whether a text consists of these parts with any text between them, and any text after them if it was truncated. */
+/** Any text may be between the parts, and after them if the text was truncated. */
 function hasParts(text: string, [first = '', ...otherParts]: readonly string[], isCut: boolean): boolean {
   if (!text.startsWith(first)) return false;
   const lastItem = isCut ? '' : (otherParts.pop() ?? '');

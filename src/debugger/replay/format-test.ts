@@ -1,4 +1,3 @@
-/** Generates a test from a trace, for "copy as test" of the page. */
 import { formatTraceLine, type TraceHeader, type TraceRecord } from '../../runtime/trace/trace.ts';
 
 export interface ReplayTestOptions {
@@ -6,7 +5,7 @@ export interface ReplayTestOptions {
   /** Must start with the first record. */
   readonly records: readonly TraceRecord[];
   readonly name: string;
-  /** Number of the last record to replay; default: all. */
+  /** Number of the last record to replay. */
   readonly upTo?: number;
   /** The module that exports `replayLines`. */
   readonly runtime?: string;
@@ -14,14 +13,14 @@ export interface ReplayTestOptions {
 
 export interface ReplayTest {
   readonly source: string;
-  /** A long trace is in this separate file, which must be in the same folder. */
+  /** A separate file for a long trace, which must be in the same folder. */
   readonly trace?: { readonly name: string; readonly text: string };
 }
 
 /** Longer text is not readable in a test. */
 const maxInlineBytes = 200_000;
 
-/** A test that replays a trace up to a record and expects that the machines behave as recorded. */
+/** The test replays a trace up to a record and expects that the machines behave as recorded. */
 export function formatReplayTest(options: ReplayTestOptions): ReplayTest {
   const { header, records, name, upTo = Number.POSITIVE_INFINITY, runtime = 'chartpilot/replay-test' } = options;
   // Without the machines, which the runtime of the test contains.

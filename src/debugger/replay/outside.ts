@@ -37,7 +37,7 @@ export class Outside {
     }
   }
 
-  /** Repeats the action of a record. @returns the reason if that was impossible */
+  /** @returns the reason if the action could not be repeated */
   repeatAction(recordIndex: number): string | undefined {
     const record = this.#recording.records[recordIndex]!;
     switch (record.kind) {
@@ -59,7 +59,7 @@ export class Outside {
     }
   }
 
-  /** Whether a record belongs to an effect that has not begun yet and will then repeat it. */
+  /** The effect has not begun yet, and will repeat the record. */
   isRepeatedByEffect(recordIndex: number): boolean {
     const record = this.#recording.records[recordIndex]!;
     const effect = this.#actors.find(record.kind === 'event' ? record.from : subjectOf(record));
@@ -67,7 +67,7 @@ export class Outside {
   }
 
   /**
-   * Starts the root of a record if the program must have started it by then; it may have been created long before.
+   * The program must have started the root by this record, but may have created it long before.
    *
    * @returns whether a root was started
    */
@@ -135,7 +135,7 @@ export class Outside {
     return recordedError === undefined || typeof recordedError === 'string' ? errorOf(error) : { error: recordedError };
   }
 
-  /** The root that the program stops, if the consecutive stops from this record on are those of its entire tree. */
+  /** The root is stopped if the consecutive stops from this record on are those of its entire tree. */
   #stoppedRoot(recordIndex: number): AnyActorRef | undefined {
     const name = this.#recording.rootStoppedAt(recordIndex);
     const root = name === undefined ? undefined : this.#actors.find(name);
@@ -154,7 +154,7 @@ export class Outside {
   }
 }
 
-/** Whether an event reports the end of an actor to its parent; XState sends it when the actor ends. */
+/** XState sends these events when an actor ends. */
 function isEnd(eventType: string): boolean {
   return /^xstate\.(done|error)\.actor\./.test(eventType);
 }

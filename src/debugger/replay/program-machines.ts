@@ -7,7 +7,7 @@ const roots: Readonly<Record<string, readonly AnyStateMachine[]>> = {
   'pilot-discovery': discoveryProgramMachines,
 };
 
-/** @returns the root machines of a program of this package, by the name in its traces; empty for other programs */
+/** Empty for programs of other packages. */
 export function machinesOfProgram(program: string): readonly AnyStateMachine[] {
   return Object.hasOwn(roots, program) ? roots[program]! : [];
 }

@@ -3,7 +3,7 @@ import { relay } from '../../runtime/actors/relay-event.ts';
 import { timerName } from '../../runtime/trace/statechart.ts';
 import type { ArmedTimer } from '../explore/armed-timer.ts';
 
-/** The timers of the replayed actors, which fire only as recorded. */
+/** The timers fire only as recorded. */
 export class RecordedTimers {
   readonly #armedTimers = new Map<AnyActorRef, ArmedTimer[]>();
   readonly #now: () => number;
@@ -12,7 +12,7 @@ export class RecordedTimers {
     this.#now = now;
   }
 
-  /** Replaces the scheduler of an actor system; must be called before a timer is armed. */
+  /** Must be called before a timer of the system is armed. */
   replaceScheduler({ scheduler }: AnyActorRef['system']): void {
     scheduler.schedule = (source, target, event, delay, id = '') => {
       const timer = { at: this.#now() + Math.max(0, delay), id, source, target, event };
@@ -22,17 +22,14 @@ export class RecordedTimers {
     scheduler.cancelAll = (source) => this.#armedTimers.delete(source);
   }
 
-  /** Fires a named delay of an actor. @returns whether it was armed */
   elapse(actor: AnyActorRef, timer: string): boolean {
     return this.#fire(actor, ({ event }) => timerName(event.type) === timer);
   }
 
-  /** Delivers an event that an actor sent with a delay. @returns whether there was one */
   deliver(from: AnyActorRef, to: AnyActorRef, type: string): boolean {
     return this.#fire(from, ({ target, event }) => target === to && event.type === type);
   }
 
-  /** Fires the matching timer that is due first. */
   #fire(source: AnyActorRef, isMeant: (timer: ArmedTimer) => boolean): boolean {
     const armed = (this.#armedTimers.get(source) ?? []).filter(isMeant);
     const [first, ...otherTimers] = armed;

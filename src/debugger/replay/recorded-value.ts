@@ -1,8 +1,7 @@
 import { isCutText, lengthBeforeCut } from './compare-records.ts';
 
 /**
- * Prepares a recorded value for a machine. A truncated list gets its original length, so that counts are correct
- * although the missing items are unknown.
+ * A truncated list gets its original length, so that counts are correct although the missing items are unknown.
  *
  * @param onCut called with the JSON Pointer of every truncated value
  */

@@ -15,7 +15,7 @@ export interface ReplayCommandOptions {
   readonly format: 'text' | 'json';
 }
 
-/** An entry of the list that `--format json` prints; the other entries are `UnreadableTrace`. */
+/** An entry of the list that `--format json` prints. */
 interface ReplayedTrace extends ReplayReport {
   readonly trace: string;
   readonly verdict: 'same' | 'differs';
@@ -35,7 +35,7 @@ interface UnreadableTrace {
 /**
  * `chartpilot replay`. A trace that cannot be read does not stop the others.
  *
- * @returns the exit code: 0 without a difference, 1 if a trace differs, 2 if a trace could not be read or replayed
+ * @returns the exit code: 1 if a trace differs, 2 if a trace could not be read or replayed
  */
 export async function replayTraces(
   traces: readonly string[],
@@ -62,9 +62,9 @@ export async function replayTraces(
 }
 
 /**
- * Replays one trace file with the machines of the program that wrote it. `givenMachines` have precedence.
+ * `loadedMachines` have precedence over the machines of the program that wrote the trace.
  *
- * @throws ChartpilotError if the trace cannot be read or replayed
+ * @throws ChartpilotError
  */
 async function replayTrace(path: string, loadedMachines: readonly AnyStateMachine[]): Promise<ReplayedTrace> {
   const openedTrace = await openTrace(path);
@@ -86,7 +86,7 @@ async function replayTrace(path: string, loadedMachines: readonly AnyStateMachin
 }
 
 /**
- * Rejects a machine that no actor of the trace runs, because the replay would not use it.
+ * The replay would not use such a machine.
  *
  * @throws ChartpilotError FLAG_INVALID
  */

@@ -1,7 +1,4 @@
-/**
- * The runtime of tests that are generated from traces (`chartpilot/replay-test`): sends the recorded external input to the machines and compares
- * their behaviour with the recording.
- */
+/** The runtime of tests that are generated from traces (`chartpilot/replay-test`). */
 import type { AnyStateMachine } from 'xstate';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
@@ -21,7 +18,7 @@ export interface ReplayedLines extends Omit<ReplayReport, 'difference'> {
 }
 
 /**
- * @param lines of a trace, the header first; empty lines are ignored
+ * @param lines the header first; empty lines are ignored
  * @throws ChartpilotError TRACE_INVALID if they are not a trace from its beginning
  */
 export async function replayLines(

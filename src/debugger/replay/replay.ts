@@ -12,21 +12,20 @@ import { Outside } from './outside.ts';
 import { ReplayedActors } from './replayed-actors.ts';
 import { TraceToReplay } from './replayed-trace.ts';
 
-/** The first record in which the behaviour of the machines differs from the recording. */
 export interface Difference {
   readonly seq: number;
   readonly actor: string;
-  /** The recorded behaviour; absent if the machines do nothing more in the recording. */
+  /** Absent if the machines do nothing more in the recording. */
   readonly recorded?: TraceRecord;
-  /** The replayed behaviour; absent if the machines do nothing. It has the number of the recorded record. */
+  /** Absent if the machines do nothing. It has the number of the recorded record. */
   readonly replayed?: TraceRecord;
-  /** The first field that differs, as a JSON Pointer into the record (`/event/epoch`). */
+  /** A JSON Pointer into the record (`/event/epoch`). */
   readonly field?: string;
-  /** The reason why the recorded action could not be repeated. */
+  /** Why the recorded action could not be repeated. */
   readonly why?: string;
-  /** The preceding records, oldest first, which are equal in both. */
+  /** These records are equal in both. */
   readonly before: readonly TraceRecord[];
-  /** The common cause of both, if it is recorded and not in `before`. */
+  /** The common cause of both, if it is not in `before`. */
   readonly cause?: TraceRecord;
 }
 
@@ -42,8 +41,7 @@ const shownBefore = 4;
 
 /**
  * @param machines the root machines, and replacements of machines with the same ID
- * @throws ChartpilotError TRACE_INVALID if the trace cannot be replayed, FLAG_INVALID if the machine of a root is
- * missing
+ * @throws ChartpilotError TRACE_INVALID if the trace cannot be replayed, FLAG_INVALID if the machine of a root is missing
  */
 export function replay(
   header: TraceHeader,
@@ -66,9 +64,7 @@ class Replay {
   readonly #outside: Outside;
   readonly #recorder: Recorder;
   readonly #redact: ReturnType<typeof recordRedactor>;
-  /** Index of the next expected record. */
   #index = 0;
-  /** Index of the last record that was sent to the machines. */
   #lastGivenIndex = -1;
   #comparedCount = 0;
   #now = 0;

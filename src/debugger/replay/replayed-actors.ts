@@ -1,6 +1,4 @@
-/**
- * The actors of a replay: the real machines, with a replacement for every effect. Only the recorded input drives them.
- */
+/** The real machines, with a replacement for every effect. Only the recorded input drives them. */
 import {
   type AnyActorLogic,
   type AnyActorRef,
@@ -18,7 +16,7 @@ import { RecordedTimers } from './recorded-timers.ts';
 import { replayedEffect, replayedReducer } from './replayed-effect.ts';
 
 export interface ReplayedActorsOptions {
-  /** Machines by ID: roots are created from them, and they replace started machines with the same ID. */
+  /** Roots are created from these machines, and started machines with the same ID are replaced by them. */
   readonly machines: ReadonlyMap<string, AnyStateMachine>;
   /** Whether names are paths, see `TraceHeader`. */
   readonly foreign: boolean;
@@ -28,7 +26,7 @@ export interface ReplayedActorsOptions {
   readonly idOfUnnamed: () => string | undefined;
   /** Called whenever the environment may have acted while a machine was processing. */
   readonly onMoment: () => void;
-  /** The recorded error of the action that the actor executes now; `undefined` if the action did not throw. */
+  /** `undefined` if the action that the actor executes now did not throw. */
   readonly failureOf: (actor: string) => Error | undefined;
 }
 
@@ -39,7 +37,7 @@ export class ReplayedActors {
   readonly #effects = new WeakSet<AnyActorRef>();
   readonly #startedEffects = new WeakSet<AnyActorRef>();
   readonly #stoppingActors = new WeakSet<AnyActorRef>();
-  /** Created machine roots that have not been started: events for them are queued. */
+  /** Events for roots that have not been started are queued. */
   readonly #unstartedRoots = new Set<AnyActorRef>();
   readonly #effect: AnyActorLogic;
   readonly #reducer: AnyActorLogic;
@@ -58,12 +56,10 @@ export class ReplayedActors {
     this.#reducer = replayedReducer(effectMoments);
   }
 
-  /** The current or last actor of this name. */
   find(name: string): AnyActorRef | undefined {
     return this.#actors.get(name);
   }
 
-  /** Whether an actor is an effect, which acts as recorded, and not a machine. */
   isEffect(actor: AnyActorRef): boolean {
     return this.#effects.has(actor);
   }
@@ -72,7 +68,7 @@ export class ReplayedActors {
     return this.#startedEffects.has(effect);
   }
 
-  /** Creates a root actor. A root without a machine is an effect and starts immediately. */
+  /** A root without a machine is an effect and starts immediately. */
   createRoot(id: string, machine: AnyStateMachine | undefined, input: unknown): void {
     const root = createActor(machine ?? this.#effect, {
       id,
@@ -87,7 +83,7 @@ export class ReplayedActors {
     else this.#unstartedRoots.add(root);
   }
 
-  /** The root of an actor (possibly the actor itself), if it has not been started. */
+  /** `undefined` if the root has been started. */
   unstartedRootOf(name: string): AnyActorRef | undefined {
     if (this.#unstartedRoots.size === 0) return undefined;
     let actor = this.#actors.get(name);
@@ -114,7 +110,7 @@ export class ReplayedActors {
     return this.#timers.deliver(from, to, type);
   }
 
-  /** Delivers an event from outside or from an effect; `from` may be an actor that is not in the trace. */
+  /** `from` may be an actor that is not in the trace. */
   deliver(from: string, to: AnyActorRef, event: AnyEventObject): void {
     relay(from === 'outside' ? undefined : (this.#actors.get(from) ?? this.#actorNotStarted(from)), to, event);
   }
@@ -123,7 +119,7 @@ export class ReplayedActors {
     settleCall(effect, result as { value: unknown } | { error: Error });
   }
 
-  /** A placeholder for an actor that is only recorded as a sender. */
+  /** The actor is only recorded as a sender. */
   #actorNotStarted(name: string): AnyActorRef {
     const actor = createActor(this.#effect, { id: name }) as AnyActorRef;
     this.#actors.set(name, actor);
@@ -139,7 +135,7 @@ export class ReplayedActors {
     if (event.type === '@xstate.snapshot') this.#options.onMoment();
   }
 
-  /** Called by XState before the actor creates its first state, when its logic can still be replaced. */
+  /** XState calls this before the actor creates its first state, when its logic can still be replaced. */
   #adopt(actor: AdoptedActor): void {
     const { logic } = actor;
     if (actor.id === actor.sessionId) actor.id = this.#options.idOfUnnamed() ?? actor.id;
@@ -155,10 +151,7 @@ export class ReplayedActors {
     this.#actors.set(actorName(actor, this.#options.foreign), actor);
   }
 
-  /**
-   * Actions that are plain functions are effects: they are recorded and not executed. An action that threw throws the
-   * recorded error.
-   */
+  /** Actions that are plain functions are effects: they are not executed. An action that threw throws the recorded error. */
   #silence(actor: AdoptedActor): void {
     const { _actorScope: scope } = actor;
     const execute = scope.actionExecutor;

@@ -1,17 +1,14 @@
 import type { AnyActorLogic, AnyActorRef, AnyEventObject } from 'xstate';
 import { scriptedPromise } from '../explore/scripted-effect.ts';
 
-/** Callbacks at the times when an effect may act synchronously. */
+/** An effect may act synchronously at these times. */
 export interface EffectMoments {
   started(effect: AnyActorRef): void;
   /** The effect received an event, or was stopped. */
   reached(effect: AnyActorRef): void;
 }
 
-/**
- * Logic that replaces an effect of any kind and does nothing by itself. The replay completes it with `settle` and sends
- * its reports with `relay`.
- */
+/** Replaces an effect of any kind. The replay completes it with `settle` and sends its reports with `relay`. */
 export function replayedEffect({ started, reached }: EffectMoments): AnyActorLogic {
   const effect = scriptedPromise<unknown, unknown>(
     ({ self }) => started(self),
@@ -27,7 +24,7 @@ export function replayedEffect({ started, reached }: EffectMoments): AnyActorLog
   };
 }
 
-/** Like {@link replayedEffect}, for a reducer (`fromTransition`), which is not notified when it is stopped. */
+/** A reducer (`fromTransition`) is not notified when it is stopped. */
 export function replayedReducer(effectMoments: EffectMoments): AnyActorLogic {
   const effect = replayedEffect(effectMoments);
   return {

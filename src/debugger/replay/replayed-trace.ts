@@ -6,7 +6,7 @@ import { describeGap } from '../trace/record-gaps.ts';
 
 const recordInFull = 'record with --traceLevel full';
 
-/** A trace to replay, with properties that depend on the entire trace. */
+/** A trace with properties that depend on all of its records. */
 export class TraceToReplay {
   readonly records: readonly TraceRecord[];
   /** Notes for the user on the limits of this replay. */
@@ -34,18 +34,17 @@ export class TraceToReplay {
     return record.kind === 'event' ? this.#omittedKinds.has(record.to) : this.#omittedKinds.has(record.actor);
   }
 
-  /** Whether a record was written while a machine was processing; false after the last record. */
+  /** Whether a record was written while a machine was processing. */
   isEarly(recordIndex: number): boolean {
     return this.#earlyFlags[recordIndex] === 1;
   }
 
-  /** Whether none of the records from this index on causes another: the trace may end while a machine was processing. */
+  /** The trace may end while a machine was processing: none of the records from this index on causes another. */
   mayBeTruncatedAt(recordIndex: number): boolean {
     const { seq } = this.records[recordIndex]!;
     return this.records.slice(recordIndex).every((record) => ((record as { cause?: number }).cause ?? 0) < seq);
   }
 
-  /** Treats all records from this index as written while a machine was processing. */
   markEarlyFrom(startIndex: number): void {
     this.#earlyFlags.fill(1, startIndex);
   }
@@ -59,7 +58,7 @@ export class TraceToReplay {
     });
   }
 
-  /** The ID in a spawn record, if XState generated it. */
+  /** `undefined` if XState did not generate the ID. */
   numberedIdAt(recordIndex: number): string | undefined {
     const record = this.records[recordIndex];
     return record?.kind === 'spawn' ? /(?:^|\/)(x:\d+)$/.exec(record.actor)?.[1] : undefined;
@@ -71,7 +70,7 @@ export class TraceToReplay {
     return new Error(record.error);
   }
 
-  /** The root actor whose entire tree is stopped in the records from this index, if any. */
+  /** The entire tree of the root is stopped in the records from this index. */
   rootStoppedAt(recordIndex: number): string | undefined {
     const first = this.records[recordIndex];
     if (first?.kind !== 'stop') return undefined;
@@ -148,8 +147,8 @@ function assertComplete(header: TraceHeader, records: readonly TraceRecord[]): v
 }
 
 /**
- * Finds the records that were written while a machine was processing an event. All actions during the processing have that event as their cause, so
- * every record between the event and its last effect was written during it.
+ * All actions during the processing of an event have that event as their cause, so every record between the event and its last effect was written
+ * during it.
  */
 function findEarlyRecords(records: readonly TraceRecord[]): Uint8Array {
   const earlyFlags = new Uint8Array(records.length);
@@ -164,10 +163,7 @@ function findEarlyRecords(records: readonly TraceRecord[]): Uint8Array {
   return earlyFlags;
 }
 
-/**
- * An action of a machine has a cause. The end of an effect has no cause either, and is recognized by the following
- * record.
- */
+/** An action of a machine has a cause. The end of an effect has none either, and is recognized by the following record. */
 function isFromOutside(records: readonly TraceRecord[], recordIndex: number): boolean {
   const [record, next] = [records[recordIndex]!, records[recordIndex + 1]];
   if (record.kind === 'stop') return next?.kind === 'event' && next.from === record.actor && next.cause === undefined;

@@ -1,7 +1,4 @@
-/**
- * Brief charts of a machine that fit a window: names of states and arrows between them, with inactive states folded.
- * Labels of arrows are in their titles.
- */
+/** Brief charts of a machine show names of states and arrows between them, with inactive states folded. */
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 import { lineWidth, nameFont, splitWords, stateName, type TextLine, textFont, wrap } from './chart-text.ts';
 import type { ChartConnection } from './connections.ts';
@@ -11,7 +8,7 @@ import { lineHeight, margin, nameHeight, type StateHeader } from './state-header
 import { renderStatechart } from './svg.ts';
 
 export interface BriefChart {
-  /** Numbers of the states whose children are shown, sorted; without the machine itself. */
+  /** States whose children are shown, without the machine itself. */
   readonly open: readonly number[];
   /** The state in the centre of a long row. */
   readonly near?: number;
@@ -21,12 +18,12 @@ export interface BriefChart {
 
 /** A user's machine may have any number of states, and its charts take time to draw. */
 const maxPictures = 40;
-/** The size in pixels of a chart that fills the window of a laptop (1440 × 900). */
+/** A chart of this size in pixels fills the window of a laptop (1440 × 900). */
 export const briefScreen = { width: 1_410, height: 690 };
 /** Names are wrapped early: most charts have less space at their sides than above and below. */
 const maxNameWidth = 100;
 
-/** All brief charts of a machine: one for each way to fold it, and one without folded states. */
+/** There is one chart for each way to fold the machine, and one without folded states. */
 export async function briefChartsOf(chart: Statechart): Promise<BriefChart[]> {
   const pictures: BriefChart[] = [];
   for (const { open, near } of foldingsOf(chart).slice(0, maxPictures)) {
@@ -66,7 +63,7 @@ function isOpenIn(openStates: readonly number[], row: number): boolean {
   return row === 0 || openStates.includes(row);
 }
 
-/** The open states for each active leaf; for parallel regions all combinations. */
+/** Parallel regions result in all combinations. */
 function openStatesOf(chart: Statechart, number: number): number[][] {
   const children = chart.states.flatMap(({ parent }, child) => (parent === number ? [child] : []));
   if (children.length === 0) return [[]];
@@ -95,7 +92,7 @@ async function drawBrief(wholeChart: Statechart, foldedChart: FoldedStatechart):
   return renderStatechart(chart, layout, { numbers, isFolded, entireChart: wholeChart });
 }
 
-/** The name, and the number of hidden inner states. */
+/** The header contains the number of hidden inner states. */
 function briefHeader({ chart, numbers, leftOut }: FoldedStatechart, stateIndex: number): StateHeader {
   const name = wrap(splitWords('name', stateName(chart, chart.states[stateIndex]!)), maxNameWidth, nameFont);
   const bottom = margin + name.length * nameHeight;
@@ -112,7 +109,6 @@ function briefHeader({ chart, numbers, leftOut }: FoldedStatechart, stateIndex: 
   };
 }
 
-/** One arrow without a label for all transitions between two boxes. */
 function briefConnections(chart: Statechart): ChartConnection[] {
   const connections = new Map<string, ChartConnection & { labels: ChartConnection['labels'][number][] }>();
   chart.transitions.forEach(({ source, targets }, transition) => {

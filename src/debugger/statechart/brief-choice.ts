@@ -1,9 +1,8 @@
-/** Selects the brief chart of a machine that shows the active states of an actor. */
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 import type { BriefChart } from './brief-charts.ts';
 import { longRow, openStatesFor, siblingsOf } from './fold-statechart.ts';
 
-/** Among the opened states, this number means that long rows are shown in full. */
+/** If this number is among the opened states, long rows are shown in full. */
 export const wholeRows = -1;
 
 /** The smallest chart in which all necessary states are open; of several, the one around the active state. */

@@ -1,4 +1,4 @@
-/** The positions of all parts of a chart, in pixels from its upper left corner. */
+/** Positions are in pixels from the upper left corner. */
 import type { TextLine } from './chart-text.ts';
 import type { StateHeader } from './state-header.ts';
 
@@ -24,13 +24,13 @@ export interface StateBox extends ChartBox {
   readonly header: StateHeader;
 }
 
-/** From the border of one state to the border of another, in vertical and horizontal lines. */
+/** An arrow consists of vertical and horizontal lines. */
 export interface ChartArrow {
   readonly source: number;
   readonly target: number;
   readonly points: readonly Point[];
   readonly labelArea: ChartBox;
-  /** One for each transition with this arrow, from top to bottom. */
+  /** One for each transition with this arrow. */
   readonly labels: readonly ArrowLabel[];
 }
 

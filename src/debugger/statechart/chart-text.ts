@@ -20,12 +20,12 @@ export function stateName(chart: Statechart, state: StatechartState): string {
   return path === '' ? state.path : state.path.slice(path.length + 1);
 }
 
-/** A transition without target and action ignores its event; charts omit it. */
+/** Charts omit transitions without target and action. */
 export function isIgnored({ targets, actions = [] }: StatechartTransition): boolean {
   return targets.length === 0 && actions.length === 0;
 }
 
-/** The trigger of a transition, such as `config.changed`, `after backoff` or `repair done`; empty for `always`. */
+/** Such as `config.changed`, `after backoff` or `repair done`; empty for `always`. */
 function triggerWords(chart: Statechart, transition: StatechartTransition): ChartWord[] {
   const { kind, on } = transition;
   if (kind === 'event') return [{ text: on === '*' ? 'any event' : on, role: 'event' }];
@@ -37,14 +37,14 @@ function triggerWords(chart: Statechart, transition: StatechartTransition): Char
   return splitWords('event', isStateEvent ? outcomeText : `${on} ${outcomeText}`);
 }
 
-/** The label of an arrow: `config.changed [isNews]`. Its actions are in its title. */
+/** Such as `config.changed [isNews]`. */
 export function transitionWords(chart: Statechart, transition: StatechartTransition): ChartWord[] {
   const trigger = triggerWords(chart, transition);
   if (transition.guard !== undefined) return [...trigger, ...splitWords('guard', `[${transition.guard}]`)];
   return trigger.length > 0 ? trigger : splitWords('guard', '[otherwise]');
 }
 
-/** A transition without target: `epoch.exited / removeEpoch`. */
+/** Such as `epoch.exited / removeEpoch`. */
 export function internalWords(chart: Statechart, transition: StatechartTransition): ChartWord[] {
   return [...transitionWords(chart, transition), ...actionWords('/', transition.actions ?? [])];
 }
@@ -65,10 +65,7 @@ export function invokeWords({ invoke = [] }: StatechartState): ChartWord[][] {
   });
 }
 
-/**
- * The entire transition in one line, for a title: with its description, and its position if other transitions are tried
- * first.
- */
+/** Contains the position of the transition if others are tried first. */
 export function transitionTitle(chart: Statechart, number: number): string {
   const transition = chart.transitions[number]!;
   const { source, targets, kind, on, description } = transition;
@@ -85,7 +82,7 @@ export function transitionTitle(chart: Statechart, number: number): string {
   return `${name(source)}${to}\n${text.join(' ')}${evaluationOrder}${description === undefined ? '' : `\n${description}`}`;
 }
 
-/** Wraps words into lines of at most this width, unless a single word is wider. */
+/** A single word may be wider than `maxWidth`. */
 export function wrap(text: readonly ChartWord[], maxWidth: number, font: Font): TextLine[] {
   const space = textWidth(' ', font);
   const lines: ChartWord[][] = [];
@@ -116,7 +113,6 @@ function actionWords(prefix: string, actions: readonly string[]): ChartWord[] {
   return actions.length === 0 ? [] : [...splitWords('keyword', prefix), ...splitWords('action', actions.join(', '))];
 }
 
-/** An unnamed delay is named by its milliseconds. */
 function delayInWords(delay: string): string {
   return /^\d+$/.test(delay) ? `${delay} ms` : delay;
 }

@@ -4,10 +4,10 @@ import { renderStatechart } from './svg.ts';
 
 /** Keyed by definition, because a layout takes up to a second and most traces have the same machines. */
 const svgByKey = new Map<string, Promise<string>>();
-/** More than the machines of both programs; the limit bounds the memory for traces of many versions. */
+/** Limits the memory for traces of many versions. */
 const maxDrawn = 64;
 
-/** The chart of a machine as SVG; the same text for the same definition. */
+/** Returns the same text for the same definition. */
 export function chartOf(chart: Statechart): Promise<string> {
   const key = JSON.stringify(chart);
   const cachedSvg = svgByKey.get(key);

@@ -43,7 +43,6 @@ export function labelSize({ labels }: ChartConnection): { width: number; height:
   };
 }
 
-/** The boxes of an arrow's labels within the space that was reserved for them, from top to bottom. */
 export function labelBoxes({ labels }: ChartConnection, labelArea: ChartBox): ArrowLabel[] {
   let y = labelArea.y;
   return labels.map(({ transition, lines }) => {
@@ -54,7 +53,7 @@ export function labelBoxes({ labels }: ChartConnection, labelArea: ChartBox): Ar
   });
 }
 
-/** Whether the target precedes the source in the definition. Arrows lead down in the order of the definition. */
+/** Arrows lead down in the order of the definition. */
 export function leadsBack(chart: Statechart, { source, target }: ChartConnection): boolean {
   // Nested states have no order.
   const isNested = ancestorsOf(chart, source).includes(target) || ancestorsOf(chart, target).includes(source);

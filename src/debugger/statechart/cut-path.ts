@@ -1,7 +1,7 @@
 /** Interrupts arrows where they would cross texts. */
 import type { ChartBox, Point } from './chart-layout.ts';
 
-/** The parts of a path of horizontal and vertical lines that are outside all boxes, in order. */
+/** Returns the parts of the path that are outside all boxes. */
 export function cutPath(points: readonly Point[], boxes: readonly ChartBox[]): Point[][] {
   const segments: Point[][] = [];
   let segment: Point[] = [];
@@ -25,7 +25,7 @@ export function cutPath(points: readonly Point[], boxes: readonly ChartBox[]): P
   return segments;
 }
 
-/** Parts outside all boxes, as fractions of the line. */
+/** The ranges are fractions of the line. */
 function rangesOutside(from: Point, to: Point, boxes: readonly ChartBox[]): [number, number][] {
   const hiddenRanges = boxes.flatMap((box) => insideRanges(from, to, box)).sort(([start], [other]) => start - other);
   const visibleRanges: [number, number][] = [];
@@ -46,7 +46,6 @@ function insideRanges(from: Point, to: Point, box: ChartBox): [number, number][]
   return start < rangeEnd ? [[start, rangeEnd]] : [];
 }
 
-/** The fractions of the line at which it enters and leaves the limits. */
 function range(from: number, to: number, low: number, high: number): [number, number] {
   if (from === to) return from > low && from < high ? [0, 1] : [1, 0];
   const shares = [(low - from) / (to - from), (high - from) / (to - from)] as const;

@@ -14,7 +14,7 @@ export const markerArrowId = (parent: number): string => `marker arrow ${parent}
 
 export type Direction = 'DOWN' | 'RIGHT';
 
-/** ELK lays out each level of the hierarchy with its own options, so they are set on every state with children. */
+/** ELK lays out each level of the hierarchy with its own options. */
 const levelOptions: LayoutOptions = {
   'elk.algorithm': 'layered',
   'elk.edgeRouting': 'ORTHOGONAL',
@@ -39,9 +39,7 @@ const rootOptions: LayoutOptions = {
   'elk.randomSeed': '1',
 };
 
-/**
- * @param extraWidths additional width of each state beyond that of its contents: ELK ignores the minimum width of a parent
- */
+/** @param extraWidths additional width of each state: ELK ignores the minimum width of a parent */
 export function elkGraph(
   chart: Statechart,
   headers: readonly StateHeader[],
@@ -99,8 +97,8 @@ function markerEdges(chart: Statechart): ElkExtendedEdge[] {
 }
 
 /**
- * Arrows that lead back are reversed for ELK, which would otherwise break cycles at arbitrary arrows. (Its options that
- * keep the order of the model fail on charts with arrows across levels.)
+ * Arrows that lead back are reversed for ELK, which would otherwise break cycles at arbitrary arrows. (Its options that keep the order of the model
+ * fail on charts with arrows across levels.)
  */
 function arrowEdge(chart: Statechart, connection: ChartConnection, number: number): ElkExtendedEdge {
   const { source, target } = connection;

@@ -1,14 +1,11 @@
-/** A statechart as a complete table of states and events: the result of each event, which events are ignored on purpose, and which are unexpected. */
+/** A statechart as a complete table of states and events. */
 import { matchesDescriptor } from '../../runtime/trace/event-descriptor.ts';
 import type { Statechart, StatechartTransition } from '../../runtime/trace/statechart.ts';
 import { isIgnored } from './chart-text.ts';
 import { ancestorsOf } from './connections.ts';
 
 export interface Cell {
-  /**
-   * In the order in which XState tries them: transitions of the state, then those of its ancestors. Empty for an
-   * unexpected event.
-   */
+  /** Transitions of the state, then those of its ancestors. Empty for an unexpected event. */
   readonly triedTransitions: readonly StatechartTransition[];
 }
 
@@ -17,9 +14,7 @@ export interface EventTable {
   readonly states: readonly { readonly path: string; readonly cells: readonly Cell[] }[];
 }
 
-/**
- * Excludes the events that XState sends about child actors, because an effect exists only in the states that need it.
- */
+/** Events of XState about child actors are excluded, because an effect exists only in the states that need it. */
 const isMessage = ({ kind }: StatechartTransition): boolean => kind === 'event';
 
 export function eventTableOf(chart: Statechart): EventTable {
@@ -34,14 +29,14 @@ export function eventTableOf(chart: Statechart): EventTable {
   };
 }
 
-/** Sorts wildcards last: their column stands for the events that no column before it names. */
+/** The column of a wildcard stands for the events that no column before it names. */
 function namesBeforeWildcards(a: string, b: string): number {
   const kindOrder = Number(a.endsWith('*')) - Number(b.endsWith('*'));
   // A longer wildcard is tried before a shorter one.
   return kindOrder || (a.endsWith('*') ? b.length - a.length : 0) || (a < b ? -1 : 1);
 }
 
-/** Whether a state is a leaf that is not left immediately after it was entered. */
+/** A stable state is a leaf that is not left immediately after it was entered. */
 function isStable(chart: Statechart, number: number): boolean {
   const { type } = chart.states[number]!;
   if (type === 'final' || type === 'history') return false;
@@ -69,10 +64,7 @@ function triedIn(chart: Statechart, number: number, event: string): StatechartTr
 
 const unexpected = '×';
 
-/**
- * A section of Markdown with states as rows and events as columns, followed by the details of cells that a symbol
- * cannot express.
- */
+/** The result is a section of Markdown with states as rows and events as columns, and the details that a symbol cannot express. */
 export function formatEventTable(chart: Statechart): string {
   const { events, states } = eventTableOf(chart);
   if (events.length === 0) return 'No other actor sends it events.\n';
@@ -92,7 +84,7 @@ export function formatEventTable(chart: Statechart): string {
   return `${[...lines, '', ...details].join('\n')}\n`;
 }
 
-/** `→` changes the state, `•` runs an action, `–` is ignored on purpose; in parentheses if it has a condition. */
+/** The symbol is in parentheses if the transition has a condition. */
 function symbolOf({ triedTransitions }: Cell): string {
   if (triedTransitions.length === 0) return unexpected;
   const sign = triedTransitions.some(({ targets }) => targets.length > 0)

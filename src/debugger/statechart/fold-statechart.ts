@@ -14,14 +14,14 @@ export interface FoldedStatechart {
   readonly leftOut: readonly number[];
 }
 
-/** A row of more states than this is shortened. */
+/** A longer row is shortened. */
 export const longRow = 9;
-/** Number of states that remain of a row, including the one in its centre. */
+/** Includes the state in the centre of the row. */
 const maxKeptOfRow = 7;
 
 /**
- * @param openStates numbers of the states whose children are shown, with their ancestors; the machine itself is always open
- * @param nearState number of a state in a long row: distant states of the row are merged into one box
+ * @param openStates states whose children are shown
+ * @param nearState distant states of its long row are merged into one box
  */
 export function foldStatechart(
   chart: Statechart,
@@ -30,7 +30,7 @@ export function foldStatechart(
 ): FoldedStatechart {
   const nearbyStates = nearState === undefined ? undefined : nearIn(chart, nearState);
   const row = nearState === undefined ? undefined : chart.states[nearState]?.parent;
-  /** The state that is drawn for each state: itself, or the one that it is folded into. */
+  /** A state is drawn as itself, or as the one that it is folded into. */
   const drawnAs: number[] = [];
   let restState: number | undefined;
   chart.states.forEach(({ parent }, number) => {
@@ -68,7 +68,7 @@ export function foldStatechart(
   };
 }
 
-/** The states of a long row that few transitions connect with `near`; `undefined` for a short row. */
+/** The states of a long row that few transitions connect with `nearState`; `undefined` for a short row. */
 function nearIn(chart: Statechart, nearState: number): ReadonlySet<number> | undefined {
   const row = siblingsOf(chart, nearState);
   if (row.length <= longRow) return undefined;
@@ -92,13 +92,12 @@ function nearIn(chart: Statechart, nearState: number): ReadonlySet<number> | und
   return nearStates;
 }
 
-/** The states of the row of a state, including itself. */
+/** Includes the state itself. */
 export function siblingsOf({ states }: Statechart, number: number): number[] {
   const { parent } = states[number]!;
   return states.flatMap((state, sibling) => (state.parent === parent ? [sibling] : []));
 }
 
-/** The states that must be open to show these states. */
 export function openStatesFor(chart: Statechart, leaves: readonly number[]): number[] {
   return [...new Set(leaves.flatMap((leaf) => ancestorsOf(chart, leaf)))].filter((number) => number !== 0);
 }
@@ -108,7 +107,7 @@ function placeholderOf(row: string, count: number): Pick<StatechartState, 'path'
   return { path: row === '' ? name : `${row}.${name}`, type: 'atomic' };
 }
 
-/** Moves ends of transitions inside folded states to those states, and drops transitions from a box to itself. */
+/** Transitions from a box to itself are dropped. */
 function betweenVisibleStates(
   transition: StatechartTransition,
   placeOfState: (number: number) => number,

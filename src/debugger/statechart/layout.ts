@@ -1,4 +1,4 @@
-/** Positions are in pixels from the upper left corner. The same definition always results in the same layout. */
+/** The same definition always results in the same layout. */
 import type { ELK, ElkExtendedEdge, ElkNode } from 'elkjs/lib/elk-api.js';
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 import type { ChartArrow, ChartBox, ChartLayout, Point } from './chart-layout.ts';
@@ -10,7 +10,7 @@ import { type StateHeader, stateHeader } from './state-header.ts';
 const maxPasses = 4;
 
 const screen = { width: 1920, height: 1000 };
-/** Below this scale a chart is not readable; it is then laid out from left to right if that gives a larger scale. */
+/** Below this scale a chart is not readable. */
 const legibleScale = 0.5;
 
 let engine: Promise<ELK> | undefined;
@@ -27,7 +27,7 @@ export async function layoutStatechart(chart: Statechart): Promise<ChartLayout> 
   return placeStates(chart, headers, connections, await layoutGraphOnScreen(chart, headers, connections));
 }
 
-/** Lays out a chart with the given texts, down or to the right, whichever is larger on a screen. */
+/** Lays out the chart down or to the right, whichever is larger on a screen. */
 export async function layoutOnScreen(
   chart: Statechart,
   headers: readonly StateHeader[],
@@ -121,7 +121,6 @@ function pointsOf({ sections }: ElkExtendedEdge): Point[] {
   return withCorners([startPoint, ...bendPoints, endPoint].map(({ x, y }) => ({ x: roundTenth(x), y: roundTenth(y) })));
 }
 
-/** The middle of the longest line of an arrow. */
 function middleOf(points: readonly Point[]): Point {
   const lines = points.slice(1).map((to, i) => ({ from: points[i]!, to }));
   const length = ({ from, to }: (typeof lines)[number]): number => Math.abs(to.x - from.x) + Math.abs(to.y - from.y);

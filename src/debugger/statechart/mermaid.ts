@@ -12,7 +12,7 @@ import {
 } from './chart-text.ts';
 import { ancestorsOf } from './connections.ts';
 
-/** The text of the diagram, with its last newline. Ignored events are omitted. */
+/** Ignored events are omitted. */
 export function formatMermaid(chart: Statechart): string {
   const lines = ['stateDiagram-v2', ...bodyOf(chart, 0, '  ')];
   return `${lines.join('\n')}\n`;
@@ -51,7 +51,6 @@ function declaration(chart: Statechart, number: number, indent: string): string[
   ];
 }
 
-/** The description of a state, and its transitions without target. */
 function noteOf(chart: Statechart, number: number, indent: string): string[] {
   const state = chart.states[number]!;
   const innerTransitions = chart.transitions.filter(
@@ -84,7 +83,7 @@ function arrowsIn(chart: Statechart, number: number, transition: StatechartTrans
     });
 }
 
-/** The innermost state that contains both; the source, if it contains the target. */
+/** Returns the source if it contains the target. */
 function innermostCommonState(chart: Statechart, source: number, target: number): number {
   const targetAncestors = ancestorsOf(chart, target);
   return [source, ...ancestorsOf(chart, source)].find((state) => targetAncestors.includes(state)) ?? 0;

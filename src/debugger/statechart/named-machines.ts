@@ -10,7 +10,7 @@ export interface NamedMachine {
   load(): Promise<AnyStateMachine>;
 }
 
-/** In the order in which they are listed for users. */
+/** Users see the machines in this order. */
 export const namedMachines: readonly NamedMachine[] = [
   ...ownMachines,
   {
@@ -254,10 +254,8 @@ export const namedMachines: readonly NamedMachine[] = [
 ];
 
 /**
- * A machine of chartpilot by its name, or one of a module by the path of the module.
- *
- * @throws ChartpilotError FLAG_INVALID if there is no such name, file or export; MACHINE_INVALID if the export is not a
- * machine
+ * @param request the name of a machine of chartpilot, or the path of a module
+ * @throws ChartpilotError FLAG_INVALID if there is no such name, file or export; MACHINE_INVALID if the export is not a machine
  */
 export async function findMachine(request: string, exportName?: string): Promise<AnyStateMachine> {
   const namedMachine = namedMachines.find(({ name }) => name === request);

@@ -25,7 +25,7 @@ export interface HeaderRow {
 export interface StateHeader {
   readonly name: readonly TextLine[];
   readonly rows: readonly HeaderRow[];
-  /** Including margins. */
+  /** Includes margins. */
   readonly width: number;
   readonly height: number;
 }

@@ -1,7 +1,4 @@
-/**
- * The style of charts. The page sets the colours as `--chart-…`; a separate file has its own, for light and for dark
- * mode.
- */
+/** The page sets the colours as `--chart-…`. */
 const light = {
   paper: '#ffffff',
   ink: '#1d2330',

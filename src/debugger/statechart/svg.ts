@@ -17,8 +17,8 @@ export interface PartOf {
 }
 
 /**
- * The SVG of a chart, with selectors for highlighting in the page: `g.state[data-state]`,
- * `g.transition[data-transition]`, `g.internal[data-transition]` with the numbers of the definition.
+ * The page highlights parts by the selectors `g.state[data-state]`, `g.transition[data-transition]` and `g.internal[data-transition]`, with the
+ * numbers of the definition.
  */
 export function renderStatechart(chart: Statechart, layout: ChartLayout, partOf?: PartOf): string {
   const { width, height, states, arrows, markers } = layout;
@@ -26,7 +26,7 @@ export function renderStatechart(chart: Statechart, layout: ChartLayout, partOf?
   const label = `Statechart of ${chart.id}`;
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" class="statechart" data-machine="${markupText(chart.id)}" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${markupText(label)}">`,
-    // A partial chart is shown in the same page as the complete chart, which contains the style.
+    // The page contains the complete chart, which has the style.
     ...(partOf === undefined ? [`<style>${svgStyle}</style>`] : []),
     `<rect class="paper" width="${width}" height="${height}"/>`,
     ...states.map((box, number) => renderState(chart, box, number, partOf)),
@@ -77,7 +77,7 @@ function renderMarker(marker: InitialMarker): string {
   return `<g class="initial">${dot}${arrowPaths(marker.points)}</g>`;
 }
 
-/** Draws the path once per transition, so that each can be highlighted; only one of them is visible. */
+/** Each transition can be highlighted; only one of the paths is visible. */
 function renderArrow(chart: Statechart, arrow: ChartArrow, headers: readonly ChartBox[]): string {
   const transitions = arrow.labels.map((label) => renderTransition(chart, arrow, label, headers));
   return ['<g class="way">', ...transitions, '</g>'].join('\n');

@@ -1,7 +1,4 @@
-/**
- * Text widths without a browser, for the layout of boxes. The widths are those of DejaVu Sans, the widest common
- * `sans-serif` font, so a text may be narrower on a screen, never wider.
- */
+/** The widths are those of DejaVu Sans, the widest common `sans-serif` font, so a text may be narrower on a screen, never wider. */
 
 /** Widths of the characters from space to `~`, in hundredths of the font size. */
 const plainWidths = widths(
@@ -14,7 +11,7 @@ const bold = widths(
   '100 77 76 73 83 68 68 82 84 37 37 77 64 100 84 85 73 85 77 72 68 81 77 110 77 72 73 46 37 46 84 50',
   '50 67 72 59 72 68 44 72 71 34 34 67 34 104 71 69 72 72 49 60 48 71 65 92 65 65 58 71 37 71 84',
 );
-/** The width of other characters: East Asian characters are square. */
+/** East Asian characters are square. */
 const otherWidth = 100;
 
 export interface Font {

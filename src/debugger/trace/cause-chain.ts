@@ -2,7 +2,7 @@
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import type { RecordList } from './record-list.ts';
 
-/** A step towards the cause. `how` is the relation to the previous link, or for the first link to the requested record. */
+/** `how` is the relation to the previous link, or for the first link to the requested record. */
 export interface CauseLink {
   readonly index: number;
   readonly record: TraceRecord;
@@ -39,11 +39,7 @@ export interface CauseChain {
 /** An agent that retried for a day has as many links, with 20 links per attempt. */
 const maxLinks = 5_000;
 
-/**
- * The chain of causes of the record at an index. Visits each earlier record at most once.
- *
- * @param isLast ends the chain with the first link for which it returns true, as if the trace had no earlier records
- */
+/** @param isLast ends the chain with the first link for which it returns true */
 export function causeChain(recordList: RecordList, index: number, isLast?: (link: CauseLink) => boolean): CauseChain {
   const links: CauseLink[] = [];
   let currentIndex = index;
@@ -57,7 +53,7 @@ export function causeChain(recordList: RecordList, index: number, isLast?: (link
   return { links, origin: 'long' };
 }
 
-/** The spawn of the actor that has a name at an index; for an effect it shows the owner. */
+/** For an effect, the spawn shows the owner. */
 export function spawnOf(recordList: RecordList, actor: string, index: number): CauseLink | undefined {
   const spawnIndex = recordList.lastIndexAbout(actor, ['spawn'], index + 1);
   return spawnIndex === undefined
@@ -97,9 +93,8 @@ function startOfTimer(
 }
 
 /**
- * Finds the most likely cause of an effect's action, because no record names it: the latest of the last event that the effect received, its spawn,
- * the transition in which its owner entered the current state, and events that its owner received from other actors. For example, a process that
- * exits while its epoch drains exits because of the drain, not of its start.
+ * No record names the cause of an effect's action. The most likely one is the latest of the last event that the effect received, its spawn, the
+ * transition in which its owner entered the current state, and events that its owner received from other actors.
  */
 function causeOfEffectAction(recordList: RecordList, effect: string, index: number): CauseLink | CauseOrigin {
   const owner = ownerOf(effect);
@@ -156,7 +151,6 @@ function linkAt(recordList: RecordList, index: number | undefined, causeKind: Ca
   return { index, record, how: causeKind === 'received' && record.kind === 'spawn' ? 'spawned' : causeKind };
 }
 
-/** The last record of a kind before an index that is about an actor and matches a condition. */
 function findLast<Kind extends TraceRecord['kind']>(
   recordList: RecordList,
   actor: string,

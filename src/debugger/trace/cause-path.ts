@@ -5,14 +5,11 @@ import type { RecordList } from './record-list.ts';
 export interface CausePath {
   readonly indexes: readonly number[];
   readonly root: number;
-  /** Whether effects are missing because of a limit. */
   readonly isTruncated: boolean;
 }
 
-/** Maximum effects found, and maximum records searched for them. */
 const limits = { found: 400, looked: 4_000 };
 
-/** The nearest cause of a record, and the records that it caused. */
 export function neighboursOf(
   recordList: RecordList & { ledTo(seq: number): readonly number[] },
   index: number,
@@ -46,7 +43,7 @@ export function causePathOf(recordList: RecordList, index: number): CausePath | 
   };
 }
 
-/** The index before (-1) or after (1) another one in the path; `undefined` at its ends. */
+/** `undefined` at the ends of the path. */
 export function nextInPath({ indexes }: CausePath, index: number, direction: 1 | -1): number | undefined {
   return direction === 1
     ? indexes.find((pathIndex) => pathIndex > index)

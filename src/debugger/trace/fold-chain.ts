@@ -1,11 +1,10 @@
-/** Folds retries in a chain of causes, so that the steps of eleven attempts are shown once. */
+/** Folds retries in a chain of causes, so that repeated steps are shown once. */
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import type { CauseLink } from './cause-chain.ts';
 
 export interface ChainPart {
-  /** How often the links are repeated consecutively; 1 if they are not repeated. */
   readonly times: number;
-  /** The links of the first repetition, which is the latest in the trace. */
+  /** The first repetition is the latest in the trace. */
   readonly links: readonly CauseLink[];
   readonly repetitions: readonly CauseLink[];
 }
@@ -43,7 +42,7 @@ export function foldChain(links: readonly CauseLink[]): ChainPart[] {
   return chainParts;
 }
 
-/** The repetition that saves the most links; of two equal ones the one with fewer steps. */
+/** Of two equal repetitions, the one with fewer steps is preferred. */
 function repeatedFrom(signs: readonly string[], start: number): { period: number; times: number } {
   let bestFold = { period: 1, times: 1 };
   let savedLines = minSavedLines - 1;
@@ -60,7 +59,6 @@ function repeatedFrom(signs: readonly string[], start: number): { period: number
   return bestFold;
 }
 
-/** A key of a record without the numbers of its actors and its time. */
 function signOf({ how, record }: CauseLink): string {
   return [how, record.kind, ...partsOf(record).map(seriesOf)].join(' ');
 }
@@ -82,7 +80,7 @@ function partsOf(record: TraceRecord): string[] {
   }
 }
 
-/** `epoch-3/process` and `epoch-0b/process` are in one series, and so are the events that contain these names. */
+/** `epoch-3/process` and `epoch-0b/process` are in one series. */
 function seriesOf(name: string): string {
   return name.replaceAll(/-\d+[a-z]?(?![\w-])/g, '-N');
 }

@@ -14,7 +14,7 @@ export class LineSplitter {
   readonly #segments: string[] = [];
   #segment = '';
   #from = 0;
-  /** Pieces of an incomplete line, which are joined once. */
+  /** The pieces of an incomplete line are joined once. */
   #partialSegments: string[] = [];
   #begunLength = 0;
 
@@ -23,7 +23,7 @@ export class LineSplitter {
   }
 
   /**
-   * @returns the next line, without its newline; `undefined` if it is incomplete
+   * @returns `undefined` if the next line is incomplete
    * @throws LineTooLong when a line is longer than {@link maxLineLength}
    */
   next(): string | undefined {
@@ -51,7 +51,6 @@ export class LineSplitter {
     }
   }
 
-  /** The text after the last newline, at the end of the input. */
   takeRemainder(): string {
     const text = this.#partialSegments.join('') + this.#segment.slice(this.#from);
     this.#segment = '';

@@ -12,7 +12,6 @@ export function matchesConditions({ when = {}, above = {} }: Partial<MarkRule>, 
   );
 }
 
-/** The rule by which an event begins or ends a step, if any. @param current the current step */
 export function stepOf(steps: readonly StepRule[], fields: Fields, current: string | undefined): StepRule | undefined {
   return steps.find(
     (rule) =>
@@ -35,7 +34,7 @@ export function fillTemplate(template: string, fields: Fields): string {
   return text.length > maxTextLength ? `${text.slice(0, maxTextLength - 1)}…` : text;
 }
 
-/** The value at a path such as `a.b.0` in any value. */
+/** @param path such as `a.b.0` */
 export function fieldAt(fields: unknown, path: string): unknown {
   return path
     .split('.')

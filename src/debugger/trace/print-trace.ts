@@ -4,7 +4,7 @@ import type { CauseChain, CauseKind, CauseLink, CauseOrigin } from './cause-chai
 import { foldChain } from './fold-chain.ts';
 
 export interface PrintOptions {
-  /** The trace's `startedAt`, to print wall-clock times (UTC) instead of milliseconds since the start. */
+  /** If set, wall-clock times (UTC) are printed instead of milliseconds since the start. */
   readonly startedAt?: string;
 }
 
@@ -12,13 +12,13 @@ const maxPayloadLength = 160;
 /** Maximum length of a changed value, so that several are visible. */
 const maxValueLength = 60;
 
-/** A record in one line: number, time, description, and the number of its cause. */
+/** The line ends with the number of its cause. */
 export function formatRecord(record: TraceRecord, options: PrintOptions = {}): string {
   const cause = 'cause' in record && record.cause !== undefined ? `  ← ${record.cause}` : '';
   return `${formatPosition(record, options)}  ${visibleLine(recordText(record))}${cause}`;
 }
 
-/** A record and its causes, nearest first, one line each; repetitions are shown once. */
+/** Nearest causes first; repetitions are shown once. */
 export function formatCauses(record: TraceRecord, { links, origin }: CauseChain, options: PrintOptions = {}): string[] {
   const margin = ' '.repeat(formatPosition(record, options).length);
   let previousRecord = record;

@@ -1,7 +1,7 @@
 import type { MergedProgram, TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 import { RecordedRun } from './record-list.ts';
 
-/** The records of one program. Numbers and times are those of the merged trace; names are those of the program. */
+/** Numbers and times are those of the merged trace; names are those of the program. */
 export interface ProgramRun {
   readonly label: string;
   readonly run: RecordedRun;
@@ -39,10 +39,7 @@ export class ProgramRuns {
     return [...this.#runsByLabel.values()];
   }
 
-  /**
-   * @returns the label of the program of a record, and the record with the names of that program; `undefined` for a
-   * message between programs
-   */
+  /** @returns the record with the names of its program; `undefined` for a message between programs */
   add(record: TraceRecord, recordIndex: number): { readonly label: string; readonly record: TraceRecord } | undefined {
     const label = programOf(record);
     const run = label === undefined ? undefined : this.#runsByLabel.get(label);
@@ -60,13 +57,13 @@ function programOf(record: TraceRecord): string | undefined {
   return record.from === 'outside' || from === to ? to : undefined;
 }
 
-/** Labels contain no colon, and neither do actor names in a trace of one program. */
+/** Labels and actor names in a trace of one program contain no colon. */
 function labelOf(actor: string): string | undefined {
   const end = actor.indexOf(':');
   return end < 0 ? undefined : actor.slice(0, end);
 }
 
-/** Removes the label from fields with names of actors; in a transition `from` and `to` are states. */
+/** In a transition, `from` and `to` are states, not actors. */
 function stripLabel<Named extends object>(labelled: Named, label: string): Named {
   const copy = { ...labelled } as Record<string, unknown>;
   const fields = copy.kind === 'event' ? ['from', 'to'] : ['actor', 'parent'];
@@ -77,7 +74,6 @@ function stripLabel<Named extends object>(labelled: Named, label: string): Named
   return copy as Named;
 }
 
-/** A run for each program of a trace; most traces have one. */
 export function programRunsOf(header: TraceHeader, records: readonly TraceRecord[]): readonly RecordedRun[] {
   if (header.programs === undefined) return [new RecordedRun(header, records)];
   const runs = new ProgramRuns(header, header.programs);

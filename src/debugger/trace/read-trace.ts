@@ -6,15 +6,14 @@ import { isSameRun, type TraceHeader, type TraceRecord } from '../../runtime/tra
 import { RecordArray } from './record-list.ts';
 import { TraceFilePart } from './trace-part.ts';
 
-/** An open trace, oldest record first. */
 export interface TraceReading {
-  /** The header of the oldest part: `actors` are those that lived before the first record. */
+  /** `actors` are those that lived before the first record. */
   header: TraceHeader;
-  /** The files of the trace, starting with the rotated part of the same run, if any. */
+  /** Starts with the rotated part of the same run, if any. */
   files: string[];
   /** Throws TRACE_INVALID at an invalid line. Can be read once. */
   records: AsyncIterable<TraceRecord>;
-  /** `file:line` of incomplete lines, caused by a crash or a full disk; complete when all records are read. */
+  /** `file:line` of incomplete lines; complete when all records are read. */
   cutOff: () => readonly string[];
   /** Must be called if the records are not read completely. */
   close: () => Promise<void>;
@@ -24,16 +23,11 @@ export function traceFilesOf(path: string): string[] {
   return [path, `${path}.1`];
 }
 
-/** One warning for each incomplete line of a trace that was read to its end. */
 export function incompleteLineWarnings({ cutOff }: Pick<TraceReading, 'cutOff'>): string[] {
   return cutOff().map((location) => `${location}: truncated line, skipped`);
 }
 
-/**
- * Rejects a merged trace for commands that need the trace of one program.
- *
- * @throws ChartpilotError TRACE_INVALID for a merged trace, which is then closed
- */
+/** @throws ChartpilotError TRACE_INVALID for a merged trace, which is then closed */
 export async function requireOneProgram(path: string, { header: { programs }, close }: TraceReading): Promise<void> {
   if (programs === undefined) return;
   await close();
@@ -54,7 +48,7 @@ export const standardInput = '-';
  * Opens a trace file, and its rotated part (`<path>.1`) if that belongs to the same run. A file that is still being written ends at its size at the
  * time of reading.
  *
- * @param path `-` is standard input, which has no rotated part
+ * @param path `-` is standard input
  * @throws ChartpilotError FILE_UNREADABLE or TRACE_INVALID (not a trace, or of an unsupported version)
  */
 export async function openTrace(path: string): Promise<TraceReading> {
@@ -87,7 +81,7 @@ async function closeAll(traceParts: readonly { close: () => Promise<unknown> }[]
   for (const tracePart of traceParts) await tracePart.close();
 }
 
-/** Limits the attempts to open both parts, between which a program may rotate the file (once per 64 MiB). */
+/** A program may rotate the file between the attempts to open both parts. */
 const maxTries = 5;
 const betweenTriesMs = 10;
 
@@ -152,7 +146,7 @@ function unreadableFile(path: string, cause: unknown): ChartpilotError {
   return new ChartpilotError('FILE_UNREADABLE', `${path}: ${reason}`, { cause, fields: { path } });
 }
 
-/** The records up to a number, or up to the next existing one (default: all). */
+/** @param endTime number of the last record */
 export async function readRecords(
   records: AsyncIterable<TraceRecord>,
   endTime = Number.POSITIVE_INFINITY,

@@ -2,7 +2,7 @@ import type { TraceRecord } from '../../runtime/trace/trace.ts';
 
 const maxReportedGaps = 3;
 
-/** One text per gap in the numbers of records, because findings may be wrong if records are missing. */
+/** Findings may be wrong if records are missing. */
 export function describeGaps(records: readonly TraceRecord[]): string[] {
   const gaps = records.flatMap(({ seq }, recordIndex) => {
     const previousSeq = records[recordIndex - 1]?.seq;

@@ -1,19 +1,16 @@
-/**
- * Access to single records of a trace. An implementation for many records stores text and columns instead of objects.
- */
 import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 
 export type RecordKind = TraceRecord['kind'];
 
-/** Records in the order of their numbers. */
+/** An implementation for many records stores text and columns instead of objects. */
 export interface RecordList {
   readonly length: number;
   /** `undefined` outside the list. Each call may create a new object, so records are compared by `seq`. */
   recordAt(index: number): TraceRecord | undefined;
-  /** The index of a record with this `seq`; `undefined` if it is not in the list. */
+  /** `undefined` if no record has this `seq`. */
   indexOf(seq: number): number | undefined;
   /**
-   * Index of the last record before an index that is about an actor ({@link subjectOf}) and has one of these kinds.
+   * The record is about an actor ({@link subjectOf}).
    *
    * @param from records before this index are ignored
    */
@@ -64,8 +61,8 @@ export class RecordedRun extends RecordArray {
 }
 
 /**
- * The first of `length` sorted indexes for which `isBehind` is true; `length` if it is false for all. `isBehind` must
- * be true for all later indexes.
+ * @returns `length` if `isBehind` is false for all indexes
+ * @param isBehind must be true for all indexes after the first
  */
 export function firstIndex(length: number, isBehind: (index: number) => boolean): number {
   let lowIndex = 0;

@@ -1,4 +1,4 @@
-/** Descriptions of repeated attempts: "9 × SIGKILL while initializing", "attempt 3 of 11, next in 4.0 s". */
+/** Such as "9 × SIGKILL while initializing", "attempt 3 of 11, next in 4.0 s". */
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import type { CauseLink } from './cause-chain.ts';
 import type { ChainPart } from './fold-chain.ts';
@@ -8,7 +8,6 @@ export interface Attempt {
   readonly links: readonly CauseLink[];
 }
 
-/** A description of the failures of a repetition; `undefined` without a failure. */
 export function describeFailures({ links }: ChainPart): string | undefined {
   const failures = links.flatMap(({ record }) => (record.kind === 'event' ? [record.event] : [])).filter(isFailure);
   const describedFailure = failures.find(({ reason, signal }) => typeof (reason ?? signal) === 'string') ?? failures[0];
@@ -30,7 +29,7 @@ function isFailure({ type, signal }: { readonly type: string; readonly signal?: 
   );
 }
 
-/** All attempts, the latest first. `spanInWords` formats the duration of a pause. */
+/** The latest attempt first. `spanInWords` formats the duration of a pause. */
 export function attemptsOf(chainPart: ChainPart, spanInWords: (ms: number) => string): Attempt[] {
   const period = chainPart.links.length;
   const attemptTimes = Array.from({ length: chainPart.times }, (_, i) =>

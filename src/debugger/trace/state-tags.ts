@@ -1,4 +1,3 @@
-/** Tags of states in their charts, which are independent of names and positions. */
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 
 const noTags: ReadonlySet<string> = new Set();

@@ -9,27 +9,23 @@ export interface TraceCommandOptions {
   /** Only records of these actors and of the effects below them; `epoch-N` is any epoch. */
   readonly actor?: readonly string[];
   readonly kind?: readonly TraceRecord['kind'][];
-  /** The numbers of the first and the last record. */
+  /** Numbers of the first and the last record. */
   readonly from?: number;
   readonly to?: number;
-  /** The record whose causes are printed, instead of all records. */
+  /** Prints the causes of this record instead of all records. */
   readonly why?: number;
-  /** Wall-clock times instead of milliseconds since the start. */
+  /** Prints wall-clock times. */
   readonly clock?: boolean;
   readonly format: 'text' | 'json';
 }
 
 export interface TraceOutput {
-  /** Resolves when more can be written, because a trace may be larger than the memory, and its reader slow. */
+  /** Resolves when more can be written: a trace may be larger than the memory. */
   out: (text: string) => void | Promise<void>;
   error: (text: string) => void;
 }
 
-/**
- * `chartpilot trace`: prints records, or the causes of a record.
- *
- * @throws ChartpilotError FILE_UNREADABLE, TRACE_INVALID, or FLAG_INVALID (no such actor or record)
- */
+/** @throws ChartpilotError FILE_UNREADABLE, TRACE_INVALID, or FLAG_INVALID (no such actor or record) */
 export async function printTrace(
   path: string,
   options: TraceCommandOptions,
@@ -108,7 +104,6 @@ function namesOf(record: TraceRecord): string[] {
   return record.kind === 'spawn' && record.parent !== undefined ? [record.actor, record.parent] : [record.actor];
 }
 
-/** Whether the actor, or an owner of this effect, matches a pattern. */
 function matchesAny(patterns: readonly NamePattern[], actor: string): boolean {
   const path = actor.split('/');
   return path.some((_, i) =>

@@ -9,7 +9,6 @@ const text: Form = (value) => typeof value === 'string';
 const number: Form = Number.isFinite;
 const acceptAny: Form = () => true;
 
-/** Maximum number of levels of a JSON Pointer. */
 const maxPointerLevels = 500;
 const pointer: Form = (value) =>
   typeof value === 'string' && value.split('/', maxPointerLevels + 2).length <= maxPointerLevels + 1;
@@ -106,7 +105,7 @@ const machineFields = record({
 });
 const machine: Form = (value) => machineFields(value) && isConsistent(value as Statechart);
 
-/** Checks that each state follows its parent, so that there are no cycles, and that all indexes exist. */
+/** Each state must follow its parent, so that there are no cycles. */
 function isConsistent({ states, transitions }: Statechart): boolean {
   const isPlace = (stateIndex: number, end = states.length): boolean =>
     Number.isInteger(stateIndex) && stateIndex >= 0 && stateIndex < end;

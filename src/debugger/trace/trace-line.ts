@@ -12,9 +12,7 @@ const maxShownLength = 200;
 /** Far deeper than any record of a program (runtime/trace/redact.ts), far below the recursion limit. */
 const maxDepth = 500;
 
-/**
- * Reads a trace line by line, also of an older format version: the header determines the conversion of the other lines.
- */
+/** Reads a trace line by line. The header determines the conversion of lines of an older version. */
 export class TraceLineReader {
   #steps: readonly VersionStep[] = [];
 
@@ -23,7 +21,7 @@ export class TraceLineReader {
     return this.#steps.length === 0;
   }
 
-  /** @returns the line in the current version, or a description of the error */
+  /** @returns a text that describes the error, if the line is invalid */
   read(text: string): TraceLine | string {
     const line = objectIn(text);
     if (typeof line === 'string') return line;
@@ -40,7 +38,7 @@ export function otherVersion(version: number): string {
   return `unsupported format version ${version}, supported are 1 to ${traceVersion}; use the chartpilot release that wrote the trace`;
 }
 
-/** @returns the line, which must be of the current version, or a description of the error */
+/** The line must be of the current version. @returns a description of the error, if the line is invalid */
 export function parseTraceLine(text: string): TraceLine | string {
   const line = objectIn(text);
   return typeof line === 'string' ? line : checkRecord(line);
@@ -69,7 +67,7 @@ function checkRecord(record: RawLine): TraceLine | string {
   return record as unknown as TraceLine;
 }
 
-/** Checks level by level, because recursion would exceed the stack for deep values. */
+/** Recursion would exceed the stack for deep values. */
 function isDeeper(value: object): boolean {
   let level: unknown[] = [value];
   for (let depth = 0; depth <= maxDepth && level.length > 0; depth++) {

@@ -5,13 +5,12 @@ import { notJson, TraceLineReader } from './trace-line.ts';
 
 /** One file of a trace, or another stream of its text, that is being read. */
 export class TraceFilePart {
-  /** The path of the file, or another name for errors. */
   readonly name: string;
   readonly #lineSource: AsyncGenerator<Line>;
   readonly #reader = new TraceLineReader();
   #header: TraceHeader | undefined;
   #lineNumber = 0;
-  /** `file:line` of incomplete lines, which are ignored. */
+  /** `file:line` of incomplete lines. */
   readonly cutOff: string[] = [];
 
   private constructor(name: string, text: AsyncIterable<string | Buffer>) {
@@ -19,10 +18,7 @@ export class TraceFilePart {
     this.#lineSource = linesOf(text, (reason) => this.invalid(reason, this.#lineNumber + 1));
   }
 
-  /**
-   * Reads the header.
-   * @throws ChartpilotError TRACE_INVALID if the header is missing, or of an unsupported version
-   */
+  /** @throws ChartpilotError TRACE_INVALID if the header is missing, or of an unsupported version */
   static async begin(name: string, text: AsyncIterable<string | Buffer>): Promise<TraceFilePart> {
     const tracePart = new TraceFilePart(name, text);
     try {
@@ -41,10 +37,9 @@ export class TraceFilePart {
   }
 
   /**
-   * The records, in the order of their numbers. Ignores an incomplete line before missing records, because a full disk
-   * leaves one in the middle.
+   * Ignores an incomplete line before missing records, because a full disk leaves one in the middle.
    *
-   * @param afterSeq number of the last record of the previous part, if there is one
+   * @param afterSeq number of the last record of the previous part
    */
   async *records(afterSeq?: number): AsyncGenerator<TraceRecord> {
     let lastSeq = afterSeq ?? 0;

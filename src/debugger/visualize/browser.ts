@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { findInPath } from '../../runtime/files/executable.ts';
 
-/** @returns whether the desktop has a program that opens an address */
+/** @returns whether a program was found that opens an address */
 export function openInBrowser(address: string, env: NodeJS.ProcessEnv = process.env): boolean {
   const opener = process.platform === 'darwin' ? 'open' : 'xdg-open';
   const program = findInPath(opener, env);

@@ -20,17 +20,16 @@ export interface DiagramCommandOptions extends Pick<ServePageOptions, 'enough'> 
   readonly from?: string;
   /** Default: standard output. */
   readonly output?: string;
-  /** Whether to show the machine in the page instead. */
+  /** Shows the machine in the page instead. */
   readonly open?: boolean;
   /** Whether `open` starts the user's browser (default: true). */
   readonly browser?: boolean;
 }
 
 /**
- * `chartpilot diagram`: draws a machine; without an argument it lists all machines.
+ * Without a machine, all machines are listed.
  *
- * @throws ChartpilotError if there is no such machine, it cannot be drawn, its trace cannot be read, or the file cannot
- * be written
+ * @throws ChartpilotError if there is no such machine, it cannot be drawn, its trace cannot be read, or the file cannot be written
  */
 export async function drawDiagram(
   machine: string | undefined,
@@ -99,12 +98,12 @@ async function textOf(chart: Statechart, format: DiagramCommandOptions['format']
   return format === 'json' ? `${JSON.stringify(chart, undefined, 2)}\n` : formatMermaid(chart);
 }
 
-/** Draws a machine of a trace, which is untrusted, in a thread with limits. */
+/** A machine of a trace is untrusted, so it is drawn in a thread with limits. */
 async function textApart(chart: Statechart, format: DiagramCommandOptions['format']): Promise<string> {
   return format === 'json' ? textOf(chart, format) : visibleText(await drawOutput(format, chart));
 }
 
-/** A trace without events: one actor of each machine exists and has not started. */
+/** The trace has no events: one actor of each machine exists and has not started. */
 function headerOnly(name: string, machines: readonly Statechart[]): ReturnType<typeof memorySource> {
   const header = formatTraceLine({
     kind: 'header',

@@ -3,7 +3,7 @@ import { briefChartsOf } from '../statechart/brief-charts.ts';
 import { chartOf } from '../statechart/charts.ts';
 import type { MachinePictures } from './known-charts.ts';
 
-/** All charts of a machine. Rejects for an invalid definition: without states, or with names that do not exist. */
+/** Rejects for a definition without states, or with names that do not exist. */
 export async function drawMachine(chart: Statechart): Promise<MachinePictures> {
   const wholeChart = await chartOf(chart);
   return { whole: wholeChart, brief: await briefChartsOf(chart) };

@@ -9,7 +9,7 @@ import type { Statechart } from '../../runtime/trace/statechart.ts';
 import type { DrawingOrder, DrawingResult, Drawings } from './drawing-work.ts';
 
 export interface DrawingLimits {
-  /** Limits for one machine; a transition counts once per target. */
+  /** A transition counts once per target. */
   readonly states: number;
   readonly transitions: number;
   /** Depth of nested states. */
@@ -30,10 +30,10 @@ export const drawingLimits: DrawingLimits = {
 
 const maxMegabytes = 1024;
 
-/** Next to this file, or to the bundle that contains it. */
+/** The helper is next to this file, or to the bundle that contains it. */
 const helperModule = new URL(`./drawing-helper${extname(import.meta.filename)}`, import.meta.url);
 
-/** Draws the machines of one trace, one at a time. The thread starts with the first one. */
+/** Draws one machine at a time. The thread starts with the first one. */
 export class DrawingThread {
   readonly #limits: DrawingLimits;
   #worker: Worker | undefined;
@@ -117,7 +117,7 @@ function whyTooLarge({ states, transitions }: Statechart, limits: DrawingLimits)
   );
 }
 
-/** Each state follows its parent, because traces with another order are rejected. */
+/** Traces in which a state precedes its parent are rejected. */
 function levelsOf(states: Statechart['states']): number {
   const levels: number[] = [];
   for (const { parent } of states) levels.push(parent === undefined ? 1 : (levels[parent] ?? 0) + 1);

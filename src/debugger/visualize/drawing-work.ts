@@ -1,7 +1,7 @@
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 import type { MachinePictures } from './known-charts.ts';
 
-/** The possible results for a machine; all but `pictures` are texts. */
+/** All results but `pictures` are texts. */
 export interface Drawings {
   readonly pictures: MachinePictures;
   readonly svg: string;

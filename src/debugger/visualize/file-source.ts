@@ -6,7 +6,7 @@ import { openTrace } from '../trace/read-trace.ts';
 import { parseTraceLine } from '../trace/trace-line.ts';
 import type { PageSource } from './page-source.ts';
 
-/** A trace file with its rotated part. Its text is unchanged, because the reader validates it. */
+/** The text is unchanged, because the reader validates it. */
 export function fileSource(path: string, name = basename(path)): PageSource {
   const openOnce = async () => {
     const openedTrace = await openTrace(path);
@@ -24,7 +24,7 @@ export function fileSource(path: string, name = basename(path)): PageSource {
 
 const newline = 0x0a;
 
-/** The lines of files in order, without an incomplete last line. A line that is too long for a record is returned in pieces. */
+/** The last line is omitted if it is incomplete. A line that is too long for a record is returned in pieces. */
 async function* wholeLines(files: readonly string[]): AsyncGenerator<Buffer> {
   for (const file of files) {
     let heldChunks: Buffer[] = [];

@@ -7,7 +7,6 @@ import type { Statechart } from '../../runtime/trace/statechart.ts';
 import type { BriefChart } from '../statechart/brief-charts.ts';
 
 export interface MachinePictures {
-  /** SVG text. */
   readonly whole: string;
   readonly brief: readonly BriefChart[];
 }
@@ -17,12 +16,12 @@ export type KnownCharts = Readonly<Record<string, MachinePictures>>;
 
 export const prebuiltChartsFile = 'dist/visualize/charts.json';
 
-/** @returns a key: machines with the same key have equal charts */
+/** Machines with the same key have equal charts. */
 export function chartKey({ id, states, transitions }: Statechart): string {
   return createHash('sha256').update(JSON.stringify({ id, states, transitions })).digest('base64url');
 }
 
-/** Empty without a build; each chart is then drawn on request. */
+/** Without a build, each chart is drawn on request. */
 export function readKnownCharts(file = join(packageRoot(), prebuiltChartsFile)): KnownCharts {
   return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as KnownCharts) : {};
 }

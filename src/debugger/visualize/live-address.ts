@@ -9,8 +9,7 @@ export interface LiveAddress {
 /**
  * Parses `127.0.0.1:15020`, `localhost:15020`, `[::1]:15020`, `15020`, each with or without `http://`.
  *
- * @throws ChartpilotError FLAG_INVALID, also for an address of another host, because a program only responds to clients
- * on its own host
+ * @throws ChartpilotError FLAG_INVALID, also for another host, because a program only responds to clients on its own host
  */
 export function parseLiveAddress(text: string): LiveAddress {
   const hostAndPort = text.replace(/^http:\/\//, '').replace(/\/$/, '');
@@ -37,7 +36,6 @@ export function parseLiveAddress(text: string): LiveAddress {
   return { host: host.toLowerCase(), port };
 }
 
-/** Puts an IPv6 address in brackets, as in a URL. */
 export function formatLiveAddress({ host, port }: LiveAddress): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }

@@ -14,13 +14,13 @@ export interface LiveSourceOptions {
   readonly name?: string;
   /** Default: the token in the program's run directory, if the file belongs to the program's user. */
   readonly token?: string;
-  /** The program's run directory (default: each default directory of the programs). */
+  /** Default: each default directory of the programs. */
   readonly runDir?: string;
 }
 
 const responseLimitMs = 5_000;
 
-/** A running program, or one that has exited and may restart: every read opens a new connection. */
+/** The program may restart: every read opens a new connection. */
 export function liveSource(address: LiveAddress, options: LiveSourceOptions = {}): PageSource {
   const addressText = formatLiveAddress(address);
   return {
@@ -51,7 +51,7 @@ async function request(
   isFollowing: boolean,
 ): Promise<IncomingMessage> {
   const { runDir } = options;
-  // For each request, because a restarted program has another token.
+  // A restarted program has another token.
   const connection = await connectToProgram(address, runDir === undefined ? {} : { runDir }).catch((error: unknown) => {
     throw unreachable(address, error);
   });
@@ -130,7 +130,7 @@ async function firstLine(trace: IncomingMessage, address: string): Promise<Trace
   throw new ChartpilotError('TRACE_INVALID', `${address}: expected a trace${detail}`, { hint: portHint });
 }
 
-/** The text up to the end of the first line, with a limit, because any server may use the port. */
+/** The text has a limit, because any server may use the port. */
 async function firstText(trace: IncomingMessage, address: string): Promise<string | LineTooLong> {
   trace.setEncoding('utf8');
   const lines = new LineSplitter();

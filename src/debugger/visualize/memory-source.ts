@@ -3,7 +3,6 @@ import { ChartpilotError } from '../../runtime/errors.ts';
 import { TraceLineReader } from '../trace/trace-line.ts';
 import type { PageSource } from './page-source.ts';
 
-/** A trace that this program has generated, without a file and a running program. */
 export function memorySource(name: string, trace: string): PageSource {
   return {
     name,

@@ -1,7 +1,4 @@
-/**
- * Serves the debugger's page to one user: on loopback, and to no other web site of the same browser. Data is below a path with a secret token. The
- * page itself, which contains no data, is also at the root.
- */
+/** Serves the debugger's page to one user: on loopback, and to no other web site of the same browser. Data is below a path with a secret token. */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
@@ -21,17 +18,14 @@ export interface PageServerOptions {
   readonly sources: readonly PageSource[];
   /** Default: a free port. */
   readonly port?: number;
-  /** The diagrams that every trace is checked against (default: those of its program). */
+  /** Default: the diagrams of each program. */
   readonly diagrams?: string;
 }
 
 export interface PageServer {
-  /** For the user's browser: `http://127.0.0.1:PORT/TOKEN/`. */
+  /** The address `http://127.0.0.1:PORT/TOKEN/`. */
   readonly address: string;
-  /**
-   * An address for the command line of a browser, which every user of this host can read. It redirects to the address
-   * once, and only for a program of this user.
-   */
+  /** Every user of this host can read the command line of a browser. The address redirects once, and only for a program of this user. */
   openingAddress(): string;
   close(): Promise<void>;
 }
@@ -191,7 +185,7 @@ class Pages {
     else await sendTrace(source, response);
   }
 
-  /** Sends the charts of a trace that the user opened in the browser, and the diagrams of its program. */
+  /** Sends the charts of a trace that the user opened in the browser. */
   async #describe(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const text = await bodyOf(request);
     const describedData = text === undefined ? undefined : describedIn(text);
@@ -245,7 +239,7 @@ async function sendTrace(source: PageSource, response: ServerResponse): Promise<
   response.writeHead(200, { 'content-type': 'application/x-ndjson; charset=utf-8' });
   // A live program may have no events yet, and the page must be notified of the connection.
   response.flushHeaders();
-  // Reads at the speed of the page. When either connection closes, the other one is closed.
+  // Reads at the speed of the page.
   await pipeline(trace, response).catch(() => response.destroy());
 }
 

@@ -11,7 +11,7 @@ import { chartKey, type MachinePictures, readKnownCharts } from './known-charts.
 
 type DrawnPictures = DrawingResult<'pictures'>;
 
-/** Builds the sessions of traces. Equal machines are drawn once. */
+/** Equal machines are drawn once. */
 export class Sessions {
   readonly #diagrams: string | undefined;
   readonly #pictures: Map<string, DrawnPictures | Promise<DrawnPictures>>;
@@ -27,7 +27,7 @@ export class Sessions {
   async sessionOf({ machines, program }: Pick<TraceHeader, 'machines' | 'program'>): Promise<Session> {
     const drawnPictures: (readonly [string, MachinePictures])[] = [];
     const notDrawn: (readonly [string, string])[] = [];
-    // A trace is untrusted, and a machine that cannot be drawn must not affect the others, nor other traces.
+    // A trace is untrusted, and a machine that cannot be drawn must not affect the others.
     const thread = new DrawingThread(this.#limits);
     try {
       for (const chart of machines) {

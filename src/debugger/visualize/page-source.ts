@@ -3,14 +3,10 @@ import type { TraceHeader } from '../../runtime/trace/trace.ts';
 import type { Source } from '../page-data.ts';
 
 export interface PageSource extends Source {
-  /**
-   * The current header of the trace.
-   *
-   * @throws ChartpilotError with instructions if the trace is unavailable
-   */
+  /** @throws ChartpilotError with instructions if the trace is unavailable */
   header(): Promise<TraceHeader>;
   /**
-   * The trace as text: its header, then its records.
+   * The text is the header, then the records.
    *
    * @throws ChartpilotError as {@link PageSource.header}
    */

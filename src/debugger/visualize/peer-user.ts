@@ -1,9 +1,6 @@
 import { type ConnectionEnds, ownerOfPeer } from '../../runtime/socket-owner.ts';
 
-/**
- * Whether the peer of a connection from 127.0.0.1 to 127.0.0.1 belongs to another user of this host, or to no process
- * that can be found. False if the kernel has no table of connections.
- */
+/** True if the peer belongs to another user of this host, or to no process that can be found. False if the kernel has no table of connections. */
 export function isFromOtherUser(connectionEnds: ConnectionEnds, uid = process.geteuid?.()): boolean {
   if (connectionEnds.remoteAddress !== '127.0.0.1') return true;
   const owner = ownerOfPeer(connectionEnds);

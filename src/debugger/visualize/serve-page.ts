@@ -3,14 +3,13 @@ import { openInBrowser } from './browser.ts';
 import { type PageServerOptions, startPageServer } from './page-server.ts';
 
 export interface ServePageOptions extends PageServerOptions {
-  /** Whether to open the page in the user's browser. */
   readonly open?: boolean;
   /** The server is closed when this resolves (default: on Ctrl-C). */
   readonly enough?: Promise<unknown>;
 }
 
 /**
- * Serves the page and prints its address, the only line on standard output, until the user ends it.
+ * The address of the page is the only line on standard output.
  *
  * @throws ChartpilotError as {@link startPageServer}
  */

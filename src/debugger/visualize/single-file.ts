@@ -11,7 +11,7 @@ export interface SingleFileOptions {
   readonly diagrams?: string;
 }
 
-/** The text in pieces, because a trace may be large. The trace of a live program ends at its current record. */
+/** The text is returned in pieces, because a trace may be large. The trace of a live program ends at its current record. */
 export async function* singleFile({ sources, diagrams }: SingleFileOptions): AsyncGenerator<string> {
   const files = readPageFiles();
   const hash = createHash('sha256').update(inlineScript(files['page.js'])).digest('base64');

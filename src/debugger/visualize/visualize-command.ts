@@ -19,7 +19,7 @@ import { singleFile } from './single-file.ts';
 
 export interface VisualizeCommandOptions extends Pick<ServePageOptions, 'port' | 'open' | 'diagrams' | 'enough'> {
   readonly attach?: readonly string[];
-  /** One token for all programs, or one for each address, in the same order (default: `$CHARTPILOT_TOKEN`, then each program's run directory). */
+  /** One token for all programs, or one for each address (default: `$CHARTPILOT_TOKEN`, then each program's run directory). */
   readonly token?: readonly string[];
   readonly runDir?: string;
   /** Writes a page that needs no server, and exits. */
@@ -27,7 +27,7 @@ export interface VisualizeCommandOptions extends Pick<ServePageOptions, 'port' |
 }
 
 /**
- * `chartpilot visualize`: returns when the user ends it, or the page is written.
+ * Returns when the user ends the server, or the page is written.
  *
  * @throws ChartpilotError if a trace is unavailable, the port is in use, or a flag is invalid
  */
@@ -85,10 +85,7 @@ function tokensOf({
   );
 }
 
-/**
- * The merged trace of several programs as an additional source after the files, because most users need a separate
- * trace.
- */
+/** The merged trace is an additional source, because most users need a separate trace. */
 async function mergedSource(files: readonly string[]): Promise<PageSource[]> {
   const smallFiles = files.length > 1 && !files.includes(standardInput) && sizeOf(files) <= maxMergedBytes;
   if (!smallFiles) return [];
@@ -96,7 +93,7 @@ async function mergedSource(files: readonly string[]): Promise<PageSource[]> {
     const mergedTrace = await merge(files);
     return mergedTrace.arrows === 0 ? [] : [memorySource(mergedName, formatMerged(mergedTrace))];
   } catch {
-    // An invalid trace is reported when it is opened separately, with its valid beginning.
+    // Opening the invalid trace separately reports the error.
     return [];
   }
 }

@@ -1,4 +1,3 @@
-/** Samples for the charts of the agent, its replacement, its status port and its bootstrap. */
 import type { Adoption } from '../../../../machines/agent/envoy/adoption.ts';
 import type { AgentSettings } from '../../../../machines/agent/settings.ts';
 import type { Samples } from '../samples.ts';

@@ -22,7 +22,6 @@ interface Desired {
 
 export const settings = { ...defaultSettings, watch: { ...defaultSettings.watch, directories: ['certs'] } };
 
-/** Payloads for an event from every known epoch of the supervisor. */
 const forEachEpoch =
   (...payloads: readonly Payload[]) =>
   ({ context }: SampledState): readonly Payload[] => {

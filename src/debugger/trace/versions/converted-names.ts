@@ -27,7 +27,7 @@ const mapped = <Item>(list: unknown, convert: (item: Item) => unknown): unknown 
 const texts = (list: unknown, names: Renamed | undefined): unknown =>
   mapped(list, (item) => (isText(item) ? newName(names, item) : item));
 
-/** A value with the new names of fields, at any depth. */
+/** Renames fields at any depth. */
 function withFields(names: Renamed | undefined, value: unknown): unknown {
   if (names === undefined || typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map((item) => withFields(names, item));
@@ -47,7 +47,6 @@ const newChanges = (names: Renamed | undefined, changes: unknown): unknown =>
       : change,
   );
 
-/** Applies the new names to the given fields that are present. */
 function withNestedFields(line: Raw, names: Renamed | undefined, fields: readonly string[]): RawLine {
   const convertedLine: RawLine = { ...line };
   for (const field of fields) if (field in line) convertedLine[field] = withFields(names, line[field]);
@@ -80,7 +79,7 @@ function newEventType(machine: string, machineNames: RenamedInMachine, type: str
   return newName(renamedEvents, type);
 }
 
-/** @param text a condition, with names of guards, and states in JSON */
+/** @param text a condition with names of guards and states */
 function newGuard({ guards, states }: RenamedInMachine, text: string): string {
   return text.replaceAll(/"([^"]*)"|[A-Za-z]\w*/g, (name, state: string | undefined) =>
     state === undefined ? newName(guards, name) : `"${newName(states, state)}"`,
@@ -149,10 +148,7 @@ function newMachine(machine: unknown): unknown {
 const namesOfMachine = (machine: string): RenamedInMachine =>
   Object.hasOwn(renamedInMachines, machine) ? renamedInMachines[machine]! : {};
 
-/**
- * The conversion of one trace, line by line. States, timers and fields are converted by the machine of their actor, which the
- * header and `spawn` records name. Traces of other programs are not changed.
- */
+/** Converts one trace, line by line. Names are converted by the machine of their actor. Traces of other programs are not changed. */
 export function convertNames(): VersionStep {
   const machines = new Map<unknown, string>();
   let isForeign = false;
@@ -165,7 +161,7 @@ export function convertNames(): VersionStep {
     ...('actors' in header && { actors: mapped(header.actors, newActor) }),
   });
 
-  /** Machine of an actor; for an effect, the machine of its parent. */
+  /** An effect has the machine of its parent. */
   const machineOf = (actor: unknown): string =>
     machines.get(actor) ?? (isText(actor) ? machines.get(actor.slice(0, actor.lastIndexOf('/'))) : undefined) ?? '';
 

@@ -1,4 +1,3 @@
-/** Names of version 3 in the charts of the control plane: its start, its sources of configuration and its registries. */
 import type { Renamed, RenamedInMachine } from './renamed.ts';
 
 export const renamedDiscoveryEvents: Renamed = {

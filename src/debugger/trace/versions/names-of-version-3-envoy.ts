@@ -1,4 +1,3 @@
-/** Names of version 3 in the charts of the agent, of its replacement and of Envoy's processes. */
 import type { RenamedInMachine } from './renamed.ts';
 
 export const renamedInEnvoyMachines: Readonly<Record<string, RenamedInMachine>> = {

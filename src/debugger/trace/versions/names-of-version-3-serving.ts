@@ -1,4 +1,3 @@
-/** Names of version 3 in the charts of the control plane that serve proxies: keys, certificates, pushes and streams. */
 import type { RenamedInMachine } from './renamed.ts';
 
 export const renamedInServingMachines: Readonly<Record<string, RenamedInMachine>> = {

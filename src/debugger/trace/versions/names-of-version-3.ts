@@ -1,7 +1,4 @@
-/**
- * Names of events, states, guards, actions, delays and tags that version 4 of the trace format changed, old to new.
- * Readers of older traces apply it (`versions.ts`); a test builds the table in CHANGELOG.md from it.
- */
+/** A test builds the table in CHANGELOG.md from these names, old to new. */
 
 import { renamedDiscoveryEvents, renamedInDiscoveryMachines } from './names-of-version-3-discovery.ts';
 import { renamedInEnvoyMachines } from './names-of-version-3-envoy.ts';

@@ -1,4 +1,4 @@
-/** Timelines for traces of version 2, by machine ID, independent of the current timelines of the machines. */
+/** These timelines do not change with those of the current machines. */
 import type { Timeline } from '../../../../machines/timeline.ts';
 
 const noTimeline: Timeline = { lane: 'none' };

@@ -1,10 +1,9 @@
-/** Converts a trace of each format version to the next version. */
 import { traceVersion } from '../../../runtime/trace/trace.ts';
 import type { VersionStep } from '../raw-line.ts';
 import { convertNames } from './converted-names.ts';
 import { timelinesOfVersion2 } from './timelines-of-version-2.ts';
 
-/** `steps[0]` converts version 1 to version 2. A step is created for each trace, whose actors it may store. */
+/** `steps[0]` converts version 1 to version 2. A step is created for each trace, because it may store the actors. */
 const steps: readonly (() => VersionStep)[] = [
   () => (line) => {
     if (line.kind === 'header') return { ...line, version: 2, level: 'standard', machines: [] };
@@ -20,7 +19,7 @@ const steps: readonly (() => VersionStep)[] = [
   convertNames,
 ];
 
-/** @returns the steps from a version to the current one; `undefined` if the version is newer or invalid */
+/** @returns `undefined` if the version is newer or invalid */
 export function stepsFrom(version: number): readonly VersionStep[] | undefined {
   if (!Number.isInteger(version) || version < 1 || version > traceVersion) return undefined;
   return steps.slice(version - 1).map((step) => step());
