@@ -19,7 +19,7 @@ import { startTheme } from './shell/theme.tsx';
 import { escapeDrawnText } from './shell/visible-nodes.ts';
 import { startGrowing, startKeepingPlaceInView } from './timeline/timeline-view.ts';
 
-/** For tests and measurements; described in README.md. */
+/** For tests and measurements. */
 const hooks = {
   recording: () => recording.value,
   place: () => place.value,

@@ -32,7 +32,6 @@ const filterText = signal('');
 const openGroups = signal<ReadonlySet<string>>(new Set());
 const filters = signal<Readonly<Record<string, string>>>({});
 
-/** The actors that live at the current place, with their states. */
 export function Actors(): JSX.Element {
   const openRecording = recording.value;
   const liveActors = state.value?.actors ?? new Map<string, ActorSnapshot>();
@@ -166,7 +165,6 @@ function ChainCount({ actors }: { readonly actors: readonly ActorSnapshot[] }): 
   );
 }
 
-/** Shows the innermost state, and its parent states in small type. */
 function State({ of: snapshot }: { readonly of: ActorSnapshot }): JSX.Element {
   if (snapshot.state === '')
     return <span class="state-name muted">{recording.value?.missingStateReason(snapshot.machine)}</span>;

@@ -1,4 +1,4 @@
-/** Scales and scroll positions of the visible part of a chart, in CSS pixels unless noted otherwise. */
+/** Scales and scroll positions of the visible part of a chart, in CSS pixels. */
 import type { DrawnStateBox } from './chart-picture.ts';
 
 export interface Size {
@@ -17,7 +17,6 @@ export function scaleToFit(chart: Size, viewport: Size): number {
   return clamp(Math.min(viewport.width / chart.width, viewport.height / chart.height), minScale, 1.25);
 }
 
-/** The initial scale of a chart: as large as its width allows, but readable. */
 export function initialScale(chart: Size, viewport: Size): number {
   return clamp(viewport.width / chart.width, minReadableScale, 1);
 }
@@ -31,12 +30,12 @@ export function zoomScale(scale: number, factor: number): number {
   return clamp(scale * factor, minScale, maxScale);
 }
 
-/** Scroll position on one axis that keeps the point at `viewOffset` (distance from the viewport's edge) in place while the scale changes. */
+/** Keeps the point at `viewOffset` (distance from the viewport's edge) in place while the scale changes. */
 export function scrollToKeep(scroll: number, viewOffset: number, oldScale: number, newScale: number): number {
   return ((scroll + viewOffset) * newScale) / oldScale - viewOffset;
 }
 
-/** Scroll position on one axis that shows a part of the chart (in chart pixels) with a margin; `undefined` if the part is visible already. */
+/** Scroll position on one axis that shows a part of the chart (in chart pixels); `undefined` if the part is visible already. */
 export function scrollToShow(
   visiblePart: { readonly from: number; readonly length: number },
   scale: number,
@@ -50,7 +49,6 @@ export function scrollToShow(
   return Math.max(0, length > viewport ? from - 24 : from + length / 2 - viewport / 2);
 }
 
-/** The smallest box around the given ones; `undefined` without boxes. */
 export function boundingBoxOf(boxes: readonly DrawnStateBox[]): DrawnStateBox | undefined {
   if (boxes.length === 0) return undefined;
   const x = Math.min(...boxes.map((box) => box.x));

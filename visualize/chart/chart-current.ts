@@ -20,7 +20,6 @@ function endedLast(): string | undefined {
   return undefined;
 }
 
-/** The actor's snapshot; `undefined` if the actor does not live at the current place. */
 export const shownSnapshot = computed<ActorSnapshot | undefined>(() =>
   shownActor.value === undefined ? undefined : state.value?.actors.get(shownActor.value),
 );
@@ -48,7 +47,7 @@ export function currentTransitions({ actor, spawned }: ActorSnapshot): TakenTran
   return takenAt(recording.value, actor, spawned, place.value);
 }
 
-/** Index of the record with which an actor entered its state; -1 if the actor entered it before the trace began. */
+/** -1 if the actor entered its state before the trace began. */
 export function stateEntryIndex({ actor, spawned }: ActorSnapshot): number {
   const openRecording = recording.value;
   const index = openRecording?.lastIndexAbout(actor, ['transition'], place.value + 1) ?? -1;

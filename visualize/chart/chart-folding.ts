@@ -1,4 +1,4 @@
-/** Selects the complete or brief picture of a machine; in the brief one, inactive states are folded. */
+/** In the brief picture of a machine, inactive states are folded. */
 
 import { computed, signal } from '@preact/signals';
 import { briefFor, wholeRows } from '../../src/debugger/statechart/brief-choice.ts';
@@ -12,12 +12,12 @@ import { adoptStyleOf } from './chart-picture.ts';
 
 const pictureChoice = signal(storedValue('charts'));
 
-/** Whether charts show their complete definitions, which is the default for a trace without records. */
+/** A trace without records shows complete definitions by default. */
 export const showsCompleteCharts = computed(
   () => (pictureChoice.value ?? (size.value === 0 ? 'whole' : 'brief')) === 'whole',
 );
 
-/** States that the user has opened, by machine: state numbers, and `wholeRows`. */
+/** By machine: state numbers, and `wholeRows`. */
 const openedStates = signal<Readonly<Record<string, readonly number[]>>>(readOpened());
 
 export function toggleCompleteCharts(): void {
@@ -26,7 +26,6 @@ export function toggleCompleteCharts(): void {
   storeValue('charts', next);
 }
 
-/** Brief or complete picture of a machine with an actor in this state; `undefined` if the machine has no picture. */
 export function shownPicture(machine: string, state: string): string | undefined {
   const chart = definitionOf(machine);
   const brief = ownValue(session.value?.briefCharts, machine) ?? [];
@@ -43,7 +42,7 @@ export function missingPictureReason(machine: string): string {
   return ownValue(session.value?.notDrawn, machine) ?? 'the trace does not contain its definition';
 }
 
-/** Opens or folds a state; without a number, the shortened rows. */
+/** Without a number, opens or folds the shortened rows. */
 export function toggleState(machine: string, number: number | undefined): void {
   const chart = definitionOf(machine);
   if (chart === undefined) return;

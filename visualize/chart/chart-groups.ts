@@ -1,4 +1,3 @@
-/** Chooses the charts of the overview: one per actor, or one for many actors of a machine. */
 import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
 import { familyOf } from '../sequence/sequence-lifelines.ts';
 
@@ -25,7 +24,7 @@ export interface ChartGroups {
   readonly omittedActors: number;
 }
 
-/** Groups the charts of living actors. Effects have no chart. */
+/** Effects have no chart. */
 export function chartGroups(actors: Iterable<ActorSnapshot>): ChartGroups {
   const withChart = [...actors].filter(({ machine }) => machine !== undefined);
   const families = membersBy(withChart, (actor) => `${actor.machine} ${familyOf(actor.actor)}`, maxFamilies);
@@ -62,7 +61,7 @@ function membersBy(
   return [...membersByKey.values()];
 }
 
-/** Number of actors in each state by path; includes actors in child states. */
+/** Includes actors in child states. */
 export function countsByState(actors: Iterable<ActorSnapshot>): Map<string, number> {
   // Many actors share few states, so each state is parsed only once.
   const countsByStateText = new Map<string, number>();

@@ -2,7 +2,7 @@ import type { Statechart, StatechartTransition } from '../../src/runtime/trace/s
 import type { ActorSnapshot, RunningTimer } from '../../src/runtime/trace/trace.ts';
 import { isActive } from '../../src/runtime/trace/trace-state.ts';
 
-/** Numbers of the active states, including parent states. Empty before a chart has started. */
+/** Includes parent states. Empty before a chart has started. */
 export function activeStates(chart: Statechart, state: string): Set<number> {
   const active = new Set<number>();
   if (state === '') return active;
@@ -38,7 +38,6 @@ export function countdownsAt(chart: Statechart, timers: readonly RunningTimer[],
   });
 }
 
-/** Text such as `3.2 s left`. */
 export function remainingTimeText(remainingMs: number): string {
   if (remainingMs >= 120_000) return `${Math.round(remainingMs / 60_000)} min left`;
   return remainingMs >= 10_000
@@ -54,7 +53,7 @@ export function nextTransitionTexts(chart: Statechart, state: string): string[] 
   return [...new Set(labelTexts)];
 }
 
-/** Possible next transitions, innermost state first, because an operator rarely waits for a transition of the root state. */
+/** The innermost state is first, because an operator rarely waits for a transition of the root state. */
 export function sortedTransitionTexts(chart: Statechart, state: string): string[] {
   const active = activeStates(chart, state);
   const depth = (number: number): number => {
@@ -76,7 +75,7 @@ export function transitionText(chart: Statechart, { kind, on, guard, targets }: 
   return `${trigger}${guard === undefined ? '' : ` [${guard}]`} → ${targetNames === '' ? 'no state change' : targetNames}`;
 }
 
-/** An actor's chart in one sentence, for screen readers. */
+/** For screen readers. */
 export function chartText(chart: Statechart | undefined, actor: ActorSnapshot, sinceMs: number, t: number): string {
   const isStateless = chart?.states.length === 1;
   const state = actor.state === '' ? (isStateless ? 'no states' : 'not started') : actor.state;

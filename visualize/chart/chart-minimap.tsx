@@ -21,7 +21,7 @@ interface MinimapProps {
   readonly goTo: (left: number, top: number) => void;
 }
 
-/** A small view of a chart that exceeds its viewport. Pressing or dragging moves the visible part. */
+/** Pressing or dragging moves the visible part of the chart. */
 export function Minimap({ machine, picture, scale, shownPart, goTo }: MinimapProps): JSX.Element | null {
   const { left, top, width, height } = shownPart.value;
   if (picture.width * scale <= width + 30 && picture.height * scale <= height + 30) return null;

@@ -13,7 +13,7 @@ import { activeLeaves, activeStates } from './chart-lights.ts';
 import { type DrawnStateBox, type Picture, pictureOf } from './chart-picture.ts';
 import { ChartScene } from './chart-scene.ts';
 
-/** Maximum drawn charts; each copies a picture. */
+/** Each drawn chart copies a picture. */
 const maxDrawn = 60;
 const maxOptions = 200;
 
@@ -23,7 +23,7 @@ interface OverviewProps {
   show: (actor: string) => void;
 }
 
-/** Small charts of all living actors; many actors of one machine share a chart with counts. */
+/** Many actors of one machine share a chart with counts. */
 export function ChartOverview({ groups, omittedActors, show }: OverviewProps): JSX.Element {
   const record = recording.value?.recordAt(place.value);
   const movedActor = record === undefined ? undefined : actorOf(record);

@@ -1,4 +1,4 @@
-/** The picture of a machine: parsed once, then only its highlights change. */
+/** A picture is parsed once, then only its highlights change. */
 
 export interface DrawnStateBox {
   readonly x: number;
@@ -17,7 +17,7 @@ export interface Picture {
 const pictures = new Map<string, Picture>();
 const adoptedIds = new Set<string>();
 
-/** Parses an SVG text. Its style is added to the page, because the content security policy may block `<style>` elements in a picture. */
+/** The style is added to the page, because the content security policy may block `<style>` elements in a picture. */
 export function pictureOf(text: string): Picture {
   const cachedPicture = pictures.get(text);
   if (cachedPicture !== undefined) return cachedPicture;

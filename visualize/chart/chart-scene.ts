@@ -1,4 +1,3 @@
-/** A copy of a machine's picture with its highlights. */
 import { type Countdown, remainingTimeText } from './chart-lights.ts';
 import type { Picture } from './chart-picture.ts';
 import type { TakenTransitions } from './chart-steps.ts';
@@ -150,7 +149,7 @@ function rightOfState(group: SVGGElement): number {
   return x + width + 8;
 }
 
-/** A timer without a target is a text line in the box of its state, so the picture has no bar for it. */
+/** The picture has no bar for a timer without a target. */
 function createTimerBar(group: SVGGElement): SVGRectElement {
   const { x, y, width, height } = group.getBBox();
   const bar = document.createElementNS(svgNamespace, 'rect');

@@ -5,7 +5,7 @@ export type StepRecord = TraceRecord & { kind: 'transition' | 'step' };
 
 const stepKinds = ['transition', 'step'] as const;
 
-/** The last steps of an actor at a place, newest first. May include steps of an earlier actor with the same name. */
+/** Newest first. May include steps of an earlier actor with the same name. */
 export function* stepsBefore(
   recording: PageRecording,
   actor: string,
@@ -18,7 +18,7 @@ export function* stepsBefore(
   }
 }
 
-/** Whether an actor took a step after the place `after`, up to and including `lastIndex`. */
+/** The range excludes `afterIndex` and includes `lastIndex`. */
 export function hasStepped(recording: PageRecording, actor: string, afterIndex: number, lastIndex: number): boolean {
   return recording.lastIndexAbout(actor, stepKinds, lastIndex + 1, afterIndex + 1) !== undefined;
 }
@@ -26,13 +26,13 @@ export function hasStepped(recording: PageRecording, actor: string, afterIndex: 
 export interface TakenTransitions {
   /** Transitions of the record at the place, or of the actor's steps with the same cause. */
   readonly currentNumbers: readonly number[];
-  /** Transitions of the preceding step, which led to the current state. */
+  /** Transitions that led to the current state. */
   readonly previousNumbers: readonly number[];
 }
 
 const noTransitions: TakenTransitions = { currentNumbers: [], previousNumbers: [] };
 
-/** The transitions of an actor at a place. `spawned` is the `seq` of its spawn. */
+/** `spawned` is the `seq` of the actor's spawn. */
 export function takenAt(
   recording: PageRecording,
   actor: string,

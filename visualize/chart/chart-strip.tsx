@@ -14,7 +14,6 @@ interface StripProps {
   show: (actor: string) => void;
 }
 
-/** All actors with a chart and their states. The chart of the chosen actor is shown below. */
 export function ChartStrip({ groups, omittedActors, showsAllActors: all, show }: StripProps): JSX.Element {
   const record = recording.value?.recordAt(place.value);
   const movedActor = record === undefined ? undefined : actorOf(record);
@@ -61,7 +60,7 @@ function Chip({
   );
 }
 
-/** The most frequent states without their parent states, such as `streaming 480, draining 32`. */
+/** Such as `streaming 480, draining 32`, without parent states. */
 function frequentStatesText({ actors }: ChartGroup): string {
   const leaves = new Set(actors.map(({ state }) => state));
   const counts = countsByState(actors);

@@ -7,7 +7,7 @@ import { chartText } from './chart-lights.ts';
 
 const maxStates = 20;
 
-/** The charts as text for screen readers: each actor's state, its duration, and the next transitions. */
+/** The charts as text for screen readers. */
 export function ChartText({
   groups,
   omittedActors,

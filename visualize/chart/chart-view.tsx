@@ -20,7 +20,6 @@ import { ChartStrip } from './chart-strip.tsx';
 import { ChartText } from './chart-text.tsx';
 import { ChartViewport } from './chart-viewport.tsx';
 
-/** Shows one actor's statechart at a readable size, or an overview of all charts. */
 export function ChartView(): JSX.Element {
   const { groups, omittedActors } = chartGroups(state.value?.actors.values() ?? []);
   return (
@@ -83,7 +82,6 @@ function ChartHead({ actor, snapshot, machine }: HeadProps): JSX.Element {
   );
 }
 
-/** Returns why an actor is not shown, with its final state if it has ended. */
 function absenceReason(actor: string): string {
   for (const { record } of stepsOf(actor)) {
     if (record.kind === 'transition') return `ended; last state: ${record.to}`;
@@ -102,7 +100,7 @@ function StateDuration({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element {
   );
 }
 
-/** Texts that a brief picture lacks: the last step and the next transitions. */
+/** These texts are missing in a brief picture. */
 function LastAndNextTransitions({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element | null {
   const chart = definitionOf(snapshot.machine);
   if (chart === undefined || showsCompleteCharts.value) return null;

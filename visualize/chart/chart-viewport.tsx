@@ -28,11 +28,10 @@ const viewportMargin = 24;
 const maxAnimated = 40;
 const minAnimationIntervalMs = 150;
 const noTransitions: TakenTransitions = { currentNumbers: [], previousNumbers: [] };
-/** The scale of a chart: set by the user, fitting the viewport, or the smallest readable scale. */
 type Zoom = number | 'fit' | 'readable';
 const zooms = new Map<string, Zoom>();
 
-/** The chart of a machine with the shown actor's state. Ctrl and the wheel zoom; dragging scrolls. */
+/** Ctrl and the wheel zoom; dragging scrolls. */
 export function ChartViewport({ machine, text }: { machine: string; text: string }): JSX.Element {
   const viewport = useRef<HTMLDivElement>(null);
   const scene = useMemo(() => new ChartScene(pictureOf(text)), [text]);
@@ -158,7 +157,6 @@ function useVisiblePart(viewport: Viewport, visiblePart: Signal<VisiblePart>): v
   }, [viewport]);
 }
 
-/** Opens a folded state, or folds an opened one, on click or Enter. */
 function useFolding(viewport: Viewport, scene: ChartScene, machine: string): void {
   useLayoutEffect(() => {
     for (const state of scene.foldable((number) => isOpenedByUser(machine, number))) {

@@ -9,7 +9,7 @@ interface ColumnProps {
   readonly children: ComponentChildren;
 }
 
-/** A scrolling part of the details. If it scrolls and contains no tab stop, it becomes one. */
+/** A column that scrolls and contains no tab stop becomes one. */
 export function Column({ label, part, class: className = '', children }: ColumnProps): JSX.Element {
   const element = useRef<HTMLDivElement>(null);
   const [isStop, setStop] = useState(false);

@@ -11,7 +11,6 @@ import { durationText, recordText } from '../model/recording/words.ts';
 import { MarkSign } from '../parts/mark-shape.tsx';
 import { Column } from './column.tsx';
 
-/** Number of consequences listed at first, and the maximum after expanding. */
 const initiallyListed = 30;
 const maxListed = 5_000;
 const origins: Readonly<Record<CauseOrigin, string>> = {
@@ -29,7 +28,6 @@ const causeLabels: Readonly<Record<Exclude<CauseKind, 'cause'>, string>> = {
   'ended-by': 'ended after',
 };
 
-/** The causes of a record back to the first one in the trace, and its consequences. */
 export function Causes({ open, index }: { readonly open: PageRecording; readonly index: number }): JSX.Element {
   const { links, origin } = causeChain(open, index);
   const record = open.recordAt(index)!;
@@ -74,7 +72,7 @@ export function Causes({ open, index }: { readonly open: PageRecording; readonly
   );
 }
 
-/** Whether the program ended an actor: no actor in the trace spawned it. */
+/** Whether no actor in the trace spawned the ended actor. */
 function isEndedByProgram(openRecording: PageRecording, record: TraceRecord): boolean {
   if (record.kind !== 'stop' || record.status !== 'stopped') return false;
   const spawnIndex = openRecording.lastIndexAbout(record.actor, ['spawn'], openRecording.indexOf(record.seq) ?? 0);
@@ -82,14 +80,13 @@ function isEndedByProgram(openRecording: PageRecording, record: TraceRecord): bo
   return spawn?.kind === 'spawn' && spawn.parent === undefined;
 }
 
-/** Label such as `9 × the same before it: SIGKILL while initializing`. */
+/** Such as `9 × the same before it: SIGKILL while initializing`. */
 function foldLabel(chainPart: ChainPart): { readonly label: string; readonly isBad: boolean } {
   const failureText = describeFailures(chainPart);
   const times = `${chainPart.times - 1} × the same before`;
   return { label: failureText === undefined ? times : `${times}: ${failureText}`, isBad: failureText !== undefined };
 }
 
-/** Lists the repetitions with their numbers and the intervals between them. */
 function Repetitions({ open, part, from }: LinkListProps & { readonly part: ChainPart }): JSX.Element {
   return (
     <>
@@ -162,7 +159,7 @@ function Consequences({ open, led, from }: LinkListProps & { readonly led: reado
   );
 }
 
-/** A collapsible list that builds its children when the user opens it. */
+/** Builds its children when the user opens it. */
 function Fold({
   label,
   isBad = false,

@@ -10,7 +10,6 @@ import { Json } from './json.tsx';
 
 const maxChanges = 100;
 
-/** The context of the chart before and after the record, with marked changes. */
 export function Context({ moment }: { readonly moment: Moment }): JSX.Element {
   const { actor, stateBefore, stateAfter } = moment;
   const context = stateAfter?.context ?? stateBefore?.context;

@@ -5,7 +5,6 @@ import { moreText } from '../parts/more.ts';
 
 const maxListed = 50;
 
-/** Descriptions of the record's states and transitions from the definition of the machine. */
 export function Definition({ moment }: { readonly moment: Moment }): JSX.Element {
   const { machineId, machine, takenTransitions, describedStates } = moment;
   const reason = missingDefinitionReason(moment);

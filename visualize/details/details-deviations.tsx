@@ -4,7 +4,7 @@ import type { PageRecording } from '../model/recording/recording.ts';
 import { deviationText } from '../model/recording/words.ts';
 import { Icon } from '../parts/icon.tsx';
 
-/** Expected and actual messages where this record deviates from the sequence diagrams, as `chartpilot check` prints them. */
+/** The texts are those of `chartpilot check`. */
 export function RecordDeviations({
   open,
   index,

@@ -23,7 +23,7 @@ import { RecordDeviations } from './details-deviations.tsx';
 import { Lines } from './details-lines.tsx';
 import { Json } from './json.tsx';
 
-/** The place whose details are shown; the current place with a delay. */
+/** The current place with a delay. */
 const shownIndex = signal(-1);
 /** Faster updates would be unreadable and slow down stepping. */
 const minUpdateIntervalMs = 140;

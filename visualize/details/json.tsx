@@ -11,10 +11,10 @@ import {
 } from '../model/recording/opened-json.ts';
 import { moreText } from '../parts/more.ts';
 
-/** Longer texts are cut off here; copying returns the complete text. */
+/** Copying returns the complete text. */
 const shownChars = 600;
 
-/** Plain data as a collapsible tree. `marked` has the JSON Pointers of new values. */
+/** `markedPaths` has the JSON Pointers of new values. */
 export function Json({ value, path = '', markedPaths: marked }: JsonProps): JSX.Element {
   if (typeof value !== 'object' || value === null) return <Leaf value={value} />;
   return <Fields value={value} path={path} markedPaths={marked} openedPaths={openedAtFirst(value, path, marked)} />;

@@ -19,9 +19,9 @@ import { maxPictureRows, type Palette, rowsWithin, sequenceSvg } from './sequenc
 export interface ExportCommand {
   readonly name: string;
   readonly group: 'Sequence' | 'Chart' | 'Trace';
-  /** Runs the command; returns a message for the user. */
+  /** Returns a message for the user. */
   run(open: PageRecording, exported: ExportedRange): Promise<string> | string;
-  /** Returns why the command is unavailable; `undefined` if it is available. */
+  /** `undefined` if the command is available. */
   unavailableReason?(open: PageRecording, exported: ExportedRange): string | undefined;
 }
 
@@ -118,12 +118,11 @@ export const exportCommands: readonly ExportCommand[] = [
 
 const svgType = 'image/svg+xml';
 
-/** Deviations of the complete trace, because each concerns only its own record. */
+/** Excludes deviations, because each concerns only its own record. */
 function findingsOfTrace(): Finding[] {
   return findings.value.filter(({ rule }) => rule !== deviationsRule);
 }
 
-/** The session, with only the pictures of machines that occur in the part. */
 function sessionOfPart(openRecording: PageRecording, exportRange: ExportedRange): Session {
   const { charts = {}, briefCharts = {}, notDrawn, diagrams = [], part: previousPart } = session.value ?? {};
   const partInformation = partInformationOf(openRecording, exportRange, findings.value, previousPart);

@@ -6,7 +6,7 @@ export interface ExportedRange {
   readonly last: number;
 }
 
-/** The chosen range, or the complete trace; `undefined` if there are no records. */
+/** The complete trace without a chosen range; `undefined` if there are no records. */
 export function exportedRange(
   recording: PageRecording,
   chosenRange: readonly [number, number] | undefined,
@@ -17,7 +17,7 @@ export function exportedRange(
   return { first, last: Math.max(first, Math.min(chosenRange?.[1] ?? end, end)) };
 }
 
-/** A file name with the range of its records, such as `pilot-agent-80-140.trace`. */
+/** Such as `pilot-agent-80-140.trace`. */
 export function fileName(recording: PageRecording, { first, last }: ExportedRange, ending: string): string {
   const program = recording.header.program.replaceAll(/[^\w.-]+/g, '-');
   return `${program}-${recording.seqAt(first)}-${recording.seqAt(last)}${ending}`;

@@ -2,10 +2,7 @@ import { formatTraceLine, type TraceHeader } from '../../src/runtime/trace/trace
 import type { PageRecording } from '../model/recording/recording.ts';
 import type { ExportedRange } from './exported-range.ts';
 
-/**
- * Writes a part of a recording as a trace. The header lists the actors that lived before the part, so that it can be opened and checked like any
- * trace that begins late.
- */
+/** The header lists the actors that lived before the part, so that the part can be opened like any trace that begins late. */
 export function minimalTrace(recording: PageRecording, exportedRange: ExportedRange): string {
   const { first, last } = exportedRange;
   const liveActors = [...recording.stateAt(first - 1).actors.values()];

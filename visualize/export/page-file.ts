@@ -1,4 +1,4 @@
-/** Builds one file with the page and a part of the open trace, for sharing. It opens at the current place. */
+/** One file with the page and a part of the open trace, which opens at the current place. */
 import type { Session } from '../../src/debugger/page-data.ts';
 import { addressElement, sessionElement, sourcesElement, traceElement } from '../../src/debugger/page-data.ts';
 import {
@@ -30,7 +30,7 @@ export async function pageFile({ name, trace, session, address }: FilePart): Pro
   const { textBefore, behind } = splitPage(texts, await hashOf(inlineScript(texts['page.js'])));
   const [openTag, end] = traceTags(traceElement(0));
   const data = [
-    // The path of the trace is removed, because it would reveal the user's folders.
+    // The path would reveal the user's folders.
     jsonElement(sourcesElement, [{ name, kind: 'file', place: name }]),
     jsonElement(sessionElement(0), session),
     jsonElement(addressElement, formatAddress({ ...address, source: 0 })),
@@ -39,7 +39,6 @@ export async function pageFile({ name, trace, session, address }: FilePart): Pro
   return new Blob([textBefore, ...data, behind], { type: 'text/html;charset=utf-8' });
 }
 
-/** SHA-256 of the script as the ASCII file contains it. */
 async function hashOf(script: string): Promise<string> {
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(script));
   return btoa(String.fromCharCode(...new Uint8Array(digest)));

@@ -1,5 +1,3 @@
-/** Self-contained pictures: SVG with its styles, and PNG. */
-
 export interface StandaloneSvg {
   readonly text: string;
   readonly width: number;
@@ -66,7 +64,7 @@ const initialValues: Partial<Record<(typeof properties)[number], string>> = {
   'transform-box': 'view-box',
 };
 
-/** Renders twice the page's resolution, unless that exceeds the maximum canvas. */
+/** Twice the page's resolution, unless that exceeds the maximum canvas. */
 export async function pngOf({ text, width, height }: StandaloneSvg): Promise<Blob> {
   const scale = Math.min(2, maxSide / Math.max(width, height));
   const image = new Image();

@@ -3,7 +3,6 @@ import { sequenceMermaid } from '../../src/debugger/check/sequence-mermaid.ts';
 import type { PageRecording } from '../model/recording/recording.ts';
 import type { ExportedRange } from './exported-range.ts';
 
-/** The messages of a range as a mermaid sequence diagram with marked deviations. */
 export function rangeMermaid(recording: PageRecording, { first, last }: ExportedRange): string {
   const { header, deviations } = recording;
   const reader = new MessageReader([...recording.stateAt(first - 1).actors.values()]);

@@ -3,7 +3,7 @@ import type { PageRecording } from '../model/recording/recording.ts';
 import { recordText } from '../model/recording/words.ts';
 import type { ExportedRange } from './exported-range.ts';
 
-/** A test that replays a trace from its beginning to the end of the range. */
+/** The test replays the trace from its beginning. */
 export function rangeTest(recording: PageRecording, { last }: ExportedRange): ReplayTest {
   const { header } = recording;
   const end = recording.recordAt(last)!;

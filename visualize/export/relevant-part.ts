@@ -4,15 +4,12 @@ import { causeChain } from '../../src/debugger/trace/cause-chain.ts';
 import type { PageRecording } from '../model/recording/recording.ts';
 import type { ExportedRange } from './exported-range.ts';
 
-/** Maximum distance in records to a cause or consequence, so that the file can be mailed. */
+/** Limits the size of the file, so that it can be mailed. */
 const maxRecordsAway = 5_000;
 /** Records before and after the part, so that its first and last views are not empty. */
 const marginRecords = 20;
 
-/**
- * Returns the range from the first cause of a record to its direct consequences, and the ranges of all findings that contain the record, such as a
- * restart.
- */
+/** The range from the first cause of a record to its direct consequences, and the ranges of all findings that contain the record. */
 export function relevantPart(
   openRecording: PageRecording,
   index: number,
@@ -32,7 +29,7 @@ export function relevantPart(
 }
 
 /**
- * Number of records and findings of the complete trace, for a file that contains a part of it. `undefined` if the part is the complete trace.
+ * `undefined` if the part is the complete trace.
  *
  * @param openPart part information of the open trace, if it is a part itself
  */

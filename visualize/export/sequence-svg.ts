@@ -34,12 +34,12 @@ const headHeight = 44;
 const footHeight = 12;
 const font = "system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif";
 
-/** Range of rows that show these records; `end` is exclusive. */
+/** `end` is exclusive. */
 export function rowsWithin(rows: SequenceRows, { first, last }: ExportedRange): { from: number; end: number } {
   return { from: rows.rowsBefore(first), end: rows.rowsBefore(last + 1) };
 }
 
-/** Draws the rows of a range. Columns without a row in the range are omitted. */
+/** Columns without a row in the range are omitted. */
 export function sequenceSvg(
   rows: SequenceRows,
   allColumns: Columns,
@@ -187,7 +187,7 @@ function nameBox(name: string, x: number, y: number, width: number, { box, line 
   );
 }
 
-/** Texts are not measured here, so each letter counts as wide as a digit. */
+/** Each letter counts as wide as a digit. */
 function noteBox(name: string, x: number, y: number, { active, activeInk }: Palette): string {
   const width = 6.8 * name.length + 16;
   return (

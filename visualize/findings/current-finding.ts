@@ -7,11 +7,11 @@ import { firstAfter } from '../model/recording/sorted.ts';
 
 const noFindings: readonly Finding[] = [];
 
-/** Sorted by record. Includes findings about the end of the trace if no more records follow. */
+/** Includes findings about the end of the trace if no more records follow. */
 export const findings = computed<readonly Finding[]>(() => {
   const openRecording = recording.value;
   if (openRecording === undefined || size.value === 0 || connection.value.kind === 'opening') return noFindings;
-  // A part of a trace contains the findings of the complete trace, which depend on all records.
+  // These findings depend on all records of the complete trace.
   if (session.value?.part !== undefined) return session.value.part.verdicts;
   const { findings: follower } = openRecording;
   const isOver = connection.value.kind !== 'live' && connection.value.kind !== 'lost';
@@ -21,14 +21,14 @@ export const findings = computed<readonly Finding[]>(() => {
   );
 });
 
-/** The selected finding. It stays shown from `from` (its record or its root cause) to its record. */
+/** The finding stays shown from `from` (its record or its root cause) to its record. */
 export const chosenFinding = signal<(Pick<Finding, 'rule' | 'index'> & { readonly from: number }) | undefined>(
   undefined,
 );
 
 const weightOrder: readonly Weight[] = ['fine', 'note', 'bad'];
 
-/** Index of the finding at the current place, or -1 before the first: of the findings decided last, the selected one, else the worst. */
+/** -1 before the first finding. Of the findings decided last, the selected one, else the worst. */
 export const currentFinding = computed(() => {
   const all = findings.value;
   const finding = chosenFinding.value;

@@ -9,12 +9,11 @@ import { zoomTo } from '../timeline/timeline-view.ts';
 import { chosenFinding, currentFinding, findings } from './current-finding.ts';
 
 const isOpen = signal(false);
-/** Maximum listed findings, always including the first and the last. */
+/** Always includes the first and the last finding. */
 const maxListed = 500;
 
 const weights: Readonly<Record<Weight, string>> = { bad: 'Problem', note: 'Note', fine: 'OK' };
 
-/** A sentence at the top with the finding at the current place, and a list of all findings on request. */
 export function FindingBar(): JSX.Element | null {
   const all = findings.value;
   if (all.length === 0) return null;
@@ -152,7 +151,7 @@ function AllFindings({
   );
 }
 
-/** Goes to the root cause. The finding stays selected, although other findings may be nearer. */
+/** The finding stays selected, although other findings may be nearer. */
 function showRoot({ rule, index, root }: Finding): void {
   jumpTo(root!);
   chosenFinding.value = { rule, index, from: root! };

@@ -1,9 +1,9 @@
-/** The fragment (`#…`) of the page's address. It contains the current place, so that a link is enough to share the place. */
+/** The fragment (`#…`) of the page's address contains the current place. */
 
-/** Far more than users set, but a link may contain more. */
+/** Users set far fewer, but a link may contain more. */
 export const maxMarks = 100;
 
-/** Maximum length of an actor's name, because browsers and mails do not support longer addresses. */
+/** Browsers and mails do not support longer addresses. */
 const maxActorChars = 2_000;
 
 export interface Address {
@@ -15,7 +15,7 @@ export interface Address {
   readonly marks?: readonly number[];
 }
 
-/** Parses the fragment. Invalid fields are ignored, because a link may be old or edited. */
+/** Invalid fields are ignored, because a link may be old or edited. */
 export function parseAddress(hash: string): Address {
   const fields = new URLSearchParams(hash.replace(/^#/, ''));
   const source = countOf(fields.get('source'));
@@ -32,7 +32,7 @@ export function parseAddress(hash: string): Address {
   };
 }
 
-/** Formats the fragment with its `#`. Names are not percent-encoded unless required. */
+/** Names are not percent-encoded unless required. */
 export function formatAddress({ source, record, actor, range, marks = [] }: Address): string {
   const fields = [
     ...(source === undefined ? [] : [`source=${source}`]),

@@ -1,4 +1,4 @@
-/** The shown causal chain: direct causes and consequences of the current place, or the complete chain of a chosen place. */
+/** Direct causes and consequences of the current place, or the complete chain of a chosen place. */
 import { computed, effect, signal } from '@preact/signals';
 import { type CausePath, causePathOf, neighboursOf, nextInPath } from '../../src/debugger/trace/cause-path.ts';
 import { goTo, place, recording, size } from './place.ts';
@@ -6,12 +6,11 @@ import type { PageRecording } from './recording/recording.ts';
 
 const chosenPlace = signal<{ readonly pageRecording: PageRecording; readonly index: number } | undefined>(undefined);
 
-/** The place whose complete chain is shown, if any. */
 export const chainAnchor = computed(() =>
   chosenPlace.value?.pageRecording === recording.value ? chosenPlace.value?.index : undefined,
 );
 
-/** The current place with a delay, so that quick steps compute no causes. */
+/** Delayed, so that quick steps compute no causes. */
 const settledIndex = signal(-1);
 const settleMs = 120;
 
@@ -42,7 +41,7 @@ export function isInChain(index: number): boolean {
   return chainIndexes.value.has(index);
 }
 
-/** Number of the chain's records about each actor; those of effects count for their owners. */
+/** Records of effects count for their owners. */
 export const chainActors = computed<ReadonlyMap<string, number>>(() => {
   const counts = new Map<string, number>();
   for (const index of causalChain.value?.indexes ?? []) {

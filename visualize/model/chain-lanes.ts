@@ -1,4 +1,4 @@
-/** Positions of the records of a causal chain among the lanes: on the lane of their actor, or of its nearest ancestor with a lane. */
+/** A record of a causal chain is on the lane of its actor, or of its nearest ancestor with a lane. */
 import { outsideActor } from '../../src/debugger/check/message.ts';
 import type { Lane } from './recording/lanes.ts';
 import type { PageRecording } from './recording/recording.ts';
@@ -7,7 +7,7 @@ import { actorOf } from './recording/words.ts';
 export interface ChainPoint {
   readonly index: number;
   readonly t: number;
-  /** Row of the lane, or -1 for the axis if no ancestor has a lane. */
+  /** -1 for the axis. */
   readonly row: number;
   readonly isFolded: boolean;
 }

@@ -3,13 +3,12 @@ import type { Source } from '../../src/debugger/page-data.ts';
 
 export type TraceConnection =
   | { readonly kind: 'opening'; readonly records: number }
-  /** The file was read completely. `cutOffLines` lists the numbers of incomplete lines. */
+  /** `cutOffLines` lists the numbers of incomplete lines. */
   | { readonly kind: 'complete'; readonly cutOffLines: readonly number[] }
-  /** The program sends records while it writes them. */
   | { readonly kind: 'live' }
-  /** The connection was lost; the next attempt is at `retryAt` (`performance.now()`). */
+  /** `retryAt` is a time of `performance.now()`. */
   | { readonly kind: 'lost'; readonly reason: string; readonly retryAt: number }
-  /** The program has ended; no more records follow. */
+  /** No more records follow. */
   | { readonly kind: 'ended' }
   /** No trace could be opened, or the rest of the shown trace could not be read. */
   | { readonly kind: 'failed'; readonly reason: string };

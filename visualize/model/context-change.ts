@@ -2,7 +2,7 @@ import type { ContextChange } from '../../src/runtime/trace/trace.ts';
 import { changesOf as changesBetween, valueAt } from '../../src/runtime/trace/trace-state.ts';
 import type { Moment } from './moment.ts';
 
-/** The changes, except the initial context; of a replaced list, only the changed entries and fields. */
+/** Excludes the initial context. Of a replaced list, only the changed entries and fields are returned. */
 export function changesOf({ stateBefore, changes }: Pick<Moment, 'stateBefore' | 'changes'>): ContextChange[] {
   if (stateBefore?.context === undefined) return [];
   const detailedChanges = changes.flatMap((change) =>
@@ -32,12 +32,11 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Maximum characters of a value in one line. */
 const shownChars = 60;
-/** Number of common characters that are shown before the first difference. */
+/** Common characters that are shown before the first difference. */
 const commonChars = 12;
 
-/** Two values as lines, cut so that the first difference is visible. */
+/** The lines are cut so that the first difference is visible. */
 export function shortenPair(previous: unknown, next: unknown): [string, string] {
   const texts: [string, string] = [textOf(previous), textOf(next)];
   let sharedLength = 0;

@@ -6,7 +6,6 @@ import { isPlaying } from './playing.ts';
 const quietMs = 400;
 const maxWaitMs = 20_000;
 
-/** Conditions under which the page is busy, by name. */
 const indicators = new Map<string, () => boolean>([
   ['opening', () => connection.value.kind === 'opening'],
   ['playing', () => isPlaying.value],
@@ -18,7 +17,7 @@ export function addIndicator(name: string, isBusy: () => boolean): void {
 }
 
 /**
- * Resolves when no activity is pending and the page has not changed for a while, apart from the clock of a live program.
+ * Ignores the clock of a live program.
  *
  * @throws Error after 20 s, with the pending activities
  */

@@ -1,4 +1,3 @@
-/** Synchronizes the page's address and the current place. */
 import { effect } from '@preact/signals';
 import { type Address, formatAddress, parseAddress } from './address.ts';
 import { source } from './connection.ts';
@@ -6,10 +5,10 @@ import { openSource } from './load.ts';
 import { marks } from './marks.ts';
 import { chosenActor, followsEnd, goTo, jumps, place, range, recording } from './place.ts';
 
-/** Minimum interval between updates: browsers allow some 200 changes of the address in 30 s. */
+/** Browsers allow some 200 changes of the address in 30 s. */
 const settleMs = 250;
 
-/** Address of the current place; omits the place while the page follows the end of the trace. */
+/** Omits the place while the page follows the end of the trace. */
 export function currentAddress(): Address {
   const openRecording = recording.value;
   const record = followsEnd.value ? undefined : openRecording?.seqAt(place.value);
@@ -25,7 +24,7 @@ export function currentAddress(): Address {
   };
 }
 
-/** Starts to update the address. A step replaces it, a jump adds an entry to the browser's history. */
+/** A step replaces the address, a jump adds an entry to the browser's history. */
 export function startAddress(): void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let jumped = jumps.peek();

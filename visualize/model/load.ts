@@ -1,4 +1,4 @@
-/** Opens a source: reads its trace in slices that do not block the page. */
+/** Reads traces in slices that do not block the page. */
 import { batch, type Signal } from '@preact/signals';
 import type { Diagram } from '../../src/debugger/diagram/diagram.ts';
 import { parseDiagram } from '../../src/debugger/diagram/parse.ts';
@@ -21,12 +21,11 @@ const maxRetryMs = 10_000;
 /** At this number of records, a page that follows a live program reloads, with the last records that the program keeps. */
 const maxRecords = 400_000;
 
-/** Time in milliseconds from opening the latest source until its trace was read completely. */
+/** From opening the latest source until its trace was read completely. */
 export let openDurationMs: number | undefined;
 
 let openController = new AbortController();
 
-/** Opens a source at an address; closes the previous one. */
 export async function openSource(number: number, address: Address = {}): Promise<void> {
   const requestedSource = sources.value[number];
   // A link to a missing source keeps the open trace.
@@ -64,7 +63,7 @@ function missingSourceText(number: number): string {
   return `File ${name} is no longer loaded. Open it again.`;
 }
 
-/** Prepares a return to the current trace in case the next source is unavailable, because a trace is more useful than an error. */
+/** If the next source is unavailable, the current trace is more useful than an error. */
 function returnToCurrent(next: number): ((why: string) => void) | undefined {
   const [number, openRecording, connectionState] = [source.value, recording.value, connection.value];
   const isReopened = number === next && sources.value[number]?.kind === 'live';
@@ -116,7 +115,7 @@ class SourceReader {
   #targetAddress: Address | undefined;
   #retryMs = firstRetryMs;
   #frame = 0;
-  /** Opens the trace with the records read so far; called once. */
+  /** Opens the trace with the records read so far. */
   #onShown: (() => void) | undefined;
   #drawnUpTo = 0;
   /** Set until a part of this source is shown. */
@@ -160,7 +159,7 @@ class SourceReader {
     }
   }
 
-  /** Reads the trace from header to end. Returns whether to read again from the start. */
+  /** Returns whether to read again from the start. */
   async #readOnce(): Promise<boolean> {
     const stream = new TraceParser();
     let grows: PageRecording | undefined;
@@ -271,7 +270,6 @@ class SourceReader {
     openDurationMs ??= performance.now() - this.#startedAt;
   }
 
-  /** Goes to the record and range of a link as soon as they are read. */
   #goToTargetAddress(openRecording: PageRecording): void {
     const { record, range: seqs } = this.#targetAddress ?? {};
     if (seqs !== undefined) {
@@ -305,7 +303,7 @@ function seqsFrom(pageRecording: PageRecording, from: number): number[] {
   return Array.from({ length: pageRecording.length - from }, (_, i) => pageRecording.seqAt(from + i)!);
 }
 
-/** Initial place of a file: the first deviation, else the last restart, else the end. */
+/** The first deviation, else the last restart, else the end. */
 function initialPlace(pageRecording: PageRecording): number {
   const restarts = pageRecording.lanes.lanes
     .flatMap(({ marks }) => marks)
@@ -313,7 +311,7 @@ function initialPlace(pageRecording: PageRecording): number {
   return pageRecording.deviations[0]?.index ?? restarts.at(-1)?.index ?? pageRecording.length - 1;
 }
 
-/** For a merged trace, chooses the actor of the initial record, because its programs have no common first actor. */
+/** The programs of a merged trace have no common first actor. */
 function initialActor(pageRecording: PageRecording, index: number): string | undefined {
   if (pageRecording.header.programs === undefined || index < 0) return undefined;
   const actor = pageRecording.aboutAt(index);

@@ -3,7 +3,7 @@ import { maxMarks } from './address.ts';
 import { jumpTo, place, recording } from './place.ts';
 import { firstAfter } from './recording/sorted.ts';
 
-/** `seq` of the records that the user marked, sorted. Limited because the address contains them. */
+/** Sorted `seq` of records. Limited because the address contains them. */
 export const marks = signal<readonly number[]>([]);
 
 export function toggleMark(index: number): void {
@@ -14,7 +14,6 @@ export function toggleMark(index: number): void {
   marks.value = otherMarks.sort((a, b) => a - b);
 }
 
-/** Goes to the next marked record; wraps around. */
 export function goToMark(): void {
   const openRecording = recording.value;
   const currentSeq = openRecording?.seqAt(place.value) ?? 0;

@@ -1,4 +1,3 @@
-/** One record with its consequences in the chart: steps, changes of the context, and log lines around that time. */
 import type { Statechart, StatechartState, StatechartTransition } from '../../src/runtime/trace/statechart.ts';
 import type { ActorSnapshot, ContextChange, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { isActive } from '../../src/runtime/trace/trace-state.ts';
@@ -9,17 +8,16 @@ export interface Moment {
   readonly index: number;
   readonly record: TraceRecord;
   readonly actor: string;
-  /** State before the record, and after the steps that it caused. */
   readonly stateBefore: ActorSnapshot | undefined;
   readonly stateAfter: ActorSnapshot | undefined;
   readonly changes: readonly ContextChange[];
   /** Indexes of the steps that the record caused, or of the record itself if it is a step. */
   readonly stepIndexes: readonly number[];
-  /** Machine of the actor, running or stopped; `undefined` for effects and unrecorded machines. */
+  /** `undefined` for effects and unrecorded machines. */
   readonly machineId: string | undefined;
   readonly machine: Statechart | undefined;
   readonly takenTransitions: readonly StatechartTransition[];
-  /** Active states with a description, outermost first. */
+  /** Outermost first. */
   readonly describedStates: readonly StatechartState[];
 }
 
@@ -57,7 +55,6 @@ export function momentAt(recording: PageRecording, index: number): Moment | unde
   };
 }
 
-/** Why no definition is shown; `undefined` if there is one. */
 export function missingDefinitionReason({
   actor,
   stateBefore,
@@ -76,11 +73,11 @@ export function missingDefinitionReason({
 export interface LoggedLine {
   readonly index: number;
   readonly record: TraceRecord & { kind: 'log' };
-  /** Milliseconds from the current moment; negative before it. */
+  /** Negative before the current moment. */
   readonly awayMs: number;
 }
 
-/** The log lines nearest to a time, at most `limit`; `all` is the total number. */
+/** The log lines nearest to a time, at most `limit`. */
 export function logsNear(
   recording: PageRecording,
   t: number,
@@ -101,11 +98,11 @@ function isStep(record: TraceRecord): record is StepRecord {
   return record.kind === 'transition' || record.kind === 'step';
 }
 
-/** Steps follow the event, timer or spawn that caused them a few records later. */
+/** Steps follow their cause a few records later. */
 function stepsOf(recording: PageRecording, record: TraceRecord, index: number, actor: string): number[] {
   if (isStep(record)) return [index];
   if (record.kind !== 'event' && record.kind !== 'timer' && record.kind !== 'spawn') return [];
-  // Reads columns only: one record may have a million consequences, which need not be parsed.
+  // One record may have a million consequences, which need not be parsed.
   return recording.ledTo(record.seq).filter((ledIndex) => {
     const kind = recording.kindAt(ledIndex);
     return (kind === 'transition' || kind === 'step') && recording.aboutAt(ledIndex) === actor;

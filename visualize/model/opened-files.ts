@@ -1,4 +1,4 @@
-/** Traces that the user opens by drag and drop or the file dialog. They stay in the browser. */
+/** Traces that the user opens stay in the browser. */
 import { batch } from '@preact/signals';
 import { labelsOf } from '../../src/debugger/merge/labels.ts';
 import { mergeTraces, type ProgramTrace } from '../../src/debugger/merge/merge-traces.ts';
@@ -15,7 +15,6 @@ import { yieldToBrowser } from './time/frames.ts';
 /** The definition of one machine in the header takes 30 KB. */
 const maxHeaderChars = 32 * 1024 * 1024;
 
-/** Opens the first trace and adds the others to the list of sources. Reports files that are not traces with the reason. */
 export async function openFiles(files: readonly File[]): Promise<void> {
   const problems: string[] = [];
   const validFiles: File[] = [];
@@ -50,7 +49,7 @@ const sliceMs = 25;
 /** Merging needs three times this size in memory. */
 const maxMergedBytes = 64 * 1024 * 1024;
 
-/** Merges the traces of several programs on one time axis, as `chartpilot visualize` does; `undefined` without messages between the programs. */
+/** `undefined` without messages between the programs. */
 async function mergedTraceOf(files: readonly File[]): Promise<Blob | undefined> {
   if (files.length < 2 || files.reduce((sum, { size }) => sum + size, 0) > maxMergedBytes) return undefined;
   try {
@@ -77,7 +76,7 @@ async function mergedTraceOf(files: readonly File[]): Promise<Blob | undefined> 
     const { header, records, arrows } = mergeTraces(programs);
     return arrows === 0 ? undefined : new Blob([header, ...records].map(formatTraceLine));
   } catch {
-    // An invalid trace is opened separately, which shows its valid records and the error.
+    // Opening the invalid trace separately shows its valid records and the error.
     return undefined;
   }
 }
@@ -113,7 +112,6 @@ async function headerErrorOf(file: File): Promise<string | undefined> {
   }
 }
 
-/** Name of a common file type, recognized by the first bytes. */
 function recognizedFileType(bytes: Uint8Array): string | undefined {
   const text = new TextDecoder('latin1').decode(bytes).trimStart().toLowerCase();
   if (bytes[0] === 0x1f && bytes[1] === 0x8b) return 'it is compressed; decompress it with gunzip first';

@@ -1,5 +1,3 @@
-/** Data that the page stores between visits, such as sizes, colours and the path to the traces. */
-
 export function storedValue(name: string): string | undefined {
   try {
     return localStorage.getItem(`chartpilot.${name}`) ?? undefined;

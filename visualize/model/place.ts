@@ -4,13 +4,13 @@ import type { Session } from '../../src/debugger/page-data.ts';
 import type { TraceState } from '../../src/runtime/trace/trace-state.ts';
 import type { PageRecording } from './recording/recording.ts';
 
-/** The open trace. While it grows, the object stays the same and {@link size} changes. */
+/** While the trace grows, the object stays the same and {@link size} changes. */
 export const recording = signal<PageRecording | undefined>(undefined);
 
-/** Pictures and diagrams of the trace; set before {@link recording}. */
+/** Set before {@link recording}. */
 export const session = signal<Session | undefined>(undefined);
 
-/** Number of records of the open trace; updated at most once per frame. */
+/** Updated at most once per frame. */
 export const size = signal(0);
 
 /** Index of the last record at the current place; -1 before the first. */
@@ -26,16 +26,16 @@ export const range = signal<readonly [number, number] | undefined>(undefined);
 
 export const state = computed<TraceState | undefined>(() => recording.value?.stateAt(place.value));
 
-/** Milliseconds since the record at the place, of a live program or of the playback. */
+/** Milliseconds since the record at the place. */
 export const elapsedMs = signal(0);
 
-/** Current time of the trace's clock: time of the record at the place plus {@link elapsedMs}. */
+/** Time of the record at the place plus {@link elapsedMs}. */
 export const now = computed(() => (recording.value?.timeAt(place.value) ?? 0) + elapsedMs.value);
 
-/** Number of jumps: changes of the place that the browser's back button reverts, unlike steps. */
+/** A jump is a change of the place that the browser's back button reverts, unlike a step. */
 export const jumps = signal(0);
 
-/** Goes to a place. Stops following unless it is the end of a live trace. */
+/** Stops following unless the place is the end of a live trace. */
 export function goTo(index: number): void {
   const lastIndex = (recording.value?.length ?? 0) - 1;
   batch(() => {
@@ -45,7 +45,7 @@ export function goTo(index: number): void {
   });
 }
 
-/** Goes to a distant place, such as a search result or a cause. */
+/** For a distant place, such as a search result or a cause. */
 export function jumpTo(index: number): void {
   goTo(index);
   jumps.value++;
@@ -54,7 +54,6 @@ export function jumpTo(index: number): void {
 /** Whether the overview of all charts replaces the chart of the chosen actor. */
 export const showsAllActors = signal(false);
 
-/** Chooses an actor and shows its chart. */
 export function chooseActor(actor: string): void {
   showsAllActors.value = false;
   if (actor === chosenActor.value) return;

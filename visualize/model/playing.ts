@@ -1,4 +1,3 @@
-/** The clock of the page: plays a recording, or advances the time of a live program. */
 import { batch, effect, signal } from '@preact/signals';
 import { connection } from './connection.ts';
 import { elapsedMs, followsEnd, goTo, place, recording, size } from './place.ts';
@@ -61,7 +60,7 @@ function play(): void {
   requestAnimationFrame(frame);
 }
 
-/** Starts at the last record's time, so that a page opened later shows the record's age. */
+/** A page that is opened later shows the age of the last record. */
 function advanceElapsedTime(): () => void {
   const timer = setInterval(() => {
     const placeTime = recording.peek()?.timeAt(place.peek()) ?? 0;

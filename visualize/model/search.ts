@@ -14,7 +14,7 @@ export interface TraceQuery {
 interface Term {
   readonly field: Field | undefined;
   readonly text: string;
-  /** Whether the term is negated (`-word`). */
+  /** `-word` negates the term. */
   readonly isNegated: boolean;
 }
 
@@ -71,7 +71,7 @@ export function matches({ terms }: TraceQuery, record: TraceRecord): boolean {
 
 const contextChars = 24;
 
-/** The match within the payload, which shows why a record was found; `undefined` if its sentence contains the match. */
+/** Shows why a record was found; `undefined` if its sentence contains the match. */
 export function foundText({ terms }: TraceQuery, record: TraceRecord, sentence: string): FoundText | undefined {
   const sentenceText = sentence.toLowerCase();
   for (const { field, text, isNegated } of terms) {
@@ -102,7 +102,7 @@ function hasField(record: TraceRecord, field: Field, text: string): boolean {
   return field === 'seq' || field === 'kind' ? value === text : value.includes(text);
 }
 
-/** A running search. It reads a growing trace in slices, so that the page stays responsive. */
+/** A search reads a growing trace in slices, so that the page stays responsive. */
 export class TraceSearch {
   readonly query: TraceQuery;
   readonly matchIndexes: number[] = [];
@@ -116,7 +116,7 @@ export class TraceSearch {
     return this.#next;
   }
 
-  /** Searches more records while `goOn` returns true. Returns whether all records were searched. */
+  /** Returns whether all records were searched. */
   advance(records: RecordList, goOn: () => boolean): boolean {
     for (; this.#next < records.length; this.#next++) {
       if (this.#next % 256 === 255 && !goOn()) {

@@ -1,4 +1,4 @@
-/** Reads the page's data from its server, or from the page itself if it is a single file. */
+/** The data is on the page's server, or in the page itself if it is a single file. */
 
 import {
   addressElement,
@@ -20,7 +20,7 @@ import { storedValue, storeValue } from './page-storage.ts';
 /** The traces are below a secret path. A browser that has opened the page there can return via the root address. */
 const keyName = 'path';
 
-/** Stores the path to the traces, and removes it from the address, so that copied addresses and the browser's history grant no access. */
+/** Removes the path from the address, so that copied addresses and the browser's history grant no access. */
 export function keepPath(): void {
   const [, path] = /^\/([\w-]{32})\/$/.exec(location.pathname) ?? [];
   if (path === undefined || !location.protocol.startsWith('http')) return;
@@ -37,7 +37,7 @@ export class AccessDenied extends Error {
   }
 }
 
-/** Address of a file below the secret path. @throws AccessDenied */
+/** @throws AccessDenied */
 function addressOf(path: string): string {
   if (location.pathname !== '/') return path;
   const token = storedValue(keyName);
@@ -53,12 +53,10 @@ export async function loadSources(): Promise<Source[]> {
   return (sourcesText === undefined ? await getJson(sourcesPath) : JSON.parse(sourcesText)) as Source[];
 }
 
-/** Traces that the user opened from files, by source number. */
 const files = new Map<number, Blob>();
 /** Session storage key of dropped files' names; the contents do not survive a reload. */
 const droppedKey = 'chartpilot.dropped';
 
-/** Adds a file of the user as a source. Its content stays in the browser. */
 export function addFile(source: number, name: string, file: Blob): void {
   files.set(source, file);
   try {
@@ -68,7 +66,7 @@ export function addFile(source: number, name: string, file: Blob): void {
   }
 }
 
-/** Name of the file that was opened as this source in the current session of the window. */
+/** The file was opened as this source in the current session of the window. */
 export function droppedName(source: number): string | undefined {
   const name = droppedNames()[source];
   return typeof name === 'string' ? name : undefined;
@@ -82,16 +80,12 @@ function droppedNames(): Readonly<Record<number, unknown>> {
   }
 }
 
-/** Initial fragment if the address has none; set in an exported file. */
+/** An exported file sets the initial fragment. */
 export function addressInside(): string {
   return (JSON.parse(textInside(addressElement) ?? '""') as unknown as string) || '';
 }
 
-/**
- * Loads pictures and diagrams of a trace.
- *
- * @throws Error as {@link loadSources}
- */
+/** @throws Error as {@link loadSources} */
 export async function loadSession(source: number, header: TraceHeader, signal: AbortSignal): Promise<Session> {
   if (files.has(source)) return describe(header, signal);
   const sessionText = textInside(sessionElement(source));
@@ -108,11 +102,11 @@ export async function loadSession(source: number, header: TraceHeader, signal: A
   return sessionData;
 }
 
-/** Pictures that the page has shown, by machine definition and program name. */
+/** By machine definition and program name. */
 const cachedPictures = new Map<string, { readonly chart: string; readonly brief: Session['briefCharts'][string] }>();
 const cachedDiagrams = new Map<string, Session['diagrams']>();
 
-/** Without a server, the page has only pictures that it has shown before, of machines with the same definition. */
+/** Without a server, the page has only pictures that it has shown before. */
 async function describe({ program, machines }: TraceHeader, signal: AbortSignal): Promise<Session> {
   if (textInside(sourcesElement) !== undefined) {
     const drawnMachines = machines.flatMap((machine) => {
@@ -132,7 +126,7 @@ async function describe({ program, machines }: TraceHeader, signal: AbortSignal)
   return (await response.json()) as Session;
 }
 
-/** Loads a file of the page itself. @throws Error as {@link loadSources} */
+/** @throws Error as {@link loadSources} */
 export async function loadOwnText(name: 'page.js' | 'page.css'): Promise<string> {
   if (textInside(sourcesElement) !== undefined) {
     const element = name === 'page.js' ? [...document.scripts].at(-1) : document.querySelector('style');
@@ -143,11 +137,7 @@ export async function loadOwnText(name: 'page.js' | 'page.css'): Promise<string>
   return response.text();
 }
 
-/**
- * Trace as text in pieces of any length.
- *
- * @throws Error if the server refuses the request, or the connection breaks
- */
+/** @throws Error if the server refuses the request, or the connection breaks */
 export async function* traceTexts(source: number, signal: AbortSignal): AsyncGenerator<string> {
   const file = files.get(source);
   if (file !== undefined) {
@@ -189,7 +179,7 @@ async function errorOfResponse(response: Response): Promise<Error> {
   const errorBody: unknown = await response.json().catch(() => undefined);
   const reason = (errorBody as { reason?: unknown } | undefined)?.reason;
   if (typeof reason === 'string') return new Error(reason);
-  // The stored path belongs to an earlier server on this host; each server has its own.
+  // The stored path belongs to an earlier server on this host.
   if (response.status === 404 && location.pathname === '/') return new AccessDenied();
   return new Error(`The server of this page responded with status ${response.status}.`);
 }

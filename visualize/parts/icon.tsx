@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 
-/** Outlines on a grid of 16 × 16, drawn in the text's colour. */
+/** Outlines on a grid of 16 × 16. */
 const paths = {
   play: 'M4.5 2.8v10.4L13 8z',
   pause: 'M5 3v10M11 3v10',

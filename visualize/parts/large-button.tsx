@@ -10,7 +10,6 @@ export function showAllPanes(): void {
   largePane.value = undefined;
 }
 
-/** Maximizes a pane, or restores all panes. */
 export function LargeButton({ pane }: { readonly pane: Pane }): JSX.Element {
   const isLarge = largePane.value === pane;
   const label = isLarge ? 'Show all panes (Escape)' : `Maximize ${pane}`;

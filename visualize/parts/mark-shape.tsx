@@ -14,7 +14,7 @@ export const markShapes: Readonly<Record<MarkKind, string>> = {
   request: 'M2.5 0A2.5 2.5 0 1 1-2.5 0 2.5 2.5 0 0 1 2.5 0z',
 };
 
-/** Short names of marks, worst first. */
+/** Worst first. */
 export const markNames: Readonly<Record<MarkKind, string>> = {
   departure: 'deviation from a sequence diagram',
   failure: 'failure',

@@ -1,7 +1,7 @@
 /**
- * Text for omitted list items, such as `… and 999,900 more: type in the filter`.
+ * Such as `… and 999,900 more: type in the filter`.
  *
- * @param hint action that shows them
+ * @param hint action that shows the omitted items
  */
 export function moreText(count: number, hint: string): string {
   return `… and ${count.toLocaleString('en')} more${hint === '' ? '' : `: ${hint}`}`;

@@ -6,7 +6,7 @@ export function stepRecord(direction: 1 | -1): void {
   goTo(place.value + direction);
 }
 
-/** Goes to the next record of the chosen actor, or to the next record if no actor is chosen. */
+/** If no actor is chosen, goes to the next record. */
 export function stepOfActor(direction: 1 | -1): void {
   const openRecording = recording.value;
   const actor = chosenActor.value;
@@ -31,7 +31,7 @@ export function goToDeviation(direction: 1 | -1): void {
   if (index !== undefined) jumpTo(index);
 }
 
-/** Goes to the end; follows the end of a live program. */
+/** Also follows the end of a live program. */
 export function goToEnd(): void {
   goTo((recording.value?.length ?? 0) - 1);
   if (connection.value.kind === 'live') followsEnd.value = true;

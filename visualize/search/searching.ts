@@ -1,4 +1,3 @@
-/** The search in the open trace; new records are searched, too. */
 import { computed, effect, signal, untracked } from '@preact/signals';
 import { addIndicator } from '../model/idle.ts';
 import { jumpTo, place, recording, size } from '../model/place.ts';
@@ -60,7 +59,6 @@ export function leaveSearch(): void {
   }
 }
 
-/** Goes to the next or previous match; wraps around. */
 export function goToMatch(direction: 1 | -1): void {
   const matches = matchIndexes.value;
   if (matches.length === 0) return;

@@ -1,4 +1,3 @@
-/** The diagrams' arrows that match a message, shown next to it. */
 import { bindEnds, contractOf, type MessageSymbol } from '../../src/debugger/check/contract.ts';
 import type { Message } from '../../src/debugger/check/message.ts';
 import type { Diagram } from '../../src/debugger/diagram/diagram.ts';
@@ -25,7 +24,7 @@ export class ContractPlaces {
     }
   }
 
-  /** Matching arrows, the first one in each diagram. */
+  /** The first arrow in each diagram. */
   placesFor(message: Pick<Message, 'from' | 'to' | 'type'>): readonly ContractPlace[] {
     const key = `${message.type} ${message.from} ${message.to}`;
     const cachedPlaces = this.#cachedPlaces.get(key);

@@ -5,7 +5,6 @@ import { ContractPlaces } from './sequence-contract.ts';
 import { type Columns, columnsOf, columnsWith, maxColumns, participantOrder } from './sequence-lifelines.ts';
 import { type RowFilter, SequenceIndex, SequenceRows } from './sequence-rows.ts';
 
-/** Whether only the chosen actor's messages are shown. */
 export const showsOnlyChosen = signal(false);
 export const showsStates = signal(true);
 export const showsInternal = signal(false);
@@ -41,7 +40,7 @@ const rowsOfFilter = computed<SequenceRows | undefined>(() => {
   return openRecording === undefined ? undefined : new SequenceRows(cachedStateOf(openRecording).index, filter.value);
 });
 
-/** Rows and their current number; the rows object stays the same while it grows. */
+/** The rows object stays the same while it grows. */
 export const shownRows = computed<{ rows: SequenceRows; length: number } | undefined>(() => {
   const rows = rowsOfFilter.value;
   if (rows === undefined || size.value < 0) return undefined;
@@ -54,7 +53,7 @@ let columns:
   | { rows: SequenceRows; lifelines: number; folds: boolean; actor: string | undefined; columns: Columns }
   | undefined;
 
-/** Columns of all rows, rebuilt only after a lifeline was added. */
+/** Rebuilt only after a lifeline was added. */
 const allColumns = computed<Columns>(() => {
   const currentRows = shownRows.value;
   if (currentRows === undefined) return { list: [], columnIndexOf: () => undefined };
@@ -79,7 +78,7 @@ const allColumns = computed<Columns>(() => {
   return columns!.columns;
 });
 
-/** Columns with a message in the chosen range; all columns without a range or message. */
+/** All columns without a range or message. */
 export const shownColumns = computed<Columns>(() => {
   const chosenRange = range.value;
   const all = allColumns.value;

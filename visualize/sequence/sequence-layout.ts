@@ -5,7 +5,7 @@ import { columnWidthFor } from './sequence-name.ts';
 import type { Entry } from './sequence-rows.ts';
 
 export const rowHeight = 26;
-/** Maximum number of rows in the page. Beyond 16 million pixels, browsers position content only to two pixels. */
+/** Beyond 16 million pixels, browsers position content only to two pixels. */
 export const maxBodyRows = 500_000;
 export const noteFont = { size: 12 };
 export const labelFont = { size: 12, bold: true };
@@ -21,9 +21,9 @@ export function gutterFor(seq: number, t: number): number {
   return Math.max(minGutter, Math.ceil(stampWidths.around + number + textWidth(clockText(t), noteFont)));
 }
 
-/** Width below which a view does not show the matching arrows of the diagrams. */
+/** A narrower view does not show the matching arrows of the diagrams. */
 const minWidthForPlaces = 1_000;
-/** Space after the last lifeline; labels there begin further left. `wide` includes the matching arrows of the diagrams. */
+/** `wide` includes the matching arrows of the diagrams. */
 const spareWidth = { narrow: 40, wide: 330 };
 /** `least` fits `supervisor` in the font of the names. */
 const columnWidth = { least: 84, wanted: 100, most: 190 };
@@ -71,7 +71,7 @@ export function widthFor(columns: number): number {
   return minGutter + columnWidth.wanted * columns + spareWidth.narrow;
 }
 
-/** Start and maximum width of a label. It moves left if it would exceed the right edge. */
+/** The label moves left if it would exceed the right edge. */
 export function labelAt(
   x: number,
   width: number,
@@ -85,7 +85,7 @@ export function labelAt(
 /** Distance of the label from an arrow to its own lifeline, on its right and on its left. */
 const [behindLoop, beforeLoop] = [30, 8];
 
-/** As {@link labelAt}, for an arrow to its own lifeline, which its label must not cover. */
+/** Like {@link labelAt}, for an arrow to its own lifeline, which its label must not cover. */
 export function labelBesideLoop(
   x: number,
   width: number,
@@ -99,7 +99,7 @@ export function labelBesideLoop(
 }
 
 /**
- * First of the rows in the page: 0 if all fit, otherwise such that the current place's row is included.
+ * 0 if all rows fit, otherwise such that the current place's row is included.
  *
  * @param previousFirst the previous result, returned again if possible
  */
@@ -109,7 +109,7 @@ export function firstBodyRow(length: number, currentRow: number, previousFirst: 
   return Math.max(0, Math.min(isAmong ? previousFirst : currentRow - maxBodyRows / 2, maxFirstRow));
 }
 
-/** Top of a row, in pixels. @param base the first row in the page */
+/** @param base the first row in the page */
 export function topOf(row: number, base: number): number {
   return (row - base) * rowHeight;
 }
@@ -122,7 +122,7 @@ export function xOf(column: number, { gutter, columnWidth: width }: Pick<Layout,
   return Math.round(gutter + width * (column + 0.5));
 }
 
-/** How an entry is drawn: a note on a lifeline, an arrow to its own lifeline, or one between two. */
+/** A note on a lifeline, an arrow to its own lifeline, or one between two. */
 export type DrawnEntry =
   | { readonly form: 'note' | 'self'; readonly x: number }
   | { readonly form: 'arrow'; readonly x: number; readonly length: number; readonly towards: 'left' | 'right' };
@@ -147,12 +147,11 @@ export function drawnEntryOf(
   };
 }
 
-/** Width of a note, or of the box of a spawned actor. */
 export function noteWidth(text: string): number {
   return Math.ceil(textWidth(text, noteFont) + 18);
 }
 
-/** Centre of a note: on its lifeline, or moved so that it fits between the gutter and the right edge. */
+/** The note is moved if it does not fit between the gutter and the right edge. */
 export function noteMiddle(x: number, text: string, { gutter, width }: Pick<Layout, 'gutter' | 'width'>): number {
   const halfWidth = (textWidth(text, noteFont) + 18) / 2;
   return Math.max(gutter + edge + halfWidth, Math.min(x, width - edge - halfWidth));
@@ -162,7 +161,7 @@ export function noteLeftX(x: number, text: string, layout: Pick<Layout, 'gutter'
   return Math.floor(noteMiddle(x, text, layout) - noteWidth(text) / 2);
 }
 
-/** Whether a lifeline is drawn itself, not merged into that of its owner. */
+/** False if the lifeline is merged into that of its owner. */
 export function hasLifeline(columns: Columns, lifeline: Entry['from']): boolean {
   const column: Column | undefined = columns.list[columns.columnIndexOf(lifeline) ?? -1];
   return column?.lifelines.includes(lifeline) ?? false;

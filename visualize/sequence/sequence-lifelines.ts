@@ -1,7 +1,6 @@
 import { outsideActor } from '../../src/debugger/check/message.ts';
 import type { Diagram } from '../../src/debugger/diagram/diagram.ts';
 
-/** Range of record indexes from the spawn of an actor to its end. */
 export interface Life {
   readonly actor: string;
   /** -1 if the actor lived before the first record. */
@@ -10,15 +9,15 @@ export interface Life {
   end: number;
 }
 
-/** A lifeline. Numbered actors reuse it one after the other. */
+/** Numbered actors reuse a lifeline one after the other. */
 export interface Lifeline {
   readonly id: number;
   /** The name of its actors with `N` for numbers. */
   readonly family: string;
   readonly number: number;
-  /** For effects and child machines: the lifeline of the actor that they work for. */
+  /** The lifeline of the actor that an effect or child machine works for. */
   readonly owner?: Lifeline;
-  /** Whether its actors are machines. Machines have states and are never merged into the lifeline of their owner. */
+  /** Machines have states and are never merged into the lifeline of their owner. */
   readonly isMachine: boolean;
   /** Sorted, without overlap. */
   readonly lives: Life[];
@@ -28,19 +27,16 @@ export interface Lifeline {
 export const maxLifelines = 6;
 /** The lifelines of further families share the last column. */
 export const maxColumns = 100;
-/** Maximum number of owners in a name: `a/b/c` is an effect of `a/b`. */
 const maxOwners = 32;
 
 export class Lifelines {
   readonly #lifelines: Lifeline[] = [];
   readonly #families = new Map<string, Lifeline[]>();
-  /** Lifeline of the last actor with each name. */
   readonly #lifelineOf = new Map<string, Lifeline>();
   /** Free lifelines of families with one column, by the owner's lifeline. */
   readonly #endedLifelines = new Map<string, Map<Lifeline | undefined, Lifeline[]>>();
   readonly #isMachine: (actor: string) => boolean;
 
-  /** @param isMachine whether an actor is a machine, according to the trace at its spawn */
   constructor(isMachine: (actor: string) => boolean = () => false) {
     this.#isMachine = isMachine;
   }
@@ -49,7 +45,7 @@ export class Lifelines {
     return this.#lifelines;
   }
 
-  /** Lifeline of an actor. An actor without a spawn in the trace lives from this record on. */
+  /** An actor without a spawn in the trace lives from this record on. */
   forActor(actor: string, index: number): Lifeline {
     return this.#lifelineOf.get(actor) ?? this.addLifeline(actor, index);
   }
@@ -123,23 +119,23 @@ export interface Column {
   /** Contains several lifelines if a family shares one column. */
   readonly lifelines: readonly Lifeline[];
   readonly family: string;
-  /** Whether the column shows all families without a separate column. */
+  /** Such a column shows all families without a separate column. */
   readonly isRest?: boolean;
 }
 
 export interface Columns {
   readonly list: readonly Column[];
-  /** Index of the column of a lifeline; `undefined` if the lifeline is hidden. */
+  /** `undefined` if the lifeline is hidden. */
   columnIndexOf(lifeline: Lifeline): number | undefined;
 }
 
 export interface ColumnOptions {
   readonly foldEffects: boolean;
-  /** Actor that always has a column, however many families there are. */
+  /** This actor always has a column, however many families there are. */
   readonly actor?: string | undefined;
 }
 
-/** Columns in the order of the diagrams' participants, followed by others in the order of appearance. At most {@link maxColumns}. */
+/** Participants of the diagrams are first, in their order, then the others in the order of appearance. */
 export function columnsOf(
   lifelines: Iterable<Lifeline>,
   order: ReadonlyMap<string, number>,
@@ -169,7 +165,6 @@ export function columnsOf(
   return { list, columnIndexOf: (lifeline) => columnIndex.get(foldEffects ? rootOf(lifeline) : lifeline) };
 }
 
-/** Family whose column shows an actor or its nearest visible owner. */
 function shownFamily(actor: string, families: ReadonlyMap<string, unknown>): string | undefined {
   for (let name: string | undefined = actor; name !== undefined; name = ownerOf(name)) {
     if (families.has(familyOf(name))) return familyOf(name);
@@ -177,10 +172,7 @@ function shownFamily(actor: string, families: ReadonlyMap<string, unknown>): str
   return undefined;
 }
 
-/**
- * Families without a separate column, if there are too many. Participants of the diagrams and the chosen actor have priority, then the families that
- * appeared first.
- */
+/** Participants of the diagrams and the chosen actor have priority, then the families that appeared first. */
 function restOf(
   families: ReadonlyMap<string, readonly Lifeline[]>,
   order: ReadonlyMap<string, number>,
@@ -219,7 +211,7 @@ export function columnsWith(columns: Columns, lifelines: Iterable<Lifeline>): Co
   };
 }
 
-/** The actor that a column shows at a place: the living actor, else the previous one. */
+/** The living actor, else the previous one. */
 export function titleOf({ lifelines, family, isRest }: Column, index: number): string {
   // Counting living actors would read each lifeline in each step.
   if (isRest === true) return `${lifelines.length.toLocaleString('en')} ${family}`;
@@ -256,12 +248,12 @@ function firstEndingAfter(lives: readonly Life[], index: number): number {
   return lowIndex;
 }
 
-/** The common name of numbered actors in diagrams: `epoch-0b/process` becomes `epoch-N/process`. */
+/** Returns `epoch-N/process` for `epoch-0b/process`. */
 export function familyOf(name: string): string {
   return name.replaceAll(/-(?:N(?:\+\d+)?|\d+[a-z]?)(?=\/|$)/g, '-N');
 }
 
-/** Merges the participant lists of all diagrams: the longest list first, then participants of other lists after their predecessors there. */
+/** The longest list is first; participants of other lists follow their predecessors there. */
 export function participantOrder(diagrams: readonly Diagram[]): ReadonlyMap<string, number> {
   const order: string[] = [];
   const lists = diagrams.map(({ participants }) => [...new Set(participants.map(({ name }) => familyOf(name.text)))]);

@@ -5,7 +5,6 @@ import { type Column, type Columns, lifeAt, livesWithin, titleOf } from './seque
 import { nameLines, namePadding } from './sequence-name.ts';
 import type { SequenceRows } from './sequence-rows.ts';
 
-/** Names of the actors that live at the current place, in the boxes of the lifelines. */
 export function SequenceHead({ columns, layout }: { columns: Columns; layout: Layout }): JSX.Element {
   return (
     // Visual only: each row names its actors, and an actor can be chosen in the list of actors.
@@ -60,13 +59,12 @@ interface LinesProps {
   rows: SequenceRows;
   columns: Columns;
   layout: Layout;
-  /** First row in the page, first drawn row, and exclusive end of the drawn rows. */
+  /** First row in the page, then the range of drawn rows. */
   base: number;
   first: number;
   end: number;
 }
 
-/** Lines from the spawn of each actor to its end, within the drawn rows. */
 export function SequenceLifelines({ rows, columns, layout, base, first, end }: LinesProps): JSX.Element | null {
   if (end <= first) return null;
   const firstIndex = rows.row(first).entry.index;
@@ -97,7 +95,7 @@ function lineStyle(from: number, to: number, first: number, end: number): { top:
   return { top: px(top), height: px(Math.max(0, bottom - top)) };
 }
 
-/** Row ranges in which an actor of the column lives. Many lifelines in one column are drawn as one. */
+/** Many lifelines in one column are drawn as one. */
 function livingRanges(column: Column, rows: SequenceRows, first: number, last: number): (readonly [number, number])[] {
   if (column.lifelines.length > 1) {
     // Not `Math.min(...)`, because there may be a million lifelines.

@@ -1,11 +1,11 @@
-/** Names of lifelines in their boxes: broken between path segments, and shortened in the middle if they still do not fit. */
+/** Names are broken between path segments, and shortened in the middle if they still do not fit. */
 import { type Font, textWidth } from '../../src/debugger/statechart/text-width.ts';
 
 const font: Font = { size: 11, bold: true };
 const maxLines = 2;
 const maxChars = 120;
 
-/** Lines of a name for a box of a width in pixels. The start and the end of the name are always included. */
+/** The start and the end of the name are always included. */
 export function nameLines(fullName: string, width: number): string[] {
   const name = shortenName(fullName, maxChars);
   for (let shownChars = name.length; shownChars > 2; shownChars--) {
@@ -15,11 +15,10 @@ export function nameLines(fullName: string, width: number): string[] {
   return [name];
 }
 
-/** Widths in pixels of the box of a name. */
 const widths = { least: 84, most: 132, step: 8 };
 export const namePadding = 12;
 
-/** Column width at which no name is shortened, up to a maximum. */
+/** No name is shortened at this width, up to a maximum. */
 export function columnWidthFor(names: Iterable<string>): number {
   let { least: width } = widths;
   for (const fullName of names) {
@@ -29,7 +28,7 @@ export function columnWidthFor(names: Iterable<string>): number {
   return width;
 }
 
-/** Wraps a name into as few lines as possible; `undefined` if it needs too many lines, or a line is too long. */
+/** `undefined` if the name needs too many lines, or a line is too long. */
 function linesOf(name: string, width: number): string[] | undefined {
   const segments = name.match(/[^-/: ]*[-/: …]?/g)!.filter((part) => part !== '');
   const lines: string[] = [];

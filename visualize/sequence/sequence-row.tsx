@@ -39,7 +39,6 @@ interface SequenceRowProps {
   layout: Layout;
   /** `near`: the record at the current place has no row, and this is the last row before it. */
   currentMark: 'here' | 'near' | undefined;
-  /** Whether the record is part of the shown causal chain. */
   isInShownChain: boolean;
 }
 
@@ -101,7 +100,7 @@ export function SequenceRow({
   );
 }
 
-/** `seq` and time of a row, outside of it, so that horizontal scrolling does not move them. */
+/** Horizontal scrolling does not move this part of the row. */
 export function SequenceStamp({
   rowNumber,
   base,
@@ -207,31 +206,29 @@ function Arrow({ entry, record, drawnEntry: form, columns, layout }: ArrowProps)
   );
 }
 
-/** Actor names for a label, such as `supervisor: ` or `agent → supervisor: `. Labels of effects contain them already. */
+/** Such as `supervisor: ` or `agent → supervisor: `. Labels of effects contain the names already. */
 function arrowActorsText({ fromActor, toActor, from }: Entry, form: DrawnEntry['form'], columns: Columns): string {
   if (form === 'arrow') return `${fromActor} → ${toActor}: `;
   return `${hasLifeline(columns, from) ? fromActor : toActor}: `;
 }
 
-/** Width of an arrow; a loop has a fixed width. */
 function lengthOf(form: DrawnEntry): number {
   return form.form === 'arrow' ? form.length : form.form === 'self' ? 26 : 0;
 }
 
 interface KeptProps {
-  /** Start of the label while it is visible. */
   readonly labelX: number;
   readonly labelWidth: number;
   readonly maxWidth?: number;
   readonly isStill?: boolean;
-  /** Both ends of the arrow in pixels; equal for an arrow to its own lifeline. */
+  /** In pixels; equal for an arrow to its own lifeline. */
   readonly arrowEnds: readonly [number, number];
-  /** Prefix for an arrow that is out of view; empty if the label contains it. */
+  /** For an arrow that is out of view; empty if the label contains the name. */
   readonly actorPrefix?: string;
   readonly children: JSX.Element;
 }
 
-/** The label of a row. It stays in the visible part while the view scrolls horizontally, and is cut off at its end if it does not fit. */
+/** The label stays in the visible part while the view scrolls horizontally. */
 function StickyLabel({
   labelX,
   labelWidth,

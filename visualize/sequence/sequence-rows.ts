@@ -1,4 +1,4 @@
-/** Rows of the sequence view: shown records and their lifelines. Grows with the trace and is never rebuilt. */
+/** The rows grow with the trace and are never rebuilt. */
 import type { Deviation } from '../../src/debugger/check/check.ts';
 import { outsideActor, unknownParent } from '../../src/debugger/check/message.ts';
 import { withDoubledCapacity } from '../model/recording/record-store.ts';
@@ -20,12 +20,11 @@ export interface Entry {
 const kinds: readonly EntryKind[] = ['event', 'spawn', 'timer', 'done', 'ended', 'state', 'effect'];
 const initialCapacity = 1_024;
 
-/** All entries of a trace, before filtering: stored in columns, built as an object on access. */
+/** An entry is stored in columns, and built as an object on access. */
 export class SequenceIndex {
   readonly recording: PageRecording;
   readonly #lifelines: Lifelines;
   #length = 0;
-  /** Index of the record, number of the kind, numbers of the lifelines. */
   #recordIndexes = new Int32Array(initialCapacity);
   #kinds = new Uint8Array(initialCapacity);
   #fromLifelines = new Int32Array(initialCapacity);
@@ -142,19 +141,19 @@ export class SequenceIndex {
   }
 }
 
-/** The user's filter. Deviations are always shown. */
+/** Deviations are always shown. */
 export interface RowFilter {
   /** Only records about this actor or its effects. */
   readonly actor?: string;
-  /** Includes state changes and effects between the messages. */
+  /** State changes and effects between the messages. */
   readonly states: boolean;
-  /** Includes XState's internal events, such as `xstate.done.actor.…`. */
+  /** XState's internal events, such as `xstate.done.actor.…`. */
   readonly internal: boolean;
 }
 
 export interface Row {
   readonly entry: Entry;
-  /** 0 for the entry; 1 and up for the lines below it with expected messages. */
+  /** 0 for the entry; lines from 1 are below it and show expected messages. */
   readonly line: number;
 }
 
@@ -163,7 +162,6 @@ const maxExpected = 4;
 export class SequenceRows {
   readonly index: SequenceIndex;
   readonly filter: RowFilter;
-  /** Entry and line of each row. */
   readonly #entries: number[] = [];
   readonly #lineNumbers: number[] = [];
   readonly #usedLifelines = new Set<Lifeline>();
@@ -201,7 +199,7 @@ export class SequenceRows {
     }
   }
 
-  /** Number of lines for the deviations of a record. Calls must be in the order of records. */
+  /** Calls must be in the order of records. */
   #deviationLines(index: number): number {
     const { deviations } = this.index.recording;
     let lines = 0;
@@ -222,13 +220,13 @@ export class SequenceRows {
     return usedLifelines;
   }
 
-  /** Row of a record or of the last one before it; -1 if none exists. */
+  /** If the record has no row, that of the last one before it; -1 if none exists. */
   rowOf(index: number): number {
     const rowCount = this.rowsBefore(index + 1);
     return rowCount === 0 ? -1 : rowCount - 1 - this.#lineNumbers[rowCount - 1]!;
   }
 
-  /** Number of rows before a record, which is the index of its row if it has one. */
+  /** The result is the index of the record's row if it has one. */
   rowsBefore(index: number): number {
     let lowRow = 0;
     let highRow = this.#entries.length;
@@ -257,7 +255,6 @@ export class SequenceRows {
   }
 }
 
-/** Number of lines below a row for the expected messages. */
 function expectedLines({ expected }: Deviation): number {
   return 1 + Math.min(expected.length, maxExpected + 1);
 }
@@ -276,7 +273,7 @@ export function deviationOfLine(
   return undefined;
 }
 
-/** Text of a line below a deviation: its kind, or an expected arrow. */
+/** The kind of the deviation, or an expected arrow. */
 export function deviationLineText(deviation: Deviation, partIndex: number): string {
   const { kind, diagram, expected } = deviation;
   if (partIndex === 0) {

@@ -7,7 +7,7 @@ import type { Entry } from './sequence-rows.ts';
 /** The style sheet cuts off longer text. */
 const maxPayload = 300;
 
-/** Label of an arrow as in the diagrams: event type, `spawn`, `done`, or `timer` and the delay's name. */
+/** As in the diagrams: event type, `spawn`, `done`, or `timer` and the delay's name. */
 export function labelOf({ kind }: Entry, record: TraceRecord): string {
   switch (record.kind) {
     case 'event':
@@ -25,7 +25,7 @@ export function labelOf({ kind }: Entry, record: TraceRecord): string {
   }
 }
 
-/** Type of the message as in the diagrams; `undefined` for other records. */
+/** `undefined` for records that are no messages. */
 export function typeOf(entry: Entry, record: TraceRecord): string | undefined {
   return entry.kind === 'state' || entry.kind === 'effect' || entry.kind === 'ended'
     ? undefined
@@ -49,10 +49,7 @@ export function payloadOf(record: TraceRecord, maxChars = maxPayload): string {
   }
 }
 
-/**
- * Prefix for an actor that its lifeline does not show: an effect on the lifeline of its owner (`process → `), or one of many actors
- * (`ads-connection-17: `).
- */
+/** The lifeline does not show this actor: it is an effect of the owner (`process → `), or one of many actors (`ads-connection-17: `). */
 export function actorPrefixOf(entry: Entry, columns: Columns): string {
   const { from, to, fromActor, toActor, kind } = entry;
   const sharedActor = [toActor, fromActor].find(
@@ -68,7 +65,7 @@ function isShared(columns: Columns, lifeline: Entry['from']): boolean {
   return (columns.list[columns.columnIndexOf(lifeline) ?? -1]?.lifelines.length ?? 0) > 1;
 }
 
-/** The row as a sentence, for screen readers. */
+/** For screen readers. */
 export function sentenceOf(entry: Entry, record: TraceRecord, actorPrefix = '', maxChars = maxPayload): string {
   const { kind, fromActor, toActor } = entry;
   // Contains the visible text, so that voice control can find the row.
@@ -84,7 +81,7 @@ function lastName(effect: string): string {
   return effect.slice(effect.lastIndexOf('/') + 1);
 }
 
-/** As many fields as fit, without the type. Of a million fields, only these are read. */
+/** Of a million fields, only those that fit are read. */
 function fieldsOf(event: TracedEvent, maxChars: number): string {
   let text = '';
   for (const field in event) {

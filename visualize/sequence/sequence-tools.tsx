@@ -53,7 +53,6 @@ function Check({ of, title, children }: { of: Signal<boolean>; title: string; ch
   );
 }
 
-/** Whether the messages conform to the diagrams, with buttons that step through deviations. */
 function DeviationButtons(): JSX.Element | null {
   const openRecording = recording.value;
   if (openRecording === undefined || openRecording.diagrams.length === 0 || size.value < 0) return null;

@@ -25,7 +25,7 @@ import { SequenceTools } from './sequence-tools.tsx';
 /** Rows rendered above and below the visible ones, so that quick scrolling shows no blank area. */
 const spareRows = 10;
 
-/** Messages between actors from top to bottom. Only rows near the visible ones are rendered. */
+/** Only rows near the visible ones are rendered. */
 export function SequenceView(): JSX.Element {
   const scroller = useRef<HTMLDivElement>(null);
   const top = useSignal(0);
@@ -106,7 +106,7 @@ export function SequenceView(): JSX.Element {
   );
 }
 
-/** First row in the page; changes when the current place leaves the page's rows. */
+/** Changes when the current place leaves the page's rows. */
 function useBase(length: number, currentRowIndex: number): number {
   const base = useRef(0);
   base.current = firstBodyRow(length, currentRowIndex, base.current);
@@ -168,7 +168,7 @@ function useDrawnRows(
   };
 }
 
-/** Up and down move between rows; the page handles other keys. */
+/** The page handles keys other than up and down. */
 function onKey(event: KeyboardEvent): void {
   const rows = shownRows.peek()?.rows;
   const offset = ({ ArrowUp: -1, ArrowDown: 1, PageUp: -15, PageDown: 15 } as Record<string, number>)[event.key];

@@ -164,7 +164,7 @@ function sentence(reason: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
 }
 
-/** Replaces the views until there is content. The banner shows errors. */
+/** The banner shows errors. */
 export function Opening(): JSX.Element {
   const connectionState = connection.value;
   return (

@@ -1,7 +1,6 @@
 import { Component, type ComponentChildren } from 'preact';
 
 interface BoundaryProps {
-  /** Name of the content, for the error message. */
   readonly name: string;
   readonly children: ComponentChildren;
 }
@@ -10,7 +9,7 @@ interface BoundaryState {
   readonly reason: string | undefined;
 }
 
-/** Shows an error in place of a failed view; other views continue. */
+/** Other views continue after one has failed. */
 export class Boundary extends Component<BoundaryProps, BoundaryState> {
   override state: BoundaryState = { reason: undefined };
 

@@ -1,4 +1,4 @@
-/** The help dialog. Keys open it, and the page ignores keys while it is open. */
+/** The page ignores keys while the dialog is open. */
 
 export function openHelp(): void {
   helpDialog()?.showModal();

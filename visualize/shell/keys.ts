@@ -1,4 +1,3 @@
-/** All keyboard commands; the help lists them. */
 import { signal } from '@preact/signals';
 import { stepAlongCause } from '../model/causal-chain.ts';
 import { goToMark, toggleMark } from '../model/marks.ts';
@@ -27,7 +26,7 @@ export interface Command {
   readonly description: string;
   readonly keyLabels: readonly string[];
   readonly keys: readonly Key[];
-  /** Whether the command has only character keys, which dictation software may type. WCAG 2.1.4 requires an option to turn them off. */
+  /** Dictation software may type character keys, so WCAG 2.1.4 requires an option to turn them off. */
   readonly isCharacter?: boolean;
 }
 

@@ -44,7 +44,6 @@ function isWithoutRun({ length }: PageRecording): boolean {
   return length === 0 && connection.value.kind === 'complete';
 }
 
-/** Without records there is nothing to step through. */
 function ChartsOnly(): JSX.Element {
   return (
     <div class="panes charts-alone">
@@ -122,7 +121,6 @@ function Views(): JSX.Element {
   );
 }
 
-/** Starts to update the window title: name of the trace, and whether it deviates from the diagrams. */
 export function startTitle(): void {
   effect(() => {
     size.value;
@@ -136,7 +134,7 @@ const announced = signal('');
 /** Speech is slower than key presses, so only a record at which the user stays is announced. */
 const settleMs = 300;
 
-/** Starts to announce records to screen readers when the user steps to them, but not during playback. */
+/** Announces records to screen readers when the user steps to them, but not during playback. */
 export function startAnnouncing(): void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   effect(() => {

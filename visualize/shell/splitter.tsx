@@ -8,7 +8,6 @@ export interface SplitterProps {
   readonly name: string;
   readonly label: string;
   readonly axis: 'x' | 'y';
-  /** Whether the resized pane is before or after the border. */
   readonly paneSide: 'before' | 'behind';
   readonly minSize: number;
   readonly maxSize: number;
@@ -16,7 +15,7 @@ export interface SplitterProps {
 
 const keyStep = 24;
 
-/** The border between two panes. It can be dragged or moved with the arrow keys; a double-click resets it. */
+/** The border can be dragged or moved with the arrow keys; a double-click resets it. */
 export function Splitter(props: SplitterProps): JSX.Element {
   const { label, axis, paneSide, minSize, maxSize } = props;
   const handle = useRef<HTMLDivElement>(null);

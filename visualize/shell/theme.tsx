@@ -9,7 +9,6 @@ const choices: readonly Choice[] = ['system', 'light', 'dark'];
 const choice = signal<Choice>(choices.find((candidate) => candidate === storedValue('theme')) ?? 'system');
 const names: Readonly<Record<Choice, string>> = { system: 'system', light: 'light', dark: 'dark' };
 
-/** Sets `data-theme` of the document to `light` or `dark`, as chosen by the user or the system. */
 export function startTheme(): void {
   const system = matchMedia('(prefers-color-scheme: dark)');
   const systemIsDark = signal(system.matches);

@@ -4,7 +4,7 @@ import { visibleText } from '../../src/runtime/visible-text.ts';
 /** Attributes that users read or screen readers speak. Others (`data-actor`, `href`, `value`) keep their exact value. */
 const escapedAttributes = ['title', 'alt', 'placeholder', 'aria-label', 'aria-description', 'aria-valuetext'];
 
-/** Maximum UTF-16 code units of a text on the page. Names and messages of a trace may be as long as its lines. */
+/** In UTF-16 code units. Names and messages of a trace may be as long as its lines. */
 export const maxDrawnChars = 20_000;
 
 /** Starts to escape control and invisible characters in every drawn text, because traces, file names and error messages are untrusted. */

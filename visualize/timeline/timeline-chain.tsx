@@ -8,10 +8,10 @@ import { axisHeight, laneHeight } from './timeline-scroll.tsx';
 import { axis, width } from './timeline-view.ts';
 
 const parentsByRecording = new WeakMap<PageRecording, Parents>();
-/** Minimum distance in pixels of points on one lane; closer points are merged. */
+/** Closer points on one lane are merged. */
 const minDistance = 5;
 
-/** The path of the causal chain through the lanes. A hollow point represents an actor without a lane. */
+/** A hollow point represents an actor without a lane. */
 export function ChainPath({ lanes }: { readonly lanes: readonly Lane[] }): JSX.Element | null {
   const openRecording = recording.value;
   const chainIndexes = causalChain.value?.indexes ?? [];

@@ -20,7 +20,6 @@ export function showChoice(): void {
   centred = view.value;
 }
 
-/** Sets the range to the records during which the chosen actor is in its current state. */
 export function rangeOfChoice(): void {
   const records = recordsOfState();
   if (records !== undefined) range.value = records;

@@ -4,7 +4,6 @@ import { jumpTo, recording, size } from '../model/place.ts';
 import { recordText } from '../model/recording/words.ts';
 import { width, xOf } from './timeline-view.ts';
 
-/** Flags on the axis for records that the user marked. */
 export function Flags(): JSX.Element {
   const openRecording = recording.value;
   size.value;

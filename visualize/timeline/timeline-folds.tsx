@@ -4,7 +4,6 @@ import { recording } from '../model/place.ts';
 import { durationText, wallClockText } from '../model/recording/words.ts';
 import { areAllFolded, axis, hasIdle, toggleIdle, unfold } from './timeline-view.ts';
 
-/** Folded idle times with their durations, and a button to open each. */
 export function Folds(): JSX.Element {
   const startedAt = recording.value?.header.startedAt ?? '';
   return (
@@ -30,13 +29,12 @@ export function Folds(): JSX.Element {
   );
 }
 
-/** Duration such as `12 h` or `3 d`, for narrow folds. */
+/** Such as `12 h` or `3 d`, for narrow folds. */
 function shortDuration(ms: number): string {
   if (ms < 3_600_000) return `${Math.round(ms / 60_000)} min`;
   return ms < 36 * 3_600_000 ? `${Math.round(ms / 3_600_000)} h` : `${Math.round(ms / 86_400_000)} d`;
 }
 
-/** Folds the idle times, or shows them in full length. */
 export function IdleSwitch(): JSX.Element | null {
   if (!hasIdle.value) return null;
   return (

@@ -1,4 +1,4 @@
-/** Keyboard access to bars and marks: the lanes are one tab stop, and arrow keys move within them. */
+/** The lanes are one tab stop, and arrow keys move within them. */
 import { jumpTo, place, recording } from '../model/place.ts';
 import { xOf } from './timeline-view.ts';
 

@@ -44,7 +44,7 @@ interface LaneRowProps {
   readonly version: number;
 }
 
-/** A lane. Redrawn when the lane, view or width changes, but not for a step. */
+/** A step does not redraw the lane. */
 export const LaneRow = memo(function LaneRow({ lane }: LaneRowProps): JSX.Element {
   const bars = barsOf(lane, axis.value, end.value);
   const clusters = clustersOf(lane, axis.value);
@@ -75,7 +75,7 @@ export const LaneRow = memo(function LaneRow({ lane }: LaneRowProps): JSX.Elemen
   );
 });
 
-/** Placeholder of a lane out of view: only visible lanes have bars and marks in the page. */
+/** Only visible lanes have bars and marks in the page. */
 export function EmptyLaneRow({ name }: { readonly name: string }): JSX.Element {
   return <svg class="lane" data-lane={name} width={width.value} height={laneHeight} aria-hidden="true" />;
 }

@@ -5,7 +5,7 @@ export function scrubTo(t: number): void {
   if (openRecording !== undefined) goTo(openRecording.placeAt(t));
 }
 
-/** Sets the range to the records between two times in either order, if there are any. */
+/** The times may be in either order. */
 export function selectBetween(a: number, b: number): void {
   const openRecording = recording.value;
   if (openRecording === undefined) return;
@@ -14,7 +14,7 @@ export function selectBetween(a: number, b: number): void {
   range.value = first <= last ? [first, last] : undefined;
 }
 
-/** Sets one end of the range to a place. The other end stays, or defaults to that of the trace. */
+/** The other end stays, or defaults to that of the trace. */
 export function setRangeEnd(bound: 'first' | 'last', index: number): void {
   const lastIndex = size.value - 1;
   if (lastIndex < 0) return;

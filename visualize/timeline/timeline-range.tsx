@@ -4,7 +4,7 @@ import { recordText } from '../model/recording/words.ts';
 import { setRangeEnd } from './timeline-place.ts';
 import { timeOf, width, xOf } from './timeline-view.ts';
 
-/** The line at the current place. A separate component, so that a step does not redraw the timeline. */
+/** A separate component, so that a step does not redraw the timeline. */
 export function Playhead(): JSX.Element | null {
   const openRecording = recording.value;
   if (openRecording === undefined) return null;
@@ -12,7 +12,7 @@ export function Playhead(): JSX.Element | null {
   return <div class="playhead" hidden={x < -1 || x > width.value + 1} style={{ transform: `translateX(${x}px)` }} />;
 }
 
-/** Dims the time outside of the chosen range. Its ends can be dragged, and moved with the arrow keys. */
+/** The ends of the range can be dragged, and moved with the arrow keys. */
 export function RangeShade(): JSX.Element | null {
   const openRecording = recording.value;
   if (openRecording === undefined || range.value === undefined) return null;

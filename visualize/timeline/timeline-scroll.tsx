@@ -1,4 +1,4 @@
-/** Scrolls lanes that do not fit: the lane of the current place becomes visible, and bad marks of hidden lanes are counted. */
+/** The lane of the current place becomes visible, and bad marks of hidden lanes are counted. */
 import { signal, useSignalEffect } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
@@ -10,17 +10,17 @@ import { axis } from './timeline-view.ts';
 export const laneHeight = 24;
 export const axisHeight = 30;
 
-/** The visible range in pixels from the top of the first lane. */
+/** In pixels from the top of the first lane. */
 const visibleRange = signal({ top: 0, bottom: Number.POSITIVE_INFINITY });
 
 /** Up to this number, all lanes have their bars and marks in the page. */
 const maxWholeLanes = 30;
-/** Number of hidden lanes above and below the visible ones that are rendered completely. */
+/** Hidden lanes above and below the visible ones that are rendered completely. */
 const spareLanes = 6;
 /** Used before the height of the timeline is known. */
 const maxInitialRows = 24;
 
-/** Range of rows with bars and marks in the page. */
+/** These rows have bars and marks in the page. */
 export function rowsInView(lanes: number): { readonly first: number; readonly end: number } {
   if (lanes <= maxWholeLanes) return { first: 0, end: lanes };
   const { top, bottom } = visibleRange.value;
@@ -31,7 +31,6 @@ export function rowsInView(lanes: number): { readonly first: number; readonly en
 
 type Scroller = { readonly current: HTMLDivElement | null };
 
-/** Keeps lanes of the current place visible, and tracks the visible range. */
 export function useLanesInView(scroller: Scroller, lanes: { readonly value: readonly Lane[] }): () => void {
   const previousPlace = useRef(Number.NEGATIVE_INFINITY);
   const updateVisibleRows = (): void => {
@@ -75,7 +74,7 @@ function showRow(element: HTMLElement | null, row: number): void {
     element.scrollTop = top + laneHeight - visibleHeight + 2;
 }
 
-/** Button such as `↓ 3 lanes, ✕ 2`. Scrolls to the nearest hidden lane with bad marks, else to the nearest hidden lane. */
+/** Such as `↓ 3 lanes, ✕ 2`. Scrolls to the nearest hidden lane with bad marks, else to the nearest hidden lane. */
 export function HiddenLanes({
   scroller,
   lanes,

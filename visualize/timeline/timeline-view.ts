@@ -8,14 +8,13 @@ import { foldedClock, TimeAxis } from '../model/time/time-axis.ts';
 
 export const width = signal(800);
 
-/** The zoomed view; `undefined` for the complete trace. */
+/** `undefined` for the complete trace. */
 const zoom = signal<View | undefined>(undefined);
 
-/** Time of a live program at which the timeline was last drawn. */
 const lastDrawnTime = signal(0);
 const tickMs = 1_000;
 
-/** Time of the last record, or the current time of a live program, which advances without records. */
+/** The current time of a live program advances without records. */
 export const end = computed(() => {
   const lastRecordTime = size.value > 0 ? (recording.value?.timeAt(size.value - 1) ?? 0) : 0;
   return connection.value.kind === 'live' ? Math.max(lastRecordTime, lastDrawnTime.value) : lastRecordTime;
@@ -33,7 +32,7 @@ const foldable = computed(() => {
 
 export const hasIdle = computed(() => foldable.value.folds.length > 0);
 
-/** The trace's clock with folded idle times. The view is a range of it. */
+/** The view is a range of this clock. */
 const clock = computed(() => {
   const { folds, pixels } = foldable.value;
   const foldedIdleTimes = foldsIdle.value ? folds.filter(({ from }) => !openedFolds.value.has(from)) : [];
@@ -63,13 +62,13 @@ export function zoomTo(from: number, to: number): void {
   set(zoomView(next, (next.from + next.to) / 2, 1, wholeView.value));
 }
 
-/** Zooms and keeps the time at a position in place. */
+/** The time at position `x` stays in place. */
 export function zoomAt(x: number, factor: number): void {
   const { from, to } = view.value;
   zoomBy(factor, from + (x / width.value) * (to - from));
 }
 
-/** X position of the pointer over the timeline; `undefined` if the pointer is elsewhere. */
+/** `undefined` if the pointer is not over the timeline. */
 export const pointerX = signal<number | undefined>(undefined);
 
 /** Zooms around the pointer, else around the current place if it is visible, else around the middle. */
@@ -79,7 +78,7 @@ export function zoomAtPointer(factor: number): void {
   zoomAt(pointerX.value ?? (isPlaceVisible ? placeX : width.value / 2), factor);
 }
 
-/** Moves the view to the right by a share of its length; to the left if negative. */
+/** Moves to the left if negative. */
 export function panByShare(share: number): void {
   pan((view.value.to - view.value.from) * share);
 }
@@ -126,7 +125,7 @@ export function xOf(t: number): number {
   return axis.value.xOf(t);
 }
 
-/** Starts to keep the current place visible, and to reset the view for another trace. */
+/** Also resets the view for another trace. */
 export function startKeepingPlaceInView(): void {
   effect(() => {
     recording.value;
@@ -141,7 +140,7 @@ export function startKeepingPlaceInView(): void {
   });
 }
 
-/** Starts to extend the timeline of a live program. It is redrawn when it grows by a pixel. */
+/** The timeline is redrawn when it grows by a pixel. */
 export function startGrowing(): void {
   effect(() => {
     const openRecording = recording.value;

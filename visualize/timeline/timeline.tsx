@@ -20,7 +20,6 @@ import { Playhead, RangeShade } from './timeline-range.tsx';
 import { HiddenLanes, rowsInView, useLanesInView } from './timeline-scroll.tsx';
 import { axis, end, fitView, isZoomed, pan, pointerX, timeOf, view, width, zoomAt, zoomBy } from './timeline-view.ts';
 
-/** Lanes over time. */
 export function Timeline(): JSX.Element {
   const track = useRef<HTMLDivElement>(null);
   const scroller = useRef<HTMLDivElement>(null);
@@ -156,7 +155,7 @@ function Rows({ lanes }: { readonly lanes: readonly Lane[] }): JSX.Element {
 
 function useLanes(): { readonly value: ReturnType<typeof drawnLanes> } {
   return useComputed(() => {
-    // Lanes are mutated; a change in trace size may have added some.
+    // A change in trace size may have added lanes.
     size.value;
     return drawnLanes(lanesIn(recording.value?.lanes.lanes ?? [], axis.value), axis.value, chosenActor.value);
   });

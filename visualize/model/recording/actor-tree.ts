@@ -1,12 +1,11 @@
-/** Living actors as a tree: charts below their parents, effects as marks, many actors of one kind as a group. */
+/** Charts are below their parents, effects are marks, and many actors of one kind are a group. */
 import type { ActorSnapshot } from '../../../src/runtime/trace/trace.ts';
 import { stateText } from './words.ts';
 
-/** Minimum number of siblings of one kind that form a group. */
 const groupedFrom = 6;
 /** With more kinds, siblings are grouped by machine only. */
 export const maxKindsOfSiblings = 100;
-/** Further actors are counted; users find them with the filter. */
+/** Users find further actors with the filter. */
 export const maxActorRows = 250;
 /** With more states, those with equal counts are not sorted by name. */
 const maxStatesByName = 1_000;
@@ -14,16 +13,16 @@ const maxStatesByName = 1_000;
 export interface ActorNode {
   readonly actor: ActorSnapshot;
   readonly depth: number;
-  /** Names of the actor's effects without the actor's name as prefix. */
+  /** Without the actor's name as prefix. */
   readonly effects: readonly string[];
 }
 
 export interface ActorGroup {
-  /** Common name without numbers (`ads-connection`), or the machine's id if the names have nothing in common. */
+  /** Common name without numbers (`ads-connection`), or the ID of the machine. */
   readonly name: string;
   readonly depth: number;
   readonly actors: readonly ActorSnapshot[];
-  /** Number of actors in each state, most frequent first. */
+  /** Most frequent first. */
   readonly counts: readonly { readonly state: string; readonly n: number }[];
 }
 
@@ -31,7 +30,7 @@ export type ActorRow = ActorNode | ActorGroup;
 
 export interface ActorTree {
   readonly rows: readonly ActorRow[];
-  /** Number of charts beyond the row limit. */
+  /** Charts beyond the row limit. */
   readonly omittedActors: number;
 }
 
@@ -39,7 +38,7 @@ export function isGroup(row: ActorRow): row is ActorGroup {
   return 'actors' in row;
 }
 
-/** Builds the rows: each chart above its children, in the order of their spawns. */
+/** Each chart is above its children, in the order of their spawns. */
 export function actorTree(actors: ReadonlyMap<string, ActorSnapshot>): ActorTree {
   const charts = new Map<string, ActorSnapshot[]>();
   const effects = new Map<string, string[]>();
@@ -87,11 +86,7 @@ function* rowsBelow(
   }
 }
 
-/**
- * Actors whose name, state or machine contains a text, as rows without parents.
- *
- * @param limit maximum rows; further ones are counted in `omittedActors`
- */
+/** @param limit further rows are counted in `omittedActors` */
 export function findActors(actors: Iterable<ActorSnapshot>, text: string, limit = maxActorRows): ActorTree {
   const searchText = text.trim().toLowerCase();
   const rows: ActorNode[] = [];
@@ -108,7 +103,6 @@ export function findActors(actors: Iterable<ActorSnapshot>, text: string, limit 
   return { rows, omittedActors: actorCount - rows.length };
 }
 
-/** The actors of a group whose names or states contain a text. */
 export function filterGroup({ actors }: ActorGroup, text: string): readonly ActorSnapshot[] {
   const searchText = text.trim().toLowerCase();
   return searchText === '' ? actors : actors.filter((actor) => matches(actor, searchText));
@@ -123,7 +117,7 @@ interface Siblings {
   readonly actors: ActorSnapshot[];
 }
 
-/** Groups siblings by kind (same machine, same name except for the number), in the order of their first members. */
+/** Actors of one kind have the same machine, and the same name except for the number. */
 function kinds(actors: readonly ActorSnapshot[]): Siblings[] {
   const kinByKey = new Map<string, Siblings>();
   for (const actor of actors) {

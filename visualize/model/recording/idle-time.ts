@@ -1,4 +1,4 @@
-/** Idle times, in which nothing on the timeline changes. The timeline folds them, so that the activity between them is readable. */
+/** In an idle time, nothing on the timeline changes. */
 
 export interface IdleTime {
   readonly from: number;
@@ -7,24 +7,24 @@ export interface IdleTime {
 
 /** Shorter idle times belong to the activity, such as a drain or a backoff. */
 const minIdleMs = 120_000;
-/** Width of a fold, enough for its duration, unless there are too many folds. */
+/** Enough for the duration, unless there are too many folds. */
 const foldPixels = 62;
 const minFoldPixels = 14;
-/** Maximum share of the timeline's width that folds take. */
+/** All folds together take at most this share of the timeline's width. */
 const maxWidthShare = 0.5;
 
 export class IdleTimes {
   readonly #idleTimes: IdleTime[] = [];
   #lastChangeAt: number | undefined;
 
-  /** Records a change on the timeline. Calls must be in the order of time. */
+  /** Calls must be in the order of time. */
   noteChange(t: number): void {
     if (this.#lastChangeAt !== undefined && t - this.#lastChangeAt >= minIdleMs)
       this.#idleTimes.push({ from: this.#lastChangeAt, to: t });
     this.#lastChangeAt = t;
   }
 
-  /** Idle times up to `end`, including one that is still open then. */
+  /** Includes an idle time that is still open at `end`. */
   idleTimesUntil(end: number): readonly IdleTime[] {
     const last = this.#lastChangeAt;
     return last !== undefined && end - last >= minIdleMs
@@ -33,7 +33,7 @@ export class IdleTimes {
   }
 }
 
-/** Idle times that a timeline of this width folds: those far longer than the activity between them, or the longest if there are too many. */
+/** Folds idle times that are far longer than the activity between them, or the longest if there are too many. */
 export function foldsOf(
   idle: readonly IdleTime[],
   wholeSpan: { readonly from: number; readonly to: number },

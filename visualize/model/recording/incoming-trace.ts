@@ -2,7 +2,7 @@ import { LineSplitter, LineTooLong } from '../../../src/debugger/trace/line-spli
 import { notJson, TraceLineReader } from '../../../src/debugger/trace/trace-line.ts';
 import type { TraceHeader, TraceRecord } from '../../../src/runtime/trace/trace.ts';
 
-/** An error in a line of a trace. The records before it are valid. */
+/** The records before the invalid line are valid. */
 export class InvalidTraceLine extends Error {
   readonly line: number;
 
@@ -19,16 +19,14 @@ export interface IncomingRecords {
   readonly lines: readonly string[];
 }
 
-/**
- * Parses lines. {@link TraceParser.push} adds text; {@link TraceParser.read} returns records and stops on request, so that the page stays responsive.
- */
+/** {@link TraceParser.read} stops on request, so that the page stays responsive. */
 export class TraceParser {
   header: TraceHeader | undefined;
-  /** Numbers of incomplete lines. A crash leaves the last line incomplete; a full disk can leave one in the middle. */
+  /** A crash leaves the last line incomplete; a full disk can leave one in the middle. */
   readonly cutOffLines: number[] = [];
   readonly #reader = new TraceLineReader();
   readonly #lineSplitter = new LineSplitter();
-  /** Error in a parsed line; valid records before it are returned first. */
+  /** Valid records before the error are returned first. */
   #problem: unknown;
   #lineNumber = 0;
   #lastSeq = 0;
@@ -40,8 +38,7 @@ export class TraceParser {
   }
 
   /**
-   * Returns available records while `goOn` returns true.
-   *
+   * @param goOn returns false to stop
    * @throws InvalidTraceLine for an invalid line, after the records before it were returned
    */
   read(goOn: () => boolean): IncomingRecords {
@@ -66,7 +63,7 @@ export class TraceParser {
     }
   }
 
-  /** Signals the end of the text: parses a last line without newline. */
+  /** Parses a last line without newline. */
   end(): IncomingRecords {
     const text = this.#lineSplitter.takeRemainder();
     if (text.trim() !== '') {

@@ -1,4 +1,4 @@
-/** Lanes of a trace over time, with bars, marks and counts, as its machines define them (`machines/timeline.ts`). */
+/** The machines define the lanes (`machines/timeline.ts`). */
 import { lifePhases, type MarkKind, type MarkRule, markKinds, type Timeline } from '../../../machines/timeline.ts';
 import type { Deviation } from '../../../src/debugger/check/check.ts';
 import { fieldAt, fillTemplate, matchesConditions, stepOf } from '../../../src/debugger/trace/mark-text.ts';
@@ -8,16 +8,16 @@ import { actionText, deviationText, stateText } from './words.ts';
 
 export type { MarkKind };
 
-/** A phase in an actor's life, derived from tags, or the name of a state. */
+/** Derived from tags, or the name of a state. */
 export type Phase = string;
 
-/** A time range of a bar. `to` is absent while it lasts. */
+/** `to` is absent while the phase lasts. */
 export interface PhaseSpan {
   readonly from: number;
   to?: number;
   readonly phase: Phase;
   readonly index: number;
-  /** What a step waits for, if the trace contains it. */
+  /** What a step waits for. */
   readonly text?: string;
 }
 
@@ -35,15 +35,14 @@ export interface Lane {
   /** Sorted by time, without overlap. */
   readonly spans: PhaseSpan[];
   readonly marks: Mark[];
-  /** Changes of a count, each from time `t`; empty if the lane counts nothing. */
   readonly counts: { readonly t: number; readonly n: number }[];
 }
 
 /** Further actors of a machine without lane definitions are counted. */
 const maxLanesByDefault = 24;
-/** Maximum machines without lane definitions; actors of further ones share one entry. */
+/** Actors of further machines share one entry. */
 export const maxUnknownMachines = 100;
-/** Maximum lanes of actors, also for machines with a lane per actor; further actors are counted. */
+/** Further actors are counted. */
 export const maxActorLanes = 50_000;
 const program = 'program';
 const maxColours = 6;
@@ -52,11 +51,9 @@ interface MachineDisplay {
   readonly name: string;
   readonly order: number;
   readonly timeline: Timeline;
-  /** Whether the machine's states have tags for phases of a life. */
   readonly hasLife: boolean;
   /** Whether the machine has only a root state, so that its actors run until they end. */
   readonly isStateless: boolean;
-  /** Actors that have a default lane. */
   readonly defaultNames: Set<string>;
   lanes: number;
 }
@@ -73,10 +70,9 @@ export class Lanes {
   readonly kinds = new Set<MarkKind>();
   readonly #colours = new Map<Phase, number>();
   readonly #deviations = newLane('departures', 'deviations');
-  /** Lanes that a definition names, in display order. */
+  /** In display order. */
   readonly #lanesByName = new Map<string, Lane>();
   readonly #actors = new Map<string, ActorLane>();
-  /** Sorted lanes of actors; rebuilt after one is added. */
   #sortedLanes: readonly ActorLane[] = [];
   readonly #machines = new Map<string, string | undefined>();
   readonly #tags: StateTags;
@@ -85,11 +81,11 @@ export class Lanes {
   /** Shared by all machines beyond {@link maxUnknownMachines}. */
   readonly #otherMachines = unknownMachine('actors', Number.MAX_SAFE_INTEGER);
   readonly #rules = new Map<string, MarkRule[]>();
-  /** Types of events that are steps of a process or set its title; most are neither. */
+  /** Most events are neither steps of a process nor set its title. */
   readonly #stepEvents = new Set<string>();
   readonly #processTitles = new Map<string, string>();
   readonly #lastValues = new Map<MarkRule, unknown>();
-  /** Items that match a rule, by rule and actor, so that each item is marked once. */
+  /** By rule and actor, so that each item is marked once. */
   readonly #lastItems = new Map<MarkRule, Map<string, ReadonlySet<string>>>();
 
   constructor(header: TraceHeader) {
@@ -129,7 +125,7 @@ export class Lanes {
     }
   }
 
-  /** Named lanes that have content or are always shown, followed by lanes of actors in the order of their machines. */
+  /** Named lanes precede lanes of actors, which are in the order of their machines. */
   get lanes(): readonly Lane[] {
     if (this.#sortedLanes.length !== this.#actors.size) {
       this.#sortedLanes = [...this.#actors.values()].sort(
@@ -144,14 +140,13 @@ export class Lanes {
     ];
   }
 
-  /** The phase of an actor that has a lane and a machine with tags for phases of a life. */
   phaseOf({ machine, state }: { readonly machine?: string; readonly state: string }): Phase | undefined {
     const display = this.#displayRulesOf(machine);
     if (display === undefined || !display.hasLife || !hasLanes(display)) return undefined;
     return this.#phaseIn(machine!, state);
   }
 
-  /** Number of the colour for a phase that no tag defines; colours are assigned in turn. */
+  /** Only a phase that no tag defines has a number. */
   colourOf(phase: Phase): number | undefined {
     return this.#colours.get(phase);
   }
@@ -201,7 +196,6 @@ export class Lanes {
     this.#mark(this.#deviations, deviation.message.t, index, 'departure', deviationText(deviation));
   }
 
-  /** Handles an event that may begin or end a process step of its receiver. */
   #step({ to, event, t }: TraceRecord & { kind: 'event' }, index: number): void {
     const process = this.#timelineOf(to)?.process;
     if (process === undefined) return;
@@ -243,7 +237,7 @@ export class Lanes {
     if (rule !== undefined) this.#markBy(rule, fields, t, index);
   }
 
-  /** The `*` rule of the sender's machine for messages to another group of machines. */
+  /** The `*` rule applies to messages to another group of machines. */
   #wildcard(from: string, to: string, type: string): MarkRule | undefined {
     if (type.startsWith('xstate.')) return undefined;
     const { group, marks = [] } = this.#timelineOf(from) ?? {};
@@ -251,7 +245,7 @@ export class Lanes {
     return marks.find(({ event }) => event === '*');
   }
 
-  /** Marks list items in a context that match a rule for the first time. */
+  /** Marks items that match a rule for the first time. */
   #items(
     { actor, change, t }: TraceRecord & { actor: string; change?: readonly ContextChange[] },
     index: number,
@@ -340,7 +334,6 @@ export class Lanes {
     return this.#actors.has(actor) || this.#actors.size < maxActorLanes;
   }
 
-  /** Reports the bars that an effect represents while it lives. */
   #reportWork(actor: string, parent: string | undefined, report: (on: Lane, phase: Phase) => void): void {
     if (parent === undefined || this.#machines.get(actor) !== undefined) return;
     for (const { child, lane: name, phase } of this.#timelineOf(parent)?.work ?? []) {
@@ -431,7 +424,7 @@ function hasLanes({ timeline }: MachineDisplay): boolean {
   return timeline.lane === undefined || timeline.lane === 'each';
 }
 
-/** A rule of a newer program may use a mark that this version does not support. */
+/** A newer program may use a mark that this version does not support. */
 function isSupportedRule({ kind }: MarkRule): boolean {
   return (markKinds as readonly string[]).includes(kind);
 }

@@ -1,4 +1,4 @@
-/** Selects the fields of plain data that are initially open. A payload may have a million fields. */
+/** A payload may have a million fields. */
 
 /** Larger lists and objects are closed initially. */
 const maxOpenEntries = 12;
@@ -23,7 +23,7 @@ export function pointerTo(path: string, key: string): string {
   return `${path}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
-/** Pointers of lists and objects below a value that are initially open: short ones, and those with a new value. */
+/** Short lists and objects are initially open, and those with a new value. */
 export function openedAtFirst(value: object, path: string, markedPaths: MarkedPaths | undefined): ReadonlySet<string> {
   const withNew = new Set<string>();
   for (const pointer of markedPaths?.keys() ?? []) {

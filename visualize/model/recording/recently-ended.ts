@@ -1,4 +1,4 @@
-/** Charts that ended recently. They stay visible briefly, so that a step does not hide them immediately. */
+/** Charts that ended recently stay visible, so that a step does not hide them immediately. */
 import type { PageRecording } from './recording.ts';
 
 export interface RecentlyEnded {

@@ -1,7 +1,4 @@
-/**
- * The records of a trace in the page. Columns (about 60 bytes per record) store frequently read fields; lines are stored as text and parsed on
- * access.
- */
+/** Columns (about 60 bytes per record) store frequently read fields; lines are stored as text and parsed on access. */
 import { MessageReader } from '../../../src/debugger/check/message.ts';
 import { firstIndex, type RecordKind, type RecordList } from '../../../src/debugger/trace/record-list.ts';
 import { recordKinds } from '../../../src/debugger/trace/trace-line.ts';
@@ -15,7 +12,7 @@ const noActor = -1;
 
 const numberOfKind = new Map<RecordKind, number>(recordKinds.map((kind, number) => [kind, number]));
 
-/** Sorted indexes. A single index is a number, because most of a million names have one or two, and an array reserves more space. */
+/** A single index is a number, because most of a million names have one or two, and an array reserves more space. */
 type Places = number | readonly number[];
 
 const noPlaces: Places = [];
@@ -27,7 +24,6 @@ function withPlace(actorPlaces: Places, index: number): Places {
   return actorPlaces;
 }
 
-/** Append-only; a place is an index. */
 export class RecordStore implements RecordList {
   #length = 0;
   #seqs = new Float64Array(initialCapacity);
@@ -48,7 +44,7 @@ export class RecordStore implements RecordList {
   readonly #numbers = new Map<string, number>();
   /** Indexes of the records about a name, by its number. */
   readonly #placesByActor: Places[] = [];
-  /** Indexes of the records that spawn the actor or change its state. A chart may take a million steps in one state. */
+  /** Indexes of the records that spawn the actor or change its state. */
   readonly #changes: Places[] = [];
   readonly #messages: MessageReader;
   /** Records whose cause is missing from the trace or appears later, by cause. */
@@ -134,7 +130,7 @@ export class RecordStore implements RecordList {
     return this.#names[this.#abouts[index]!]!;
   }
 
-  /** The other actor of a message; `undefined` for other records, and for messages without a receiver. */
+  /** `undefined` for messages without a receiver, and for other records. */
   otherAt(index: number): string | undefined {
     return this.#names[this.#otherActors[index]!];
   }
@@ -169,7 +165,7 @@ export class RecordStore implements RecordList {
     return undefined;
   }
 
-  /** Index of the first record about the actor, of one of these kinds, after `behind`. */
+  /** Index of the first record after `previousIndex` that is about the actor and of one of these kinds. */
   nextAbout(actor: string, kinds: readonly RecordKind[], previousIndex: number): number | undefined {
     const indexesAbout = this.#placesAbout(actor, kinds);
     for (
@@ -197,7 +193,7 @@ export class RecordStore implements RecordList {
     return laterConsequences.length === 0 ? ledIndexes : [...ledIndexes, ...laterConsequences].sort((a, b) => a - b);
   }
 
-  /** Indexes of records about an actor, possibly also of other kinds. */
+  /** May include records of other kinds. */
   #placesAbout(actor: string, kinds: readonly RecordKind[]): readonly number[] {
     const number = this.#numbers.get(actor);
     if (number === undefined) return [];

@@ -9,10 +9,7 @@ import { Lanes } from './lanes.ts';
 import { RecordStore } from './record-store.ts';
 import { firstAfter } from './sorted.ts';
 
-/**
- * Minimum number of records between checkpoints; more actors increase it. All checkpoints together have at most as many entries as the trace has
- * records.
- */
+/** More actors increase this number: all checkpoints together have at most as many entries as the trace has records. */
 const minRecordsBetweenCheckpoints = 500;
 /** Views need the states before a place, at it, and after its consequences. */
 const maxCachedStates = 6;
@@ -20,7 +17,7 @@ const maxCachedStates = 6;
 /** If replaying takes more records than this, the state this many records earlier is cached as well. */
 const cachedStateDistance = 1_000;
 
-/** Kinds of records that spawn an actor or change its state. */
+/** Records of these kinds spawn an actor or change its state. */
 const stateChangingKinds = ['spawn', 'transition'] as const;
 
 /** Missing records, before the first one or between two. */
@@ -35,7 +32,7 @@ export interface PlacedDeviation {
   readonly deviation: Deviation;
 }
 
-/** The open trace. Append-only. A place is the index of the last record at that place; -1 is before the first record. */
+/** A place is the index of the last record at that place; -1 is before the first record. */
 export class PageRecording implements RecordList {
   readonly header: TraceHeader;
   readonly diagrams: readonly Diagram[];
@@ -43,7 +40,7 @@ export class PageRecording implements RecordList {
   readonly findings: TraceFindings;
   readonly idleTimes = new IdleTimes();
   readonly #records: RecordStore;
-  /** Cached states, each after the record at its index. */
+  /** Each state is that after the record at its index. */
   readonly #checkpoints: { readonly index: number; readonly state: TraceState }[];
   readonly #newestState: TraceState;
   readonly #checker: TraceChecker;
@@ -53,7 +50,7 @@ export class PageRecording implements RecordList {
   readonly #stateless: ReadonlySet<string>;
   readonly #logs: number[] = [];
   readonly #gaps: Gap[] = [];
-  /** Recently requested states; the next request is usually near them. */
+  /** The next request is usually near one of these states. */
   readonly #requestedStates: { readonly index: number; readonly state: TraceState }[] = [];
 
   /** A cached state a little before a requested one that is far from all checkpoints. */
@@ -96,17 +93,14 @@ export class PageRecording implements RecordList {
     return this.#records.kindAt(index);
   }
 
-  /** See {@link RecordStore.aboutAt}. */
   aboutAt(index: number): string {
     return this.#records.aboutAt(index);
   }
 
-  /** See {@link RecordStore.otherAt}. */
   otherAt(index: number): string | undefined {
     return this.#records.otherAt(index);
   }
 
-  /** See {@link RecordStore.typeAt}. */
   typeAt(index: number): string | undefined {
     return this.#records.typeAt(index);
   }
@@ -121,7 +115,7 @@ export class PageRecording implements RecordList {
     return this.#stateless.has(machine) ? 'no states' : 'not started';
   }
 
-  /** Machine of the last actor with this name, living or ended. `undefined` for effects. */
+  /** Machine of the last actor with this name; `undefined` for effects. */
   machineOf(actor: string): string | undefined {
     return this.#machines.get(actor);
   }
@@ -130,12 +124,12 @@ export class PageRecording implements RecordList {
     return this.#gaps;
   }
 
-  /** Messages that deviate from the diagrams, sorted by record. */
+  /** Sorted by record. */
   get deviations(): readonly PlacedDeviation[] {
     return this.#deviations;
   }
 
-  /** Diagrams that are not checked, because the program does not record all of their messages. */
+  /** The program does not record all messages of these diagrams. */
   get notChecked(): readonly { readonly file: string; readonly omitted: readonly string[] }[] {
     return this.#notChecked;
   }
@@ -173,7 +167,7 @@ export class PageRecording implements RecordList {
     return this.#records.indexOf(seq);
   }
 
-  /** Time of the record at this place; before the first record, the time of the first. */
+  /** Before the first record, the time of the first. */
   timeAt(index: number): number {
     return this.#records.timeAt(index) ?? this.#records.timeAt(0) ?? 0;
   }
@@ -183,13 +177,13 @@ export class PageRecording implements RecordList {
     return this.#records.firstAfter(t) - 1;
   }
 
-  /** Time at which an actor entered its state, by the trace's clock; `undefined` if that was before the trace. */
+  /** `undefined` if the actor entered its state before the trace began. */
   inStateSince(actor: string, index: number): number | undefined {
     const entryIndex = this.#records.lastIndexAbout(actor, stateChangingKinds, index + 1);
     return entryIndex === undefined ? undefined : this.timeAt(entryIndex);
   }
 
-  /** First and last record of an actor's state at a place; `undefined` before the actor's spawn. */
+  /** `undefined` before the actor's spawn. */
   inStateWithin(actor: string, index: number): readonly [number, number] | undefined {
     const first = this.#records.lastIndexAbout(actor, stateChangingKinds, index + 1);
     if (first === undefined) return undefined;
@@ -200,7 +194,7 @@ export class PageRecording implements RecordList {
     return this.#records.ledTo(seq);
   }
 
-  /** Indexes of log lines of processes between two times, inclusive. */
+  /** Both times are inclusive. */
   logsBetween(from: number, to: number): readonly number[] {
     const first = firstAfter(this.#logs, (log) => this.timeAt(log) >= from);
     const end = firstAfter(this.#logs, (log) => this.timeAt(log) > to);
@@ -213,7 +207,6 @@ export class PageRecording implements RecordList {
     return this.#deviations.slice(first, end).map(({ deviation }) => deviation);
   }
 
-  /** Index of the nearest deviation after (1) or before (-1) a place. */
   nextDeviation(index: number, direction: 1 | -1): number | undefined {
     if (direction === 1) {
       return this.#deviations[firstAfter(this.#deviations, (deviation) => deviation.index > index)]?.index;
@@ -221,7 +214,7 @@ export class PageRecording implements RecordList {
     return this.#deviations[firstAfter(this.#deviations, (deviation) => deviation.index >= index) - 1]?.index;
   }
 
-  /** State of every actor after the record at this place. Read-only; each place has its own object. */
+  /** The state is read-only; each place has its own object. */
   stateAt(index: number): TraceState {
     const requestedState = this.#requestedStates.find((requested) => requested.index === index);
     if (requestedState !== undefined) return requestedState.state;
@@ -231,7 +224,6 @@ export class PageRecording implements RecordList {
     return state;
   }
 
-  /** Starts from the checkpoint before a place, or from a cached state near it. */
   #replayTo(index: number): TraceState {
     const next = firstAfter(this.#checkpoints, (checkpoint) => checkpoint.index > index);
     let { index: from, state: startState } = this.#checkpoints[next - 1]!;

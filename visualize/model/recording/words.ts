@@ -2,7 +2,7 @@ import type { Deviation } from '../../../src/debugger/check/check.ts';
 import { subjectOf } from '../../../src/debugger/trace/record-list.ts';
 import type { TraceRecord } from '../../../src/runtime/trace/trace.ts';
 
-/** Formats a duration, such as `850 ms`, `12.3 s`, `2 min 05 s`, `3 h 12 min`. */
+/** Such as `850 ms`, `12.3 s`, `2 min 05 s`, `3 h 12 min`. */
 export function durationText(ms: number): string {
   if (ms < 0) return `−${durationText(-ms)}`;
   if (ms < 1_000) return `${ms < 10 && !Number.isInteger(ms) ? ms.toFixed(1) : Math.round(ms)} ms`;
@@ -13,7 +13,7 @@ export function durationText(ms: number): string {
   return `${Math.floor(minutes / 60)} h ${twoDigits(minutes % 60)} min`;
 }
 
-/** Formats a time of the trace's clock, such as `0:12.345` or `1:02:03.004`. */
+/** Such as `0:12.345` or `1:02:03.004`. */
 export function clockText(t: number): string {
   const ms = Math.floor(t);
   const seconds = Math.floor(ms / 1_000);
@@ -23,7 +23,7 @@ export function clockText(t: number): string {
   return hours > 0 ? `${hours}:${twoDigits(minutes)}:${secondsText}` : `${minutes}:${secondsText}`;
 }
 
-/** Formats wall-clock time in the user's time zone, such as `03:12:07.123`; on another day than the start, with the date: `Aug 3 03:12:07.123`. */
+/** Time in the user's time zone, such as `03:12:07.123`; on another day than the start, with the date: `Aug 3 03:12:07.123`. */
 export function wallClockText(startedAt: string, t: number): string {
   const date = new Date(Date.parse(startedAt) + t);
   if (Number.isNaN(date.getTime())) return '';
@@ -31,7 +31,7 @@ export function wallClockText(startedAt: string, t: number): string {
   return `${day === dayText(startedAt, 0) ? '' : `${day} `}${timeOfDay(date)}`;
 }
 
-/** Date such as `Aug 3`; with the year if it differs from the start's. */
+/** Such as `Aug 3`; with the year if it differs from the start's. */
 export function dayText(startedAt: string, t: number): string {
   const start = new Date(startedAt);
   const date = new Date(start.getTime() + t);
@@ -42,10 +42,7 @@ export function dayText(startedAt: string, t: number): string {
 
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'] as const;
 
-/**
- * Wall-clock labels of ticks, with milliseconds for steps below a second. The date is added where a day begins, and at the first tick if its day is
- * not the start's.
- */
+/** Steps below a second have milliseconds. The date is added where a day begins, and at the first tick if its day is not the start's. */
 export function wallClockTicks(startedAt: string, times: readonly number[], step: number): string[] {
   let shownDay = dayText(startedAt, 0);
   return times.map((t) => {
@@ -62,7 +59,7 @@ function timeOfDay(date: Date): string {
   return `${twoDigits(date.getHours())}:${twoDigits(date.getMinutes())}:${twoDigits(date.getSeconds())}.${String(date.getMilliseconds()).padStart(3, '0')}`;
 }
 
-/** Active states of each region as path segments: `running.settled` → [[`running`, `settled`]]. */
+/** `running.settled` → [[`running`, `settled`]]. */
 export function regionsOf(state: string): string[][] {
   return state === '' ? [] : state.split(' | ').map((path) => path.split('.'));
 }
@@ -76,13 +73,12 @@ export function stateText(state: string): string {
 /** The actor that performed the action of a record, or received its message. */
 export const actorOf = subjectOf;
 
-/** Whether a record is about an actor or involves it. */
 export function isAbout(record: TraceRecord, actor: string): boolean {
   if (record.kind === 'event') return record.to === actor || record.from === actor;
   return record.actor === actor || (record.kind === 'spawn' && record.parent === actor);
 }
 
-/** Text of a record without its actor, such as `settled → deciding` or `config.changed`. */
+/** Such as `settled → deciding` or `config.changed`. */
 export function actionText(record: TraceRecord): string {
   switch (record.kind) {
     case 'spawn':
@@ -112,14 +108,13 @@ export function actionText(record: TraceRecord): string {
 
 const endingTexts = { done: 'done', stopped: 'stopped' } as const;
 
-/** A record as a sentence, such as `cert-watcher → supervisor: config.changed`. */
+/** Such as `cert-watcher → supervisor: config.changed`. */
 export function recordText(record: TraceRecord): string {
   if (record.kind === 'event') return `${record.from} → ${record.to}: ${actionText(record)}`;
   if (record.kind === 'spawn' && record.parent !== undefined) return `${record.parent} started ${record.actor}`;
   return `${record.actor}: ${actionText(record)}`;
 }
 
-/** Readable names of XState's internal events. */
 export function eventText(type: string): string {
   const [, timer] = /^xstate\.after\.([^.]+)\./.exec(type) ?? [];
   if (timer !== undefined) return `timer ${timer}`;

@@ -1,4 +1,4 @@
-/** The visible range of the trace's clock, in milliseconds. */
+/** A range of the trace's clock, in milliseconds. */
 export interface View {
   readonly from: number;
   readonly to: number;
@@ -11,13 +11,12 @@ const steps = [
   900_000, 1_800_000, 3_600_000, 7_200_000, 21_600_000, 43_200_000, 86_400_000,
 ];
 
-/** The complete trace, with a margin at both ends. */
 export function completeView(firstTime: number, lastTime: number): View {
   const air = Math.max((lastTime - firstTime) * 0.01, minViewMs / 2);
   return { from: firstTime - air, to: lastTime + air };
 }
 
-/** Zooms while the time `centre` keeps its position. A `factor` below 1 zooms in. */
+/** The time `centre` keeps its position. A `factor` below 1 zooms in. */
 export function zoomView({ from, to }: View, centre: number, factor: number, wholeView: View): View {
   const length = Math.min(Math.max((to - from) * factor, minViewMs), wholeView.to - wholeView.from);
   const share = to === from ? 0.5 : (centre - from) / (to - from);
@@ -40,7 +39,6 @@ function clampedView(view: View, wholeView: View): View {
   return { from, to: from + length };
 }
 
-/** Round times, at least `apart` pixels apart. */
 export function ticksOf(
   { from, to }: View,
   width: number,
@@ -53,7 +51,7 @@ export function ticksOf(
   return { step, times };
 }
 
-/** Label with the step's precision, such as `250 ms`, `12 s`, `1:30`, `2:00:00`. */
+/** Such as `250 ms`, `12 s`, `1:30`, `2:00:00`. */
 export function tickText(t: number, step: number): string {
   if (t < 60_000 && t > -60_000) {
     if (step < 1_000 && t < 1_000) return `${Math.round(t)} ms`;

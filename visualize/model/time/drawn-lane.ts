@@ -1,4 +1,4 @@
-/** The drawn content of a lane. Its size is bounded by its width in pixels, however long the trace is. */
+/** The number of drawn parts is bounded by the width in pixels, however long the trace is. */
 import { textWidth } from '../../../src/debugger/statechart/text-width.ts';
 import { countBadMarks } from '../recording/lane-at.ts';
 import type { Lane, Mark, MarkKind, Phase } from '../recording/lanes.ts';
@@ -10,9 +10,9 @@ export interface Bar {
   readonly x: number;
   readonly width: number;
   readonly phase: Phase;
-  /** What a process step waits for; absent for merged bars. */
+  /** Absent for merged bars. */
   readonly text?: string;
-  /** Number of merged phases that are too short to be drawn. */
+  /** These phases are too short to be drawn. */
   readonly mergedCount: number;
   readonly from: number;
   readonly to: number | undefined;
@@ -26,7 +26,7 @@ export interface Cluster {
   readonly marks: readonly Mark[];
 }
 
-/** Maximum distance of marks that are merged. */
+/** Marks at a smaller distance are merged. */
 const markPixels = 7;
 const kindsBySeverity: readonly MarkKind[] = [
   'request',
@@ -43,7 +43,7 @@ const kindsBySeverity: readonly MarkKind[] = [
 /** Up to this number all lanes are shown, because lanes that appear and disappear are hard to follow. */
 const alwaysShown = 8;
 
-/** Lanes to show. If there are many (such as after a hundred sidecar restarts), only those with content in the view. */
+/** If there are many lanes, only those with content in the view are shown. */
 export function lanesIn(lanes: readonly Lane[], { from, to }: View): readonly Lane[] {
   if (lanes.length <= alwaysShown) return lanes;
   return lanes.filter(({ spans, marks, counts }) => {
@@ -55,7 +55,7 @@ export function lanesIn(lanes: readonly Lane[], { from, to }: View): readonly La
 
 export const maxDrawnLanes = 300;
 
-/** Limits the lanes by priority: the chosen actor's, then those with a bad mark in the view, then the first ones. The order stays the same. */
+/** The chosen actor's lane has priority, then lanes with a bad mark in the view, then the first ones. The order stays the same. */
 export function drawnLanes(
   lanes: readonly Lane[],
   { from, to }: View,
@@ -82,7 +82,7 @@ export function barsOf(lane: Lane, axis: TimeAxis, end: number): Bar[] {
 
 function barsFrom({ spans }: Lane, axis: TimeAxis, end: number, thin: number): Bar[] {
   const bars: Bar[] = [];
-  /** Duration of each phase in the last bar, if it is merged. */
+  /** Durations in the last bar, if it is merged. */
   let lengths = new Map<Phase, number>();
   for (let i = firstAfter(spans, ({ to }) => (to ?? end) >= axis.from); i < spans.length; i++) {
     const { from, to, phase, index, text } = spans[i]!;
@@ -91,7 +91,7 @@ function barsFrom({ spans }: Lane, axis: TimeAxis, end: number, thin: number): B
     const rightX = axis.xOf(Math.min(to ?? end, axis.to));
     const length = (to ?? end) - from;
     const previousBar = bars.at(-1);
-    // Merges a bar thinner than a pixel with a thin one before it: at most one bar per pixel, in the colour of the longest phase.
+    // Merges a bar thinner than a pixel with a thin one before it, in the colour of the longest phase.
     if (previousBar !== undefined && rightX - x < thin && previousBar.width <= thin && x - previousBar.x < thin) {
       lengths.set(phase, (lengths.get(phase) ?? 0) + length);
       const width = thin === 1 ? previousBar.width : Math.min(thin, rightX - previousBar.x);
@@ -140,7 +140,7 @@ export function clustersOf({ marks }: Lane, axis: TimeAxis): Cluster[] {
   return clusters;
 }
 
-/** Points of a step line: the maximum count at each pixel where the count changes. */
+/** The points have the maximum count at each pixel where the count changes. */
 export function stepsOf({ counts }: Lane, axis: TimeAxis): { readonly x: number; readonly n: number }[] {
   const first = firstAfter(counts, ({ t }) => t > axis.from);
   const points = [{ x: 0, n: counts[first - 1]?.n ?? 0 }];
@@ -158,7 +158,7 @@ export function clusterTitle({ marks }: Cluster, timeText: (t: number) => string
   return marks.length > 8 ? [...lines, `… and ${marks.length - 8} more: zoom in`].join('\n') : lines.join('\n');
 }
 
-/** Shortens a title step by step, such as `Decided: hot restart of epoch-1: configuration changed` to `hot restart`. */
+/** Shortens `Decided: hot restart of epoch-1: configuration changed` step by step to `hot restart`. */
 function shortenedTitles(title: string): string[] {
   const shortTitle = title.replace(/^\w+: /, '');
   return [title, shortTitle, shortTitle.split(': ')[0]!, shortTitle.split(/: | of /)[0]!];
@@ -172,7 +172,7 @@ export interface MarkLabel {
 export const labelFont = { size: 10.5 };
 const markOffset = 10;
 
-/** Labels that fit between two marks without covering a bar. */
+/** Labels fit between two marks without covering a bar. */
 export function labelsOf(clusters: readonly Cluster[], bars: readonly Bar[], width: number): MarkLabel[] {
   return clusters.flatMap(({ x, kind, marks }, i) => {
     const from = x + markOffset;

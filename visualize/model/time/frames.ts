@@ -1,6 +1,4 @@
-/** Records the times at which trace records were drawn, for tests and measurements. */
-
-/** `seq` of a record, and `Date.now()` after its frame was painted. */
+/** `at` is `Date.now()` after the record was painted. */
 export interface DrawnRecord {
   readonly seq: number;
   readonly at: number;
@@ -8,10 +6,9 @@ export interface DrawnRecord {
 
 const maxDrawnRecords = 1_000;
 
-/** Records that were drawn most recently while following the trace, oldest first. */
+/** Oldest first. */
 export const drawnRecords: DrawnRecord[] = [];
 
-/** Adds records after the current frame was painted. */
 export function noteDrawn(seqs: readonly number[]): void {
   runAfterPaint(() => {
     const drawnAtMs = Date.now();
@@ -30,7 +27,6 @@ function runAfterPaint(callback: () => void): void {
   port2.postMessage(undefined);
 }
 
-/** Lets the page draw and handle input before it continues. */
 export function yieldToBrowser(): Promise<void> {
   return new Promise(runAfterPaint);
 }

@@ -1,22 +1,18 @@
-/** Playback at the pace of the program, with idle times cut short. */
+/** Plays at the pace of the program, with idle times cut short. */
 
 /** Maximum wait in milliseconds for the next record at pace 1. */
 const maxGapMs = 1_500;
 
 export const paces = [0.25, 1, 4, 16] as const;
 
-/** How long a record is shown, in milliseconds, and the rate of the trace's clock in that time. */
+/** `ms` is how long a record is shown, and `rate` that of the trace's clock in that time. */
 export function gapBetween(t: number, next: number, pace: number): { readonly ms: number; readonly rate: number } {
   const gap = Math.max(0, next - t);
   const ms = Math.min(gap, maxGapMs) / pace;
   return { ms, rate: ms === 0 ? 0 : gap / ms };
 }
 
-/**
- * The place after some playback time.
- *
- * @param position the shown place, and for how long it has been shown
- */
+/** @param position the shown place, and for how long it has been shown */
 export function nextPosition(
   timeAt: (index: number) => number,
   last: number,

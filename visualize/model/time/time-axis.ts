@@ -1,4 +1,4 @@
-/** Converts times to positions on the timeline and back. Folded times take as much space as their labels, whatever their duration. */
+/** Folded times take as much space as their labels, whatever their duration. */
 import { textWidth } from '../../../src/debugger/statechart/text-width.ts';
 import type { IdleTime } from '../recording/idle-time.ts';
 import { firstAfter } from '../recording/sorted.ts';
@@ -9,7 +9,7 @@ interface PlacedFold extends IdleTime {
   readonly shownFrom: number;
 }
 
-/** The trace's clock with its idle times cut short. Outside of the folds, a millisecond has the same length as in the trace. */
+/** Outside of the folds, a millisecond has the same length as in the trace. */
 export class FoldedClock {
   readonly foldMs: number;
   readonly folds: readonly PlacedFold[];
@@ -44,7 +44,6 @@ export class FoldedClock {
   }
 }
 
-/** The folded clock of a complete trace on a timeline of this width. */
 export function foldedClock(
   folds: readonly IdleTime[],
   pixels: number,
@@ -83,7 +82,6 @@ export class TimeAxis {
     return this.#clock.timeOf(this.view.from + x / this.#scale);
   }
 
-  /** Visible folds with their positions on the timeline. */
   get folds(): readonly { readonly from: number; readonly to: number; readonly x: number; readonly width: number }[] {
     return this.#clock.folds
       .filter(({ from, to }) => from < this.to && to > this.from)
@@ -97,11 +95,11 @@ export class TimeAxis {
 export interface AxisTick {
   readonly t: number;
   readonly x: number;
-  /** Time since the program's start; empty if there is no space. */
+  /** Empty if there is no space. */
   readonly text: string;
-  /** Wall clock, with date where a day begins and after each fold. */
+  /** The date is added where a day begins and after each fold. */
   readonly wall: string;
-  /** Position of the wall clock label: after a fold it may be below the label of the fold. */
+  /** After a fold, the wall clock may be below the label of the fold. */
   readonly wallX: number;
 }
 
@@ -149,7 +147,7 @@ export function axisTicks(axis: TimeAxis, startedAt: string): AxisTick[] {
   return axisTickList;
 }
 
-/** The label may begin below the fold, whose own label is one line higher. It is omitted if that space is too narrow. */
+/** The label may begin below the fold, whose own label is one line higher. */
 function tickBehindFold(
   axis: TimeAxis,
   fold: { readonly to: number; readonly x: number },
