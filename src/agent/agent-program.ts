@@ -13,13 +13,11 @@ import { accessLogSocketPath, xdsSocketPath } from './xds/xds-streams.ts';
 
 export interface AgentProgram {
   readonly options: ProxyOptions;
-  /** Path of the Envoy binary; empty without Envoy. */
   readonly binary: string;
   readonly log: Logger;
   readonly recorder: Recorder;
-  /** Access to pages of the status port that need a token. The caller owns it. */
+  /** The caller owns it. */
   readonly access: DebuggerAccess;
-  /** Trace served at the status port, if set. The caller owns it. */
   readonly trace?: TraceEndpoint;
   /** `full` records each xDS message. */
   readonly traceLevel?: TraceLevel;

@@ -1,5 +1,3 @@
-/** Starts, records and stops the agent: its statecharts with their effects, and the final clean-up. */
-
 import { resolve } from 'node:path';
 import type { ActorRefFrom, AnyActorRef, SnapshotFrom } from 'xstate';
 import type { AgentOutput } from '../../machines/agent/agent.machine.ts';
@@ -32,8 +30,6 @@ import { XdsActivity } from './xds/xds-activity.ts';
 
 /**
  * Runs the agent until an order or error ends it.
- *
- * @returns exit code and messages for the operator
  * @throws ChartpilotError if the configuration is unusable
  */
 export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
@@ -117,11 +113,7 @@ function exitCodeWith(exitCode: number, { counts, waiting }: SignalInbox): numbe
     : successionExitCodeOf([...dueOrders, ...waiting.filter(isDueOrder)], counts);
 }
 
-/**
- * Records the supervisor's state at each change, before the next Envoy has a process.
- *
- * @returns function that stops recording
- */
+/** Records the supervisor's state at each change, before the next Envoy has a process. */
 function recordChanges(agent: AnyActorRef, record: AgentRecord): () => void {
   let supervisor: AnyActorRef | undefined;
   const followSupervisor = (): void => {
@@ -140,11 +132,7 @@ function recordChanges(agent: AnyActorRef, record: AgentRecord): () => void {
   return unsubscribe;
 }
 
-/**
- * Logs uncaught errors and continues, because an error must not end Envoy.
- *
- * @returns function that stops logging
- */
+/** Logs uncaught errors and continues, because an error must not end Envoy. */
 function logUncaughtErrors(log: Logger, metrics: AgentMetrics): () => void {
   const report = faultLog(log, 'fault.uncaught');
   return catchUncaught((error, origin) => {

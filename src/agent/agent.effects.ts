@@ -239,7 +239,6 @@ function dnsOf(
 /** Uses the name table of the previous agent; without it, queries for mesh names would be forwarded. */
 async function restoreNames(names: DnsTables | undefined, storedFiles: StoredFiles | undefined): Promise<void> {
   const table = names && storedFiles?.read('name-table');
-  // Ignores an invalid table.
   if (table !== undefined) await names?.take(table).catch(() => {});
 }
 

@@ -1,4 +1,3 @@
-/** Connections to the control plane: of the agent itself, and of Envoy through the xDS proxy. */
 import { resolve } from 'node:path';
 import { identityName } from '../../machines/agent/secrets/held-secrets.ts';
 import type { IdentitySettings } from '../../machines/agent/settings.ts';

@@ -1,4 +1,4 @@
-/** Resources outside the statecharts, which are released however the agent ends. */
+/** Resources outside the statecharts are released however the agent ends. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { chooseRunDir } from '../runtime/files/run-dir.ts';
 import type { AgentProgram } from './agent-program.ts';
@@ -9,15 +9,14 @@ import { AgentRecord } from './envoy/record/agent-record.ts';
 import { KeptPorts } from './ports/kept-ports.ts';
 import { SignalInbox, startedByLauncher } from './signals.ts';
 
-/** Processes and base IDs. An agent that stops or throws leaves no Envoy and no shared memory. */
+/** An agent that stops or throws leaves no Envoy and no shared memory. */
 export class SafetyNet {
   readonly table = new ProcessTable();
   readonly baseIds = new BaseIdTable();
-  /** Envoy binaries, kept until the program ends. */
   readonly binaries: EnvoyBinaries;
-  /** State for the next agent if this one is killed; `undefined` without live restore. */
+  /** For the next agent if this one is killed; `undefined` without live restore. */
   readonly record: AgentRecord | undefined;
-  /** Ports that stay open while no agent runs; `undefined` without live restore. */
+  /** These ports stay open while no agent runs; `undefined` without live restore. */
   readonly ports: KeptPorts | undefined;
   /** Active until the process ends, so that no signal interrupts the clean-up or changes the exit code. */
   readonly signals: SignalInbox;
@@ -61,7 +60,5 @@ export class SafetyNet {
   }
 }
 
-/** Timeout of a pending claim, which takes milliseconds. */
 const maxClaimWaitMs = 500;
-/** Timeout for the exit of remaining Envoys after SIGKILL. */
 const lastLimitMs = 2_000;

@@ -1,17 +1,16 @@
 import { fromCallback } from 'xstate';
 import type { AgentSignalReceived, Signal } from '../../machines/agent/protocol.ts';
 
-/** Signals that the agent handles, or ignores although their default action is to terminate. */
+/** Includes signals that the agent ignores although their default action is to terminate. */
 export const handledSignals: readonly Signal[] = [
   ...(['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const),
   // Must be last: bin/pilot-agent detects by its handler that all signals are handled.
   'SIGHUP',
 ];
 
-/** The process; replaced in tests. */
 export type SignalSource = Pick<NodeJS.Process, 'on'>;
 
-/** Receives signals from its creation on, and queues them while there is no listener, so that SIGTERM during the start is not lost. */
+/** Queues signals while there is no listener, so that SIGTERM during the start is not lost. */
 export class SignalInbox {
   readonly #ignoredSignals: ReadonlySet<Signal>;
   readonly #waitingSignals: Signal[] = [];
@@ -49,7 +48,6 @@ export class SignalInbox {
   };
 }
 
-/** The actor that forwards the signals of the inbox, queued ones first. */
 export function signals(inbox: SignalInbox) {
   return fromCallback<{ type: never }, undefined>(({ sendBack }) =>
     inbox.listen((signal) => {
@@ -59,10 +57,7 @@ export function signals(inbox: SignalInbox) {
   );
 }
 
-/**
- * Whether bin/pilot-agent is the container's first process and has started this one. Terminal signals reach both processes, and the launcher handles
- * them.
- */
+/** Terminal signals reach the launcher bin/pilot-agent too, and it handles them. */
 export function startedByLauncher(env: NodeJS.ProcessEnv, parentPid = process.ppid): boolean {
   return env.CHARTPILOT_LAUNCHER === String(parentPid);
 }

@@ -1,4 +1,3 @@
-/** Composes the supervisor and the watchers of configuration and binary. */
 import { adminsAt } from './admin/admin-client.ts';
 import type { ProbeEnvironment } from './admin/live-probe.ts';
 import type { AgentProgram } from './agent-program.ts';
@@ -14,7 +13,7 @@ import { binaryWatcherWithEffects } from './files/binary-watcher.effects.ts';
 import { certWatcherWithEffects } from './files/cert-watcher.effects.ts';
 import type { SafetyNet } from './safety-net.ts';
 
-/** What an Envoy that is not live yet may wait for. */
+/** An Envoy that is not live yet may wait for these. */
 type WaitSources = Pick<ProbeEnvironment, 'xds' | 'missingCertificate'>;
 
 /** Created only if an Envoy must run, because otherwise its bootstrap may require files that do not exist. */

@@ -1,4 +1,3 @@
-/** Effects of the chart `access-logs`: the gRPC server for Envoy's access logs on a Unix socket of this user. */
 import { fromCallback } from 'xstate';
 import type {
   AccessLogSocketClosed,
@@ -89,11 +88,7 @@ function accessLogServer({ metrics, ownership, budget = new ReadingBudget() }: A
   });
 }
 
-/**
- * Reads a stream to its end.
- *
- * @returns why the agent ended it; empty if the client did
- */
+/** Reads a stream to its end. */
 async function receive(call: ServerCall, metrics: MeshMetrics, budget: ReadingBudget): Promise<string> {
   const reader = new FrameReader({ wholeBytes: maxMessageBytes, maxBytes: maxMessageBytes });
   let rules: StreamRules | undefined;

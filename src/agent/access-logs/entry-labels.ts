@@ -13,7 +13,7 @@ export type Labels = Readonly<Partial<Record<StandardLabel, string>>>;
 
 export type PeerOutcome = 'believed' | 'none' | 'malformed' | 'foreign' | 'excess';
 
-/** Whether to use the labels of a claim; limits the number of workloads per identity. */
+/** Decides whether to use a peer's claim; limits the number of workloads per identity. */
 export type AdmitClaim = (spiffeId: string, claim: PeerClaim) => boolean;
 
 export interface EntryLabels {
@@ -71,7 +71,7 @@ const unknownWorkload: WorkloadLabelValues = {
   cluster: unknownLabel,
 };
 
-/** The namespace is that of the certificate. The claim is accepted only if its namespace and account match the certificate. */
+/** The namespace is that of the certificate. The claim is accepted only if its namespace and account match it. */
 function peerOf(
   { peerUri, claim }: AccessLogEntry,
   admit: AdmitClaim,
@@ -136,7 +136,7 @@ function destinationLabels({
   };
 }
 
-/** Labels of the cluster's service. Ignores the Host header, which clients choose. */
+/** Ignores the Host header, which clients choose. */
 function serviceLabels({ route, cluster, services }: AccessLogEntry): Labels {
   if (route === 'block_all') return namedService('BlackHoleCluster');
   if (route === 'allow_any') return namedService('PassthroughCluster');
@@ -182,7 +182,7 @@ function protocolLabels({ protocol, contentType, code, grpcStatus, flags }: Acce
   };
 }
 
-/** Labels of the overflow series. They have few values, but are sufficient for error rates. */
+/** Labels of the series that counts label sets beyond the limit. They have few values, but are sufficient for error rates. */
 export function overflowLabelsOf(labels: Labels): Labels {
   const retainedLabels: readonly string[] = ['reporter', 'request_protocol', 'connection_security_policy'];
   const folded = Object.entries(labels).map(([label, value]) => [
@@ -196,11 +196,7 @@ export function overflowLabelsOf(labels: Labels): Labels {
   };
 }
 
-/**
- * Formats labels, changed by the rules of Telemetry objects.
- *
- * @param values of the rules' expressions, by number
- */
+/** @param values of the rules' expressions, by number */
 export function labelText(labels: Labels, rule: MetricRule | undefined, values: readonly string[]): string {
   const all = new Map<string, string>(Object.entries(labels));
   for (const label of rule?.removed ?? []) all.delete(label);

@@ -1,11 +1,10 @@
-/** Rules by log name. Streams with the same name share rules and caches. */
+/** Streams with the same name share rules and caches. */
 import { setBounded } from '../../model/collections/set-bounded.ts';
 import { rulesIn, type StreamRules } from '../../model/standard-metrics/stream-rules.ts';
 
 const maxNames = 64;
 const rulesByLogName = new Map<string, StreamRules>();
 
-/** @returns `undefined` for an unknown log name */
 export function rulesOf(logName: string): StreamRules | undefined {
   const cachedRules = rulesByLogName.get(logName);
   if (cachedRules !== undefined) return cachedRules;

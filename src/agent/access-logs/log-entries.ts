@@ -7,7 +7,6 @@ export const logTypes = { tcpUpstreamConnected: 1, tcpPeriodic: 2, downstreamSta
 
 export interface AccessLogEntry {
   readonly protocol: 'http' | 'tcp';
-  /** Value of `access_log_type`; 0 if Envoy sent none. */
   type: number;
   streamId: string;
   /** Milliseconds since 1970; 0 if unknown. */
@@ -31,20 +30,17 @@ export interface AccessLogEntry {
   services: string;
   upstreamPeer: string;
   upstreamLocal: string;
-  /** Values of the rules' expressions, by number. */
+  /** Values of the rules' expressions, by number of the expression. */
   values: string[];
 }
 
 export interface LogMessage {
-  /** Set in the first message of a stream. */
   readonly logName: string | undefined;
   readonly entries: readonly AccessLogEntry[];
 }
 
-/** Tag of a field. Wire type 0 is a number, 2 a string or message. */
 const tag = (field: number, wireType: 0 | 2): number => field * 8 + wireType;
 
-/** @throws WireError for an invalid message */
 export function readLogMessage(bytes: Buffer): LogMessage {
   const cursor = new WireCursor(bytes);
   const entries: AccessLogEntry[] = [];
@@ -239,7 +235,6 @@ function readFlags(cursor: WireCursor): string {
   return flags === '' ? '-' : flags;
 }
 
-/** Reads a map entry, which starts with its key. */
 function readPair(cursor: WireCursor, readValue: (key: string) => void): void {
   let key = '';
   cursor.within(() => {

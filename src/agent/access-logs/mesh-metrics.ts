@@ -14,7 +14,6 @@ import { TcpConnections } from './tcp-connections.ts';
 
 export interface MeshMetricsOptions {
   readonly localWorkload: WorkloadLabelValues;
-  /** Version of this agent, for `istio_build`. */
   readonly version: string;
   readonly limits?: Partial<TableLimits>;
   readonly maxConnections?: number;
@@ -22,11 +21,10 @@ export interface MeshMetricsOptions {
   readonly now?: () => number;
   /** Milliseconds since 1970. */
   readonly startedAtMs?: number;
-  /** Called when a label set is counted in an overflow series. */
   readonly onFolding?: (folding: Folding) => void;
 }
 
-/** The series of entries with the same fields. */
+/** The series in which entries with the same fields are counted. */
 interface Resolved {
   readonly series: ReadonlyMap<StandardMetricId, Series>;
   readonly peer: PeerOutcome | undefined;
@@ -90,11 +88,7 @@ export class MeshMetrics {
     else this.#takeConnection(entry, series);
   }
 
-  /**
-   * Records entries that were not counted.
-   *
-   * @param reason a fixed label value
-   */
+  /** @param reason a fixed label value */
   lost(reason: string, count = 1): void {
     this.#lostByReason.set(reason, (this.#lostByReason.get(reason) ?? 0) + count);
   }
@@ -166,7 +160,6 @@ export class MeshMetrics {
     };
   }
 
-  /** Prometheus text format, in chunks. */
   *text(): Generator<string> {
     if (this.#table.evictIdle() > 0) this.#claims.forget();
     yield `# HELP istio_build Always 1: version of a component.\n# TYPE istio_build gauge\nistio_build{component="proxy",tag="${this.#version}"} 1\n`;

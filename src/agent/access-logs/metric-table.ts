@@ -2,9 +2,7 @@
 import { standardBuckets } from '../../model/standard-metrics/standard-metrics.ts';
 
 export interface TableLimits {
-  /** Maximum label sets per metric. */
   readonly maxLabelSets: number;
-  /** Maximum bytes of all series on a metrics page, mostly of histograms. */
   readonly maxPageBytes: number;
   /** A label set unused for this long is removed at the next sweep, or when space is needed. */
   readonly idleMs: number;
@@ -19,7 +17,6 @@ export const defaultTableLimits: TableLimits = {
 export interface Series {
   /** In Prometheus text format, without braces. */
   readonly labels: string;
-  /** Whether this is the series of label sets beyond the limit. */
   readonly isOverflow: boolean;
   lastUsedMs: number;
   isEvicted: boolean;
@@ -57,10 +54,6 @@ export class MetricTable {
   #pageBytes = 0;
   #evictedCount = 0;
 
-  /**
-   * @param now monotonic milliseconds
-   * @param onFolding called for each label set beyond the limit
-   */
   constructor(limits: TableLimits, now: () => number, onFolding: (folding: Folding) => void) {
     this.#limits = limits;
     this.#now = now;
@@ -129,11 +122,6 @@ export class MetricTable {
 
   #sweptAtMs = Number.NEGATIVE_INFINITY;
 
-  /**
-   * Removes expired label sets, at most once per second.
-   *
-   * @returns the number of removed sets
-   */
   evictIdle(): number {
     const now = this.#now();
     if (now - this.#sweptAtMs < 1_000) return 0;
@@ -175,7 +163,6 @@ export class MetricTable {
     return this.#evictedCount;
   }
 
-  /** Prometheus text format, one label set of a metric per item. */
   *text(): Generator<string> {
     for (const family of this.#families.values()) {
       yield `# TYPE ${family.name} ${family.isHistogram ? 'histogram' : 'counter'}\n`;

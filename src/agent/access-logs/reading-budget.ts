@@ -1,7 +1,6 @@
 /** Limits the CPU time for access logs, so that probes, secrets and xDS streams stay responsive under any traffic. */
 
 export interface Budget {
-  /** Milliseconds of CPU time per period. */
   readonly workMs: number;
   readonly periodMs: number;
 }
@@ -33,7 +32,6 @@ export class ReadingBudget {
     return () => this.#followers.delete(notify);
   }
 
-  /** Accounts for CPU time. Resolves immediately within the budget, otherwise when the next period starts. */
   async spend(ms: number): Promise<void> {
     const now = this.#now();
     if (now - this.#beganAtMs >= this.#budget.periodMs) {

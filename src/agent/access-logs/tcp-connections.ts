@@ -1,4 +1,4 @@
-/** Counts the bytes of open TCP connections. Entries contain the bytes since the connection was opened. */
+/** Entries contain the bytes since the connection was opened. */
 import { type AccessLogEntry, logTypes } from './log-entries.ts';
 
 export interface ConnectionChange {
@@ -18,10 +18,7 @@ export class TcpConnections {
   readonly #startedAtMs: number;
   readonly #openConnections = new Map<string, Counted>();
 
-  /**
-   * @param max maximum tracked connections
-   * @param startedAtMs since 1970; the previous agent has counted the earlier bytes of older connections
-   */
+  /** @param startedAtMs since 1970; the previous agent has counted the earlier bytes of older connections */
   constructor(max: number, startedAtMs: number) {
     this.#max = max;
     this.#startedAtMs = startedAtMs;

@@ -1,4 +1,4 @@
-/** Reads protobuf fields in place. Generated classes are several times slower (README.md). */
+/** Generated classes are several times slower (README.md). */
 import { WireType } from '@bufbuild/protobuf/wire';
 
 export class WireError extends Error {}
@@ -44,7 +44,6 @@ export class WireCursor {
     return text;
   }
 
-  /** Reads the fields of a nested message: calls `read` until its end. */
   within(read: (cursor: this) => void): void {
     const outerEnd = this.#end;
     const end = this.#length() + this.#offset;
@@ -72,7 +71,6 @@ export class WireCursor {
     }
   }
 
-  /** Length of a string or message, after which its bytes follow. */
   #length(): number {
     const length = this.varint();
     if (length > this.#end - this.#offset) throw new WireError('field exceeds its message');

@@ -13,33 +13,30 @@ export interface AdminState {
   /** `LIVE`, `INITIALIZING`, …, or why there was no response. */
   readonly detail: string;
   readonly responded: boolean;
-  /** Set if the process accepted the connection, or was busy, and did not respond within the limit. */
+  /** Set if the process did not respond within the limit, although it accepted the connection or was busy. */
   readonly timedOut?: true;
 }
 
 export interface ServerInfo {
   readonly epoch: number;
-  /** As {@link AdminState.detail}. */
   readonly state: string;
 }
 
 export interface AdminClient {
-  /** `127.0.0.1:15000`. */
   readonly address: string;
   readonly port: number;
-  /** Rejects only if there is no response. */
+  /** Rejects only if there is no response; {@link post} also rejects if the status is not 200, because then the command was not executed. */
   get(path: string, limitMs?: number): Promise<AdminResponse>;
-  /** Rejects also if the status is not 200, which means that the command was not executed. */
   post(path: string): Promise<void>;
   /** Never rejects. */
   state(limitMs?: number): Promise<AdminState>;
   /** Whether the connection is refused, so that no process listens. Never rejects. */
   isClosed(limitMs: number): Promise<boolean>;
-  /** Epoch and state of one process. Rejects without a valid response. */
+  /** Rejects without a valid response. */
   serverInfo(): Promise<ServerInfo>;
 }
 
-/** The admin interface did not respond within the limit. Its process may be blocked. */
+/** The process of the admin interface may be blocked. */
 export class AdminTimeoutError extends Error {
   override readonly name = 'AdminTimeoutError';
 }

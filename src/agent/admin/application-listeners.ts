@@ -13,11 +13,7 @@ const listenersPath = '/listeners?format=json';
 /** The listener of redirected inbound connections (src/networking/traffic/resource-names.ts). */
 const inboundPath = '/config_dump?resource=dynamic_listeners&name_regex=%5EvirtualInbound%24';
 
-/**
- * One served port suffices, as in Istio, because a workload may have ports without a service. Never rejects.
- *
- * @returns the reason if no port is served
- */
+/** One served port suffices, as in Istio, because a workload may have ports without a service. Never rejects. */
 export async function whyNoApplicationPort(
   admin: Pick<AdminClient, 'get'>,
   { ports, addresses }: ApplicationPorts,
@@ -41,7 +37,6 @@ export async function whyNoApplicationPort(
   return isServed ? undefined : `no inbound listener for any application port (${ports.join(', ')})`;
 }
 
-/** `undefined` without a valid response. */
 async function getJson(admin: Pick<AdminClient, 'get'>, path: string): Promise<unknown> {
   try {
     const { status, body } = await admin.get(path, limitMs);

@@ -2,7 +2,6 @@
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 
-/** Ports from `first` to `end - 1`. */
 export interface PortRange {
   readonly first: number;
   readonly end: number;
@@ -13,10 +12,7 @@ const attempts = 100;
 const minSparePort = 16_000;
 const usualFirstOutgoingPort = 32_768;
 
-/**
- * @param takenPort port of the first base ID, which is never chosen
- * @throws Error if no port is free
- */
+/** @throws Error if no port is free */
 export async function freeAdminPort(
   host: string,
   takenPort: number,

@@ -20,10 +20,9 @@ import { whyUnreachable } from './why-unreachable.ts';
 
 export interface ProbeEnvironment {
   readonly adminAt: AdminConnector;
-  /** `undefined` with a custom bootstrap. */
   readonly discoveryAddress: string | undefined;
   readonly xds: Pick<XdsActivity, 'trouble' | 'responses'>;
-  /** Why the workload has no certificate yet; `undefined` if it has one. Absent without an identity. */
+  /** Absent without an identity; the function returns `undefined` if the workload has a certificate. */
   readonly missingCertificate?: () => string | undefined;
   /** Whether the shared memory of a base ID has the flag of an initializing epoch; `undefined` if unknown. */
   readonly isMarkedInitializing?: (baseId: number) => boolean | undefined;
@@ -76,12 +75,11 @@ class Probe {
   readonly #environment: ProbeEnvironment;
   readonly #input: ProbeOrder;
   readonly #admin: AdminClient;
-  /** The probe starts when the process does. */
   readonly #startedAt = performance.now();
   /** Last time at which Envoy was not live, by the host's clock. */
   #notLiveAt: number;
   readonly #report: (event: Report) => void;
-  /** Flag in shared memory; `own` if this child has set it. */
+  /** The flag in shared memory is `own` if this child has set it. */
   #mark: 'unseen' | 'clear' | 'own' = 'unseen';
 
   constructor(environment: ProbeEnvironment, input: ProbeOrder, report: (event: Report) => void) {
@@ -92,7 +90,6 @@ class Probe {
     this.#report = report;
   }
 
-  /** Reports an epoch that the previous agent reported as live. */
   reportAdopted(): void {
     this.#reportPassed();
   }
@@ -138,7 +135,6 @@ class Probe {
 
   async explain(): Promise<void> {
     const finding = await this.#probe();
-    // The next probe reports the live epoch.
     if (finding.live) return;
     const reason = await describeWait(this.#environment, finding);
     this.#report({ type: 'probe.waiting', reason });
@@ -170,7 +166,7 @@ class Probe {
     this.#report({ type: 'probe.passed', timeToLiveMs, unseenMs: hostMs() - this.#notLiveAt });
   }
 
-  /** Rejected listeners that are missing; empty if unknown. */
+  /** Names of rejected listeners; empty if unknown. */
   async #missingListeners(): Promise<string> {
     const rejectedListeners = this.#input.listeners ? ((await getRejectedListeners(this.#admin)) ?? []) : [];
     if (rejectedListeners.length === 0) return '';

@@ -10,11 +10,11 @@ const fields = ['name', 'error_state.details', 'error_state.last_update_attempt'
 const path = `/config_dump?resource=dynamic_listeners&mask=${[...fields, 'active_state.last_updated', 'warming_state.last_updated'].join(',')}`;
 const limitMs = 2_000;
 const maxReasonLength = 300;
-/** Limits of the event for gateways with thousands of listeners. Names are sorted first, so that the selection is stable. */
+/** Limits of the event for gateways with thousands of listeners. */
 const maxNames = 1_000;
 const maxReasons = 100;
 
-/** @returns at most 1,000 listeners, sorted by name; `undefined` without a valid response. Never rejects */
+/** Never rejects; returns `undefined` without a valid response. */
 export async function getRejectedListeners(admin: Pick<AdminClient, 'get'>): Promise<RefusedListener[] | undefined> {
   try {
     const { status, body } = await admin.get(path, limitMs);
@@ -24,7 +24,6 @@ export async function getRejectedListeners(admin: Pick<AdminClient, 'get'>): Pro
   }
 }
 
-/** Validates the response, because another program may use the port. */
 function rejectedListenersIn(dump: unknown): RefusedListener[] | undefined {
   const configs = fieldOf(dump, 'configs');
   // Proto JSON omits an empty list.

@@ -13,11 +13,7 @@ const ownHttpPrefixes = ['admin', 'agent', 'stats'];
 const statsPath = `/stats?usedonly&filter=${encodeURIComponent('downstream_(rq|cx)_active$')}`;
 const responseLimitMs = 2_000;
 
-/**
- * Counts active requests for the shutdown chart.
- *
- * Resolves with -1 if Envoy has no such statistics; rejects without a response within 2 s.
- */
+/** Resolves with -1 if Envoy has no such statistics; rejects without a response within 2 s. */
 export function countRequests({ adminAt, ownPorts }: CountEnvironment) {
   return fromPromise<number, { adminPort: number }>(async ({ input }) => {
     const { status, body } = await adminAt(input.adminPort).get(statsPath, responseLimitMs);
@@ -27,9 +23,8 @@ export function countRequests({ adminAt, ownPorts }: CountEnvironment) {
 }
 
 /**
- * Active HTTP requests plus connections without HTTP, which count as one request each.
+ * Counts active HTTP requests plus connections without HTTP, which count as one request each.
  *
- * @param stats lines of `name: value`
  * @returns -1 without any statistics
  */
 export function requestsInFlight(stats: string, ownPorts: readonly number[]): number {
@@ -49,7 +44,6 @@ export function requestsInFlight(stats: string, ownPorts: readonly number[]): nu
   return requests + Math.max(0, connections - httpConnections);
 }
 
-/** Whether a gauge does not count application traffic: bootstrap listeners, single threads, internal listeners. */
 function isOwnListener(name: string, ownPorts: readonly number[]): boolean {
   if (ownHttpPrefixes.some((prefix) => name.startsWith(`http.${prefix}.`))) return true;
   if (/^listener\.(admin|envoy_internal_.*)\.|\.(worker_\d+|main_thread)\./.test(name)) return true;

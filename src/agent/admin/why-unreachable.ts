@@ -4,11 +4,7 @@ import { connectionProblem } from './admin-client.ts';
 
 const connectLimitMs = 2_000;
 
-/**
- * `undefined` if the address accepts a connection.
- *
- * @param limitMs timeout of the connection
- */
+/** `undefined` if the address accepts a connection. */
 export function whyUnreachable(address: string, limitMs = connectLimitMs): Promise<string | undefined> {
   const target = parseHostAndPort(address);
   if (target === undefined) return Promise.resolve('not host:port');

@@ -1,4 +1,3 @@
-/** Effects of a hand-over in both agents. */
 import type { ClaimedIds } from '../../../machines/agent/envoy/adoption.ts';
 import type { HandOver } from '../../../machines/agent/protocol.ts';
 import { isOn } from '../../model/fields/switches.ts';
@@ -18,10 +17,8 @@ export interface Inheritance {
   readonly binaries: EnvoyBinaries;
   readonly record: AgentRecord;
   readonly runDir: string;
-  /** Names of sockets and ports. */
   readonly ownership: Ownership;
   readonly storedFiles: StoredFiles;
-  /** Files that the next agent requires. */
   readonly needed: readonly StoredName[];
   readonly log: Logger;
 }
@@ -34,7 +31,7 @@ export function patchesBootstrap({ env, config }: Pick<ProxyOptions, 'env' | 'co
   return isOn(env.BOOTSTRAP_XDS_AGENT) && !config.customConfigFile;
 }
 
-/** Adopts the Envoys of a killed agent of this container; `undefined` without a usable state, in which case remaining processes are killed. */
+/** Adopts the Envoys of a killed agent of this container. Without a usable state, it kills the remaining processes. */
 export async function adoptFromKilled(inheritance: Inheritance): Promise<ClaimedIds | undefined> {
   const { record, baseIds, table, runDir, storedFiles, needed } = inheritance;
   const recordedIds = record.baseIds;
@@ -90,7 +87,6 @@ export async function takeOver(
     signal.throwIfAborted();
     return adopted;
   } catch (error) {
-    // Give up control together with the base IDs.
     ownership.giveUp();
     baseIds.handOverAll();
     throw error;

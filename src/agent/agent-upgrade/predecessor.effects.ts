@@ -1,4 +1,3 @@
-/** Effects of the chart `predecessor`, in the older agent. */
 import { fromPromise } from 'xstate';
 import { predecessorMachine } from '../../../machines/agent/agent-upgrade/predecessor.machine.ts';
 import type { ClaimedIds } from '../../../machines/agent/envoy/adoption.ts';

@@ -1,4 +1,3 @@
-/** Effects of the chart `successor`, in the newer agent. */
 import { fromPromise } from 'xstate';
 import { type SuccessorClaim, successorMachine } from '../../../machines/agent/agent-upgrade/successor.machine.ts';
 import type { ClaimedIds } from '../../../machines/agent/envoy/adoption.ts';

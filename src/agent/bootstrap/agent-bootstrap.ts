@@ -1,5 +1,3 @@
-/** Builds an Envoy bootstrap from the agent's options, for `proxy` and `bootstrap`. */
-
 import { provesIdentity } from '../../../machines/agent/settings.ts';
 import { accessLogCluster } from '../../model/standard-metrics/stream-rules.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
@@ -16,7 +14,6 @@ import { buildNode, type NodeFacts } from './node-metadata.ts';
 import { templateBootstrap } from './template/template-bootstrap.ts';
 
 export interface BootstrapParameters {
-  /** Admin port of this Envoy, different for concurrent Envoys. */
   readonly adminPort: number;
   readonly run: EpochId;
   /** Whether a server on this host provides tokens. */
@@ -25,7 +22,6 @@ export interface BootstrapParameters {
 
 export interface GeneratedBootstrap {
   readonly bootstrap: object;
-  /** Omitted settings, with the reason. */
   readonly warnings: readonly LogWarning[];
 }
 
@@ -75,7 +71,6 @@ function generateBootstrap(
   return { bootstrap, warnings };
 }
 
-/** Facts for the node of an Envoy, or of a proxyless gRPC program. */
 export function nodeFacts(
   { outlierLogPath, ...options }: ProxyOptions,
   facts: Pick<NodeFacts, 'hasCredentialServer' | 'hasSecrets'>,

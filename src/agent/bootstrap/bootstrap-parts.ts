@@ -1,5 +1,3 @@
-/** Common parts of bootstrap clusters and listeners, as v3 API JSON. */
-
 type Json = Record<string, unknown>;
 
 export function socketAddress(host: string, port: number): Json {
@@ -13,11 +11,7 @@ export function loadAssignment(cluster: string, host: string, port: number): Jso
   };
 }
 
-/**
- * Extension options of an HTTP/2 cluster.
- *
- * @param http2 fields of `Http2ProtocolOptions`
- */
+/** @param http2 fields of `Http2ProtocolOptions` */
 export function http2OptionsWith(http2: Json): Json {
   return {
     'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
@@ -27,7 +21,6 @@ export function http2OptionsWith(http2: Json): Json {
   };
 }
 
-/** HTTP/2 with Envoy's defaults. */
 export const http2Options: Json = http2OptionsWith({});
 
 /** A cluster name with `;`, which marks its end in statistic names for the tag patterns of proxy and control plane. */

@@ -7,7 +7,6 @@ import type { PrepareEnvironment } from './prepare-epoch.ts';
 
 type BootstrapParts = Pick<PrepareEnvironment, 'source' | 'admin'>;
 
-/** The bootstrap without patches of the control plane. */
 export function unpatchedBootstrap({ source, admin }: BootstrapParts): () => object {
   return () => ('bootstrap' in source ? source.bootstrap(admin.port, firstRun) : {});
 }

@@ -21,7 +21,6 @@ import type { StoredFiles } from '../envoy/record/stored-files.ts';
 import { methods, readInternal } from '../xds/discovery-wire.ts';
 import type { UpstreamEnvironment } from '../xds/upstream.ts';
 
-/** Access to the files that the next agent of this container reads. */
 type PatchFiles = Pick<StoredFiles, 'read' | 'store' | 'settled'>;
 
 export class BootstrapPatches {
@@ -29,19 +28,16 @@ export class BootstrapPatches {
   #merge: ((bootstrap: object) => object) | undefined;
   #hasPatches = false;
 
-  /** @param files files for the next agent of this container; absent if no agent follows */
   constructor(files?: PatchFiles) {
     this.#files = files;
   }
 
-  /** Whether a previous agent received the patches, or a response without any, so that the control plane is not queried. */
+  /** Whether a previous agent received the patches, or a response without any. */
   get isKnown(): boolean {
     return this.#hasPatches;
   }
 
   /**
-   * Loads the patches of a previous agent.
-   *
    * @param bootstrap without patches, to test them
    * @throws Error if the patches do not fit the bootstrap
    */
@@ -57,11 +53,7 @@ export class BootstrapPatches {
     this.#hasPatches = true;
   }
 
-  /**
-   * Saves patches before an Envoy starts with them.
-   *
-   * @param patches empty if none exist
-   */
+  /** Saves patches before an Envoy starts with them. */
   async store(patches: Uint8Array): Promise<void> {
     this.#files?.store(patchesName, patches);
     await this.#files?.settled();
@@ -78,7 +70,6 @@ export class BootstrapPatches {
 
 export interface PatchesEnvironment
   extends Pick<UpstreamEnvironment, 'discoveryAddress' | 'credentials' | 'headers' | 'random'> {
-  /** The bootstrap without patches: source of the node, and used to test patches. */
   readonly bootstrap: () => object;
   readonly patches: BootstrapPatches;
   readonly log: Logger;
@@ -89,7 +80,7 @@ const noPatches = new Uint8Array();
 const maxPatchBytes = 1024 * 1024;
 const refusals: ReadonlySet<string> = new Set(['UNAUTHENTICATED', 'PERMISSION_DENIED']);
 
-/** Sends one request and cancels it when its actor is stopped. The chart limits how long it waits. */
+/** Sends one request and cancels it when its actor is stopped. */
 export function requestPatches(environment: PatchesEnvironment) {
   return fromCallback<PatchesCancel, { credential: UpstreamCredential }>(({ input, receive, sendBack }) => {
     const stop = new AbortController();
@@ -118,7 +109,7 @@ interface PatchesQuery extends PatchesEnvironment {
   readonly onRequestSent: () => void;
 }
 
-/** Sends the request and classifies the result. Never throws. */
+/** Never throws. */
 async function requestAndApply(credential: UpstreamCredential, query: PatchesQuery): Promise<PatchesResult> {
   const { random = Math.random, log, signal } = query;
   let response: Uint8Array | undefined;
@@ -127,7 +118,6 @@ async function requestAndApply(credential: UpstreamCredential, query: PatchesQue
   } catch (error) {
     const { code, retryAfterMs = 0 } = error instanceof GrpcError ? error : { code: '' };
     const reason = explainInOneLine(error);
-    // The trace records each failure; the log states why the agent waits.
     if (!signal.aborted) {
       log.warn('patches.unavailable', { reason });
     }
@@ -171,7 +161,7 @@ async function applyResponse(
   return { is: 'patched' };
 }
 
-/** @returns the Bootstrap message; `undefined` if the response contains none. @throws GrpcError */
+/** @returns the Bootstrap message; `undefined` if the response contains none */
 async function sendRequest(
   { discoveryAddress, credentials, headers, bootstrap, signal, onRequestSent }: PatchesQuery,
   credential: UpstreamCredential,

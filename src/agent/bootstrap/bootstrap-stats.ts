@@ -70,10 +70,7 @@ interface Findings {
   readonly warnings: LogWarning[];
 }
 
-/**
- * Builds `stats_config`. Invalid patterns are added to `errors`; invalid histogram buckets are only a warning, as in
- * Istio.
- */
+/** Invalid patterns are added to `errors`; invalid histogram buckets are only a warning, as in Istio. */
 export function statsConfig(facts: StatsFacts, { errors, warnings }: Findings): Record<string, unknown> {
   const buckets = histogramBuckets(facts.annotations[annotation.buckets], warnings);
   const { extraTags, inclusion } = statsChoices(facts, errors);
@@ -94,7 +91,6 @@ export interface StatsChoices {
   readonly inclusion: Readonly<Record<keyof StatsMatcher, readonly string[]>>;
 }
 
-/** Configured and required statistics. Invalid ones are reported to `errors` and omitted. */
 export function statsChoices(facts: StatsFacts, errors: OptionErrors): StatsChoices {
   const needed = required(facts);
   const list = (field: keyof StatsMatcher): string[] => [...configuredPatterns(facts, field, errors), ...needed[field]];
@@ -230,7 +226,6 @@ const bucketsByPrefix = refine(
       : [],
 );
 
-/** `stats_flush_interval` and `stats_eviction_interval` of the annotations, if set. */
 export function statsIntervals(
   annotations: Readonly<Record<string, string>>,
   { warnings }: Pick<Findings, 'warnings'>,

@@ -25,19 +25,16 @@ export interface TelemetryFacts {
   readonly config: Pick<ProxyConfig, 'tracing' | 'zipkinAddress' | 'envoyAccessLogService' | 'envoyMetricsService'> &
     Pick<ProxyConfig, 'envoyMetricsServiceAddress'>;
   readonly node: Pick<EnvoyNode, 'metadata'>;
-  /** Service name in spans. */
   readonly serviceName: string;
   readonly dnsLookupFamily: string;
   /** Replaces `$(HOST_IP)` in addresses; empty if unknown. */
   readonly hostIp: string;
-  /** Whether an SDS server provides certificate files and their updates. */
   readonly hasSecrets: boolean;
   readonly errors: OptionErrors;
 }
 
 export interface TelemetryServices {
   readonly clusters: readonly Json[];
-  /** Absent if no spans are reported. */
   readonly tracing?: Json;
   readonly statsSinks: readonly Json[];
 }
@@ -72,7 +69,6 @@ const metricsSink: Json = {
 };
 
 interface RemoteService {
-  /** Name of the option, for errors. */
   readonly option: string;
   readonly address: string;
   readonly tls: Json | undefined;
@@ -164,7 +160,6 @@ function tracerOf({ config, serviceName, errors }: TelemetryFacts) {
 
 type ClusterNeeds = Pick<Tracer, 'cluster' | 'http2'> & Partial<Pick<Tracer, 'tlsName'>>;
 
-/** Reports an invalid address, and returns no cluster. */
 function cluster(service: RemoteService, needs: ClusterNeeds, facts: TelemetryFacts): Json[] {
   const { cluster: name, http2 } = needs;
   const address = hostAndPort(service, facts);
@@ -207,7 +202,6 @@ function hostAndPort(
   return parsedAddress;
 }
 
-/** Keepalive settings that are at least 1. */
 function keepalive({ probes, time, interval }: Json): Json {
   const seconds = (value: unknown): number =>
     typeof value === 'string' ? Math.floor((durationMsOf(value) ?? 0) / 1000) : typeof value === 'number' ? value : 0;
@@ -218,7 +212,7 @@ function keepalive({ probes, time, interval }: Json): Json {
   };
 }
 
-/** Certificate files for mutual TLS. Those of the node metadata take precedence. */
+/** Certificate files of the node metadata take precedence. */
 interface TlsFiles {
   readonly roots: string | undefined;
   readonly certificate: string | undefined;
@@ -277,7 +271,6 @@ function missingFiles(mode: unknown, { roots, certificate, key }: TlsFiles): str
   ];
 }
 
-/** Client certificate, which the SDS server provides and updates. */
 function ownCertificate(mode: unknown, { certificate = '', key = '' }: TlsFiles): Json {
   if (mode === 'ISTIO_MUTUAL') return { tls_certificate_sds_secret_configs: [requiredSecret('default')] };
   if (mode !== 'MUTUAL') return {};

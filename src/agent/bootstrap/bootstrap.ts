@@ -1,5 +1,3 @@
-/** Builds Envoy's bootstrap as v3 API JSON. */
-
 import { notAllowed } from '../../model/fields/violation.ts';
 import { type ProxyConfig, parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { accessLogCluster } from '../../model/standard-metrics/stream-rules.ts';
@@ -29,7 +27,6 @@ export interface BootstrapFacts {
   readonly connectTimeoutMs: number;
   /** Path of the SDS socket, of the agent or of another server. */
   readonly secretSocket: string;
-  /** Whether a server provides certificates at {@link secretSocket}. */
   readonly hasSecrets: boolean;
   readonly dualStack: boolean;
   readonly xdsSocket: string;
@@ -42,12 +39,10 @@ export interface BootstrapFacts {
   readonly envoySecureMetricsPort: number;
   readonly envoySecureMergedMetricsPort: number;
   readonly outlierLogPath?: string;
-  /** Address of the pod's node (HOST_IP); empty if unknown. */
   readonly hostIp: string;
   readonly exitOnZeroActiveConnections: boolean;
 }
 
-/** Invalid and omitted settings. */
 export interface BootstrapFindings {
   readonly errors: OptionErrors;
   readonly warnings: LogWarning[];
@@ -165,7 +160,6 @@ function overloadManager({ config, node }: BootstrapFacts): Json {
   };
 }
 
-/** The first positive count of the proxy configuration, the node metadata and the older runtime flag. */
 function connectionLimit({ connectionSettings, runtimeValues }: ProxyConfig, { metadata }: EnvoyNode): number {
   const candidates = [
     connectionSettings?.globalDownstreamConnectionLimit,
@@ -251,7 +245,6 @@ function accessLogServer(socket: string): Json {
   };
 }
 
-/** A gRPC server on a Unix socket. */
 function socketCluster(name: string, path: string, connectTimeout: string): Json {
   return {
     name,

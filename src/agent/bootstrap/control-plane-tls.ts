@@ -5,14 +5,12 @@ import { isPlaintext } from '../identity/control-plane-credentials.ts';
 import { controlPlaneName, controlPlaneRootFile } from '../identity/control-plane-roots.ts';
 
 export interface ControlPlaneTls {
-  /** CA certificates of the control plane. */
   readonly rootFile: string;
-  /** Required SAN of the control plane's certificate. */
   readonly serverName: string;
 }
 
 /**
- * The settings at startup, evaluated again for each connection. `undefined` for plaintext.
+ * The settings at startup; each connection evaluates them again. `undefined` for plaintext.
  *
  * @throws ChartpilotError CONFIG_INVALID if TLS is required and the root file does not exist
  */

@@ -1,7 +1,4 @@
-/**
- * Validates the command line and bootstrap of the first Envoy as soon as they are known, in parallel with the startup, because validation takes 0.1
- * s.
- */
+/** Validates the command line and bootstrap of the first Envoy in parallel with the startup, because validation takes 0.1 s. */
 import { rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { ChartpilotError } from '../../runtime/errors.ts';
@@ -19,7 +16,6 @@ export const firstRun: EpochId = { epoch: 0, baseId: 0 };
 export class FirstValidation implements PriorValidation {
   readonly #environment: PrepareEnvironment;
   readonly #stopController = new AbortController();
-  /** Resolves whether Envoy accepted the input; rejects if Envoy rejects its flags or a file of the user. */
   readonly #isAccepted: Promise<boolean>;
   #isOpen = true;
 
@@ -42,7 +38,7 @@ export class FirstValidation implements PriorValidation {
     return isFirst && (await this.#isAccepted);
   }
 
-  /** Rejects if Envoy rejects its flags or the user's files; never resolves. */
+  /** Never resolves; rejects if Envoy rejects its flags or the user's files. */
   refusal(): Promise<never> {
     return new Promise((_, reject) => this.#isAccepted.catch(reject));
   }
@@ -80,7 +76,6 @@ export class FirstValidation implements PriorValidation {
     }
   }
 
-  /** @throws ChartpilotError BOOTSTRAP_INVALID */
   async #requireUserFiles(files: UserFiles, binary: string): Promise<void> {
     const { flags, scratch } = this.#environment;
     const { signal } = this.#stopController;
@@ -96,7 +91,7 @@ export class FirstValidation implements PriorValidation {
     });
   }
 
-  /** @param use receives the config file of the first Envoy and, if it is generated, its text; a generated file is removed afterwards */
+  /** @param use receives the path of the config file and, if the file is generated, its text */
   async #withConfigFile<T>(use: (configFile: string, text: string) => Promise<T>): Promise<T> {
     const { configPath, source, admin } = this.#environment;
     if ('customConfigFile' in source) return use(resolve(source.customConfigFile), '');

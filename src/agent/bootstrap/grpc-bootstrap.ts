@@ -15,16 +15,10 @@ const maxRefreshSeconds = 900;
 /** Number of refreshes between a renewal and the expiry of the previous certificate. */
 const refreshesBeforeExpiry = 4;
 
-/** Path of the file: GRPC_XDS_BOOTSTRAP, which gRPC reads too, or a file in `configPath`. */
 export function grpcBootstrapPath({ env, config }: Pick<ProxyOptions, 'env' | 'config'>): string {
   return resolve(env.GRPC_XDS_BOOTSTRAP || join(config.configPath, 'grpc-bootstrap.json'));
 }
 
-/**
- * Builds the content of the file.
- *
- * @returns the bootstrap, and invalid environment settings that were omitted
- */
 export function grpcBootstrap(
   options: ProxyOptions,
   { hasCredentialServer }: { readonly hasCredentialServer: boolean },
@@ -55,12 +49,11 @@ export function grpcBootstrap(
   return { bootstrap, warnings };
 }
 
-/** The agent's socket, or the control plane's address with a custom bootstrap. */
 function serverUri({ config }: ProxyOptions): string {
   return config.customConfigFile ? config.discoveryAddress : `unix://${resolve(xdsSocketPath(config.configPath))}`;
 }
 
-/** Absolute paths, because programs may have other working directories. `undefined` without certificates. */
+/** Absolute paths, because programs may have other working directories. */
 function certificateFiles({ identity }: ProxyOptions): MountedFiles | undefined {
   const { outputDirectory, mounted, settings } = identity;
   const inOutput = (name: string): string => resolve(outputDirectory, name);
@@ -72,7 +65,7 @@ function certificateFiles({ identity }: ProxyOptions): MountedFiles | undefined 
   return { certificate: resolve(certificate), key: resolve(key), roots: resolve(roots) };
 }
 
-/** From 1 to 900. A certificate is renewed when the fraction `grace.ratio` of its lifetime remains. */
+/** A certificate is renewed when the fraction `grace.ratio` of its lifetime remains. */
 function refreshSeconds({ identity: { lifetimeSeconds, settings } }: ProxyOptions): number {
   if (settings.source !== 'authority') return maxRefreshSeconds;
   const seconds = Math.floor(

@@ -1,6 +1,4 @@
-/**
- * Messages of the patch request and response. In a separate file, because it loads the descriptors of Envoy's complete API, which few agents need.
- */
+/** A separate file, because it loads the descriptors of Envoy's complete API, which few agents need. */
 import { fromBinary, type JsonObject, type JsonValue, type Message, toBinary, toJson } from '@bufbuild/protobuf';
 import * as E from 'fp-ts/lib/Either.js';
 import { decodeLenient, envoyApi } from '../../model/envoy-api/envoy-api.ts';
@@ -19,12 +17,11 @@ export function nodeBytes(node: object): Uint8Array {
 export class BootstrapPatchMessage {
   readonly #patches: Message & JsonObject;
 
-  /** @throws Error if the bytes are not a Bootstrap message */
   constructor(bytes: Uint8Array) {
     this.#patches = fromBinary(envoyApi().getMessage(bootstrapMessage)!, bytes) as Message & JsonObject;
   }
 
-  /** Whether the message has a node: a complete bootstrap, of a control plane without support for patches. */
+  /** A message with a node is a complete bootstrap, of a control plane without support for patches. */
   get isCompleteBootstrap(): boolean {
     return this.#patches.node !== undefined;
   }
@@ -33,10 +30,7 @@ export class BootstrapPatchMessage {
     return Object.keys(toJson(envoyApi().getMessage(bootstrapMessage)!, this.#patches, json) as JsonObject);
   }
 
-  /**
-   * @returns a patched copy with the field names of the API
-   * @throws ChartpilotError CONFIG_INVALID if the patches do not fit
-   */
+  /** @throws ChartpilotError CONFIG_INVALID if the patches do not fit */
   mergedInto(bootstrap: object): object {
     const decoded = decodeLenient(bootstrapMessage, bootstrap as JsonValue, { keepsTypes: true });
     // Unknown fields would be lost.

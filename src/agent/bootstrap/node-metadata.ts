@@ -1,5 +1,3 @@
-/** Builds Envoy's node, which identifies this proxy to the control plane. */
-
 import { isOn } from '../../model/fields/switches.ts';
 import { describeFieldErrors, type ProxyConfig, proxyConfigToJson } from '../../model/mesh/proxy-config.ts';
 import { unwritableParts } from '../../model/mesh/proxy-messages.ts';
@@ -23,7 +21,6 @@ export interface NodeFacts {
   readonly outlierLogPath?: string;
   /** Required SAN of the control plane's certificate; absent for plaintext. */
   readonly controlPlaneName?: string;
-  /** Whether an SDS server provides certificates. */
   readonly hasSecrets: boolean;
   readonly accessLogSocket?: string;
   readonly agentVersion: string;
@@ -32,11 +29,9 @@ export interface NodeFacts {
   /** Overrides {@link controlPlaneName}. */
   readonly pilotSans: readonly string[] | undefined;
   readonly platformMetadata: Readonly<Record<string, string>> | undefined;
-  /** Whether the socket of a token server accepts connections. */
   readonly hasCredentialServer: boolean;
 }
 
-/** Envoy's `node`, with the field names of the bootstrap. */
 export interface EnvoyNode {
   readonly id: string;
   readonly cluster: string;
@@ -44,7 +39,6 @@ export interface EnvoyNode {
   readonly locality?: Readonly<Record<string, string>>;
 }
 
-/** The node, and invalid environment settings that were omitted. */
 export function buildNode(facts: NodeFacts): { node: EnvoyNode; warnings: LogWarning[] } {
   const { labels, warnings, ...collected } = collectFromEnvironment(facts);
   // The control plane decodes these keys as maps.
@@ -69,7 +63,6 @@ export function buildNode(facts: NodeFacts): { node: EnvoyNode; warnings: LogWar
     ...(facts.hasSecrets && { REVOCATION_LISTS: 'true' }),
     // The control plane sends URLs of Wasm modules only to proxies whose agent fetches them.
     WASM_FETCH: 'true',
-    // Listeners may send logs to the agent's access log service.
     ...(facts.accessLogSocket !== undefined && { STANDARD_METRICS: 'true' }),
     ...values,
     INSTANCE_IPS: [...new Set(facts.addresses)].join(','),
@@ -133,7 +126,6 @@ function typedFirst(metadata: Readonly<Record<string, unknown>>): Record<string,
 const metaPrefix = 'ISTIO_META_';
 const jsonPrefix = 'ISTIO_METAJSON_';
 
-/** Merges proxyMetadata, `ISTIO_META_*` and `ISTIO_METAJSON_*`, in this order. */
 function collectFromEnvironment({ config, env }: NodeFacts): {
   values: Record<string, unknown>;
   labels: Record<string, string> | undefined;
@@ -202,7 +194,6 @@ function environmentMetadata(env: NodeJS.ProcessEnv): Record<string, string> {
   };
 }
 
-/** Labels with the canonical service name, by precedence. */
 const canonicalNameLabels = ['service.istio.io/canonical-name', 'app.kubernetes.io/name', 'app'];
 
 function serviceCluster(
@@ -233,7 +224,7 @@ function localityOf(label: string | undefined): Record<string, string> | undefin
   return { ...(region && { region }), ...(zone && { zone }), ...(subZone && { sub_zone: subZone }) };
 }
 
-/** Locality from cloud metadata. A GCP zone is a region with a suffix letter. */
+/** A GCP zone is a region with a suffix letter. */
 function platformLocality(platform: Readonly<Record<string, string>> = {}): Record<string, string> | undefined {
   const { gcp_location: google, aws_region, aws_availability_zone, azure_location, azure_zone } = platform;
   const [region, zone] =

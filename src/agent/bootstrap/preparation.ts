@@ -1,4 +1,3 @@
-/** Builds the common inputs of all epochs from the options. */
 import { tmpdir } from 'node:os';
 import { resolve } from 'node:path';
 import type { Logger } from '../../runtime/output/log.ts';
@@ -76,14 +75,13 @@ export function envoyFlags(options: ProxyOptions): EnvoyFlags {
   };
 }
 
-/** Builds the bootstrap once, so that invalid settings end the start. Later ones differ only in admin port and epoch. */
+/** Builds the bootstrap once, so that invalid settings end the start. */
 function bootstrapSource(
   options: ProxyOptions,
   { hasCredentialServer, patches, log }: { hasCredentialServer: boolean; patches: BootstrapPatches; log: Logger },
 ): PrepareEnvironment['source'] {
   const { customConfigFile, proxyAdminPort } = options.config;
   if (customConfigFile) return { customConfigFile };
-  // Fails if the root certificate of the control plane does not exist.
   controlPlaneTls(options.config, options.env);
   const generate = (adminPort: number, run: EpochId) =>
     agentBootstrap(options, { adminPort, run, hasCredentialServer });

@@ -1,4 +1,4 @@
-/** Prepares an epoch before its process starts: writes the bootstrap and, if requested, validates it with Envoy. */
+/** Writes the bootstrap of an epoch before its process starts and, if requested, validates it with Envoy. */
 
 import { rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -22,32 +22,26 @@ export interface PrepareEnvironment {
   readonly binaries: BinaryPaths;
   readonly guard: readonly string[];
   readonly flags: EnvoyFlags;
-  /** Directory of generated files. */
   readonly configPath: string;
-  /** Folders for the named pipe to a validating Envoy. */
   readonly scratch: readonly ScratchParent[];
-  /** Address of the admin interfaces; `port` is for the first base ID. */
+  /** `port` is for the first base ID. */
   readonly admin: { readonly host: string; readonly port: number };
-  /** Builds the bootstrap, or names a custom file. */
   readonly source:
     | { readonly bootstrap: (adminPort: number, run: EpochId) => object }
     | { readonly customConfigFile: string };
-  /** Files of the user in the bootstrap or the command line. */
   readonly userFiles?: UserFiles;
-  /** Probed if requested; `undefined` with a custom bootstrap. */
   readonly discoveryAddress: string | undefined;
   readonly certificates: readonly string[];
   readonly turns: FileTurns;
 }
 
 export interface PriorValidation {
-  /** Whether Envoy accepted the input of this run; `false` if it must be validated now. */
+  /** `false` if the input must be validated now. */
   isAcceptedFor(run: Pick<PrepareOrder, 'epoch' | 'adminPort' | 'binary'>): Promise<boolean>;
 }
 
 export function prepareEpoch(environment: PrepareEnvironment, priorValidation?: PriorValidation) {
   return fromPromise<PreparedEpoch, PrepareOrder>(async ({ input, signal }) => {
-    // The adopted Envoy is already running.
     if (input.adopted !== undefined) return { configFile: input.adopted.configFile, adminPort: input.adminPort };
     const outdated = await whyOutdated(environment, input, signal);
     if (outdated !== undefined) return { outdated };
@@ -100,10 +94,7 @@ async function writeBootstrap(
   return { configFile: file, adminPort, ...(node !== undefined && { node }) };
 }
 
-/**
- * Validates the bootstrap with another Envoy binary.
- * @param binary its path
- */
+/** Validates the bootstrap with another Envoy binary. */
 export async function validateBootstrapWith(
   environment: PrepareEnvironment,
   binary: string,

@@ -1,4 +1,4 @@
-/** Checks files of the user that Envoy reads at each start, because a rejected file fails at each attempt. */
+/** A user's file that Envoy rejects fails at each attempt, so that retries are useless. */
 import { existsSync, readFileSync } from 'node:fs';
 import { parseYamlDocument, type YamlPosition } from '../../model/yaml/yaml-document.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
@@ -6,7 +6,6 @@ import type { ValidationResult } from '../envoy/envoy-validation.ts';
 import type { ProxyOptions } from '../options/options.ts';
 
 export interface UserFile {
-  /** Flag, variable or field that names the file. */
   readonly setting: string;
   readonly path: string;
   /** Envoy reads the rendered text, whose positions differ from those of the file. */
@@ -14,7 +13,6 @@ export interface UserFile {
 }
 
 export interface UserFiles {
-  /** The custom bootstrap or template; absent if the bootstrap is generated. */
   readonly bootstrap?: UserFile;
   readonly override?: UserFile;
 }
@@ -31,8 +29,6 @@ export function userFilesOf({ config, configOverride, env, template }: ProxyOpti
 }
 
 /**
- * Validates the bootstrap with Envoy, first without the override, then with it.
- *
  * Accepts a rejection that names a missing file: certificates may be written later, and the start is retried.
  * @throws ChartpilotError BOOTSTRAP_INVALID with the user's file, and with field and line if Envoy names a field
  */
@@ -81,7 +77,7 @@ function rejectionIn(reasonText: string): { readonly field?: string; readonly re
   return { ...(path !== undefined && { field: path }), reason: message };
 }
 
-/** Returns only fields outside lists, because list indexes of the merged bootstrap differ from those of the file. */
+/** Returns no field within a list, because list indexes of the merged bootstrap differ from those of the file. */
 function violationIn(reasonText: string): { readonly field: string; readonly reason: string } | undefined {
   const matches = [...reasonText.matchAll(/\w+ValidationError\.(\w+)(\[)?/g)];
   const reason = /ValidationError\.\w+: ([^|]+)\)$/.exec(reasonText)?.[1];

@@ -17,7 +17,6 @@ export interface DnsOptions {
   readonly servers: readonly string[];
   readonly timeoutMs: number;
   readonly parallel: boolean;
-  /** Forward queries of this host before the first name table. */
   readonly forwardBeforeTable: boolean;
   readonly workload: WorkloadNames;
 }
@@ -28,7 +27,6 @@ export interface DnsSources {
   readonly domain: string;
   readonly uid: number;
   readonly readFile: (path: string) => string;
-  /** Addresses of this host's interfaces. */
   readonly ownAddresses: () => readonly string[];
   readonly errors: OptionErrors;
   readonly warnings: LogWarning[];
@@ -38,7 +36,7 @@ const defaultAddress = { host: 'localhost', port: 15053 };
 /** The host's resolv.conf from before the agent became its name server. */
 const hostResolvConf = '/var/lib/istio/resolv.conf';
 
-/** `undefined` without a server. Invalid settings are reported to `errors`. */
+/** Invalid settings are reported to `errors`. */
 export function dnsOptions(sources: DnsSources): DnsOptions | undefined {
   const { role, env, domain, errors } = sources;
   if (role !== 'sidecar' || !isOn(env.ISTIO_META_DNS_CAPTURE)) return undefined;
@@ -63,7 +61,6 @@ export function dnsOptions(sources: DnsSources): DnsOptions | undefined {
   };
 }
 
-/** Accepts `host:port`, `:port` and `[::1]:port`. */
 function listenAddress({ env, uid, errors, warnings }: DnsSources): { host: string; port: number } {
   const text = env.DNS_PROXY_ADDR || `${defaultAddress.host}:${defaultAddress.port}`;
   const [, host = '', digits = ''] = /^(.*):(\d{1,5})$/.exec(text) ?? [];
@@ -96,7 +93,7 @@ function addressesOf(host: string, servers: readonly string[]): string[] {
   return families.length === 0 ? ['127.0.0.1'] : families;
 }
 
-/** Removes this server from its upstream servers, which use the same port, to prevent a loop. */
+/** Removes this server from its upstream servers, to prevent a loop. */
 function omitItself(
   addresses: readonly string[],
   servers: readonly string[],
@@ -119,7 +116,7 @@ const familyOf = (address: string): 'ipv4' | 'ipv6' => (isIPv4(address) ? 'ipv4'
 /** A link-local address may have a zone: `fe80::1%eth0`. */
 const stripZone = (address: string): string => address.replace(/%.*$/, '');
 
-/** Without a resolv.conf, queries are not forwarded; names of the mesh still resolve. */
+/** Without a resolv.conf, the names of the mesh still resolve. */
 function resolvConf(isHostServer: boolean, { readFile, warnings }: DnsSources): ResolvConf {
   const paths = isHostServer ? [hostResolvConf, '/etc/resolv.conf'] : ['/etc/resolv.conf'];
   let problem = '';

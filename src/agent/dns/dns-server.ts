@@ -14,11 +14,11 @@ import type { DnsTransport, DnsUpstream } from './dns-upstream.ts';
 export interface DnsServerOptions {
   readonly addresses: readonly string[];
   readonly port: number;
-  /** Whether another agent may use the port at the same time. */
+  /** Whether another agent may open the port at the same time. */
   readonly isShared?: boolean;
   /** `undefined` before the first table. */
   readonly names: () => DnsNames | undefined;
-  /** Whether to forward queries before the first table, instead of responding with SERVFAIL. */
+  /** If false, the server responds with SERVFAIL. */
   readonly forwardBeforeTable: boolean;
   readonly upstream: DnsUpstream;
   readonly counts: { requests: number };
@@ -42,7 +42,6 @@ export class DnsServer implements Taker {
   readonly #udp: UdpSocket[] = [];
   readonly #tcp: Server[] = [];
   readonly #connections = new Set<Socket>();
-  /** Forwarded queries without a response. */
   #waitingCount = 0;
 
   constructor(options: DnsServerOptions) {
@@ -52,7 +51,7 @@ export class DnsServer implements Taker {
   /**
    * Port 0 selects a free port. The system selects it for UDP only, so others are tried if it is in use for TCP.
    *
-   * @returns the port, the same for all addresses and for UDP and TCP. If one cannot be opened, closes all and rejects
+   * @returns the port, the same for all addresses and for UDP and TCP
    */
   async open(): Promise<number> {
     const maxAttempts = this.#options.port === 0 ? maxPortsTried : 1;
@@ -95,7 +94,7 @@ export class DnsServer implements Taker {
     const deadline = performance.now() + limitMs;
     do await sleep(leavePollMs);
     while (this.#waitingCount > 0 && performance.now() < deadline);
-    // Wait until the event loop has read all queries that the kernel received.
+    // Wait until all queries that the kernel received are read.
     await nextTurn();
     this.close();
   }
@@ -116,7 +115,7 @@ export class DnsServer implements Taker {
     try {
       socket.setRecvBufferSize(receiveBytes);
     } catch {
-      // Keep the kernel's buffer size.
+      // Keep the kernel's default.
     }
     socket.on('error', (error) => this.#options.failed(error));
     socket.on('message', (message, peer) => this.#takeDatagram(socket, message, peer));

@@ -17,7 +17,7 @@ export class DnsTables {
     return this.#names;
   }
 
-  /** Decodes a `NameTable`. Rejects an invalid one and keeps the previous one. */
+  /** Rejects an invalid table and keeps the previous one. */
   take(table: Uint8Array): Promise<void> {
     return this.#reads.do(async () => {
       this.#names = await new Turns().through(this.#namesIn(table));
@@ -29,11 +29,6 @@ export class DnsTables {
     return yield* DnsNames.of(yield* readingNameTable(table), this.#workload);
   }
 
-  /**
-   * Calls back with the current table and each new one.
-   *
-   * @returns unsubscribe function
-   */
   subscribe(notify: (names: DnsNames) => void): () => void {
     this.#notify = notify;
     if (this.#names !== undefined) notify(this.#names);

@@ -8,12 +8,10 @@ import { framed, TcpMessages } from '../../runtime/dns/tcp-messages.ts';
 export type DnsTransport = 'udp' | 'tcp';
 
 export interface UpstreamOptions {
-  /** IP addresses, in order. */
   readonly servers: readonly string[];
-  /** Port of the servers; 53 outside tests. */
   readonly serverPort?: number;
   readonly timeoutMs: number;
-  /** Query all servers in parallel, and use the first response. */
+  /** Queries all servers at once and uses the first response. */
   readonly parallel: boolean;
   readonly maxInFlight?: number;
   readonly random?: () => number;
@@ -22,9 +20,7 @@ export interface UpstreamOptions {
 export interface UpstreamCounts {
   requests: number;
   failures: number;
-  /** Queries beyond the limit. */
   refused: number;
-  /** Called with the duration of each successful query. */
   took: (seconds: number) => void;
 }
 
@@ -47,7 +43,7 @@ export class DnsUpstream {
     return this.#inFlight;
   }
 
-  /** @returns a server's response with the ID of the client's query; `undefined` without one. Never rejects */
+  /** Never rejects; resolves with `undefined` without a response. */
   async forward(query: DnsQuery, transport: DnsTransport): Promise<Buffer | undefined> {
     const { servers, parallel, maxInFlight: inFlightLimit = defaultMaxInFlight } = this.#options;
     const slots = parallel ? servers.length : 1;
@@ -114,11 +110,6 @@ interface UpstreamQuery {
   readonly signal: AbortSignal;
 }
 
-/**
- * Sends a query over one transport.
- *
- * @returns function that closes its socket
- */
 type Exchange = (
   upstreamQuery: UpstreamQuery,
   onMessage: (message: Buffer) => void,

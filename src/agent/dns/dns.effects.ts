@@ -79,7 +79,7 @@ function dnsServer({ options, tables, counts, ownership, ports }: DnsEnvironment
       await openServer().catch(reportFailure);
     };
     if (ownership === undefined) void startServer();
-    // In a later event loop iteration, as when a port is opened, so that name tables are reported first.
+    // Report in a later iteration of the event loop, so that name tables are reported first.
     else if (!isFirst) setImmediate(() => listening(options.port));
     const leaveOwnership = ownership?.onAcquired(startServer);
     const stay = ownership?.onReleased(() => server.leave(leaveLimitMs));
@@ -93,11 +93,7 @@ function dnsServer({ options, tables, counts, ownership, ports }: DnsEnvironment
   });
 }
 
-/**
- * Tests that no other program uses the port, because opening a shared port never fails.
- *
- * @throws Error if it is in use
- */
+/** Opening a shared port never fails, so this tests that no other program uses it. */
 async function findFree(trial: DnsServer): Promise<void> {
   await trial.open();
   trial.close();

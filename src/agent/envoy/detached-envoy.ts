@@ -1,9 +1,8 @@
 /**
  * An Envoy that outlives its agent. Its parent is a shell that only waits for it, because the kernel ends Envoy with the thread that spawned it
  * (docs/hot-restart-reference.md, fact 8). The next agent finds these files in the folder of the Envoy:
- *
- * - `wrapper` and `envoy`: PID and start time of each, written by the shell;
- * - `exit`: the exit code in the shell's form (128 + signal), written after Envoy has exited.
+ * - `wrapper` and `envoy`: PID and start time of the shell and of Envoy;
+ * - `exit`: the exit code in the shell's form (128 + signal).
  *
  * The shell holds the write end of a pipe (`life`), whose closing reports Envoy's exit to any reader. It also holds the read ends of Envoy's outputs.
  */
@@ -34,7 +33,6 @@ export interface DetachedEnvoyEvents {
   exit: [code: number | null, signal: NodeJS.Signals | null];
 }
 
-/** File descriptors of the shell. */
 const lifeFd = 3;
 const stdoutReaderFd = 4;
 const stderrReaderFd = 5;
@@ -42,8 +40,8 @@ const stderrReaderFd = 5;
 const livingFd = 6;
 
 /**
- * Start time 0 means that Envoy exited before the shell could read it. Signals interrupt `wait`. They have handlers because Envoy would inherit
- * ignored signals. If the folder was removed, another agent has withdrawn the start, and the shell does not start Envoy.
+ * Start time 0 means that Envoy exited before the shell could read it. The signals have handlers because Envoy would inherit ignored signals. If the folder
+ * was removed, another agent has withdrawn the start, and the shell does not start Envoy.
  */
 const wrapper = `
 trap : HUP INT QUIT TERM USR1 USR2
@@ -94,12 +92,7 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
     life.once('close', () => this.#onShellExit());
   }
 
-  /**
-   * Starts an Envoy in a new folder.
-   *
-   * @param livingFileDescriptor open file that marks this container as alive to agents of other containers
-   * @throws Error of the operating system
-   */
+  /** @param livingFileDescriptor open file that marks this container as alive to agents of other containers */
   static start(
     folder: string,
     command: readonly string[],
@@ -134,7 +127,7 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
     return detached;
   }
 
-  /** Adopts the Envoy of another agent. `undefined` if it never started, or its exit cannot be observed. */
+  /** `undefined` if it never started, or its exit cannot be observed. */
   static adopt(folder: string): DetachedEnvoy | undefined {
     const envoy = identityIn(join(folder, 'envoy'));
     const shell = identityIn(join(folder, 'wrapper'));
@@ -152,7 +145,7 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
     return detached;
   }
 
-  /** PID of Envoy, or of the shell until Envoy has started. */
+  /** The shell's PID until Envoy has started. */
   get pid(): number | undefined {
     return this.#envoy?.pid ?? this.#wrapper?.pid;
   }
@@ -160,19 +153,18 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
   kill(signal: NodeJS.Signals = 'SIGTERM'): boolean {
     if (this.#hasEnded) return false;
     if (this.#envoy !== undefined) return send(this.#envoy, signal);
-    // Envoy's PID is not known yet: only SIGKILL works, for the process group of the shell and Envoy.
+    // Before Envoy's PID is known, only SIGKILL works, for the process group.
     if (signal !== 'SIGKILL' || this.#wrapper === undefined) return false;
     this.#wasKilledEarly = true;
     return sendToGroup(this.#wrapper, signal);
   }
 
-  /** Leaves Envoy and its output to another agent. */
   release(): void {
     this.#hasEnded = true;
     for (const stream of [this.stdout, this.stderr, this.#life]) stream?.destroy();
   }
 
-  /** Removes the folder of this Envoy; call after the exit was handled. */
+  /** Call after the exit was handled. */
   removeFolder(): void {
     removeQuietly(this.folder);
   }
@@ -202,7 +194,7 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
     this.emit('error', error);
   }
 
-  /** The shell has exited; Envoy has exited too, or the kernel is ending it. */
+  /** Envoy has exited too, or the kernel is ending it. */
   #onShellExit(): void {
     if (this.#hasEnded) return;
     this.#envoy ??= identityIn(join(this.folder, 'envoy'));
@@ -223,11 +215,7 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
   }
 }
 
-/**
- * Prevents a shell that has not started Envoy from starting it later.
- *
- * @returns false if the shell has already used the folder
- */
+/** @returns false if the shell has already used the folder */
 export function withdrawStart(folder: string): boolean {
   try {
     rmdirSync(folder);
@@ -238,10 +226,8 @@ export function withdrawStart(folder: string): boolean {
 }
 
 /**
- * Kills the processes recorded in a folder and removes the folder. Never kills the shell before its Envoy: an Envoy that loses its shell gets
- * SIGTERM, and then ends the serving parent (docs/hot-restart-reference.md, facts 3 and 8).
- *
- * @returns the PIDs that had to be killed
+ * Never kills the shell before its Envoy: an Envoy that loses its shell gets SIGTERM, and then ends the serving parent
+ * (docs/hot-restart-reference.md, facts 3 and 8).
  */
 export function killDetached(folder: string): number[] {
   const recordedProcesses = ['envoy', 'wrapper'].flatMap((name) => identityIn(join(folder, name)) ?? []);
@@ -269,7 +255,6 @@ function exitCodeIn(file: string): number | undefined {
   return code === undefined ? undefined : Number(code);
 }
 
-/** Converts a shell's exit code, which is above 128 for a signal, to Node's form. */
 function nodeExitOf(code: number): [number | null, NodeJS.Signals | null] {
   const signal = Object.entries(osConstants.signals).find(([, number]) => number === code - 128)?.[0];
   return signal === undefined ? [code, null] : [null, signal as NodeJS.Signals];
@@ -291,7 +276,6 @@ function trySignal(call: () => boolean): boolean {
   }
 }
 
-/** Reopens an unnamed pipe of another process; `undefined` if the pipe does not exist. */
 function openPipeOf(pid: number, fd: number): Readable | undefined {
   const path = `/proc/${pid}/fd/${fd}`;
   try {

@@ -1,17 +1,14 @@
-/** Command line of an Envoy process in hot-restart mode. */
-
 export interface EnvoyFlags {
   readonly drainMs: number;
   readonly parentShutdownMs: number;
   readonly ipVersion: 'v4' | 'v6';
   readonly logLevel: string;
-  /** `component:level,…`, or empty. */
   readonly componentLogLevel: string;
   /** The same for every epoch: Envoy resets connections if a child has fewer workers than its parent (docs/hot-restart-reference.md, fact 9). */
   readonly concurrency: number;
   /** YAML or JSON that Envoy merges over the bootstrap; empty if not configured. */
   readonly configOverride: string;
-  /** Set if this Envoy has no hot restart, and so needs no shared memory. */
+  /** An Envoy without hot restart needs no shared memory. */
   readonly disableHotRestart?: boolean;
   /** Istio's bootstrap contains deprecated fields, which Envoy would log. */
   readonly skipDeprecatedLogs?: boolean;
@@ -26,12 +23,11 @@ export interface EnvoyRun {
   readonly baseId: number;
 }
 
-/** Tab-separated time, level, component and text, as envoy-log.ts parses them. */
 export const envoyLogFormat = '%Y-%m-%dT%T.%fZ\t%l\tenvoy %n\t%v';
 
 const defaultFileFlushMs = 1000;
 
-/** Arguments of a serving Envoy. Keeps Envoy's default drain strategy (gradual): no request failed in measurements. */
+/** Keeps Envoy's default drain strategy (gradual): no request failed in measurements. */
 export function envoyArguments(flags: EnvoyFlags, { configFile, epoch, baseId }: EnvoyRun): string[] {
   return [
     ...['-c', configFile],
@@ -51,7 +47,7 @@ export function envoyArguments(flags: EnvoyFlags, { configFile, epoch, baseId }:
   ];
 }
 
-/** Arguments of an Envoy that only validates its bootstrap: it opens no port and uses no base ID. */
+/** Opens no port and uses no base ID. */
 export function validationArguments(flags: EnvoyFlags, configFile: string): string[] {
   return [
     ...['--mode', 'validate'],
@@ -88,11 +84,7 @@ export interface ProxyLogLevel {
   readonly dropped: readonly string[];
 }
 
-/**
- * The last item without a colon is the level, `component:level` items are component levels.
- *
- * @param componentSpec `--proxyComponentLogLevel`, used only if `spec` has no component levels
- */
+/** The last item without a colon is the level, `component:level` items are component levels. */
 export function parseProxyLogLevel(spec: string, componentSpec: string): ProxyLogLevel {
   let level = 'warning';
   const components: string[] = [];

@@ -1,6 +1,5 @@
 /**
- * The executable files of Envoy. Each file is opened when the agent first uses it (pinned), so that it stays executable after its path is replaced or
- * removed, and is recognized by its identity.
+ * Each executable file of Envoy is opened when the agent first uses it (pinned), so that it stays executable after its path is replaced or removed.
  */
 import { createHash } from 'node:crypto';
 import {
@@ -18,11 +17,7 @@ import { setImmediate as aMoment } from 'node:timers/promises';
 import { ChartpilotError } from '../../runtime/errors.ts';
 
 export interface BinaryPaths {
-  /**
-   * Path by which the pinned file can be executed now.
-   *
-   * @throws ChartpilotError ENVOY_CHANGED if the file was overwritten since it was checked
-   */
+  /** @throws ChartpilotError ENVOY_CHANGED if the file was overwritten since it was checked */
   pathOf(name: string): string;
 }
 
@@ -33,7 +28,7 @@ export interface OpenBinary {
   readonly stats: BigIntStats;
 }
 
-/** A pinned file, as the record for the next agent describes it. */
+/** A pinned file in the record for the next agent. */
 export interface DescribedBinary {
   readonly name: string;
   readonly realPath: string;
@@ -43,11 +38,11 @@ export interface DescribedBinary {
 }
 
 interface PinnedBinary extends OpenBinary {
-  /** SHA-256 of the content; computed when first needed. */
+  /** SHA-256 of the content; computed when first needed, because that takes 0.5 s. */
   digest?: string;
 }
 
-/** Name of the binary of the first epoch. Its digest takes 0.5 s, and is needed only when a second file appears. */
+/** Name of the binary of the first epoch. */
 export const firstBinary = 'first';
 
 /** O_PATH: also opens a file that is executable but not readable. */
@@ -57,7 +52,6 @@ export class EnvoyBinaries implements BinaryPaths {
   readonly #pinnedBinaries = new Map<string, PinnedBinary>();
   #newest = firstBinary;
 
-  /** @param path of the first binary; empty without Envoy */
   constructor(path: string) {
     if (path !== '') this.#pinnedBinaries.set(firstBinary, openBinary(path));
   }
@@ -70,12 +64,11 @@ export class EnvoyBinaries implements BinaryPaths {
     return isFileAt(binary.realPath, binary.stats) ? binary.realPath : openFilePath(binary.fd);
   }
 
-  /** Path of the most recently started binary, for `--version` and `--mode validate`. */
   get newestPath(): string {
     return this.pathOf(this.#newest);
   }
 
-  /** Name of the pinned file with this identity; `undefined` if the file is new or has changed and must be checked. */
+  /** `undefined` if the file is new or has changed and must be checked. */
   nameOf(stats: BigIntStats): string | undefined {
     for (const [name, binary] of this.#pinnedBinaries) if (isSameFile(binary.stats, stats)) return name;
     return undefined;
@@ -87,7 +80,6 @@ export class EnvoyBinaries implements BinaryPaths {
     return [...this.#pinnedBinaries].find(([, binary]) => binary.digest === digest)?.[0];
   }
 
-  /** The pinned files, for the record that the next agent reads. */
   describe(): DescribedBinary[] {
     return [...this.#pinnedBinaries].map(([name, { realPath, stats, digest }]) => ({
       name,
@@ -97,10 +89,7 @@ export class EnvoyBinaries implements BinaryPaths {
     }));
   }
 
-  /**
-   * Pins a file that the previous agent had pinned: from its path if the file there is the same, otherwise from a process that runs it.
-   * @returns whether the file was found
-   */
+  /** Pins a file that the previous agent had pinned: from its path if the file there is the same, otherwise from a process that runs it. */
   restore({ name, realPath, identity, digest }: DescribedBinary, runningPid: number | undefined): boolean {
     const openedBinary = orUndefined(() => openBinary(realPath));
     const isSameBinary = openedBinary !== undefined && identityOf(openedBinary.stats) === identity;
@@ -115,7 +104,7 @@ export class EnvoyBinaries implements BinaryPaths {
     return true;
   }
 
-  /** Pins a file. Replaces a file of the same name, which has the same content but may no longer have a path. */
+  /** Replaces a file of the same name, which has the same content but may no longer have a path. */
   pin(name: string, digest: string | undefined, openBinary: OpenBinary): void {
     const previous = this.#pinnedBinaries.get(name);
     if (previous !== undefined) closeSync(previous.fd);
@@ -136,24 +125,19 @@ export class EnvoyBinaries implements BinaryPaths {
   }
 }
 
-/**
- * Opens the file at a path.
- *
- * @throws Error of the operating system
- */
 export function openBinary(path: string): OpenBinary {
   const realPath = realpathSync(path);
   const fd = openSync(realPath, pathOnly | constants.O_NONBLOCK);
   return { fd, realPath, stats: fstatSync(fd, { bigint: true }) };
 }
 
-/** Opens the executable of a process, even if it was moved or removed. */
+/** Opens the executable even if it was moved or removed. */
 function openExecutableOf(pid: number): OpenBinary {
   const fd = openSync(`/proc/${pid}/exe`, pathOnly | constants.O_NONBLOCK);
   return { fd, realPath: realpathOf(fd), stats: fstatSync(fd, { bigint: true }) };
 }
 
-/** Path of an open file according to the kernel, with the suffix ` (deleted)` if the file was removed. */
+/** The suffix is ` (deleted)` if the file was removed. */
 const realpathOf = (fd: number): string => readlinkSync(openFilePath(fd));
 
 const identityOf = ({ dev, ino, size, mtimeNs }: BigIntStats): string => `${dev}:${ino}:${size}:${mtimeNs}`;
@@ -166,12 +150,11 @@ function orUndefined<A>(find: () => A): A | undefined {
   }
 }
 
-/** Path by which child processes of the agent can execute an open file, even if its path no longer exists. */
 export const openFilePath = (fd: number): string => `/proc/${process.pid}/fd/${fd}`;
 
 const chunkBytes = 1 << 20;
 
-/** SHA-256 of an open file in hexadecimal. Yields after each MiB, so that the event loop is not blocked. */
+/** Yields after each MiB, so that the event loop is not blocked. */
 export async function digestOf(fd: number, signal: AbortSignal): Promise<string> {
   const hash = createHash('sha256');
   await using file = await open(openFilePath(fd));

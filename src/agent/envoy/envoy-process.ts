@@ -1,4 +1,3 @@
-/** The process actor of an epoch: one Envoy, from spawn to exit. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -35,15 +34,15 @@ export interface EnvoyProcessEnvironment {
   readonly accessLog?: Pick<LineSink, 'write' | 'waitForSpace'>;
   readonly table: ProcessTable;
   readonly adminAt: AdminConnector;
-  /** Records lines of Envoy's log. Access logs are not recorded. */
+  /** Access logs are not recorded. */
   readonly recorder?: Pick<Recorder, 'record'>;
   /** Command prefix that ends Envoy together with its parent (parent-death.ts); empty if unavailable. */
   readonly guard: readonly string[];
-  /** Counts OOM kills in the control group of the Envoys. */
+  /** OOM kills in the control group of the Envoys. */
   readonly outOfMemoryKills: OutOfMemoryCounter;
   /** Folders in which output pipes get a temporary name. */
   readonly scratch: readonly ScratchParent[];
-  /** Record of the Envoys that outlive this agent; absent without live restore. */
+  /** Absent without live restore. */
   readonly held?: Pick<AgentRecord, 'recordStart' | 'folderOf'> & Partial<Pick<AgentRecord, 'living'>>;
 }
 
@@ -51,7 +50,6 @@ type ProcessReport = ProcessSpawned | ProcessExited | ProcessFailed;
 
 /** Maximum wait of Envoy's access log for a slow reader. Blocks Envoy's flush thread, not requests. */
 const maxPauseMs = 1_000;
-/** Maximum time for reading the output of an exited process. */
 const outputGraceMs = 200;
 
 export function envoyProcess(environment: EnvoyProcessEnvironment) {
@@ -93,7 +91,7 @@ function runEnvoy(
   const output = new EnvoyOutput(log, { run, onLine: (line) => records.take(line) });
   const outputEnds = Promise.all([
     readLines(startedProcess.stderr, (line) => output.line(line)),
-    // Envoy logs to stderr. Its stdout contains only the access logs that users configured, which are passed on unchanged.
+    // Envoy logs to stderr; its stdout contains only the access logs that users configured.
     readLineChunks(startedProcess.stdout, (lines) => {
       accessLog.write(lines);
       return accessLog.waitForSpace(maxPauseMs);
@@ -114,7 +112,7 @@ function runEnvoy(
     const livedMs = hostMs() - startedAtMs;
     const [tookOver] = await Promise.all([
       killedByAgent ? false : hadTakenOver(),
-      // The pipe may still contain output. Another process may hold it open, so the wait is limited.
+      // Another process may hold the pipe open, so the wait is limited.
       Promise.race([outputEnds, sleep(outputGraceMs, undefined, { ref: false })]),
       // An agent that was suspended receives the exit before its expired timers: let the timers run first.
       sleep(1),
@@ -122,7 +120,6 @@ function runEnvoy(
     hasEnded = true;
     records.end();
     const { refusedByParent } = output;
-    // A killed process reports no reason.
     const killed = signal === 'SIGKILL' && !killedByAgent ? causeOfKill(killsBefore, outOfMemoryKills()) : undefined;
     const { lastOutput, outOfMemory } = killed ?? { lastOutput: output.exitReason(), outOfMemory: false };
     const takeOver = tookOver ? { tookOverWithinMs: livedMs } : {};
@@ -142,7 +139,7 @@ function runEnvoy(
   };
 }
 
-/** A process and its output; `null` if this agent does not read it. */
+/** `null` for an output that this agent does not read. */
 interface StartedEnvoy {
   readonly child: ChildProcess | DetachedEnvoy;
   readonly binary: string;
@@ -164,7 +161,7 @@ function startEnvoy(environment: EnvoyProcessEnvironment, run: StartOrder): Star
   return { problem: `cannot start Envoy: ${startedProcess.problem}` };
 }
 
-/** Starts Envoy under a shell that outlives this agent. `undefined` if no pipes are available that the next agent could open. */
+/** `undefined` if no pipes are available that the next agent could open. */
 function startDetached(
   heldProcesses: NonNullable<EnvoyProcessEnvironment['held']>,
   { scratch }: EnvoyProcessEnvironment,
@@ -194,7 +191,6 @@ function startAsChild([file, ...args]: readonly string[], channels: OutputChanne
   }
 }
 
-/** Continues with an Envoy that the previous agent started. */
 function adoptEnvoy({ held }: EnvoyProcessEnvironment, run: StartOrder): StartedEnvoy | { problem: string } {
   const folder = held?.folderOf(run);
   const child = folder === undefined ? undefined : DetachedEnvoy.adopt(folder);

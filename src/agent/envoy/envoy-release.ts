@@ -1,4 +1,3 @@
-/** Determines the version of an Envoy binary and whether it is supported (docs/envoy-versions.md). */
 import { envoyVersionIn, unsupportedEnvoyText } from '../../model/node/envoy-build.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { runForOutput } from '../../runtime/run-for-output.ts';
@@ -8,15 +7,11 @@ export const maxVersionOutput = 10_000;
 /** Timeout of `envoy --version`, which takes 0.1 s, and up to 1 s on a busy host. */
 const maxVersionMs = 30_000;
 
-/**
- * @param output of `envoy --version`
- * @returns a version such as `1.40.0`
- */
 export function releaseIn(output: string): string | undefined {
   return /version: [^/\s]+\/([^/\s]+)\//.exec(output)?.[1];
 }
 
-/** Logs a warning if the version is not supported. Never rejects: a binary that does not run is reported when an epoch starts. */
+/** Never rejects: a binary that does not run is reported when an epoch starts. */
 export async function warnAboutVersion(path: string, log: Pick<Logger, 'warn'>): Promise<void> {
   const options = { all: true, stdin: 'ignore', maxBuffer: maxVersionOutput, timeout: maxVersionMs } as const;
   const { all = '' } = await runForOutput(path, ['--version'], options).catch(() => ({ all: '' }));

@@ -1,4 +1,4 @@
-/** Validation of a configuration by Envoy: `--mode validate` opens no port and needs no base ID and no shared memory. */
+/** Envoy's `--mode validate` opens no port and needs no base ID and no shared memory. */
 
 import { silentLogger } from '../../runtime/output/log.ts';
 import { runForOutput } from '../../runtime/run-for-output.ts';
@@ -22,20 +22,13 @@ const limitMs = 30_000;
 const invalidConfigCode = 1;
 
 export interface ValidationOptions {
-  /** Cancels the validation, with the result `not known`. */
   readonly signal: AbortSignal;
   readonly limitMs?: number;
-  /**
-   * Folders for the temporary name of the stderr pipe, which Envoy opens if the configuration names /dev/stderr. If absent, stderr is an ordinary
-   * pipe.
-   */
+  /** Folders for the temporary name of the stderr pipe, which Envoy opens if the configuration names /dev/stderr. */
   readonly scratch?: readonly ScratchParent[];
 }
 
-/**
- * @param args of Envoy, including `--mode validate`
- * @throws ChartpilotError FILE_UNWRITABLE if no folder of `scratch` is writable
- */
+/** @throws ChartpilotError FILE_UNWRITABLE if no folder of `scratch` is writable */
 export async function validateWithEnvoy(
   { binary, guard }: ValidationEnvironment,
   args: readonly string[],

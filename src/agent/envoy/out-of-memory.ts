@@ -1,14 +1,11 @@
-/**
- * Detects whether the kernel killed a process because memory ran out. The process reports nothing, but the counter of its control group increases
- * before the signal is sent.
- */
+/** A process that the kernel killed reports nothing, but the counter of its control group increases before the signal is sent. */
 import { readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 
-/** Number of OOM kills in a control group; `undefined` if the kernel does not count them. */
+/** `undefined` if the kernel does not count OOM kills. */
 export type OutOfMemoryCounter = () => number | undefined;
 
-/** Finds the counter of the agent's control group: version 1 if it has the memory controller, otherwise version 2. */
+/** Uses control groups of version 1 if they have the memory controller, otherwise version 2. */
 export function outOfMemoryCounter(root = '/'): OutOfMemoryCounter {
   const file = counterFile(root);
   if (file === undefined) return () => undefined;
@@ -32,11 +29,10 @@ function counterFile(root: string): string | undefined {
 }
 
 interface Mount {
-  /** The mounted subtree of the file system. */
   readonly subtree: string;
   readonly mountPoint: string;
   readonly type: string;
-  /** Mount options of the file system; for control groups of version 1, the controllers. */
+  /** For control groups of version 1, the options contain the controllers. */
   readonly options: readonly string[];
 }
 

@@ -1,7 +1,4 @@
-/**
- * All Envoy processes that were started and whose exit was not observed. The table is outside the statecharts, so that Envoys of a failed chart are
- * still ended. Only the process actor adds entries. Charts get the state of processes by events.
- */
+/** The table is outside the statecharts, so that Envoys of a failed chart are still ended. Only the process actor adds entries. */
 
 export interface RunningEnvoy {
   readonly pid: number;
@@ -13,7 +10,7 @@ interface Child {
   readonly pid?: number | undefined;
   kill(signal: NodeJS.Signals): boolean;
   once(event: 'exit' | 'spawn' | 'error', listener: () => void): unknown;
-  /** Stops observing the process and leaves it running. Absent if the process ends with this agent. */
+  /** Absent if the process ends with this agent. */
   release?(): void;
 }
 
@@ -21,7 +18,6 @@ export class ProcessTable {
   readonly #runningByChild = new Map<Child, RunningEnvoy>();
   #isHandedOver = false;
 
-  /** Whether another agent takes over the Envoys, so that this agent ends none. */
   get isHandedOver(): boolean {
     return this.#isHandedOver;
   }
@@ -34,12 +30,11 @@ export class ProcessTable {
     this.#isHandedOver = true;
   }
 
-  /** Undoes the hand-over: the Envoys belong to this agent again. */
   takeBack(): void {
     this.#isHandedOver = false;
   }
 
-  /** Removes all entries, before handed-over Envoys are adopted again. */
+  /** Before handed-over Envoys are adopted again. */
   clear(): void {
     this.#runningByChild.clear();
   }
@@ -61,18 +56,13 @@ export class ProcessTable {
     return [...this.#runningByChild.values()];
   }
 
-  /** For an agent that exits immediately and cannot wait. */
   killAll(): void {
     if (this.#isHandedOver) return;
     // Kill by handle, not by PID, which may be reused after the process was reaped.
     for (const child of this.#runningByChild.keys()) child.kill('SIGKILL');
   }
 
-  /**
-   * Kills all processes and waits for their exit.
-   *
-   * @returns the processes that had to be killed
-   */
+  /** @returns the processes that had to be killed */
   async endAll(limitMs = 10_000): Promise<RunningEnvoy[]> {
     if (this.#isHandedOver) return [];
     const remainingEnvoys = this.list();

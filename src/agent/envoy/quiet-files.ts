@@ -1,11 +1,10 @@
-/** Access to files of the agent that may be missing, unreadable or read-only, without errors. */
 import { rmSync } from 'node:fs';
 import { readRegularFile } from '../../runtime/files/regular-file.ts';
 
 /** Far above the size of the agent's files. */
 const maxTextBytes = 1024 * 1024;
 
-/** Content of a regular file, otherwise empty. Follows no symbolic link and does not block on a FIFO. */
+/** Follows no symbolic link and does not block on a FIFO. */
 export function readTextQuietly(file: string): string {
   try {
     return readRegularFile(file, { maxBytes: maxTextBytes }).content.toString();
@@ -14,7 +13,6 @@ export function readTextQuietly(file: string): string {
   }
 }
 
-/** Removes a file or a folder with its content. */
 export function removeQuietly(path: string): void {
   try {
     rmSync(path, { recursive: true, force: true });

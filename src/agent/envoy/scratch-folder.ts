@@ -1,18 +1,16 @@
-/** Temporary files of the agent: named pipes to Envoy, and a bootstrap that is being written. */
 import { mkdtempSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
 import { removeQuietly } from './quiet-files.ts';
 
-/** A writable folder, and the flag that sets it. */
 export interface ScratchParent {
   readonly path: string;
   readonly flag: string;
 }
 
 /**
- * Runs a function with a temporary folder, which is then removed. Uses the first parent in which folder and function succeed.
+ * Runs the task in a temporary folder, which is then removed. Uses the first parent in which folder and task succeed.
  *
  * @throws ChartpilotError FILE_UNWRITABLE with the problem of the first parent
  */
@@ -35,7 +33,7 @@ export function inScratchFolder<A>(parents: readonly ScratchParent[], task: (fol
   throw problem ?? new Error('no directory configured');
 }
 
-/** Removes the operation and the path in the temporary folder from Node's message (`ENOSPC: no space left on device, open '/x/.scratch-a1b2c3'`). */
+/** Removes the operation and the temporary path from Node's message (`ENOSPC: no space left on device, open '/x/.scratch-a1b2c3'`). */
 export function unwritableError(path: string, error: unknown, flag: string): ChartpilotError {
   const reason = messageOf(error).replace(/, (?:open|mkdir|mkdtemp|write|rename|close|stat)\b.*$/s, '');
   return new ChartpilotError('FILE_UNWRITABLE', `${path}: ${reason}`, {

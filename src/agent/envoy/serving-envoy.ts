@@ -1,4 +1,3 @@
-/** Probes the serving Envoy by its admin interface, or by a listener if that is unavailable. */
 import { get } from 'node:http';
 import type { EnvoyProbe, EnvoyResponded } from '../../../machines/agent/status-protocol.ts';
 import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
@@ -16,7 +15,7 @@ export interface EpochId {
   readonly baseId: number;
 }
 
-/** The process of the serving Envoy. Identified by its start time too, because the kernel reuses PIDs. */
+/** Identified by its start time too, because the kernel reuses PIDs. */
 export class ServingProcess {
   readonly #pid: number;
   readonly #startTime: string | undefined;

@@ -7,21 +7,20 @@ import { isMarkedInitializing } from './base-ids/shared-memory.ts';
 export interface TakeOverEnvironment {
   readonly adminAt: AdminConnector;
   readonly sharedMemoryDir?: string;
-  /** Set for an adopted child whose parent responded before the adoption, which can no longer be checked. */
+  /** For an adopted child whose parent responded before the adoption, which can no longer be checked. */
   readonly hadParent?: boolean;
 }
 
 /** A serving Envoy responds in a few milliseconds, on a busy host later; a child needs longer than this to attach. */
 const firstProbeLimitMs = 2_000;
-/** Timeout of the check after the exit, which delays the report of the exit if the parent hangs. */
+/** The check after the exit delays the report of the exit if the parent hangs. */
 const exitProbeLimitMs = 500;
 
 /**
  * Called right after the process of an epoch was spawned.
  *
- * @returns a function that, called after the process exited, reports whether the epoch had taken over: the parent's admin interface
- * responded at first and no longer does (an attaching child sets the mark and closes it), and the mark is cleared, which happens
- * when the epoch becomes live (docs/hot-restart-reference.md, facts 1 and 2). `false` if this is unknown.
+ * @returns a function that, called after the process exited, reports whether the epoch had taken over. An attaching child sets the mark and closes
+ * the parent's admin interface; the mark is cleared when the epoch becomes live (docs/hot-restart-reference.md, facts 1 and 2).
  */
 export function watchTakeOver(
   { adminAt, sharedMemoryDir, hadParent = false }: TakeOverEnvironment,

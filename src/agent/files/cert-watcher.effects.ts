@@ -6,7 +6,6 @@ import { readCertificates, waitForFiles } from './certificate-files.ts';
 import { certificateValidator } from './certificate-validation.ts';
 import { directoryWatchWithEffects } from './directory-watch.effects.ts';
 
-/** @param newest the Envoy that validates certificates */
 export function certWatcherWithEffects(newest: ValidationEnvironment, fileTurns: FileTurns, log: Logger) {
   return certWatcherMachine.provide({
     actors: {

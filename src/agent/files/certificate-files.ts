@@ -1,4 +1,3 @@
-/** Reads certificate directories, and waits for files. */
 import { createHash } from 'node:crypto';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -17,21 +16,17 @@ import type { CertificateValidator } from './certificate-validation.ts';
 export const certificateFile = /\.(pem|crt|key)$/;
 export const kubernetesInternal = /^\.\./;
 
-/** Content of the directories, and problems that prevent its use. */
 export interface CertificateFilesContent {
-  /** SHA-256 of the files in hexadecimal. */
   readonly digest: string;
   readonly files: string[];
   readonly problems: string[];
-  /** Codes of the problems without duplicates; `undefined` without problems. */
+  /** Codes of the problems; `undefined` without problems. */
   readonly code?: string;
-  /** Why the files could not be validated. */
   readonly notValidated?: string;
 }
 
 interface DirectoriesRead extends CertificateFilesContent {
   readonly found: readonly CertificateProblem[];
-  /** Certificate sets for Envoy to validate. */
   readonly sets: readonly CertificateSet[];
   readonly contents: ReadonlyMap<string, Buffer>;
 }
@@ -40,10 +35,7 @@ interface DirectoriesRead extends CertificateFilesContent {
 export const maxFiles = 1_000;
 const maxBytes = 64 * 1024 * 1024;
 
-/**
- * SHA-256 of the certificate files in the directories, in the order of the list and of the names. Skips and reports unreadable files and directories.
- * Rejects only if aborted.
- */
+/** Skips and reports unreadable files and directories; rejects only if aborted. */
 export async function digestDirectories(
   directories: readonly string[],
   signal?: AbortSignal,
@@ -114,7 +106,6 @@ function unreadableAs(message: string): CertificateProblem {
   return problemOf('CERTIFICATE_FILE_UNREADABLE', message);
 }
 
-/** Removes duplicates. */
 function problemFields(problems: readonly CertificateProblem[]): Pick<CertificateFilesContent, 'problems' | 'code'> {
   const texts = [...new Set(problems.map(({ message }) => message))];
   const codes = [...new Set(problems.map(({ code }) => code))];
@@ -135,14 +126,14 @@ async function certificateNames(directory: string): Promise<{ names: string[] } 
 /** Reads several times, because files that are replaced one by one are inconsistent for a moment. */
 const maxReadings = 3;
 
-/** The digest actor of the cert-watcher. With `judge`, Envoy validates the files as they were read. Rejects only if the chart aborts it. */
+/** With `judge`, Envoy validates the files as they were read. Rejects only if the chart aborts it. */
 export function readCertificates(validator: CertificateValidator, log: Logger, fileTurns: FileTurns) {
   return fromPromise<CertificateFilesContent, { directories: string[]; judge: boolean }>(async ({ input, signal }) => {
     const { directories } = input;
     const digest = (): Promise<DirectoriesRead> => fileTurns.run(() => digestDirectories(directories, signal), signal);
     let read = await digest();
     if (!input.judge) {
-      // Does not state whether Envoy starts with these files, because Envoy may have been adopted.
+      // The message does not state whether Envoy starts with these files, because Envoy may have been adopted.
       if (read.problems.length > 0) {
         log.warn('certificates.invalid', { code: read.code, reason: read.problems.join('; ') });
       }
@@ -171,7 +162,6 @@ function validationOutcome(
   };
 }
 
-/** Files with known problems are not validated. */
 async function validateSets(
   { sets, problems, contents }: DirectoriesRead,
   validator: CertificateValidator,
@@ -198,7 +188,7 @@ const plain = (rawMessage: string): string => rawMessage.replace(/^error initial
 
 const pollMs = 100;
 
-/** The wait actor of the cert-watcher: reports missing files immediately and after each change, until the chart stops it. */
+/** Reports missing files immediately and after each change, until the chart stops the actor. */
 export function waitForFiles(fileTurns: FileTurns) {
   return fromCallback<{ type: never }, { files: string[] }>(({ input, sendBack }) => {
     const stop = new AbortController();

@@ -1,24 +1,19 @@
-/**
- * Finds problems of certificate files without Envoy: missing and swapped files, invalid blocks. Envoy validates the rest (certificate-validation.ts).
- * Never reports a file's content.
- */
+/** Finds problems without Envoy, which validates the rest (certificate-validation.ts). Never reports a file's content. */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { type CertificateProblem, problemOf } from '../../identity/certificate-problem.ts';
 import type { CertificateCode } from '../../runtime/error-codes/certificates.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { isCertificate, isEncrypted, isPrivateKey, type PemFileBlock, pemBlocks } from '../identity/pem-file.ts';
 
-/** File names of a certificate and its key in one directory. */
 const pairs: readonly (readonly [certificate: string, key: string])[] = [
   ['tls.crt', 'tls.key'],
   ['cert-chain.pem', 'key.pem'],
 ];
 
-/** File names of a certificate chain with its key, or of trusted certificates. */
+/** A certificate chain with its key, or trusted certificates. */
 export type CertificateSet = { readonly certificate: string; readonly key: string } | { readonly roots: string };
 
 export interface CertificateFindings {
-  /** Sorted by file and block. */
   readonly problems: CertificateProblem[];
   readonly sets: CertificateSet[];
 }
@@ -33,7 +28,6 @@ interface ReadFile {
   readonly problems: CertificateProblem[];
 }
 
-/** @param contents by name of a certificate or key file */
 export function inspectCertificates(contents: ReadonlyMap<string, Buffer>): CertificateFindings {
   const files = new Map([...contents].map(([name, content]) => [name, read(name, content)] as const));
   const fileProblems = [...files.values()].flatMap(({ problems }) => problems);

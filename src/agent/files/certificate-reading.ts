@@ -1,4 +1,4 @@
-/** Reads a small file. The path may name anything: a directory, a pipe without a writer, a disk image. */
+/** The path may name anything: a directory, a pipe without a writer, a disk image. */
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import type { CertificateCode } from '../../runtime/error-codes/certificates.ts';
@@ -7,7 +7,7 @@ import { isSystemError, messageOf } from '../../runtime/errors.ts';
 /** All public roots together take 0.3 MiB. */
 const largestFileBytes = 4 * 1024 * 1024;
 
-/** @returns content or error; never rejects, and never waits for the writer of a pipe */
+/** Never rejects, and never waits for the writer of a pipe. */
 export async function readSmallFile(
   path: string,
 ): Promise<Buffer | { readonly problem: string; readonly code: CertificateCode }> {

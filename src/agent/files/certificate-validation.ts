@@ -1,31 +1,24 @@
 /**
- * Has Envoy validate certificate files before it is started with them, because it would start without the listeners of rejected files. Only Envoy
- * knows what it accepts (measured: no RSA below 2048 bits, only the curves P-256, P-384 and P-521, no invalid block after a valid one).
+ * Envoy validates certificate files before it is started with them, because it would start without the listeners of rejected files. Only Envoy knows
+ * what it accepts (measured: no RSA below 2048 bits, only the curves P-256, P-384 and P-521, no invalid block after a valid one).
  */
 
 import { envoyLogFormat } from '../envoy/envoy-args.ts';
 import { type ValidationEnvironment, type ValidationResult, validateWithEnvoy } from '../envoy/envoy-validation.ts';
 import type { CertificateSet } from './certificate-problems.ts';
 
-/**
- * Validates certificate sets, whose files are named by path.
- *
- * @returns the rejected sets
- */
+/** @returns the rejected sets */
 export type CertificateValidator = (sets: readonly CertificateSet[], signal: AbortSignal) => Promise<ValidatedSet[]>;
 
-/** A set that Envoy rejects, or that it could not validate. */
 export interface ValidatedSet {
   readonly set: CertificateSet;
   readonly result: Exclude<ValidationResult, { is: 'taken' }>;
 }
 
-/** Maximum sets per run, because their configuration is an argument, which is limited to 128 KiB. */
+/** The configuration of a run is an argument, which is limited to 128 KiB. */
 const setsAtOnce = 200;
-/** Maximum reported sets per directory. */
 const maxRejectedSets = 16;
 
-/** Validates all sets in one run and, if this fails, each in its own run. */
 export function certificateValidator(
   environment: ValidationEnvironment & { readonly limitMs?: number },
 ): CertificateValidator {
@@ -40,7 +33,7 @@ export function certificateValidator(
       const batch = sets.slice(first, first + setsAtOnce);
       const result = await validate(batch, signal);
       if (result.is === 'taken') continue;
-      // If Envoy cannot run, further runs would fail as well.
+      // Further runs would fail as well if Envoy cannot run.
       if (result.is === 'not known' || batch.length === 1) return [...validated, { set: batch[0]!, result }];
       for (const set of batch) {
         const setResult = await validate([set], signal);

@@ -1,4 +1,3 @@
-/** Checks a new Envoy binary before it is used: its version, and whether it can take over from the running one. */
 import { closeSync, fstatSync } from 'node:fs';
 import { fromPromise } from 'xstate';
 import type { BinaryCheckOrder, BinaryCheckResult } from '../../../machines/agent/files/binary-watcher.machine.ts';
@@ -14,10 +13,9 @@ import type { ValidationResult } from '../envoy/envoy-validation.ts';
 export interface BinaryCheckEnvironment {
   readonly binaries: EnvoyBinaries;
   readonly turns: FileTurns;
-  /** Arguments of Envoy except its bootstrap, all of which the binary must accept. */
+  /** Without the bootstrap; the binary must accept all of them. */
   readonly envoyArguments: readonly string[];
   readonly hotRestart: boolean;
-  /** Validates the bootstrap with the binary at a path. */
   readonly validate: (path: string, signal: AbortSignal) => Promise<ValidationResult>;
 }
 
@@ -39,7 +37,6 @@ async function check(
   const openedBinary = await turns.run(async () => openedAt(path), signal);
   if ('refused' in openedBinary) return openedBinary;
   const pinnedName = binaries.nameOf(openedBinary.stats);
-  // The binary was checked before, or is running.
   if (pinnedName !== undefined) {
     closeSync(openedBinary.fd);
     return { binary: pinnedName, description: openedBinary.realPath };

@@ -21,9 +21,9 @@ import { isSystemError, messageOf } from '../../runtime/errors.ts';
 import { certificateFile, kubernetesInternal, maxFiles } from './certificate-files.ts';
 
 export interface WatchTimes {
-  /** Interval of checks that the directory exists and is the same. */
+  /** Interval of checks that the path still names the same directory. */
   readonly identityMs: number;
-  /** Polling interval for changes that the kernel did not report. */
+  /** Polling finds changes that the kernel did not report. */
   readonly safetyMs: number;
 }
 
@@ -39,20 +39,20 @@ const hostFiles: WatchedFiles = { watch, readdir, stat };
 
 type Report = WatchedFilesChanged | WatchBegan | WatchFailed | DirectoryMissing | DirectoryFound;
 
-/** Watched names (default: certificates). Links of Kubernetes are always watched. */
+/** Links of Kubernetes are always watched. */
 export type WatchedNames = (name: string) => boolean;
 
 export function directoryWatchWithEffects(names?: WatchedNames) {
   return directoryWatchMachine.provide({ actors: { watchDirectory: watchDirectory({}, {}, names) } });
 }
 
-/** The watch actor of one directory. The chart handles a failed watch. */
+/** The chart handles a failed watch. */
 export function watchDirectory(
   times: Partial<WatchTimes> = {},
   files: Partial<WatchedFiles> = {},
   names: WatchedNames = (name) => certificateFile.test(name),
 ) {
-  // Checks that hang survive the abort of their watch.
+  // A check that hangs survives the abort of its watch.
   const hanging = new Set<string>();
   return fromCallback<{ type: never }, { directory: string; knownHash: string | null }>(({ input, sendBack }) => {
     const burst = new Burst((path) => sendBack({ type: 'files.changed', path } satisfies WatchedFilesChanged));
@@ -115,17 +115,15 @@ interface WatchEnvironment {
   readonly isWatchedName: WatchedNames;
 }
 
-/** Watches a path, including a replaced directory. */
 class DirectoryWatch {
   readonly #directory: string;
   readonly #environment: WatchEnvironment;
   readonly #timer: NodeJS.Timeout;
   #watcher: FSWatcher | undefined;
-  /** Identity of the directory; `undefined` before the first check, and after it was removed. */
+  /** `undefined` before the first check, and after the directory was removed. */
   #identity: string | undefined;
   #isFirstCheck = true;
   #isChecking = false;
-  /** Content at the last comparison. */
   #content: string | null;
   readonly #beganAtMs = Date.now();
   #comparedAt = 0;
@@ -149,7 +147,6 @@ class DirectoryWatch {
     this.#unwatch();
   }
 
-  /** Runs one check at a time. */
   async #check(): Promise<void> {
     const { hanging } = this.#environment;
     if (this.#isChecking || this.#isClosed || hanging.has(this.#directory)) return;
@@ -197,7 +194,6 @@ class DirectoryWatch {
     await this.#compare();
   }
 
-  /** `undefined` if the directory was removed, which the next check detects. */
   #openWatcher(): FSWatcher | undefined {
     try {
       return this.#environment.files.watch(this.#directory);
@@ -244,7 +240,6 @@ class DirectoryWatch {
     if (hasChanged || hasTakenLong) this.#reportChange(this.#directory);
   }
 
-  /** @returns time of the last change, in milliseconds since 1970 */
   async #compare(): Promise<number> {
     const { seen, newestMs } = await contentsOf(this.#directory, this.#environment);
     if (this.#isClosed) return newestMs;
@@ -261,7 +256,6 @@ const clockTickMs = 20;
 
 const emptyContent = 'nothing';
 
-/** Device and inode of the directory. */
 async function identityOf(directory: string, files: WatchedFiles): Promise<string> {
   try {
     const directoryStat = await files.stat(directory, { bigint: true });
@@ -282,7 +276,7 @@ async function contentsOf(
   if (typeof fileNames === 'string') return { seen: hash.update(fileNames).digest('hex'), newestMs: 0 };
   const names = fileNames.filter(isWatchedName).sort();
   hash.update(`${names.length}`);
-  // Detects added and removed names.
+  // The directory's time changes with added and removed names.
   let newestMs = (await stat(directory).catch(() => undefined))?.mtimeMs ?? 0;
   for (const name of names.slice(0, maxFiles)) {
     const path = join(directory, name);

@@ -1,9 +1,9 @@
-/** Writes certificate and bootstrap files that other programs may read at the same time. */
+/** Other programs may read certificate and bootstrap files while they are written. */
 import { replaceFile } from '../../runtime/files/replace-file.ts';
 import { readSmallFile } from './certificate-reading.ts';
 
 /**
- * Replaces a file atomically, unless it has the same content. Other programs may write to the directory, so the path may name anything.
+ * Other programs may write to the directory, so the path may name anything.
  *
  * @param mode of a new file
  */

@@ -19,17 +19,15 @@ import { Allowance, type Pace } from '../../runtime/fences/allowance.ts';
 import { type GrpcCode, trailersOf } from '../../runtime/grpc/call-status.ts';
 import type { Ownership } from '../../runtime/ownership.ts';
 
-/** Handles a call of one method; must not throw. */
 export type GrpcMethod = (call: ServerCall) => void;
 
 export interface GrpcServerLimits {
-  /** Maximum concurrent connections; further ones are closed. */
+  /** Further connections are closed. */
   readonly connections: number;
-  /** Maximum concurrent calls per connection. */
   readonly streams: number;
-  /** Rate of new calls per connection, which cost the server more than the client. */
+  /** Rate per connection; a new call costs the server more than the client. */
   readonly callRate: Pace;
-  /** Rate of new calls in total, because a client can open more connections. */
+  /** Rate in total, because a client can open more connections. */
   readonly totalCallRate: Pace;
   /** Bytes per call that a client may send before the server reads them. */
   readonly windowBytes: number;
@@ -47,22 +45,19 @@ const defaultServerLimits: GrpcServerLimits = {
 };
 
 export interface GrpcServerOptions {
-  /** Key: path, such as `/package.Service/Method`. */
+  /** Keys are paths such as `/package.Service/Method`. */
   readonly methods: ReadonlyMap<string, GrpcMethod>;
   readonly limits?: Partial<GrpcServerLimits>;
   /** Set if another program may listen at the path before or after this one. */
   readonly ownership?: Ownership;
 }
 
-/** Linux limit of a socket path including the terminating NUL (unix(7)). */
 const maxPathBytes = 108;
-/** Timeout of a connection to the current server of a path. */
 const neighbourLimitMs = 1_000;
-/** Maximum invalid frames and excess streams, after which a connection is closed. */
+/** Excess streams count as invalid frames. */
 const maxInvalidFrames = 100;
 const maxHeaderBytes = 64 * 1024;
 
-/** A call of a client. Its stream can be read, written and paused; {@link end} ends it. */
 export class ServerCall {
   readonly stream: ServerHttp2Stream;
   readonly headers: IncomingHttpHeaders;
@@ -80,16 +75,12 @@ export class ServerCall {
     });
   }
 
-  /** Whether the status of the call was sent or the client disconnected. */
+  /** Also true if the client disconnected. */
   get isEnded(): boolean {
     return this.#isEnded || this.stream.destroyed;
   }
 
-  /**
-   * Sends frames, see `frameOf`.
-   *
-   * @returns false if the caller must wait for `drain`
-   */
+  /** @returns false if the caller must wait for `drain` */
   write(frames: Uint8Array): boolean {
     if (this.#isEnded || this.stream.closed || this.stream.destroyed) return true;
     this.#respond();
@@ -172,7 +163,7 @@ export class GrpcSocketServer {
   }
 
   /**
-   * Opens the socket. Replaces a stale socket; listens beside the current one until this program owns the path.
+   * Replaces a stale socket; listens beside the current one until this program owns the path.
    *
    * @throws ChartpilotError PORT_IN_USE, LISTEN_FAILED
    */
@@ -214,7 +205,7 @@ export class GrpcSocketServer {
     this.#server.on('error', () => {});
   }
 
-  /** Closes all connections, and removes the socket unless another program has replaced it. */
+  /** Removes the socket unless another program has replaced it. */
   close(): void {
     this.#forgetOwnership?.();
     const ownPath = ownNameOf(this.#path, this.#ownership);
@@ -228,7 +219,6 @@ function ownNameOf(path: string, ownership: Ownership | undefined): string {
   return ownership === undefined ? path : `${path}.${process.pid}`;
 }
 
-/** Links the path to the socket atomically. */
 function putInPlace(ownPath: string, path: string): void {
   const next = `${ownPath}.next`;
   rmSync(next, { force: true });

@@ -1,4 +1,4 @@
-/** Probes the workload by `readinessProbe` of the proxy configuration, for a control plane that does not get its health from a kubelet. */
+/** For a control plane that does not get the workload's health from a kubelet. */
 import { spawn } from 'node:child_process';
 import { get } from 'node:http';
 import type { ProbeTimes } from '../../../machines/agent/xds/workload-health.machine.ts';
@@ -31,7 +31,7 @@ export interface ProbedHost {
   readonly destination: string;
   /** Source address of connections; `undefined` for any. */
   readonly source: string | undefined;
-  /** Status port of this agent, for the readiness of Envoy; 0 if not probed. */
+  /** For the readiness of Envoy; 0 if it is not probed. */
   readonly statusPort: number;
   readonly localhost: string;
 }
@@ -43,7 +43,6 @@ const userAgent = 'istio-probe/1.0';
 
 const methods = ['httpGet', 'tcpSocket', 'grpc', 'exec'] as const;
 
-/** @returns the probe, `undefined` if none is configured, or the error */
 export function parseWorkloadProbe(message: object): { readonly probe: WorkloadProbe | undefined } | InvalidVariable {
   const fields = message as JsonFields;
   const isNone = methods.every((method) => fields[method] === undefined || fields[method] === null);
@@ -89,11 +88,7 @@ function countOf(fields: JsonFields, name: string): number {
   throw new VariableError(name, outOfRange(`an integer from 0 to ${maxSeconds}`, value));
 }
 
-/**
- * Probes Envoy's readiness, then the workload.
- *
- * @returns the reason if the workload is unhealthy, including errors; otherwise empty
- */
+/** @returns the reason if Envoy is not ready or the workload is unhealthy; otherwise empty */
 export async function probeWorkload(
   { question, times }: WorkloadProbe,
   host: ProbedHost,

@@ -1,6 +1,4 @@
-/**
- * Credentials of this agent and roots of the control plane, read for each connection, because tokens and certificates are replaced at run time.
- */
+/** Credentials are read for each connection, because tokens and certificates are replaced at run time. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { access, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -17,14 +15,12 @@ import type { DistributedRoots } from './distributed-roots.ts';
 export interface ConnectionCredentials {
   /** Absent for plaintext, over which no credentials are sent. */
   readonly tls?: {
-    /** CA certificates of the control plane in PEM. */
     readonly roots: string;
     readonly serverName: string;
     readonly certificate?: KeyPair;
   };
-  /** Headers of each call: `authorization` with a token. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Description of the credentials for the log, without secrets. */
+  /** For the log, without secrets. */
   readonly description: string;
 }
 
@@ -33,15 +29,15 @@ export interface CredentialSources {
   readonly env: NodeJS.ProcessEnv;
   /** The current workload certificate, used without a token. */
   readonly workloadCertificate?: () => KeyPair | undefined;
-  /** Roots distributed by the control plane, trusted in addition to the file if they succeed its roots. */
+  /** These roots are trusted in addition to the file if they succeed its roots. */
   readonly distributedRoots?: DistributedRoots;
-  /** Queue for reading files, shared with other readers of the same mounts. */
+  /** Shared with other readers of the same mounts. */
   readonly turns?: FileTurns;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
 }
 
-/** `token`: a provided certificate or the token, otherwise the workload certificate. `certificate`: the workload certificate before the token. */
+/** `token` prefers a provided certificate or the token to the workload certificate; `certificate` prefers the workload certificate to the token. */
 export type Preference = 'token' | 'certificate';
 
 /** Resolves links, so that all files of a connection have the same version. */
@@ -63,7 +59,7 @@ export class ControlPlaneCredentials {
   }
 
   /**
-   * Reads the credentials of the next connection to `address` (`host:port`). Omits an unreadable token or certificate.
+   * Omits an unreadable token or certificate.
    *
    * @param signal stops waiting; reads of a mount that hangs are shared
    * @throws ChartpilotError CONFIG_INVALID, FILE_UNREADABLE without a root to verify the control plane
@@ -125,7 +121,6 @@ export class ControlPlaneCredentials {
     return pair !== undefined && this.#isGood(pair) ? pair : undefined;
   }
 
-  /** Whether the key matches and the certificate is currently valid. */
   #isGood({ chain, key }: KeyPair): boolean {
     try {
       const leaf = new X509Certificate(chain);
@@ -170,7 +165,7 @@ export function tokenFile(env: NodeJS.ProcessEnv): string | undefined {
   return policy === 'first-party-jwt' ? '/var/run/secrets/kubernetes.io/serviceaccount/token' : undefined;
 }
 
-/** Whether the token is a valid header value; otherwise the call would fail. */
+/** The call would fail with an invalid header value. */
 function isToken(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text);
 }

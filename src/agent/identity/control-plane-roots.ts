@@ -10,7 +10,6 @@ export type ControlPlaneService = 'xds' | 'ca';
 
 export interface RootSources {
   readonly env: NodeJS.ProcessEnv;
-  /** `proxyMetadata` of the proxy configuration. */
   readonly proxyMetadata?: Readonly<Record<string, string>>;
 }
 
@@ -28,11 +27,7 @@ const systemRoots = [
   '/etc/ssl/cert.pem',
 ];
 
-/**
- * The PEM file may not exist.
- *
- * @throws ChartpilotError CONFIG_INVALID with PILOT_CERT_PROVIDER `none` and no configured root
- */
+/** @throws ChartpilotError CONFIG_INVALID with PILOT_CERT_PROVIDER `none` and no configured root */
 export function controlPlaneRootFile(
   service: ControlPlaneService,
   sources: RootSources,
@@ -42,7 +37,7 @@ export function controlPlaneRootFile(
   return candidates.find(exists) ?? otherwise();
 }
 
-/** As {@link controlPlaneRootFile}, without blocking the event loop if a file system hangs. */
+/** Does not block the event loop if a file system hangs. */
 export async function findControlPlaneRootFile(
   service: ControlPlaneService,
   sources: RootSources,
@@ -53,7 +48,6 @@ export async function findControlPlaneRootFile(
   return otherwise();
 }
 
-/** Paths of root files: the first existing candidate is used, or `otherwise` if none exists. */
 interface RootFiles {
   readonly candidates: readonly string[];
   readonly otherwise: () => string;
@@ -93,7 +87,7 @@ function unmountedRoot(
   return defaultRoot;
 }
 
-/** Root certificates of the operating system; otherwise their usual path. */
+/** Returns the usual path if the operating system has no root certificates. */
 export function systemRootFile(exists: (path: string) => boolean = existsSync): string {
   return systemRoots.find(exists) ?? systemRoots[0]!;
 }

@@ -1,4 +1,3 @@
-/** Detects a token server on this host. */
 import { connect } from 'node:net';
 
 const socketPath = './var/run/secrets/credential-uds/socket';

@@ -1,14 +1,12 @@
 /**
- * Roots that an authenticated control plane distributes (PCDS). Later connections trust them in addition to the agent's file, so that an agent with
- * an outdated file survives a root rotation.
- *
- * They apply only if the file contains a current or earlier root of the mesh. A control plane that is verified by another root, such as that of a
- * public CA, must not be verified by the root of workload certificates.
+ * Roots that an authenticated control plane distributes (PCDS) are trusted in addition to the agent's file, so that an agent with an outdated file
+ * survives a root rotation. They apply only if the file contains a current or earlier root of the mesh: the root of workload certificates must not
+ * verify a control plane with another root, such as that of a public CA.
  */
 import { LRUCache } from 'lru-cache';
 import { certificatesIn, hashOfRoots, unionOf } from './root-set.ts';
 
-/** Maximum earlier roots that a file may still contain. */
+/** Earlier roots that a file may still contain. */
 const maxAncestors = 32;
 
 export class DistributedRoots {
@@ -16,7 +14,7 @@ export class DistributedRoots {
   /** Hashes of the current roots and their predecessors. */
   readonly #lineage = new LRUCache<string, true>({ max: maxAncestors });
 
-  /** Stores distributed roots in PEM, one each. A set without a root of the previous set resets the lineage. */
+  /** A set without a root of the previous set resets the lineage. */
   update(roots: readonly string[]): void {
     const hashes = roots.map(hashOfRoot);
     if (!this.#roots.some((root) => hashes.includes(hashOfRoot(root)))) this.#lineage.clear();
@@ -24,7 +22,6 @@ export class DistributedRoots {
     for (const hash of hashes) this.#lineage.set(hash, true);
   }
 
-  /** The certificates of a file, plus the distributed roots if they succeed one of them. */
   addTo(file: string): string {
     if (this.#roots.length === 0) return file;
     const fileRoots = certificatesIn(Buffer.from(file));

@@ -1,11 +1,9 @@
 /** Blocks of a PEM file (RFC 7468), including malformed ones. */
 
 export interface PemFileBlock {
-  /** Position in the file, starting at 1. */
   readonly number: number;
-  /** `CERTIFICATE`, `EC PRIVATE KEY`, … */
   readonly label: string;
-  /** Up to the last line, which is missing in a truncated block. */
+  /** Without the last line if the block is truncated. */
   readonly text: string;
   readonly isWhole: boolean;
 }
@@ -34,6 +32,6 @@ export const isCertificate = ({ label }: PemFileBlock): boolean => /^(X509 |TRUS
 
 export const isPrivateKey = ({ label }: PemFileBlock): boolean => /(^| )PRIVATE KEY$/.test(label);
 
-/** Whether a passphrase, which is not supported, protects the block. */
+/** Passphrases are not supported. */
 export const isEncrypted = ({ label, text }: PemFileBlock): boolean =>
   label === 'ENCRYPTED PRIVATE KEY' || /^Proc-Type: *4, *ENCRYPTED/m.test(text);

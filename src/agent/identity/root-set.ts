@@ -2,7 +2,6 @@
 import { createHash, X509Certificate } from 'node:crypto';
 import { isCertificate, pemBlocks } from './pem-file.ts';
 
-/** The valid certificates of a PEM text, one string each. */
 export function certificatesIn(content: Buffer): string[] {
   return pemBlocks(content)
     .filter((block) => isCertificate(block) && block.isWhole)
@@ -22,7 +21,7 @@ export function unionOf(...sets: readonly (readonly string[])[]): string {
     .join('');
 }
 
-/** Hash of a set, computed as for the control plane's bundle (src/identity/trust-bundle.ts). */
+/** The hash equals that of the control plane's bundle (src/identity/trust-bundle.ts). */
 export function hashOfRoots(roots: readonly string[]): string {
   return createHash('sha256').update(hashesOf(roots).join('\n')).digest('hex');
 }

@@ -5,7 +5,7 @@ import { isLinkLocal } from '../../runtime/addresses/link-local.ts';
 import { isUnspecified } from '../../runtime/addresses/unspecified-address.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 
-/** Addresses by which Envoy and the agent reach each other on this host. */
+/** Addresses by which Envoy and the agent reach each other. */
 export interface LocalAddresses {
   readonly localhost: '127.0.0.1' | '::1';
   readonly wildcard: '0.0.0.0' | '::';
@@ -14,10 +14,9 @@ export interface LocalAddresses {
 }
 
 /**
- * The instance address, then those of the host's interfaces, without duplicates. Omits loopback and link-local addresses, unless there are no others.
+ * The instance address comes first. Omits loopback and link-local addresses of the interfaces, unless there are no others.
  *
  * @param instanceIp `INSTANCE_IP` or `--ip`; ignored if invalid
- * @param excludedInterfaces comma-separated names of interfaces to omit
  */
 export function proxyAddresses(
   instanceIp: string | undefined,

@@ -10,11 +10,7 @@ export interface BootstrapTemplate {
 /** Istio's template has 30 KiB. */
 const maxTemplateBytes = 1024 * 1024;
 
-/**
- * `ISTIO_BOOTSTRAP`, otherwise the template of the configuration, which `customConfigFile` overrides.
- *
- * @throws ChartpilotError FILE_UNREADABLE
- */
+/** `ISTIO_BOOTSTRAP`, otherwise the template of the configuration, which `customConfigFile` overrides. */
 export function bootstrapTemplate(
   { customConfigFile, proxyBootstrapTemplatePath }: ProxyConfig,
   env: NodeJS.ProcessEnv,

@@ -1,6 +1,6 @@
 /**
- * Cloud metadata of the host. The firmware identifies the cloud, because queries to each cloud's metadata server would delay starts outside clouds.
- * Any process on the link may have the server's address.
+ * The firmware identifies the cloud, because queries to each cloud's metadata server would delay starts outside clouds. Any process on the link may
+ * have the server's address.
  */
 
 import { readFileSync } from 'node:fs';
@@ -21,16 +21,14 @@ interface MetadataRequest {
   readonly path: string;
   readonly method?: 'PUT';
   readonly headers?: Readonly<Record<string, string>>;
-  /** Response header that only this cloud sends. */
   readonly responseHeader?: readonly [name: string, value: string];
 }
 
-/** Rejects without a response of status 200. */
+/** Rejects unless the status is 200. */
 type MetadataQuery = (question: MetadataRequest, signal: AbortSignal) => Promise<string>;
 
 export interface CloudSources {
   readonly query: MetadataQuery;
-  /** Reads a string of the machine's firmware; throws if it does not exist. */
   readonly firmware: (name: string) => string;
 }
 
@@ -40,7 +38,7 @@ const maxResponseBytes = 1024 * 1024;
 const maxValueLength = 1024;
 
 /**
- * Adds the metadata of the cloud. Without a response, warns and adds none.
+ * Without a response, warns and adds no metadata.
  *
  * @throws ChartpilotError FLAG_INVALID if CLOUD_PLATFORM is unknown
  */
@@ -129,7 +127,6 @@ function objectOf(value: unknown): Readonly<Record<string, unknown>> {
   return isObject(value) ? value : {};
 }
 
-/** Omits values that are empty, too long, or not strings. */
 function texts(values: Readonly<Record<string, unknown>>): Metadata {
   return Object.fromEntries(
     Object.entries(values).filter(
@@ -146,7 +143,7 @@ function readFirmware(name: string): string {
 /** Link-local address, the same in all three clouds. */
 const metadataServer = { host: '169.254.169.254', port: 80 };
 
-/** Queries a metadata server; redirects are not followed. */
+/** Does not follow redirects. */
 export async function queryMetadataServer(
   { path, method, headers, responseHeader }: MetadataRequest,
   signal: AbortSignal,

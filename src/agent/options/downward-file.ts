@@ -1,13 +1,8 @@
-/**
- * Reads labels and annotations of the pod from files of the Kubernetes downward API: lines of `key="value"` with Go quoting.
- */
+/** Files of the Kubernetes downward API contain lines of `key="value"` with Go quoting. */
 import { readFileSync } from 'node:fs';
 import { ChartpilotError, isSystemError } from '../../runtime/errors.ts';
 
-/**
- * @returns no entries if the file does not exist
- * @throws ChartpilotError FILE_UNREADABLE
- */
+/** @returns no entries if the file does not exist */
 export function readDownwardFile(path: string): Record<string, string> {
   let content: string;
   try {
@@ -19,7 +14,6 @@ export function readDownwardFile(path: string): Record<string, string> {
   return parseDownwardFile(content, path);
 }
 
-/** Lines without `=` are ignored. */
 export function parseDownwardFile(content: string, path: string): Record<string, string> {
   const entries: [string, string][] = [];
   for (const [index, line] of content.split('\n').entries()) {
@@ -49,7 +43,6 @@ const simpleEscapes: Readonly<Record<string, string>> = {
   '"': '"',
 };
 
-/** The value of a Go string literal; `undefined` if it is invalid. */
 function unquote(literal: string): string | undefined {
   const quotedText = /^"((?:[^"\\]|\\.)*)"$/s.exec(literal)?.[1];
   if (quotedText === undefined) return undefined;

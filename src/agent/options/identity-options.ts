@@ -9,7 +9,6 @@ import { isObject } from '../../runtime/json-object.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import { isPlaintext, tokenFile } from '../identity/control-plane-credentials.ts';
 
-/** Files of a mounted workload certificate. */
 export interface MountedFiles {
   readonly certificate: string;
   readonly key: string;
@@ -18,13 +17,11 @@ export interface MountedFiles {
 
 export interface IdentityOptions {
   readonly settings: IdentitySettings;
-  /** `undefined` if no certificate is mounted. */
   readonly mounted: MountedFiles | undefined;
   /** Empty if no files are written. */
   readonly outputDirectory: string;
   /** `host:port` of the CA. */
   readonly authorityAddress: string;
-  /** Requested lifetime of certificates. */
   readonly lifetimeSeconds: number;
   readonly key: { readonly type: 'ec' } | { readonly type: 'rsa'; readonly bits: number };
   readonly trustDomain: string;
@@ -34,7 +31,7 @@ export interface IdentitySources {
   readonly config: Pick<ProxyConfig, 'controlPlaneAuthPolicy' | 'discoveryAddress' | 'customConfigFile'> &
     Partial<Pick<ProxyConfig, 'tracing' | 'envoyMetricsService' | 'envoyAccessLogService'>>;
   readonly env: NodeJS.ProcessEnv;
-  /** Assume that the pod's token exists. */
+  /** Assumes that the pod's token exists. */
   readonly assumesToken?: boolean | undefined;
 }
 
@@ -160,7 +157,6 @@ function share(variable: string, env: NodeJS.ProcessEnv, fallback: number, error
   return fallback;
 }
 
-/** P-256, unless an RSA key size is configured. */
 function keyKind(env: NodeJS.ProcessEnv, errors: OptionErrors): IdentityOptions['key'] {
   const { ECC_SIGNATURE_ALGORITHM: algorithm, ECC_CURVE: curve, WORKLOAD_RSA_KEY_SIZE: size } = env;
   if (algorithm && algorithm !== 'ECDSA') errors.flag('ECC_SIGNATURE_ALGORITHM', unknownValue(['ECDSA'], algorithm));

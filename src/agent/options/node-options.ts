@@ -19,7 +19,6 @@ export function nodeFromFlags(
   };
 }
 
-/** `undefined` if no addresses are specified. */
 export function parseAddresses(text: string | undefined, errors: OptionErrors): string[] | undefined {
   const addresses = commaList(text);
   for (const address of addresses ?? []) {

@@ -1,4 +1,4 @@
-/** Checks for values and combinations that Envoy would reject, or that exceed the range of timers. */
+/** Finds values and combinations that Envoy would reject, or that exceed the range of timers. */
 import { accessSync, constants, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { maxTimerMs } from '../../model/fields/duration.ts';
@@ -7,7 +7,6 @@ import { isSystemError, messageOf } from '../../runtime/errors.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import type { ProxyOptions } from './options.ts';
 
-/** @param errors receives each violation with its flag or variable */
 export function checkLimits(options: ProxyOptions, errors: OptionErrors): void {
   for (const [name, ms] of durationsOf(options)) {
     if (ms > maxTimerMs) errors.flag(name, outOfRange(`at most ${maxTimerMs / 3_600_000}h`, `${ms}ms`));

@@ -1,5 +1,3 @@
-/** Settings of the agent after flags, environment and files are merged. */
-
 import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import type { DnsOptions } from '../dns/dns-options.ts';
@@ -15,7 +13,7 @@ export interface ProxyOptions {
   readonly role: ProxyRole;
   readonly config: ProxyConfig;
   readonly binaryPath: string | undefined;
-  /** False if applications use xDS themselves (DISABLE_ENVOY). */
+  /** False with DISABLE_ENVOY, if applications use xDS themselves. */
   readonly runsEnvoy: boolean;
   readonly concurrency: number;
   readonly addresses: readonly string[];
@@ -25,9 +23,8 @@ export interface ProxyOptions {
   readonly nodeId: string | undefined;
   /** Port of the local token exchange; 0 if disabled. */
   readonly stsPort: number;
-  /** SANs of the control plane for the node metadata; `undefined` for the required SAN of its certificate. */
+  /** SANs in the node metadata; `undefined` for the required SAN of the control plane's certificate. */
   readonly pilotSans: readonly string[] | undefined;
-  /** Cloud metadata of the host; `undefined` if unknown. */
   readonly platformMetadata: Readonly<Record<string, string>> | undefined;
   readonly podLabels: Readonly<Record<string, string>>;
   readonly podAnnotations: Readonly<Record<string, string>>;
@@ -41,24 +38,20 @@ export interface ProxyOptions {
   readonly configOverride: string;
   readonly skipDeprecatedLogs: boolean;
   readonly enableCoreDump: boolean;
-  /** `undefined` for the built-in bootstrap. */
   readonly template: BootstrapTemplate | undefined;
   readonly dns: DnsOptions | undefined;
   readonly wasm: WasmOptions;
   readonly status: StatusOptions;
-  /** `undefined` if the workload's health is not reported. */
   readonly workloadProbe: WorkloadProbe | undefined;
-  /** `undefined` if Istio's standard metrics are turned off. */
   readonly standardMetrics: StandardMetricsOptions | undefined;
   readonly delta: boolean;
-  /** Whether ISTIO_DUAL_STACK is on and both address families exist. */
+  /** True if ISTIO_DUAL_STACK is on and both address families exist. */
   readonly dualStack: boolean;
   readonly watch: { readonly directories: string[]; readonly delayMs: number; readonly requiredFiles: string[] };
   readonly restartPolicy: 'retry' | 'exit';
   readonly hotRestart: boolean;
-  /** Restart Envoy automatically when its binary changes. */
   readonly watchBinary: boolean;
-  /** Let Envoy outlive a killed agent, so that the next agent of the container adopts it (LIVE_RESTORE). */
+  /** With LIVE_RESTORE, the next agent of the container adopts the Envoy of a killed agent. */
   readonly liveRestore: boolean;
   readonly baseId: number | undefined;
   /** Admin port of an Envoy that starts beside the serving one without a hot restart; 0 for any free port. */
@@ -68,7 +61,7 @@ export interface ProxyOptions {
   readonly runDir: string | undefined;
   readonly identity: IdentityOptions;
   readonly env: NodeJS.ProcessEnv;
-  /** Suspicious but valid settings, for the log. */
+  /** Valid but suspicious settings. */
   readonly warnings: readonly LogWarning[];
 }
 

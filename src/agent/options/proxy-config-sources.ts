@@ -1,4 +1,4 @@
-/** Merges the sources of the proxy configuration in Istio's order: a later one overrides. */
+/** Later sources override earlier ones, in Istio's order. */
 
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -50,7 +50,7 @@ export interface MergedSources {
   readonly directory: string;
 }
 
-/** Size limit of a ConfigMap. The configuration is also part of the node, which is sent on each stream. */
+/** Size limit of a ConfigMap. The configuration is also part of the node, which Envoy sends on each stream. */
 const maxSourceBytes = 1024 * 1024;
 
 function tooLong(bytes: number): FieldViolation {
@@ -62,7 +62,7 @@ export interface SourceFindings {
   readonly warnings: LogWarning[];
 }
 
-/** Merges all sources; later ones take precedence. Unset fields are absent. */
+/** Unset fields are absent. */
 export function mergeSources(
   { flags, env, podAnnotations, directory }: MergedSources,
   findings: SourceFindings,
@@ -82,10 +82,9 @@ export function mergeSources(
 }
 
 /**
- * Ignores unknown fields with a warning: they may belong to a newer API, and pods must start.
+ * Unknown fields cause only a warning: they may belong to a newer API, and pods must start.
  *
- * @param partName field with the configuration in a mesh file, whose other fields are for the control plane; absent if the source is a proxy
- * configuration
+ * @param partName the field of a mesh file that contains the configuration; absent if the source is a proxy configuration
  */
 function decodeSource(
   source: string,
@@ -174,7 +173,7 @@ function readProxyConfig(path: string | undefined, errors: OptionErrors): string
   }
 }
 
-/** Addresses that the bootstrap checks as fields; checked here so that errors name the flag. */
+/** The bootstrap checks these addresses as fields; they are checked here so that errors name the flag. */
 const addressFlags = ['zipkinAddress', 'lightstepAddress', 'envoyMetricsServiceAddress'] as const;
 
 /** Placeholder for `$(HOST_IP)`, which the bootstrap replaces. */
@@ -255,7 +254,7 @@ const annotationOf: Readonly<Record<string, string>> = {
   statusPort: 'status.sidecar.istio.io/port',
 };
 
-/** The older name of terminationDrainDuration, with the lowest precedence. */
+/** An older name of terminationDrainDuration, with the lowest precedence. */
 function terminationDrain(env: NodeJS.ProcessEnv, errors: OptionErrors): Partial<ProxyConfig> {
   const text = env.TERMINATION_DRAIN_DURATION_SECONDS;
   if (text === undefined || text === '') return {};

@@ -1,4 +1,3 @@
-/** Flags of `proxy` as strings; absent if not given. */
 export interface ProxyFlags {
   readonly domain?: string;
   readonly meshConfig?: string;
@@ -44,7 +43,7 @@ export interface ProxyFlags {
   /** True if the flag has no value. */
   readonly lightstepSecure?: string | true;
   readonly lightstepCacertPath?: string;
-  /** Flags of `bootstrap` that override detected settings. */
+  /** Only for `bootstrap`: overrides of detected settings. */
   readonly proxyConfig?: string;
   readonly podInfoDir?: string;
   readonly nodeId?: string;

@@ -1,4 +1,4 @@
-/** Settings of `pilot-agent proxy`: merges flags, environment, mesh file and annotations in Istio's order. */
+/** Merges flags, environment, mesh file and annotations in Istio's order. */
 
 import { existsSync, readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
@@ -45,9 +45,8 @@ export interface OptionSources {
   readonly role: string;
   readonly flags: ProxyFlags;
   readonly env: NodeJS.ProcessEnv;
-  /** Base of relative paths such as `./etc/istio/…` (default: the working directory). */
+  /** Base of relative paths (default: the working directory). */
   readonly directory?: string;
-  /** Assume that files of the pod, such as its token, exist. */
   readonly assumesMounts?: boolean;
 }
 
@@ -77,7 +76,7 @@ export function resolveProxyOptions({
   );
   checkSwitches(env, errors);
   const runsEnvoy = !switchOf('DISABLE_ENVOY', env, errors);
-  // ISTIO_BOOTSTRAP overrides other sources of the bootstrap. Without Envoy, none is read.
+  // ISTIO_BOOTSTRAP overrides other sources of the bootstrap.
   const isCustom = customConfigFile && !env.ISTIO_BOOTSTRAP && runsEnvoy;
   const config = { ...mergedConfig, ...(isCustom && { customConfigFile }) };
   warnings.push(...ineffectiveOptionWarnings(env), ...unknownValueWarnings(env));
@@ -166,7 +165,6 @@ export function resolveProxyOptions({
   return options;
 }
 
-/** Ports of Envoy's own listeners, other than the admin port. */
 function envoyPorts(env: NodeJS.ProcessEnv, errors: OptionErrors) {
   return {
     envoyStatusPort: portOrOff('ENVOY_STATUS_PORT', env.ENVOY_STATUS_PORT, 15021, errors),
@@ -222,7 +220,6 @@ function withServiceCluster(
   return { ...config, serviceCluster: flags.serviceCluster };
 }
 
-/** Default names of the proxy, from its pod or address. */
 function registryNames(
   flags: ProxyFlags,
   env: NodeJS.ProcessEnv,
@@ -249,7 +246,6 @@ function workloadProbe({ readinessProbe }: ProxyConfig, errors: OptionErrors): W
   return undefined;
 }
 
-/** Whether dual stack is enabled and both address families exist. */
 function isDualStack(addresses: readonly string[], { proxyMetadata }: ProxyConfig, env: NodeJS.ProcessEnv): boolean {
   const families = new Set(addresses.map(isIP));
   return isOn(env.ISTIO_DUAL_STACK ?? proxyMetadata.ISTIO_DUAL_STACK) && families.has(4) && families.has(6);
@@ -298,7 +294,7 @@ function watchOptions(
   };
 }
 
-/** TLS files of the metrics and access log services; empty names are ignored. */
+/** Empty names are ignored. */
 function tlsFiles(config: ProxyConfig): string[] {
   const files = [config.envoyMetricsService, config.envoyAccessLogService].flatMap((service) => {
     const tls = service?.tlsSettings;
@@ -319,7 +315,6 @@ function mustBeAddress(optionName: string, text: string | undefined, errors: Opt
   if (text && isIP(text) === 0) errors.flag(optionName, mustBe('an IP address', text));
 }
 
-/** @returns the value of an enumerated flag; the first allowed one by default */
 function choice<Word extends string>(
   flag: string,
   allowedValues: readonly [Word, ...Word[]],
@@ -357,7 +352,6 @@ function baseIdOf(flags: ProxyFlags, errors: OptionErrors): number | undefined {
   return undefined;
 }
 
-/** @returns the number of worker threads; `undefined` if ISTIO_CPU_LIMIT is not set or invalid */
 function threadsIn(text: string | undefined, warnings: LogWarning[]): number | undefined {
   if (!text) return undefined;
   const value = Number(text);
@@ -372,7 +366,7 @@ function threadsIn(text: string | undefined, warnings: LogWarning[]): number | u
   return undefined;
 }
 
-/** Ignores an unreadable override with a warning. An override that Envoy cannot parse would fail at each start. */
+/** Ignores an unreadable override with a warning; an override that Envoy cannot parse would fail at each start. */
 function readOverride(env: NodeJS.ProcessEnv, errors: OptionErrors, warnings: LogWarning[]): string {
   const path = env.ISTIO_BOOTSTRAP_OVERRIDE;
   if (!path) return '';

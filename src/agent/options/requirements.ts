@@ -1,4 +1,3 @@
-/** Checks requirements before anything is started: folders, shared memory, and Envoy's command line. */
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
@@ -11,13 +10,13 @@ import { inScratchFolder, unwritableError } from '../envoy/scratch-folder.ts';
 
 export interface Requirements {
   readonly runDir: string;
-  /** Folder of generated files; `undefined` if none are generated. */
+  /** `undefined` if no files are generated. */
   readonly configPath: string | undefined;
   readonly hotRestart: boolean;
   readonly sharedMemoryDir?: string;
 }
 
-/** @throws ChartpilotError FILE_UNREADABLE, FILE_UNWRITABLE, SHARED_MEMORY_UNUSABLE, each with a hint */
+/** @throws ChartpilotError FILE_UNREADABLE, FILE_UNWRITABLE, SHARED_MEMORY_UNUSABLE */
 export function requireFolders({ runDir, configPath, hotRestart, sharedMemoryDir = '/dev/shm' }: Requirements): void {
   requireProc();
   ensureRunDir(runDir);
@@ -61,7 +60,7 @@ function requireSharedMemory(directory: string): void {
   }
 }
 
-/** Requires /proc for running processes and base IDs of Envoys, descriptors for mkfifo pipes to Envoy, and signal forwarding of bin/pilot-agent. */
+/** Base IDs and running processes are found in /proc, and mkfifo pipes to Envoy and the signal forwarding of bin/pilot-agent need it. */
 function requireProc(): void {
   try {
     readFileSync('/proc/net/unix');
@@ -78,7 +77,8 @@ function requireProc(): void {
 const maxFlagCheckMs = 10_000;
 
 /**
- * Runs Envoy with its complete command line and --hot-restart-version: it prints the version and exits without opening files.
+ * With --hot-restart-version, Envoy checks its complete command line, prints the version and exits without opening files.
+ *
  * @throws ChartpilotError FLAG_INVALID with Envoy's message. A timeout, or output of another program, is not an error.
  */
 export async function requireFlags(binary: string, flags: EnvoyFlags, limitMs = maxFlagCheckMs): Promise<void> {

@@ -10,7 +10,7 @@ export interface StandardMetricsOptions {
 
 const limits = { min: 1, max: 100_000 } as const;
 
-/** @returns `undefined` if metrics are disabled, or with a custom bootstrap, which may lack the cluster */
+/** @returns `undefined` also with a custom bootstrap, which may lack the cluster */
 export function standardMetricsOptions(
   { env, ownBootstrap }: { env: NodeJS.ProcessEnv; ownBootstrap: boolean },
   errors: OptionErrors,

@@ -1,4 +1,4 @@
-/** Resolves the host name of the statsd server, because Envoy requires an address. */
+/** Envoy requires an address of the statsd server, not a host name. */
 
 import { lookup as lookupName } from 'node:dns/promises';
 import { isIP } from 'node:net';
@@ -10,7 +10,7 @@ import type { ProxyOptions } from './options.ts';
 
 const limitMs = 15_000;
 
-/** The options with the resolved address. If that fails, warns and disables statsd. */
+/** If the name cannot be resolved, warns and disables statsd. */
 export async function withStatsdAddress(
   options: ProxyOptions,
   lookup: (host: string) => Promise<{ readonly address: string }> = lookupName,

@@ -3,7 +3,6 @@ import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 
 interface Words {
   readonly known: readonly string[];
-  /** Default for any other value. */
   readonly otherwise: string;
 }
 

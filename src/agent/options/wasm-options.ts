@@ -4,11 +4,11 @@ import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 
 export interface WasmOptions {
   readonly limits: FetchLimits;
-  /** Milliseconds since a module was last used. */
+  /** Modules that were not used for this time are removed. */
   readonly moduleExpiryMs: number;
   /** `host` or `host:port`, or `*` for all. Certificates are not verified, and plaintext is allowed. */
   readonly insecureRegistries: ReadonlySet<string>;
-  /** Folder with a Docker configuration (`config.json`) for images without a pull secret; empty if none. */
+  /** Folder with `config.json` for images without a pull secret; empty if none. */
   readonly dockerConfig: string;
 }
 

@@ -1,4 +1,4 @@
-/** Variables that Istio's agent reads and chartpilot does not, reported so that users do not expect an effect. */
+/** Istio's agent reads these variables. A warning reports that they have no effect here. */
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 
 const variables: ReadonlySet<string> = new Set([

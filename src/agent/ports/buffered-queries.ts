@@ -1,14 +1,14 @@
-/** Buffers DNS queries (UDP) for the next agent. */
+/** DNS queries over UDP for the next agent. */
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 
 const maxQuestions = 4_096;
 const maxLength = 4 * 1024 * 1024;
 
-/** Queries in order of arrival. Beyond the limit, drops the oldest, because their clients time out first. */
+/** Beyond the limit, drops the oldest queries, because their clients time out first. */
 export class BufferedQueries {
   /** One query per line: client address and base64 of the query. */
   readonly lines: string[] = [];
-  /** Number of received queries, including dropped ones. */
+  /** Includes dropped queries. */
   total = 0;
   #length = 0;
 

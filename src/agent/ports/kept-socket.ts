@@ -8,17 +8,16 @@ export type PassedTransport = 'udp' | 'tcp';
 export interface KeptSocket {
   readonly transport: PassedTransport;
   readonly address: string;
-  /** File descriptor in this process; `undefined` if the socket is closed or the descriptor is unknown. */
+  /** `undefined` if the socket is closed or the descriptor is unknown. */
   readonly fd: () => number | undefined;
 }
 
-/** Version of the messages below. The stand-in skips agents of other versions, and waits for a matching one until its timeout. */
+/** The stand-in skips agents of other versions, and waits for a matching one until its timeout. */
 export const passingFormat = 1;
 
-/** Path of the socket at which an agent receives queries and connections of its predecessor. */
+/** At this socket, an agent receives queries and connections of its predecessor. */
 export const passedOnIn = (directory: string): string => `${directory}/passed-on`;
 
-/** First line of a connection to that socket. */
 export interface PassingHeader {
   readonly format: typeof passingFormat;
   readonly port: PassedPort;
@@ -29,7 +28,6 @@ export interface PassingHeader {
   readonly peer?: { readonly address: string; readonly port: number };
 }
 
-/** Response to the header, after which the rest is sent. */
 export const readyResponse = 'ready\n';
 /** Sent when all queries were read, and those for names of the table have a response. */
 export const takenResponse = 'taken\n';

@@ -1,7 +1,4 @@
-/**
- * Receives queries and connections from the ports of an exited agent, over a Unix socket in the record directory, which only processes of this user
- * and container can reach.
- */
+/** The Unix socket is in the record directory, which only processes of this user and container can reach. */
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import { createServer, isIP, type Server, type Socket } from 'node:net';
 import { isObject } from '../../runtime/json-object.ts';
@@ -26,7 +23,7 @@ const maxHeaderBytes = 512;
 const headerLimitMs = 2_000;
 /** A query of 64 KiB in base64. */
 const maxLineBytes = 100_000;
-/** Time for all queries of a previous agent. `maxConnections` exceeds what its ports accept. */
+/** Time limit for all queries of a previous agent. */
 const idleMs = 15_000;
 const maxConnections = 1_024;
 
@@ -35,7 +32,7 @@ export class PassedOn {
   readonly #takers = new Map<PassedPort, Taker>();
   readonly #waitingSockets = new Set<Socket>();
   #server: Server | undefined;
-  /** Whether a previous agent of this container may have left open ports. Includes the record, because the socket may have been deleted. */
+  /** Also true if there is only a record, because the socket may have been deleted. */
   readonly isAfterAnother: boolean;
 
   constructor(directory: string) {
@@ -51,7 +48,7 @@ export class PassedOn {
     this.#takers.delete(port);
   }
 
-  /** Takes over the socket of a previous agent. If that fails, queries and connections at the previous ports are lost. */
+  /** If the socket cannot be taken over, queries and connections at the previous ports are lost. */
   async listen(): Promise<void> {
     this.close();
     const path = passedOnIn(this.#directory);
@@ -142,7 +139,6 @@ function endToo(this: Socket): void {
   this.end();
 }
 
-/** Reads one query per line, and closes the connection at an invalid one. */
 function readQuestions(
   socket: Socket,
   onQuestion: (question: Buffer, peer: { address: string; port: number }) => void,
@@ -165,7 +161,6 @@ function readQuestions(
   });
 }
 
-/** `undefined` for an invalid header, whose connection is ignored. */
 function headerOf(line: string): PassingHeader | undefined {
   const header = parseJson(line);
   if (!isObject(header) || header.format !== passingFormat || typeof header.address !== 'string') return undefined;

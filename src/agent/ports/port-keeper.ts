@@ -1,6 +1,6 @@
 /**
- * Keeps ports open after their agent exits. A shell inherits the sockets and reads from a pipe of the agent. When the agent exits in any way, the
- * pipe closes, and the shell becomes the stand-in (port-stand-in.ts), which passes queries and connections to the next agent (passed-on.ts).
+ * A shell inherits the sockets and reads from a pipe of the agent. When the agent exits in any way, the pipe closes, and the shell becomes the
+ * stand-in (port-stand-in.ts), which passes queries and connections to the next agent (passed-on.ts).
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
@@ -9,7 +9,6 @@ import { fileURLToPath } from 'node:url';
 import type { KeptSocket, PassedPort } from './kept-socket.ts';
 
 const standIn = fileURLToPath(new URL(`./port-stand-in${extname(import.meta.filename)}`, import.meta.url));
-/** The first descriptor after stdin, stdout and stderr. */
 const firstFd = 3;
 /** A line means a normal exit, end of file a killed agent. */
 const script = 'read -r word && exit 0; exec "$@"';
@@ -21,12 +20,11 @@ export class PortKeeper {
   #restartTimer: NodeJS.Immediate | undefined;
   #isOver = false;
 
-  /** @param directory at which the next agent listens */
+  /** @param directory of the socket at which the next agent listens */
   constructor(directory: string) {
     this.#directory = directory;
   }
 
-  /** Replaces the kept sockets of a port. */
   keep(port: PassedPort, sockets: readonly KeptSocket[]): void {
     this.#socketsByPort.set(port, sockets);
     // Start the shell now, because the agent may be killed in the next event loop iteration.
@@ -37,14 +35,13 @@ export class PortKeeper {
     if (this.#socketsByPort.delete(port)) this.#scheduleRestart();
   }
 
-  /** Passes queries and connections of these sockets to another agent, which now serves. */
+  /** Another agent, which now serves, receives queries and connections of these sockets. */
   handOver(): void {
     clearImmediate(this.#restartTimer);
     this.#isOver = true;
     this.#shell?.stdin?.destroy();
   }
 
-  /** Ends the shell, so that no process has the ports. */
   end(): void {
     clearImmediate(this.#restartTimer);
     this.#isOver = true;

@@ -1,6 +1,6 @@
 /**
- * A separate program that keeps the ports of an exited agent until the next one is reachable. It does not respond itself: it buffers queries and
- * passes them on, and hands over connections that wait in the kernel (chart: stand-in.machine.ts).
+ * A separate program that keeps the ports of an exited agent until the next one is reachable. It buffers queries and passes them on, and hands over
+ * connections that wait in the kernel (chart: stand-in.machine.ts).
  *
  * Usage: port-stand-in DIRECTORY '[{"port", "transport", "address", "fd"}…]'
  */
@@ -43,14 +43,14 @@ const [directory = '', sockets = '[]'] = process.argv.slice(2);
 process.title = 'port-stand-in';
 const heldSockets = JSON.parse(sockets) as HeldSocket[];
 const deadline = performance.now() + standLimitMs;
-// Ends the process despite open connections. An earlier failure ends it as well, and the ports close as without a stand-in.
+// Ends the process despite open connections.
 setTimeout(() => process.kill(process.pid, 'SIGKILL'), lastLimitMs).unref();
 
 await Promise.all(
   heldSockets.map((socket) => (socket.transport === 'udp' ? passQuestions(socket) : passConnections(socket))),
 );
 
-/** Connects to the other agent and sends the header; `undefined` if unavailable. */
+/** `undefined` if the other agent is unavailable. */
 function dial(header: Omit<PassingHeader, 'format'>): Promise<Socket | undefined> {
   return new Promise((resolve) => {
     const socket = connect({ path: passedOnIn(directory), allowHalfOpen: true });
@@ -108,7 +108,7 @@ async function passQuestions(heldSocket: HeldSocket): Promise<void> {
   }
 }
 
-/** @returns whether the agent acknowledged all queries; a killed agent may have responded to none */
+/** A killed agent may have responded to no query, although it received all. */
 async function areQueriesAcknowledged(agent: Socket, lines: readonly string[]): Promise<boolean> {
   agent.end(lines.join(''));
   try {

@@ -1,4 +1,4 @@
-/** Checks the validity period of the workload certificate. Envoy presents an expired one, and peers reject it. */
+/** Envoy presents an expired workload certificate, and peers reject it. */
 import { X509Certificate } from 'node:crypto';
 import { identityName } from '../../../machines/agent/secrets/held-secrets.ts';
 import type { SecretVault } from './secret-vault.ts';

@@ -1,4 +1,4 @@
-/** A thread that generates a key and a CSR, then verifies the authority's response. Exits after one certificate, because ASN.1 parsers take 20 MB. */
+/** The thread exits after one certificate, because ASN.1 parsers take 20 MB. */
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { parentPort, workerData } from 'node:worker_threads';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';

@@ -3,14 +3,13 @@ import type { CertificateCode } from '../../runtime/error-codes/certificates.ts'
 import type { KeyPair } from '../../runtime/grpc/key-pair.ts';
 
 export interface HelperWork {
-  /** Requested identity; the authority decides. */
+  /** The authority decides which identity it certifies. */
   readonly uri: string;
   readonly key: { readonly type: 'ec' } | { readonly type: 'rsa'; readonly bits: number };
   readonly lifetimeSeconds: number;
   readonly metadata: { readonly [name: string]: string };
 }
 
-/** Response of the authority, and when it arrived. */
 export interface HelperOrder {
   readonly response: Uint8Array;
   readonly nowMs: number;
@@ -18,11 +17,9 @@ export interface HelperOrder {
 
 export interface CheckedCertificate {
   readonly pair: KeyPair;
-  /** One PEM text per root. */
   readonly roots: readonly string[];
-  /** Hash of the roots. */
   readonly authorities: string;
-  /** Hash of the root of the certificate. */
+  /** Hash of the root that issued the certificate. */
   readonly root: string;
   /** Uppercase hexadecimal, as OpenSSL prints it. */
   readonly serialNumber: string;

@@ -1,4 +1,4 @@
-/** Detects whether another server provides this workload's secrets: the host's workload API, or another agent. */
+/** Another server of this workload's secrets may be the host's workload API, or another agent. */
 import { fromPromise } from 'xstate';
 import type { ServerFound } from '../../../machines/agent/secrets/secrets.machine.ts';
 import { GrpcError } from '../../runtime/grpc/call-status.ts';

@@ -1,4 +1,3 @@
-/** Requests a certificate of the authority for a new key, verifies and stores it. */
 import { once } from 'node:events';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -36,9 +35,8 @@ export interface IssueEnvironment {
   readonly identity: Pick<IdentityOptions, 'authorityAddress' | 'lifetimeSeconds' | 'key' | 'trustDomain'>;
   readonly config: Pick<ProxyConfig, 'discoveryAddress' | 'proxyMetadata'>;
   readonly env: NodeJS.ProcessEnv;
-  /** Envoy's node ID: during a rotation the authority waits for a report of this node. */
+  /** During a rotation, the authority waits for a report of this node. */
   readonly nodeId: string;
-  /** Milliseconds since 1970. */
   readonly now: () => number;
 }
 
@@ -60,7 +58,6 @@ export function issueCertificate(means: IssueEnvironment) {
   };
 }
 
-/** Content of the CSR. */
 export function requestOf({
   identity,
   env,

@@ -1,5 +1,3 @@
-/** Reads or requests a secret, verifies it, stores it in the vault, and returns its version. */
-
 import { fromPromise } from 'xstate';
 import { identityName, rootsName } from '../../../machines/agent/secrets/held-secrets.ts';
 import type { ObtainOrder, ObtainResult } from '../../../machines/agent/secrets/secret.machine.ts';
@@ -16,11 +14,10 @@ import type { SecretVault } from './secret-vault.ts';
 
 export interface VerifiedSecret {
   readonly version: string;
-  /** Hash of the roots received with the certificate. */
+  /** Hash of all roots that the authority sent. */
   readonly authorities?: string;
   /** Hash of the root that the certificate leads to. */
   readonly root?: string;
-  /** Serial number, if an authority issued the certificate. */
   readonly serialNumber?: string;
   readonly endsAtMs?: number;
 }
@@ -45,13 +42,11 @@ export interface ObtainEnvironment {
   readonly vault: SecretVault;
   readonly turns: FileTurns;
   readonly mounted: MountedFiles | undefined;
-  /** Requests a certificate from the authority, and verifies it. */
   readonly issue: (order: ObtainOrder, signal: AbortSignal) => Promise<VerifiedSecret>;
-  /** Milliseconds since 1970. */
   readonly now: () => number;
   /** Random numbers from 0 to 1. */
   readonly draw: () => number;
-  /** Receives problems of files that are used nevertheless. */
+  /** For problems of files that are used nevertheless. */
   readonly warn?: (warning: RevocationWarning) => void;
   readonly counts?: SecretCounts;
 }
@@ -85,7 +80,6 @@ async function countResult(
     if (order.source === 'authority') counts?.countCall(performance.now() - startedAt, true);
     return secret;
   } catch (error) {
-    // An aborted call is not a failure.
     if (!signal.aborted && order.source === 'authority') counts?.countCall(performance.now() - startedAt, false);
     if (!signal.aborted && order.source === 'files') counts?.filesFailed();
     if (!signal.aborted && order.name === identityName) counts?.identityFailed(messageOf(error));

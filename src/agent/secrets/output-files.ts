@@ -1,4 +1,3 @@
-/** Writes issued certificates to the directory of OUTPUT_CERTS. */
 import { join } from 'node:path';
 import { fromCallback } from 'xstate';
 import type { OutputWritten } from '../../../machines/agent/grpc-bootstrap-protocol.ts';
@@ -12,12 +11,11 @@ import type { SecretVault } from './secret-vault.ts';
 
 export interface OutputEnvironment {
   readonly vault: SecretVault;
-  /** Empty if no files are written. */
   readonly directory: string;
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** Writes one set at a time; of several pending sets, only the last. */
+/** Of several pending sets, writes only the last. */
 export function writeOutput({ vault, directory, env }: OutputEnvironment) {
   return fromCallback<OutputWrite, undefined>(({ receive, sendBack }) => {
     let next: OutputWrite | undefined;

@@ -1,7 +1,4 @@
-/**
- * Verifies files with authorities and revocation lists (`caCrl`) before Envoy receives them, because with an unusable list Envoy would reject each
- * peer.
- */
+/** Lists (`caCrl`) are verified before Envoy receives them, because with an unusable list Envoy would reject each peer. */
 import { readCertificates } from '../../identity/certificate.ts';
 import { problemTexts } from '../../identity/certificate-problem.ts';
 import { checkRevocationLists, expiryWarning, type RevocationList } from '../../identity/revocation-list.ts';
@@ -15,7 +12,7 @@ export interface RevocationFiles {
   readonly crl: string;
 }
 
-/** A problem of a file with revocation lists that does not prevent its use. */
+/** Does not prevent the use of the file. */
 export interface RevocationWarning {
   readonly file: string;
   readonly code: CertificateCode;
@@ -24,18 +21,15 @@ export interface RevocationWarning {
 
 export interface RootsWithLists {
   readonly roots: readonly string[];
-  /** At least one. For an authority without a usable list, its previous list if that is usable. */
+  /** At least one list. An authority without a usable list keeps its previous list if that is usable. */
   readonly lists: readonly RevocationList[];
-  /** Problems that do not prevent use, and lists that expire soon. */
+  /** Includes lists that expire soon. */
   readonly warnings: readonly RevocationWarning[];
-  /** Expiry of the first list, in milliseconds since 1970; `null` if none expires. */
+  /** `null` if no list expires. */
   readonly endsAtMs: number | null;
 }
 
-/**
- * @param previous lists in use
- * @throws SecretFileError with path and reason if a file cannot be read, or if its lists alone would reject each peer
- */
+/** @throws SecretFileError with path and reason if a file cannot be read, or if its lists alone would reject each peer */
 export function readRootsWithLists(
   files: RevocationFiles,
   previous: readonly RevocationList[],

@@ -1,22 +1,20 @@
-/** Encodes and decodes SDS messages field by field: generated types would load descriptors of half of Envoy's API. */
+/** Encodes field by field, because generated types would load descriptors of half of Envoy's API. */
 
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { secretType } from '../../../machines/discovery/xds/ads-types.ts';
 import { type KeyPair, privateKeyPem } from '../../runtime/grpc/key-pair.ts';
 import { fieldsOf, textIn, textOf } from '../../runtime/grpc/message-fields.ts';
 
-/** The fields of a DiscoveryRequest that the server needs. */
 export interface SecretRequest {
   readonly names: readonly string[];
   readonly typeUrl: string;
   readonly nonce: string;
-  /** Reason of a rejection; `undefined` without one. */
   readonly error: string | undefined;
 }
 
 const maxNames = 100;
 const maxNameCharacters = 4096;
-/** Limit for all names of a stream, because thousands of streams store them. */
+/** For all names of a stream, because thousands of streams store them. */
 const maxNamesCharacters = 32 * 1024;
 const maxErrorCharacters = 1_000;
 
@@ -24,7 +22,7 @@ export class SecretRequestError extends Error {
   override readonly name = 'SecretRequestError';
 }
 
-/** @throws SecretRequestError for an invalid DiscoveryRequest, or beyond the limits */
+/** @throws SecretRequestError for an invalid message, or beyond the limits */
 export function readSecretRequest(bytes: Uint8Array): SecretRequest {
   try {
     return requestOf(bytes);
@@ -64,7 +62,6 @@ function statusMessageOf(status: Uint8Array): string {
   return textIn(status, 2)?.slice(0, maxErrorCharacters) || 'no reason given';
 }
 
-/** A DiscoveryResponse with one secret. */
 export function secretResponse(version: string, nonce: string, secret: Uint8Array): Uint8Array {
   const resource = new BinaryWriter();
   resource.tag(1, WireType.LengthDelimited).string(secretType);
@@ -77,7 +74,6 @@ export function secretResponse(version: string, nonce: string, secret: Uint8Arra
   return response.finish();
 }
 
-/** A Secret with a certificate and its key, in PEM. */
 export function certificateSecret(name: string, { chain, key }: KeyPair): Uint8Array {
   const certificate = new BinaryWriter();
   certificate.tag(1, WireType.LengthDelimited).bytes(inline(Buffer.from(chain)));
@@ -85,7 +81,7 @@ export function certificateSecret(name: string, { chain, key }: KeyPair): Uint8A
   return secretOf(name, 2, certificate.finish());
 }
 
-/** A Secret with roots and optional revocation lists, in PEM. */
+/** In PEM; the lists are optional. */
 export function rootsSecret(name: string, roots: string, lists = ''): Uint8Array {
   const validation = new BinaryWriter();
   validation.tag(1, WireType.LengthDelimited).bytes(inline(Buffer.from(roots)));
@@ -100,7 +96,6 @@ function secretOf(name: string, field: 2 | 4, content: Uint8Array): Uint8Array {
   return secret.finish();
 }
 
-/** A DataSource with inline bytes. */
 function inline(bytes: Uint8Array): Uint8Array {
   return new BinaryWriter().tag(2, WireType.LengthDelimited).bytes(bytes).finish();
 }

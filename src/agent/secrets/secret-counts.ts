@@ -5,7 +5,6 @@ import type { SecretVault } from './secret-vault.ts';
 /** Milliseconds. */
 const buckets = [10, 50, 100, 500, 1_000, 5_000, 10_000] as const;
 const prefix = 'istio_agent_';
-/** The only type of request to an authority. */
 const requestType = 'request_type="csr"';
 
 export class SecretCounts {
@@ -21,7 +20,6 @@ export class SecretCounts {
   readonly #vault: Pick<SecretVault, 'newestPairs' | 'allNewestLists'>;
   readonly #now: () => number;
 
-  /** @param now milliseconds since 1970 */
   constructor(vault: Pick<SecretVault, 'newestPairs' | 'allNewestLists'>, now: () => number = Date.now) {
     this.#vault = vault;
     this.#now = now;
@@ -37,18 +35,16 @@ export class SecretCounts {
     this.#bucketCounts[bucket < 0 ? buckets.length : bucket]!++;
   }
 
-  /** Records why the certificate of the workload was not obtained. */
   identityFailed(reason: string): void {
     this.#identityFailure = reason;
   }
 
-  /** Why the workload has no certificate yet; `undefined` if it has one. */
+  /** `undefined` if the workload has a certificate. */
   get missingCertificate(): string | undefined {
     for (const [name] of this.#vault.newestPairs()) if (name === identityName) return undefined;
     return this.#identityFailure || 'not obtained yet';
   }
 
-  /** Records missing or invalid mounted files. */
   filesFailed(): void {
     this.#fileFailures++;
   }
@@ -93,7 +89,6 @@ export class SecretCounts {
   }
 }
 
-/** `undefined` if the chain is invalid. */
 function endOf(chain: string): number | undefined {
   try {
     const endsAtMs = Date.parse(new X509Certificate(chain).validTo);
@@ -103,7 +98,7 @@ function endOf(chain: string): number | undefined {
   }
 }
 
-/** Escapes a name, which Envoy chooses freely. */
+/** Envoy chooses names freely. */
 function escapeLabel(label: string): string {
   return label.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
 }

@@ -7,7 +7,7 @@ import { readSmallFile } from '../files/certificate-reading.ts';
 import { isCertificate, isEncrypted, isPrivateKey, type PemFileBlock, pemBlocks } from '../identity/pem-file.ts';
 import { certificatesIn } from '../identity/root-set.ts';
 
-/** A certificate, key or list file is unusable. The message contains the path. */
+/** The message contains the path of the file. */
 export class SecretFileError extends CertificateError {
   override readonly name = 'SecretFileError';
 
@@ -17,9 +17,9 @@ export class SecretFileError extends CertificateError {
 }
 
 /**
- * Reads a certificate and its key, and ignores other blocks: Envoy's config dump hides only key fields, so a chain must not contain a key.
+ * Ignores other blocks: Envoy's config dump hides only key fields, so a chain must not contain a key.
  *
- * @throws SecretFileError if Envoy could not use them, for example a key of another certificate
+ * @throws SecretFileError if Envoy could not use the files, for example with a key of another certificate
  */
 export function readPair(files: { certificate: string; key: string }): Promise<KeyPair> {
   return readTogether(async (locate) => {
@@ -69,7 +69,7 @@ export async function readRoots(file: string): Promise<string[]> {
   return roots;
 }
 
-/** @param path path of the file with resolved links */
+/** @param path with resolved links */
 export async function contentOf(file: string, path = file): Promise<Buffer> {
   const content = await readSmallFile(path);
   if ('problem' in content) throw new SecretFileError(content.code, file, content.problem);

@@ -1,7 +1,4 @@
-/**
- * Serves Envoy's `StreamSecrets` on a Unix socket (envoy/service/secret/v3/sds.proto): sends the ordered versions, and reports
- * subscriptions, acknowledgements and rejections.
- */
+/** Serves Envoy's `StreamSecrets` on a Unix socket (envoy/service/secret/v3/sds.proto). */
 
 import { dirname } from 'node:path';
 import { fromCallback } from 'xstate';
@@ -27,17 +24,14 @@ const maxStreamsOfEnvoy = 2_000;
 /** Two Envoys exist during a hot restart. */
 const maxStreams = 2 * maxStreamsOfEnvoy;
 /**
- * Rate of new streams per connection and in total. Envoy opens 2,000 at once, and so do its child in a hot restart and its replacement after a crash:
- * three times 2,000, then 2,000 per 10 s. 200 streams take 0.1 s.
+ * Envoy opens 2,000 streams at once, and so do its child in a hot restart and its replacement after a crash: three times 2,000, then 2,000 per 10 s.
+ * 200 streams take 0.1 s.
  */
 const defaultStreamRate = {
   ofOne: { burst: maxStreamsOfEnvoy, perSecond: 100 },
   inWhole: { burst: 3 * maxStreamsOfEnvoy, perSecond: 200 },
 };
-/**
- * Rate of names subscribed and unsubscribed on existing streams, and of names after the first in a first request. Each change starts or stops an
- * actor; 2,000 take 1 s.
- */
+/** Does not count the first name of a stream. Each change starts or stops an actor; 2,000 take 1 s. */
 const defaultChangeRate = { burst: 200, perSecond: 20 };
 /** The first request contains the node metadata. */
 const maxRequestBytes = 1024 * 1024;
@@ -46,9 +40,9 @@ export interface SecretServerEnvironment {
   readonly vault: SecretVault;
   readonly ownership?: Ownership;
   readonly log: Logger;
-  /** Rate of changes of subscriptions; set by tests. */
+  /** Changes of subscriptions; set by tests. */
   readonly changes?: Pace;
-  /** Rate of new streams; set by tests. */
+  /** New streams; set by tests. */
   readonly begun?: Pace;
 }
 
@@ -65,14 +59,12 @@ export function serveSecrets(environment: SecretServerEnvironment) {
   });
 }
 
-/** Subscribers of a secret, and the version for them. */
 interface Subject {
   readonly streams: Set<SecretStream>;
-  /** Current version; `undefined` if it is unavailable. */
+  /** `undefined` if the secret is unavailable. */
   version: string | undefined;
-  /** Last version that was reported as acknowledged by all subscribers. */
+  /** Last version that all subscribers acknowledged, according to a report. */
   reportedAcknowledged: string | undefined;
-  /** Whether the secret was unavailable at a subscription. */
   isRefused: boolean;
 }
 
@@ -227,7 +219,7 @@ function isFile(name: string): boolean {
 }
 
 interface StreamPeer {
-  /** Whether the client may subscribe or unsubscribe this many names now. */
+  /** Whether the rate permits this many subscriptions and unsubscriptions now. */
   readonly mayChange: (names: number) => boolean;
   readonly read: (name: string, version: string) => Uint8Array | undefined;
   readonly subscribed: (name: string) => void;
@@ -236,17 +228,14 @@ interface StreamPeer {
   readonly onRejected: (name: string, version: string, reason: string) => void;
 }
 
-/** State of one secret on a stream. */
 interface Delivery {
   sent: string | undefined;
-  /** Nonce of the last response that contained the secret. */
   nonce: string;
   acknowledged: string | undefined;
-  /** Whether there is no secret with this name. */
   isRefused: boolean;
 }
 
-/** One stream of Envoy. Queues only one response for a slow reader: later versions replace earlier ones. */
+/** Queues only one response for a slow reader: later versions replace earlier ones. */
 class SecretStream {
   readonly #call: ServerCall;
   readonly #peer: StreamPeer;
@@ -299,7 +288,6 @@ class SecretStream {
   }
 
   #handleRequest(bytes: Uint8Array): void {
-    // Ignores further requests.
     if (this.#call.isEnded) return;
     const { names, typeUrl, nonce, error } = readSecretRequest(bytes);
     if (typeUrl !== '' && typeUrl !== secretType) {
@@ -330,7 +318,7 @@ class SecretStream {
     for (const name of addedNames) this.#peer.subscribed(name);
   }
 
-  /** Whether a request has the nonce of the last response, or none before the first one. */
+  /** A request before the first response has no nonce. */
   #isCurrentNonce(nonce: string): boolean {
     return nonce === '' || this.#nonce === 0 || nonce === `${this.#nonce}`;
   }
@@ -361,7 +349,7 @@ class SecretStream {
       if (delivery === undefined || secret === undefined) continue;
       delivery.sent = version;
       delivery.isRefused = false;
-      // Sent again, so that it will be acknowledged again.
+      // The client must acknowledge the secret again.
       delivery.acknowledged = undefined;
       delivery.nonce = `${++this.#nonce}`;
       this.#isBlocked = !this.#call.write(frameOf(secretResponse(version, delivery.nonce, secret)));

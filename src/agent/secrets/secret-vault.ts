@@ -1,4 +1,4 @@
-/** Certificates, keys and roots of this workload, in memory only. Charts refer to them by version, so events and traces contain no secrets. */
+/** Secrets are in memory only. Charts refer to them by version, so events and traces contain no secrets. */
 import { createHash } from 'node:crypto';
 import type { RootParts } from '../../../machines/agent/secrets-protocol.ts';
 import type { RevocationList } from '../../identity/revocation-list.ts';
@@ -6,21 +6,19 @@ import type { KeyPair } from '../../runtime/grpc/key-pair.ts';
 import { certificateSecret, rootsSecret } from './sds-messages.ts';
 
 export interface StoredSecret {
-  /** Encoded resource for Envoy. */
+  /** Encoded for Envoy. */
   readonly resource: Uint8Array;
   readonly pair?: KeyPair;
-  /** Roots in PEM. */
   readonly roots?: string;
-  /** Verified revocation lists of the roots. */
   readonly lists?: readonly RevocationList[];
 }
 
-/** Maximum versions of a secret: current, waiting for its roots, just obtained, and still in use. */
+/** A version may be current, wait for its roots, be just obtained, or still be in use. */
 const maxVersions = 4;
 
 export class SecretVault {
   readonly #secrets = new Map<string, Map<string, StoredSecret>>();
-  /** Sets of roots by kind, each with its own limit, so that one does not evict the other. */
+  /** Each kind has its own limit, so that one does not evict the other. */
   readonly #sets = { authorities: new Map<string, readonly string[]>(), bundle: new Map<string, readonly string[]>() };
 
   keepCertificate(name: string, pair: KeyPair): string {
@@ -41,7 +39,7 @@ export class SecretVault {
     return this.#secrets.get(name)?.get(version);
   }
 
-  /** Last obtained certificate, even if it waits for its roots: the control plane that issued it accepts it. */
+  /** A certificate that waits for its roots counts too: the control plane that issued it accepts it. */
   newestPair(name: string): KeyPair | undefined {
     return [...(this.#secrets.get(name)?.values() ?? [])].at(-1)?.pair;
   }
@@ -53,7 +51,6 @@ export class SecretVault {
     }
   }
 
-  /** Revocation lists of the newest roots of this name. */
   newestLists(name: string): readonly RevocationList[] {
     return [...(this.#secrets.get(name)?.values() ?? [])].at(-1)?.lists ?? [];
   }
@@ -65,17 +62,15 @@ export class SecretVault {
     }
   }
 
-  /** Removes a secret without subscribers. */
   forget(name: string): void {
     this.#secrets.delete(name);
   }
 
-  /** Adds a set of roots for ROOTCA, one PEM text each. */
+  /** For ROOTCA; one PEM text per root. */
   keepSet(kind: keyof RootParts, hash: string, roots: readonly string[]): void {
     keepNewest(this.#sets[kind], hash, roots);
   }
 
-  /** Empty for an empty hash. */
   set(kind: keyof RootParts, hash: string): readonly string[] {
     return this.#sets[kind].get(hash) ?? [];
   }
@@ -96,7 +91,6 @@ function keepNewest<Value>(values: Map<string, Value>, key: string, value: Value
   }
 }
 
-/** Hash of the public part of a secret. */
 function versionOf(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 16);
 }

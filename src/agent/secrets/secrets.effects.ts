@@ -76,10 +76,9 @@ export function secretsWithEffects({
   });
 }
 
-/** Maximum remembered warnings: the number of file secrets. */
 const maxRemembered = 200;
 
-/** Suppresses repeated warnings, because files are read again at each change, and before their lists expire. */
+/** Files are read again at each change, and before their lists expire, so equal warnings would repeat. */
 function warnOnce(log: Logger): (warning: RevocationWarning) => void {
   const loggedProblems = new Set<string>();
   return (warning) => {

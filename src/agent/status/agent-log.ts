@@ -1,4 +1,3 @@
-/** Converts events of the trace to log entries: restarts, missing files, adoptions, binaries, certificates and connections. */
 import type {
   BinaryChanged,
   BinaryRejected,
@@ -13,7 +12,7 @@ import type { SecretObtained, SecretUnavailable } from '../../../machines/agent/
 import type { LogEntry } from '../../runtime/log-events/log-events.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 
-/** Builds the converter of one agent process. It is stateful: for example, each version of a certificate is logged once. */
+/** The converter of one agent process is stateful: for example, it logs each version of a certificate once. */
 export function agentLog(): (record: TraceRecord) => LogEntry | 'logged elsewhere' | undefined {
   const certificates = new CertificateLog();
   const connections = new ConnectionLog();
@@ -29,7 +28,7 @@ export function agentLog(): (record: TraceRecord) => LogEntry | 'logged elsewher
     processEntry(record, starting);
 }
 
-/** Outcomes of a start that was successful or is no longer needed. */
+/** The start was successful or is no longer needed. */
 const expectedOutcomes: { readonly [Outcome in RestartOutcome]?: LogEntry['event'] } = {
   live: 'restart.ended.live',
   'called off': 'restart.ended.canceled',
@@ -37,7 +36,7 @@ const expectedOutcomes: { readonly [Outcome in RestartOutcome]?: LogEntry['event
 
 /**
  * @param starting names of the epochs that are starting, for {@link processEntry}
- * @param failedKeys names of starting epochs whose failure was already logged with its reason, so the end of the start is not logged
+ * @param failedKeys names of starting epochs whose failure was already logged with its reason
  */
 function restartEntry(
   record: TraceRecord,
@@ -95,7 +94,6 @@ function binaryEntry(record: TraceRecord): LogEntry | undefined {
 }
 
 class CertificateLog {
-  /** Last logged version of each secret. */
   readonly #versions = new Map<string, string>();
 
   entry(record: TraceRecord): LogEntry | 'logged elsewhere' | undefined {
@@ -129,14 +127,14 @@ const isPowerOfTwo = (count: number): boolean => (count & (count - 1)) === 0;
 /** A shorter pause means that a file is being replaced; the retry is not logged. */
 const minLoggedPauseMs = 500;
 
-/** Logs attempts 1, 2, 4, 8, …, because retries can follow quickly. */
+/** Retries can follow quickly, so only attempts 1, 2, 4, 8, … are logged. */
 function unavailableEntry({ name, reason, code, attempts, pauseMs }: SecretUnavailable): LogEntry | undefined {
   if (!isPowerOfTwo(attempts) || (attempts > 1 && pauseMs < minLoggedPauseMs)) return undefined;
   const fields = { name, attempts, retryAfterMs: pauseMs, ...(code !== undefined && { code }), reason };
   return { event: 'secret.lacking', ...fields };
 }
 
-/** Logs new processes only: the process of an adopted Envoy reports `process.spawned` too. */
+/** The process of an adopted Envoy reports `process.spawned` too, and is not logged. */
 function processEntry(record: TraceRecord, starting: ReadonlySet<string>): LogEntry | undefined {
   if (record.kind !== 'event' || record.event.type !== 'process.spawned' || !starting.has(record.to)) return undefined;
   return { event: 'process.spawned', epoch: record.to, pid: record.event.pid };

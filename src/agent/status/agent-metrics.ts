@@ -18,7 +18,6 @@ export interface UnwrittenLines {
   readonly trace: SinkLines;
 }
 
-/** Metrics of another component in Prometheus text format. */
 interface Counts {
   text(): string;
 }
@@ -37,17 +36,16 @@ export class AgentMetrics {
     ['live', 0],
     ['failed', 0],
   ]);
-  /** Results of new files at the path of the Envoy binary. */
   readonly #binaries = { offered: 0, refused: 0, withdrawn: 0 };
   readonly #restarts = new Map<string, { labels: Record<'reason' | 'how' | 'outcome', string>; count: number }>();
-  /** Seconds until an epoch was live, not in the histogram yet; few, because a hot restart takes seconds. */
+  /** Not in the histogram yet; few, because a hot restart takes seconds. */
   readonly #timesToLive: number[] = [];
   /** The serving epoch, or the last one that served. */
   #epoch = '';
   #notServingSeconds = 0;
-  /** Start of the time without a serving epoch, by the clocks of the trace and of this class. */
+  /** By the clocks of the trace and of this class. */
   #idleSince: { t: number; now: number } | undefined;
-  /** Start of the time in which the serving epoch does not respond, by the clock of this class. */
+  /** By the clock of this class. */
   #unresponsiveSince: number | undefined;
   #hasCertificate = (): boolean => true;
   readonly #uncaught = new Map<UncaughtOrigin, number>();
@@ -88,12 +86,11 @@ export class AgentMetrics {
     this.#mesh = metrics;
   }
 
-  /** Istio's standard metrics in chunks of complete lines, possibly several megabytes. */
+  /** In chunks of complete lines, possibly several megabytes. */
   meshText(): Iterable<string> {
     return this.#mesh?.text() ?? [];
   }
 
-  /** @param hasCertificate whether the workload has the certificate of its identity */
   withCertificate(hasCertificate: () => boolean): void {
     this.#hasCertificate = hasCertificate;
   }
@@ -103,8 +100,7 @@ export class AgentMetrics {
   }
 
   /**
-   * Records a probe of the serving Envoy. An Envoy that is stopped or hangs does not serve; a refused connection proves nothing, because a hot
-   * restart moves the admin port.
+   * An Envoy that is stopped or hangs does not serve; a refused connection proves nothing, because a hot restart moves the admin port.
    *
    * @returns whether Envoy has just stopped responding
    */
@@ -124,7 +120,7 @@ export class AgentMetrics {
     this.#unresponsiveSince = undefined;
   }
 
-  /** Records the time from the start to the first readiness. Ignores later calls. */
+  /** Ignores calls after the first. */
   recordReady(sinceStartMs: number): void {
     this.#startupSeconds ??= sinceStartMs / 1000;
   }
@@ -145,7 +141,7 @@ export class AgentMetrics {
     this.#uncaught.set(origin, (this.#uncaught.get(origin) ?? 0) + 1);
   }
 
-  /** Counts the events that the supervisor receives and sends. */
+  /** Only events that the supervisor receives and sends are counted. */
   observe(record: TraceRecord): void {
     if (record.kind !== 'event') return;
     const type = record.event.type.replace(/^epoch\./, '');
@@ -178,13 +174,12 @@ export class AgentMetrics {
     }
   }
 
-  /** All metrics of the registry, also those without samples. */
+  /** Includes metrics without samples. */
   async definitions(): Promise<MetricDefinition[]> {
     this.#exposition ??= createExposition();
     return definitionsOf((await this.#exposition).registry);
   }
 
-  /** All metrics in Prometheus text format. */
   async text(): Promise<string> {
     this.#exposition ??= createExposition();
     const { registry, startup, scrapes, scrapeFailures, droppedLines, watchFailures, ...otherMetrics } =

@@ -1,4 +1,3 @@
-/** States of the agent's charts in an operator's terms, for the log. */
 import type { OperatorStates } from '../../runtime/actors/log-records.ts';
 
 export const agentStates: OperatorStates = {

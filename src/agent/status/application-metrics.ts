@@ -1,4 +1,4 @@
-/** Addresses of the application's metrics: `ISTIO_PROMETHEUS_ANNOTATIONS`. */
+/** Parses `ISTIO_PROMETHEUS_ANNOTATIONS`. */
 
 import { type FieldViolation, mustBe, notAllowed, tooLarge, wrongType } from '../../model/fields/violation.ts';
 import {
@@ -12,13 +12,12 @@ import {
 } from './json-variable.ts';
 import type { MetricsTarget } from './merged-metrics.ts';
 
-/** Ports of Envoy and the agent: their metrics are in the response already, or scraping them would recurse. */
+/** The response already contains the metrics at these ports, or scraping them would recurse. */
 const reserved: ReadonlySet<number> = new Set([15000, 15001, 15004, 15006, 15008, 15020, 15021, 15053, 15090]);
 const maxTargets = 16;
 
 export interface ScrapeTargets {
   readonly targets: readonly MetricsTarget[];
-  /** Why a target is not scraped. */
   readonly warning?: string;
 }
 
@@ -63,7 +62,6 @@ function targetOf(fields: JsonFields, fieldPrefix: string, statusPort: number): 
   return { port, path: requestTarget(path, `${fieldPrefix}path`) };
 }
 
-/** Returns port 80 for an empty text, and `undefined` for an invalid one. */
 function portIn(text: string): number | undefined {
   const port = /^\d{1,5}$/.test(text || '80') ? Number(text || '80') : 0;
   return port >= 1 && port <= 65_535 ? port : undefined;

@@ -1,4 +1,4 @@
-/** Sends rewritten probes to the application. Only the configuration selects host, port and scheme. */
+/** Only the configuration selects host, port and scheme of a probe. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { BinaryReader, BinaryWriter } from '@bufbuild/protobuf/wire';
@@ -10,10 +10,7 @@ import type { ApplicationProbe, ApplicationProbes } from './application-probes.t
 import { type ProbeTransport, probeHttp } from './probe-http.ts';
 import { RepeatLimit } from './repeat-limit.ts';
 
-/**
- * Limits of concurrent probes in total and per client address. An address without a running probe is always served: otherwise other clients could
- * block the kubelet, which would restart the application.
- */
+/** An address without a running probe is always served: otherwise other clients could block the kubelet, which would restart the application. */
 const maxProbes = 64;
 const maxProbesPerAddress = 16;
 const maxHealthBytes = 4 * 1024;
@@ -36,7 +33,6 @@ export class ApplicationProber {
     return this.#probes.get(path);
   }
 
-  /** Responds with the status only. Never rejects. */
   async serve(path: string, probe: ApplicationProbe, request: IncomingMessage, response: ServerResponse) {
     const address = request.socket.remoteAddress ?? '';
     const addressProbes = this.#runningCounts.countOf(address);
@@ -79,7 +75,7 @@ export interface ProbeCaller {
   readonly userAgent: string | undefined;
 }
 
-/** @returns an HTTP status; rejects if the application does not respond */
+/** Resolves with an HTTP status; rejects if the application does not respond. */
 export async function probeApplication(
   probe: ApplicationProbe,
   { rawHeaders, userAgent }: ProbeCaller,
@@ -128,7 +124,6 @@ async function requireServing(
   }
 }
 
-/** `HealthCheckResponse.ServingStatus`. */
 const healthStatuses = ['UNKNOWN', 'SERVING', 'NOT_SERVING', 'SERVICE_UNKNOWN'];
 
 /** `HealthCheckResponse.status`, field 1. */

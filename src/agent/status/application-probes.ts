@@ -1,4 +1,4 @@
-/** Application probes that were rewritten to the status port: `ISTIO_KUBE_APP_PROBERS`. */
+/** Parses `ISTIO_KUBE_APP_PROBERS`, the application probes that were rewritten to the status port. */
 
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import {
@@ -27,16 +27,15 @@ export type ApplicationProbe = (
       readonly kind: 'http';
       readonly scheme: 'http' | 'https';
       readonly port: number;
-      /** The path as sent, starting with `/` and escaped. */
       readonly path: string;
-      /** Headers that replace the caller's headers of the same name; `:authority` is stored as `host`. */
+      /** They replace the caller's headers of the same name; `:authority` is stored as `host`. */
       readonly headers: readonly { readonly name: string; readonly value: string }[];
     }
   | { readonly kind: 'tcp'; readonly port: number }
   | { readonly kind: 'grpc'; readonly port: number; readonly service: string }
 ) & { readonly timeoutMs: number };
 
-/** Key: path on the status port. */
+/** Keys are paths on the status port. */
 export type ApplicationProbes = ReadonlyMap<string, ApplicationProbe>;
 
 const probePathForm =
@@ -46,10 +45,7 @@ const defaultLimitsMs = { http: 10_000, tcp: 1_000, grpc: 1_000 } as const;
 /** One day; Node's timers accept at most 24.8 days. */
 const maxTimeoutMs = 86_400_000;
 
-/**
- * @param text of the variable
- * @param statusPort of this agent, whose own probes must not be probed recursively
- */
+/** @param statusPort of this agent, whose own probes must not be probed recursively */
 export function parseProbes(
   text: string,
   statusPort: number,
@@ -71,10 +67,7 @@ export function parseProbes(
 
 const fieldBelow = (path: string, field: string): string => (path === '' ? field : `${path}.${field}`);
 
-/**
- * @param path of the probe, for errors
- * @throws VariableError
- */
+/** @throws VariableError */
 export function applicationProbeOf(prober: JsonFields, path: string, warnings: LogWarning[]): ApplicationProbe {
   const kinds = (['httpGet', 'tcpSocket', 'grpc'] as const).filter((kind) => (prober[kind] ?? undefined) !== undefined);
   const [kind] = kinds;
@@ -116,7 +109,6 @@ function portOf(value: unknown, fieldPath: string): number {
   throw new VariableError(`${fieldPath}.port`, outOfRange('a port from 1 to 65535', value));
 }
 
-/** Returns 0 if not set. */
 function timeoutOf(value: unknown, path: string): number {
   const seconds = value ?? 0;
   if (typeof seconds !== 'number' || !Number.isInteger(seconds) || seconds < 0) {

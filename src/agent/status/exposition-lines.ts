@@ -1,7 +1,4 @@
-/**
- * Validates and converts lines of Prometheus text format and OpenMetrics. A scraper rejects a whole response with one invalid line, so invalid lines
- * are removed.
- */
+/** A scraper rejects a whole response with one invalid line, so invalid lines are removed. */
 import { isUtf8 } from 'node:buffer';
 
 export type ExpositionFormat = 'text' | 'OpenMetrics';
@@ -17,12 +14,12 @@ function labelsWith(blanks: string, beginning = ''): string {
   return `\\{${blanks}${beginning}(?:${label}${blanks}(?:,${blanks}|(?=\\})))*\\}`;
 }
 
-/** A metric with its labels; a quoted metric name is in the braces. */
+/** A quoted metric name is in the braces. */
 function seriesWith(blanks: string): string {
   return `(?:${name}(?:${blanks}${labelsWith(blanks)})?|${labelsWith(blanks, `${quotedPattern}${blanks}(?:,${blanks}|(?=\\}))`)})`;
 }
 
-/** Sticky patterns, so that lines are matched without copying them. */
+/** Sticky patterns match lines without copying them. */
 const wholeLine = (content: string, end = '(?:\\n|$)'): RegExp => new RegExp(`(?:${content})${end}`, 'y');
 const anyBlanks = '[ \\t]*';
 /** @param blanks white space patterns for the labels, before them, and between the other tokens */
@@ -38,7 +35,7 @@ const textTypes = 'counter|gauge|histogram|summary|untyped';
 const openTypes = 'counter|gauge|histogram|summary|unknown|info|stateset|gaugehistogram';
 
 interface Grammar {
-  /** A sample without timestamp, whose unit differs between the formats, and without exemplar. */
+  /** Excludes the timestamp, whose unit differs between the formats, and the exemplar. */
   readonly bare: RegExp;
   readonly sample: RegExp;
   readonly type: RegExp;
@@ -62,7 +59,7 @@ const grammars: Readonly<Record<ExpositionFormat, Grammar>> = {
   },
 };
 
-/** Lines that can be converted to a valid line of either format. */
+/** These lines can be converted to a valid line of either format. */
 const anyExemplar = exemplarWith({ within: anyBlanks, beforeLabels: anyBlanks, between: '[ \\t]+' });
 const anySample = wholeLine(
   `(${seriesWith(anyBlanks)})[ \\t]+(${number})(?:[ \\t]+(${number}))?(${anyExemplar})?${anyBlanks}\\r?`,
@@ -78,13 +75,12 @@ const emptyLine = /\r?(?:\n|$)/y;
 
 export interface ValidLines {
   readonly text: string;
-  /** Number of invalid lines. */
   readonly dropped: number;
-  /** Whether the end of the body was reached; later lines are not metrics. */
+  /** Lines after the end of the body are not metrics. */
   readonly hasEnded: boolean;
 }
 
-/** How to handle a line: unchanged, replaced (by an empty text to omit it), or `undefined` if it is invalid. */
+/** An empty text omits the line; `undefined` marks an invalid line. */
 type LineResult = 'as it is' | { readonly text: string } | undefined;
 
 const omittedLine = { text: '' };
@@ -93,14 +89,12 @@ const omittedLine = { text: '' };
  * Keeps the lines that a scraper accepts.
  *
  * @param lines complete lines, with one character per byte
- * @param to format of the result
- * @param from format of `lines`
  */
 export function validLines(lines: string, to: ExpositionFormat, from: ExpositionFormat = to): ValidLines {
   const outputLines: string[] = [];
   const mayBeBroken = isBroken(lines);
   let droppedCount = 0;
-  // Start of the unchanged lines that were not copied yet.
+  // Unchanged lines are copied together; this is the start of those that were not copied yet.
   let unchangedFrom = 0;
   let offset = 0;
   let hasEnded = false;
@@ -124,7 +118,6 @@ export function validLines(lines: string, to: ExpositionFormat, from: Exposition
   return { text: text === '' || text.endsWith('\n') ? text : `${text}\n`, dropped: droppedCount, hasEnded };
 }
 
-/** Whether a line is invalid UTF-8, which both formats require. */
 function isBroken(lines: string): boolean {
   return /[\x80-\xff]/.test(lines) && !isUtf8(Buffer.from(lines, 'latin1'));
 }
@@ -179,7 +172,6 @@ function exemplarOf(exemplar: string | undefined, to: ExpositionFormat): string 
   return ` # ${stripBlanks(labels)}${valueAndTime.replace(/[ \t]+/g, ' ')}`;
 }
 
-/** Removes white space outside of quotation marks. */
 function stripBlanks(series: string): string {
   return series.replace(/("[^"\\]*(?:\\.[^"\\]*)*")|[ \t]+/g, '$1');
 }

@@ -1,9 +1,9 @@
-/** Decodes environment variables with JSON that the injector has written. */
+/** The injector writes these environment variables with JSON. */
 import { type FieldViolation, mustBe, wrongType } from '../../model/fields/violation.ts';
 import { messageOf } from '../../runtime/errors.ts';
 
 export class VariableError extends Error {
-  /** Path of the field, such as `targets[0].port`; empty for the whole value. */
+  /** Such as `targets[0].port`; empty for the whole value. */
   readonly field: string;
   readonly violation: FieldViolation;
 
@@ -50,14 +50,13 @@ export function objectField(value: unknown, field: string): JsonFields {
   throw new VariableError(field, wrongType('an object', value));
 }
 
-/** @returns an empty string if the field is not set */
 export function stringField(value: unknown, field: string): string {
   const text = value ?? '';
   if (typeof text === 'string') return text;
   throw new VariableError(field, wrongType('a string', value));
 }
 
-/** Normalizes a path. The result starts with a slash and cannot name another host. */
+/** The result starts with a slash and cannot name another host. */
 export function requestTarget(path: string, field: string): string {
   const url = URL.parse(`http://localhost${path.startsWith('/') ? path : `/${path}`}`);
   if (url === null) throw new VariableError(field, mustBe('the path of a URL', path));

@@ -1,6 +1,5 @@
 import { isSystemError, messageOf } from '../../runtime/errors.ts';
 
-/** Why the status port cannot be opened, and what to change. */
 export function listenProblem(error: Error, port: number): string {
   if (isSystemError(error, 'EADDRINUSE')) {
     return `status port ${port} is in use: stop the process that uses it, or set --statusPort (0 disables it)`;

@@ -1,7 +1,4 @@
-/**
- * Merges the metrics of agent, Envoy and application into one response. Streams them line by line with limits of time and size for each part. A part
- * that fails is omitted and counted.
- */
+/** Streams metrics line by line, with limits of time and size for each part. A part that fails is omitted and counted. */
 import { once } from 'node:events';
 import { type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { createGzip, constants as zlib } from 'node:zlib';
@@ -16,7 +13,6 @@ import { RepeatLimit } from './repeat-limit.ts';
 
 export interface MetricsTarget {
   readonly port: number;
-  /** The path as sent. */
   readonly path: string;
 }
 
@@ -24,7 +20,6 @@ export interface MergedMetricsEnvironment {
   readonly metrics: AgentMetrics;
   /** Loopback address of Envoy and the application. */
   readonly localhost: string;
-  /** Admin port of the serving Envoy; `undefined` without Envoy. */
   readonly adminPort: () => number | undefined;
   readonly targets: readonly MetricsTarget[];
   readonly log: Logger;
@@ -32,16 +27,15 @@ export interface MergedMetricsEnvironment {
 
 /** Size limits: 10 MiB for the application as in Istio; Envoy's metrics are larger in a large mesh. */
 const maxPartBytes = { application: 10 * 1024 * 1024, envoy: 64 * 1024 * 1024 } as const;
-/** Minimum size of the chunks in which Istio's standard metrics are written. */
 const minChunkCharacters = 64 * 1024;
-/** Maximum length of a line, which is buffered until it is complete. */
+/** A line is buffered until it is complete. */
 const maxLineBytes = 64 * 1024;
 const maxHeaderBytes = 16 * 1024;
 const maxRedirects = 5;
-/** Maximum time for metrics before other work of the event loop continues, such as readiness probes of Envoy. */
+/** Other work of the event loop, such as readiness probes of Envoy, continues after this time. */
 const sliceMs = 2;
 const maxScrapes = 4;
-/** Maximum running and waiting scrapes per client address, so that one slow client does not block others. */
+/** Includes waiting scrapes; prevents that one slow client blocks others. */
 const maxScrapesPerAddress = 2;
 const maxWaiting = 32;
 const defaultLimitMs = 10_000;
@@ -58,7 +52,6 @@ const textTypes: ReadonlySet<string> = new Set(['', 'text/plain', 'application/o
 
 type MetricsSource = 'envoy' | 'application';
 
-/** The response, or the compression stream before it. */
 type Output = NodeJS.WritableStream & { destroyed: boolean };
 
 export class MergedMetrics {
@@ -135,7 +128,6 @@ export class MergedMetrics {
     const ownMetrics = await metrics.text();
     await write(output, isOpen ? validLines(ownMetrics, to, 'text').text : ownMetrics, disconnected);
     await this.#writeMesh(output, disconnected, isOpen);
-    // Envoy's metrics are valid text format.
     await this.#writePart('envoy', envoy, output, signal, isOpen ? to : undefined);
     const bodies = applications.filter((body) => body !== undefined);
     for (const [index, body] of bodies.entries()) {
@@ -147,7 +139,7 @@ export class MergedMetrics {
     output.end(isOpen ? endOfBody : '');
   }
 
-  /** Writes Istio's standard metrics in chunks, and lets other work run between them. */
+  /** Lets other work run between chunks. */
   async #writeMesh(output: Output, disconnected: AbortSignal, isOpen: boolean): Promise<void> {
     const scrapeTurns = new Turns(sliceMs);
     let unwrittenText = '';
@@ -167,7 +159,7 @@ export class MergedMetrics {
     if (unwrittenText !== '') await flush();
   }
 
-  /** Opens one part; `undefined` if it failed, which is counted. */
+  /** `undefined` if the part failed, which is counted. */
   async #openPart(
     part: MetricsSource,
     target: MetricsTarget,
@@ -261,11 +253,7 @@ export class MergedMetrics {
     if (this.#repeats.isDue(recordFailure, reason)) log.warn('metrics.scrapeFailed', { part: recordFailure, reason });
   }
 
-  /**
-   * Waits until the scrape may run.
-   *
-   * @returns false if too many scrapes wait, or the limit has passed
-   */
+  /** @returns false if too many scrapes wait, or the limit has passed */
   async #acquireSlot(disconnected: AbortSignal, limitMs: number): Promise<boolean> {
     if (this.#runningScrapes < maxScrapes) {
       this.#runningScrapes++;
@@ -307,13 +295,13 @@ function mediaTypeOf({ headers }: IncomingMessage): string {
   return (headers['content-type'] ?? '').split(';', 1)[0]!.trim().toLowerCase();
 }
 
-/** The application's content type if it is well-formed, otherwise the default. */
+/** The default if the application's content type is malformed. */
 function openMetricsTypeOf({ headers }: IncomingMessage): string {
   const contentType = headers['content-type'] ?? '';
   return /^[\w/.-]+(; ?[\w-]+=[\w.-]+){0,4}$/.test(contentType) ? contentType : openMetricsFormat;
 }
 
-/** Requests only formats that the part supports and that consist of lines. */
+/** The formats must consist of lines. */
 function headersFor(part: MetricsSource, { headers }: IncomingMessage): Record<string, string> {
   const formats = part === 'envoy' ? ['text/plain', 'text/*'] : ['text/plain', 'text/*', openMetricsType];
   const acceptHeader = headers.accept
@@ -363,9 +351,8 @@ function outputFor({ headers }: IncomingMessage, response: ServerResponse): Outp
   return gzip;
 }
 
-/** Yields complete lines. Terminates the last line of a complete body; discards an interrupted line. */
+/** Terminates the last line of a complete body; discards an interrupted line. */
 async function* completeLines(body: IncomingMessage, maxBytes: number, signal: AbortSignal): AsyncGenerator<Buffer> {
-  // Chunks of an incomplete line, joined once at its end.
   let buffered: Buffer[] = [];
   let restBytes = 0;
   let bytes = 0;
@@ -391,7 +378,7 @@ async function* completeLines(body: IncomingMessage, maxBytes: number, signal: A
   }
 }
 
-/** Waits while the client does not read. Rejects when it has disconnected. */
+/** Rejects when the client has disconnected. */
 async function write(output: Output, data: string | Buffer, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   if (data.length > 0 && !output.write(data)) await once(output, 'drain', { signal });

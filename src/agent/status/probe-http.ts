@@ -1,4 +1,4 @@
-/** An HTTP probe: one GET, with redirects within the same origin. */
+/** One GET, with redirects within the same origin. */
 import { type Agent, type IncomingMessage, request } from 'node:http';
 import { type ClientHttp2Session, connect as connectHttp2, type OutgoingHttpHeaders } from 'node:http2';
 import { isIPv6, type Socket } from 'node:net';
@@ -7,13 +7,11 @@ import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
 import type { ApplicationProbe } from './application-probes.ts';
 
 export interface ProbeTransport {
-  /** Address of this pod. */
   readonly destination: string;
-  /** Source address that iptables rules do not redirect as inbound traffic; `undefined` for any. */
+  /** iptables rules do not redirect connections from this address as inbound traffic; `undefined` for any. */
   readonly source: string | undefined;
-  /** Whether to offer HTTP/2 to HTTPS servers. */
   readonly http2: boolean;
-  /** Agent that keeps plaintext connections open; absent: one connection per probe. */
+  /** Keeps plaintext connections open; without it, each probe has its own connection. */
   readonly keepAliveAgent?: Agent;
 }
 
@@ -21,19 +19,20 @@ export type HttpProbe = Extract<ApplicationProbe, { kind: 'http' }>;
 type Header = readonly [name: string, value: string];
 
 const maxRedirects = 10;
-/** Body bytes to read and discard: closing the connection early could cause errors in the server's log. */
+/** The body is read and discarded, because closing the connection early could cause errors in the server's log. */
 const maxBodyBytes = 64 * 1024;
 const maxHeaderBytes = 16 * 1024;
 
-/** Headers of one connection, which are not forwarded. */
+/** These headers concern one connection. */
 const hopByHop: ReadonlySet<string> = new Set([
   ...['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade', 'te', 'trailer'],
   ...['http2-settings', 'content-length', 'expect', 'proxy-authorization', 'proxy-authenticate'],
 ]);
 
 /**
+ * Rejects without a response.
+ *
  * @param callerHeaders alternating names and values
- * @returns the status to pass on; rejects without response
  */
 export async function probeHttp(
   probe: HttpProbe,
@@ -61,7 +60,6 @@ function authorityOf(host: string, port: number): string {
   return `${isIPv6(host) ? `[${host}]` : host}:${port}`;
 }
 
-/** The caller's headers, except `Host` and those that the configuration replaces. */
 function probeHeaders(probe: HttpProbe, callerHeaders: readonly string[], authority: string): Header[] {
   const pairs: Header[] = [];
   for (let i = 0; i + 1 < callerHeaders.length; i += 2) pairs.push([callerHeaders[i]!, callerHeaders[i + 1]!]);

@@ -1,4 +1,4 @@
-/** Limits repeated log lines that clients can cause: an unchanged line is logged again after 10 s. */
+/** Clients can cause repeated log lines; an unchanged line is logged again after 10 s. */
 
 const repeatAfterMs = 10_000;
 
@@ -6,16 +6,11 @@ export class RepeatLimit {
   readonly #now: () => number;
   readonly #loggedByTopic = new Map<string, { readonly reason: string; readonly at: number }>();
 
-  /** @param now monotonic milliseconds */
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
   }
 
-  /**
-   * Whether to log now.
-   *
-   * @param topic key of the line; its values must be few, because each is stored
-   */
+  /** @param topic key of the line; its values must be few, because each is stored */
   isDue(topic: string, reason: string): boolean {
     const now = this.#now();
     const lastLogged = this.#loggedByTopic.get(topic);
@@ -24,7 +19,6 @@ export class RepeatLimit {
     return true;
   }
 
-  /** Lets the next line with this key be logged. */
   reset(topic: string): void {
     this.#loggedByTopic.delete(topic);
   }

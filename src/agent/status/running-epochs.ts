@@ -1,4 +1,3 @@
-/** Names of the epochs with a running Envoy process, from the events that epochs send to the supervisor. */
 import type { EpochReport } from '../../../machines/agent/protocol.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 

@@ -10,33 +10,27 @@ import type { MetricsTarget } from './merged-metrics.ts';
 
 export interface StatusOptions {
   readonly probes: ApplicationProbes;
-  /** Address of this pod to which probes are sent. */
+  /** Probes are sent to this address of the pod. */
   readonly destination: string;
   readonly localhost: string;
-  /** Source address of probes; `undefined` for any. */
   readonly source: string | undefined;
   readonly http2Probes: boolean;
   readonly keepsProbeConnections: boolean;
   readonly applicationMetrics: readonly MetricsTarget[];
-  /** Whether profiles of the agent are served to callers with the debugger's token. */
   readonly profiling: boolean;
-  /** Whether profiles include heap snapshots, which contain the workload's private key. */
+  /** Heap snapshots contain the workload's private key. */
   readonly heapSnapshots: boolean;
   readonly metricsForThisHost: boolean;
-  /** Ports of the application, of which Envoy must serve one before the proxy is ready; empty: not checked. */
+  /** Envoy must serve one of these ports before the proxy is ready; if the list is empty, no port is checked. */
   readonly applicationPorts: readonly number[];
 }
 
 export interface StatusSources {
   readonly role: 'sidecar' | 'router';
   readonly env: NodeJS.ProcessEnv;
-  /** `--profiling`; undefined if not set. */
   readonly profiling: string | undefined;
-  /** `--heapSnapshots`, default false. */
   readonly heapSnapshots?: string | undefined;
-  /** `--applicationPorts`; undefined if not set. */
   readonly applicationPorts?: string | undefined;
-  /** Address of the pod. */
   readonly address: string;
   readonly localhost: string;
   readonly statusPort: number;
@@ -45,10 +39,9 @@ export interface StatusSources {
   readonly hasAddress?: (address: string) => boolean;
 }
 
-/** Source addresses that the rules of istio-iptables do not redirect. */
+/** The rules of istio-iptables do not redirect connections from these addresses. */
 const sources = { v4: '127.0.0.6', v6: '::6' } as const;
 
-/** Reports invalid values to `errors`. */
 export function statusOptions(statusSources: StatusSources): StatusOptions {
   const { env, address, localhost, errors } = statusSources;
   const isLegacy = switchOf('REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION', env, errors);
@@ -68,7 +61,6 @@ export function statusOptions(statusSources: StatusSources): StatusOptions {
   };
 }
 
-/** Ignores empty items. */
 function applicationPorts(text: string | undefined, errors: OptionErrors): number[] {
   const items = (text ?? '').split(',').flatMap((item) => item.trim() || []);
   for (const item of items) {

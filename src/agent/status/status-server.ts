@@ -1,4 +1,3 @@
-/** The HTTP actor of the status chart: the status port of the agent. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createServer as createNetServer, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
@@ -31,7 +30,7 @@ import { nameTableText } from './name-table-text.ts';
 import { RepeatLimit } from './repeat-limit.ts';
 import type { StatusServerEnvironment } from './status-environment.ts';
 
-/** A cached positive response, and the times until which it is valid; extended each time that Envoy confirms the response. */
+/** The response is valid until these times, which are extended each time that Envoy confirms it. */
 interface CachedReadiness extends Pick<ReadinessRespond, 'heldMs' | 'listenersHeldMs'> {
   until: number;
   listenersUntil: number;
@@ -67,24 +66,22 @@ class StatusEndpoint {
   readonly #environment: StatusServerEnvironment;
   readonly #report: (event: StatusHttpReport) => void;
   readonly #server: Server;
-  /** Connections that this server closes. Connections of debuggers are not included. */
+  /** Connections that this server closes; those of debuggers are not included. */
   readonly #sockets = new Set<Socket>();
-  /** Port to open when there is an Envoy to probe. */
+  /** Opened when there is an Envoy to probe. */
   #deferredPort: number | undefined;
-  /** Readiness requests that wait for the status actor; requests that arrive in between share its response. */
+  /** Requests that arrive while the status actor decides share its response. */
   #pending: { readonly request: number; readonly responses: ServerResponse[] } | undefined;
-  /** The cached response "ready" of the status actor. After `until`, Envoy is probed again. */
   #cachedReadiness: CachedReadiness | undefined;
   readonly #mergedMetrics: MergedMetrics;
   readonly #profiler: Profiler;
-  /** Admin interface of the serving epoch. */
   #admin: AdminClient;
   #servingProcess: ServingProcess | undefined;
-  /** Name of the newest epoch when the serving one began to serve. */
+  /** The newest epoch when the serving one began to serve. */
   #servingEpoch: string | undefined;
-  /** JSON of the last reported listeners; `undefined` before the serving epoch first listed them. */
+  /** `undefined` before the serving epoch first listed its listeners. */
   #reportedListeners: string | undefined;
-  /** Resolves when the rejected listeners of the serving epoch were reported, or it did not respond. */
+  /** Resolves when the rejected listeners of the serving epoch were reported, or the epoch did not respond. */
   #firstListenerCheck: Promise<unknown> = Promise.resolve();
   #requests = 0;
   #wasReady: boolean | undefined;
@@ -112,7 +109,7 @@ class StatusEndpoint {
     });
   }
 
-  /** Opens a shared port. First tries to open it exclusively, because opening it shared succeeds even if another process has it. */
+  /** First tries to open a shared port exclusively, because opening it shared succeeds even if another process has it. */
   open(port: number): void {
     const { shares, host, kept } = this.#environment;
     if (shares === 'later') {
@@ -146,7 +143,7 @@ class StatusEndpoint {
     this.#respondToPending(503);
     this.#environment.kept?.forget('status');
     this.#server.close();
-    // Idle connections of probes would keep the process alive. Pending responses are small and already written.
+    // Idle connections of probes would keep the process alive.
     setImmediate(() => {
       for (const socket of this.#sockets) socket.destroy();
     });
@@ -183,7 +180,6 @@ class StatusEndpoint {
     return newest === undefined ? 'no Envoy is running' : `${newest} is initializing`;
   }
 
-  /** Logs no warning during a usual start or a stop. */
   #logNotReady(reason: string): void {
     if (this.#wasReady !== false) this.#repeats.reset('readiness');
     const isStarting = !this.#hasBeenReady && performance.now() - this.#openedAt < expectedStartMs;
@@ -206,7 +202,7 @@ class StatusEndpoint {
     this.#servingProcess = new ServingProcess(pid);
     this.#servingEpoch = this.#environment.newestEpoch();
     this.#reportedListeners = undefined;
-    // Read the listeners before a child takes over the admin port. The next probe repeats the check and reports its error.
+    // Read the listeners before a child takes over the admin port. The next probe reports an error of this check.
     this.#firstListenerCheck = this.#checkListeners().catch(() => {});
   }
 
@@ -261,7 +257,7 @@ class StatusEndpoint {
     return problem === undefined ? { by, live, detail } : { by: 'agent', live: false, detail: problem };
   }
 
-  /** Whether there is no child, which may have the admin port. */
+  /** A child may have the admin port. */
   get #isNewest(): boolean {
     return this.#environment.newestEpoch() === this.#servingEpoch;
   }
@@ -318,7 +314,7 @@ class StatusEndpoint {
     }
   }
 
-  /** Probes Envoy to extend the cached response. If anything changed, the status actor decides. */
+  /** If anything changed, the status actor decides. */
   async #confirm(cachedReadiness: CachedReadiness, request: number): Promise<void> {
     const previousListeners = this.#reportedListeners;
     const checksListeners = performance.now() >= cachedReadiness.listenersUntil;
@@ -338,7 +334,6 @@ class StatusEndpoint {
     }
   }
 
-  /** Serves application probes and profiles. */
   async #serveOther(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { prober, profiling } = this.#environment;
     if (profiling && (path === profilingPath || path.startsWith(`${profilingPath}/`))) {
@@ -363,7 +358,7 @@ class StatusEndpoint {
       send(response, 405, 'method must be GET or HEAD\n');
       return;
     }
-    // Not awaited, and never rejects. Envoy's own metrics take longer if Envoy does not respond, so the result is in this scrape.
+    // Not awaited, because it never rejects, and this scrape waits for Envoy anyway.
     if (this.#servingProcess !== undefined && this.#isNewest) void this.#probeState('admin', false);
     await this.#mergedMetrics.serve(request, response);
   }
@@ -384,7 +379,7 @@ class StatusEndpoint {
     }
   }
 
-  /** Sends an order to the chart. No request names a file: only flags select what the agent runs. */
+  /** No request names a file: only flags select what the agent runs. */
   #order(
     request: IncomingMessage,
     response: ServerResponse,
@@ -396,7 +391,7 @@ class StatusEndpoint {
     this.#report(event);
   }
 
-  /** Orders an upgrade of the agent from the launcher, as SIGUSR2 does. The result is in the log. */
+  /** The result is in the log, as for SIGUSR2. */
   #orderReplacement(request: IncomingMessage, response: ServerResponse): void {
     if (this.#isRefused(request, response, { methods: ['POST'] })) return;
     const { orderSuccessor, log } = this.#environment;
@@ -409,7 +404,7 @@ class StatusEndpoint {
     response.end('OK', orderSuccessor);
   }
 
-  /** Serves the names of the DNS server, including derived ones. */
+  /** Includes derived names. */
   #names(request: IncomingMessage, response: ServerResponse): void {
     if (this.#isRefused(request, response, { methods: ['GET', 'HEAD'] })) return;
     const names = this.#environment.names?.();

@@ -1,8 +1,8 @@
-/** Reads and changes extension configurations (ECDS) on the wire: only the location of a Wasm plugin's code. Keeps all other fields unchanged. */
+/** Changes only the location of a Wasm plugin's code in an extension configuration (ECDS), and keeps all other fields unchanged. */
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { fieldIn, textIn } from '../../runtime/grpc/message-fields.ts';
 
-/** Cluster that marks an `http_uri` for the agent, as Istio's control plane writes it. */
+/** Istio's control plane writes this cluster to mark an `http_uri` for the agent. */
 export const agentCluster = '_';
 
 const httpWasm = 'type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm';
@@ -10,7 +10,6 @@ const networkWasm = 'type.googleapis.com/envoy.extensions.filters.network.wasm.v
 const httpRbac = 'type.googleapis.com/envoy.extensions.filters.http.rbac.v3.RBAC';
 const networkRbac = 'type.googleapis.com/envoy.extensions.filters.network.rbac.v3.RBAC';
 
-/** Code that the agent fetches for an extension. */
 export interface RemoteCode {
   readonly extension: string;
   readonly url: string;
@@ -18,13 +17,12 @@ export interface RemoteCode {
   readonly sha256: string;
   readonly failsOpen: boolean;
   readonly pullPolicy: 'IfNotPresent' | 'Always' | undefined;
-  /** Version of the plugin; empty if unknown. */
   readonly resourceVersion: string;
-  /** Docker configuration with credentials; empty if the control plane could not send it; `undefined` if not needed. */
+  /** Docker configuration; empty if the control plane could not send it; `undefined` if it is not needed. */
   readonly pullSecret: string | undefined;
 }
 
-/** VM variables of the control plane (also of Istio) that control how the agent fetches modules. Removed before Envoy receives the extension. */
+/** VM variables of the control plane (also of Istio) that control how the agent fetches modules; Envoy does not receive them. */
 export const pullVariables = {
   secret: 'ISTIO_META_WASM_IMAGE_PULL_SECRET',
   policy: 'ISTIO_META_WASM_IMAGE_PULL_POLICY',
@@ -72,7 +70,6 @@ export function remoteCodeOf(extension: Uint8Array): RemoteCode | undefined {
   };
 }
 
-/** Only the variables for the agent. */
 function variablesIn(variables: Uint8Array | undefined): ReadonlyMap<string, string> {
   const pullVariables = new Map<string, string>();
   for (const { field, content } of variables === undefined ? [] : wireFieldsOf(variables)) {
@@ -82,7 +79,7 @@ function variablesIn(variables: Uint8Array | undefined): ReadonlyMap<string, str
   return pullVariables;
 }
 
-/** The extension with its code in a file, without the variables for the agent. */
+/** Removes the variables for the agent. */
 export function withFile(extension: Uint8Array, file: string): Uint8Array {
   const source = encodeField(1, encodeField(1, Buffer.from(file)));
   return replaceField(
@@ -98,7 +95,7 @@ function omitPullVariables(variables: Uint8Array): Uint8Array {
   return Buffer.concat(wireFieldsOf(variables).flatMap((variable) => (isForAgent(variable) ? [] : [variable.raw])));
 }
 
-/** The extension, replaced by a filter that permits everything or nothing. */
+/** A filter that permits everything or nothing replaces the extension. */
 export function omitCode(extension: Uint8Array, permits: 'everything' | 'nothing'): Uint8Array {
   // Rules without a policy permit nothing.
   const rules = permits === 'nothing' ? encodeField(1, Buffer.alloc(0)) : Buffer.alloc(0);
@@ -112,24 +109,17 @@ export function omitCode(extension: Uint8Array, permits: 'everything' | 'nothing
   );
 }
 
-/** Encodes a length-delimited field. */
 export function encodeField(field: number, bytes: Uint8Array): Uint8Array {
   return new BinaryWriter().tag(field, WireType.LengthDelimited).bytes(bytes).finish();
 }
 
 export interface WireField {
   readonly field: number;
-  /** Including tag and length. */
   readonly raw: Uint8Array;
-  /** Content of a length-delimited field. */
   readonly content: Uint8Array | undefined;
 }
 
-/**
- * All fields of a message, in order.
- *
- * @throws Error if the bytes are not a message
- */
+/** @throws Error if the bytes are not a message */
 export function wireFieldsOf(message: Uint8Array): WireField[] {
   const reader = new BinaryReader(message);
   const fields: WireField[] = [];
@@ -150,7 +140,6 @@ function messageAt(message: Uint8Array, path: readonly number[]): Uint8Array | u
   return nestedBytes;
 }
 
-/** The message with the first field at the path replaced. */
 export function replaceField(
   message: Uint8Array,
   [field, ...otherFields]: readonly number[],

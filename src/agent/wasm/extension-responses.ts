@@ -1,13 +1,8 @@
 /**
- * Handles responses with extension configurations (ECDS) whose code the agent fetches. A response waits until each of its modules is in a file or has
- * failed. Other types do not wait.
- *
- * An extension without its module is omitted from the response, so that Envoy keeps the previous version. If Envoy has none, a filter that permits
- * nothing replaces the extension, because Envoy would serve without a missing extension. Envoy's acknowledgement of such a response becomes a
- * rejection that names the extension and its URL.
- *
- * A module that is fetched later follows in a response with the same nonce, whose acknowledgement is forwarded when no module of the response is
- * missing.
+ * A response with extension configurations (ECDS) waits until each of its modules is in a file or has failed. An extension without its module is
+ * omitted, so that Envoy keeps the previous version. If Envoy has none, a filter that permits nothing replaces the extension, because Envoy would
+ * serve without a missing extension. Envoy's acknowledgement of such a response becomes a rejection that names the extension and its URL. A module
+ * that is fetched later follows in a response with the same nonce, whose acknowledgement is forwarded when no module of the response is missing.
  */
 import { GrpcError } from '../../runtime/grpc/call-status.ts';
 import { fieldIn, textOf } from '../../runtime/grpc/message-fields.ts';
@@ -28,21 +23,19 @@ export interface ExtensionFetches {
   /** @returns number of the fetch, for {@link ExtensionResponses.settle} */
   require(code: RemoteCode): number;
   release(id: number): void;
-  /** Names of the extensions that Envoy has with their code. Updated with each response and request. */
+  /** Names of the extensions that Envoy has with their code. */
   readonly received: Set<string>;
   readonly counts?: Pick<WasmCounts, 'converted' | 'responseConverted'>;
 }
 
 export interface ExtensionNames {
-  /** All requested names; `undefined` in the delta protocol. */
+  /** `undefined` in the delta protocol. */
   readonly names?: ReadonlySet<string> | undefined;
-  /** Names that are no longer requested. */
   readonly removed: readonly string[];
 }
 
-/** Maximum responses that wait for modules; the control plane waits for the acknowledgement of each. */
+/** The control plane waits for the acknowledgement of each. */
 const maxWaitingResponses = 16;
-/** Maximum pending and failed modules per stream. */
 const maxModules = 256;
 const resourcesField = 2;
 const nonceField = 5;
@@ -72,7 +65,10 @@ export class ExtensionResponses {
   readonly #forward: (message: Uint8Array, nonce: string) => void;
   readonly #queue: Response[] = [];
   readonly #modules = new Map<number, { readonly response: Response; readonly extension: Extension }>();
-  /** Forwarded responses that Envoy has not acknowledged, in order. `reason`: why the acknowledgement must become a rejection; otherwise empty. */
+  /**
+   * Forwarded responses that Envoy has not acknowledged, in order. `reason` is set if the acknowledgement must become a rejection, and empty
+   * otherwise.
+   */
   #forwardedResponses: readonly { readonly nonce: string; readonly reason: string }[] = [];
 
   constructor(
@@ -100,7 +96,7 @@ export class ExtensionResponses {
     this.#flush();
   }
 
-  /** @param moduleOutcome path of the module's file, or why it is not available yet */
+  /** @param moduleOutcome path of the module's file, or why the module is not available yet */
   settle(id: number, moduleOutcome: { readonly file: string } | { readonly reason: string }): void {
     const pendingModule = this.#modules.get(id);
     if (pendingModule === undefined) return;
@@ -123,7 +119,7 @@ export class ExtensionResponses {
     this.#flush();
   }
 
-  /** Why Envoy's acknowledgement of a response must become a rejection; returned once per response. */
+  /** Why the acknowledgement of a response must become a rejection; returned once per response. */
   refusalOf(nonce: string): string | undefined {
     const index = this.#forwardedResponses.findIndex((forwardedResponse) => forwardedResponse.nonce === nonce);
     if (index < 0) return undefined;
@@ -132,7 +128,7 @@ export class ExtensionResponses {
     return reason === '' ? undefined : reason;
   }
 
-  /** What Envoy receives for an extension; empty if it keeps the previous version. */
+  /** Empty if Envoy keeps the previous version. */
   #contentOf({ content, code, failure }: Extension): Uint8Array[] {
     const { received } = this.#fetches;
     if (failure === undefined) {
@@ -148,7 +144,7 @@ export class ExtensionResponses {
     ];
   }
 
-  /** Records requested extensions. Envoy does not keep extensions that it no longer requests. */
+  /** Envoy does not keep extensions that it no longer requests. */
   requested({ names, removed }: ExtensionNames): void {
     const { received } = this.#fetches;
     for (const name of removed) received.delete(name);
@@ -192,7 +188,7 @@ export class ExtensionResponses {
     response.pending++;
   }
 
-  /** Ends the fetches for extensions that a newer response contains or removes. */
+  /** Fetches for extensions that a newer response contains or removes are no longer needed. */
   #releaseReplaced(newer: Response): void {
     const removedFields = newer.otherFields.filter(({ field }) => this.#protocol === 'delta' && field === removedField);
     const names = new Set([

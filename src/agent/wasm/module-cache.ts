@@ -1,6 +1,6 @@
 /**
- * Wasm modules on disk, limited by size, age and number. The file name is the checksum or, if none is configured, derived from the URL. Modules of
- * images are stored under their checksum, with a file for each image name that refers to it. Modules outlive the agent.
+ * The file name of a module is its checksum or, if none is configured, derived from the URL. Modules of images are stored under their checksum, with
+ * a file for each image name that refers to it. Modules outlive the agent.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
@@ -12,7 +12,7 @@ import { replaceFile } from '../../runtime/files/replace-file.ts';
 /** As in Istio's agent. */
 export const maxModuleBytes = 256 * 1024 * 1024;
 export const maxCacheBytes = 512 * 1024 * 1024;
-/** Maximum number of modules and image names. */
+/** Includes image names. */
 export const maxCacheFiles = 4_096;
 export const maxUnusedMs = 24 * 60 * 60 * 1_000;
 /** Envoy reads a file after it received its name, so the file must exist until then. */
@@ -32,7 +32,7 @@ export interface ModuleKey {
   readonly url: string;
   /** Empty for any module. */
   readonly sha256: string;
-  /** Plugin version if each version fetches its module; empty or absent if a cached module is current. */
+  /** Set if each version of the plugin fetches its module. */
   readonly version?: string;
 }
 
@@ -43,14 +43,13 @@ export interface StoredModule {
 
 export class ChecksumError extends Error {}
 
-/** The fetched data is not a module. */
 export class ModuleError extends Error {}
 
 export class ModuleCache {
   readonly #folder: string;
   readonly #limits: CacheLimits;
   readonly #now: () => number;
-  /** Files whose checksum this process has verified. */
+  /** Verified by this process. */
   readonly #verifiedFiles = new Set<string>();
 
   constructor(folder: string, limits: Partial<CacheLimits> = {}, now: () => number = Date.now) {
@@ -59,7 +58,7 @@ export class ModuleCache {
     this.#now = now;
   }
 
-  /** Marks a cached module as used and returns its path; `undefined` if it is missing or damaged. */
+  /** Marks the module as used; `undefined` if it is missing or damaged. */
   async lookup(key: ModuleKey): Promise<string | undefined> {
     const file = this.#fileOf(key);
     try {
@@ -76,7 +75,7 @@ export class ModuleCache {
     return file;
   }
 
-  /** The cached module of an image, by a name set with {@link nameImage}. */
+  /** @param name set with {@link nameImage} */
   async lookupImage(name: string): Promise<StoredModule | undefined> {
     const file = this.#imageFileOf(name);
     const sha256 = await readFile(file, 'latin1').catch(() => '');
@@ -96,16 +95,11 @@ export class ModuleCache {
     return names.filter((name) => name.endsWith('.wasm')).length;
   }
 
-  /** Stores the module of an image under its checksum. */
   async storeImage(body: AsyncIterable<Uint8Array>): Promise<StoredModule> {
     return this.#store(undefined, body);
   }
 
-  /**
-   * Writes a module while it arrives, and replaces the file atomically.
-   *
-   * @throws Error if it is invalid or cannot be written
-   */
+  /** @throws Error if it is invalid or cannot be written */
   async store(key: ModuleKey, body: AsyncIterable<Uint8Array>): Promise<string> {
     return (await this.#store(key, body)).file;
   }
@@ -178,7 +172,7 @@ export class ModuleCache {
     await utimes(file, now, now);
   }
 
-  /** Removes modules that were unused for too long, then the least recently used until there is space. */
+  /** Removes modules that were unused for too long, then the least recently used ones. */
   async #evict(neededBytes: number, protectedFile?: string): Promise<void> {
     const now = this.#now();
     const names = await readdir(this.#folder);

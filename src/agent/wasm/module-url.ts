@@ -1,4 +1,3 @@
-/** A URL without its user name and password, for messages. */
 export function urlWithoutCredentials(url: string): string {
   const parsedUrl = URL.parse(url);
   if (parsedUrl === null) return url;

@@ -1,11 +1,11 @@
-/** Decides whether a cached module is fetched again (`imagePullPolicy`). */
+/** Implements `imagePullPolicy`. */
 import type { RemoteCode } from './extension-config.ts';
 import { isImageUrl, parseImageUrl } from './image/image-reference.ts';
 
 /**
  * As in Kubernetes, the default is `Always` for images with the tag `latest` or no tag. With a checksum, or a digest in the URL, no fetch is needed.
  *
- * @returns version of the plugin if each version fetches its module; empty if a cached module is current
+ * @returns empty if a cached module is current
  */
 export function fetchedVersionOf({
   extension,

@@ -1,4 +1,4 @@
-/** Metrics of the Wasm module cache, with the names of Istio's agent. */
+/** The names of the metrics are those of Istio's agent. */
 
 /** Milliseconds. */
 const buckets = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 2_048, 4_096, 8_192, 16_384] as const;
@@ -8,7 +8,6 @@ export type FetchResult = 'success' | 'download_failure' | 'checksum_mismatched'
 export type ConversionResult = 'success' | 'no_remote_load' | 'fetch_failure';
 
 export class WasmCounts {
-  /** Modules in the cache. */
   entries = 0;
   readonly #lookups = { true: 0, false: 0 };
   readonly #fetches: Record<FetchResult, number> = {
@@ -31,7 +30,6 @@ export class WasmCounts {
     this.#conversions[result]++;
   }
 
-  /** Records how long a response waited for its modules. */
   responseConverted(tookMs: number): void {
     this.#totalMs += tookMs;
     const bucket = buckets.findIndex((limit) => tookMs <= limit);

@@ -14,9 +14,9 @@ export interface WasmModules {
   readonly cache: ModuleCache;
   readonly fetch: GuardedFetch;
   readonly counts: WasmCounts;
-  /** Docker configurations by number of the fetch, so that events contain no secrets. */
+  /** By number of the fetch. Docker configurations are not in events, because they contain secrets. */
   readonly pullSecrets: Map<number, string>;
-  /** Whether a registry (`host` or `host:port`) may use plaintext. */
+  /** Whether a registry may use plaintext. */
   readonly isInsecure: (registry: string) => boolean;
   readonly dockerConfig: string;
 }
@@ -38,10 +38,6 @@ export function wasmModuleWithEffects(modules: WasmModules) {
   });
 }
 
-/**
- * @returns the path of the cached module
- * @throws Error if it cannot be fetched
- */
 async function obtainModule(modules: WasmModules, module: WasmModule, signal: AbortSignal): Promise<string> {
   const { cache, counts } = modules;
   const image = isImageUrl(module.url) ? parseImageUrl(module.url) : undefined;
@@ -84,7 +80,8 @@ const imageNames = {
 };
 
 /**
- * @returns SHA-256 of the manifest; empty for any
+ * Empty if any manifest is accepted.
+ *
  * @throws Error if URL and checksum differ
  */
 function expectedDigest({ digest }: ImageReference, sha256: string): string {
@@ -96,9 +93,8 @@ function expectedDigest({ digest }: ImageReference, sha256: string): string {
 
 interface Pull {
   readonly image: ImageReference;
-  /** Name in the cache. */
   readonly name: string;
-  /** Required SHA-256 of the manifest or index; empty for any. */
+  /** For the manifest or index; empty for any. */
   readonly digest: string;
 }
 

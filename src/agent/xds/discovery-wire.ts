@@ -10,17 +10,15 @@ export const methods: Readonly<Record<DiscoveryProtocol, string>> = {
   delta: '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources',
 };
 
-/** Prefix of the types that are forwarded to Envoy. */
+/** Types with this prefix are forwarded to Envoy. */
 export const envoyTypes = 'type.googleapis.com/envoy.';
 
 const maxReasonCharacters = 1_000;
 
 export interface RequestHead {
-  /** Empty if the request has none. */
   readonly typeUrl: string;
-  /** Nonce of the acknowledged or rejected response; otherwise empty. */
+  /** Of the acknowledged or rejected response; otherwise empty. */
   readonly nonce: string;
-  /** Reason of a rejection; `undefined` without one. */
   readonly rejection: string | undefined;
 }
 
@@ -42,7 +40,7 @@ export function readRequest(message: Uint8Array, protocol: DiscoveryProtocol): R
   return { typeUrl, nonce, rejection };
 }
 
-/** Resource names in a request: the subscribed ones (state of the world), or the unsubscribed ones (delta). */
+/** The subscribed names in the state-of-the-world protocol, the unsubscribed names in the delta protocol. */
 export function namesIn(
   message: Uint8Array,
   protocol: DiscoveryProtocol,
@@ -54,21 +52,20 @@ export function namesIn(
     : { names: undefined, removed: namesInField(4) };
 }
 
-/** Type of a request, from its first bytes. `undefined` if the type follows later, after a long list of names. */
+/** `undefined` if the type follows later, after a long list of names. */
 export function typeInRequestStart(message: Uint8Array, protocol: DiscoveryProtocol): string | undefined {
   const type = startOfField(message, headFields[protocol].typeUrl);
   return type && textOf(type);
 }
 
-/** Field numbers of a response's type and nonce, in both protocols. */
 export const responseFields = { typeUrl: 4, nonce: 5 } as const;
 
-/** Type of a response; `undefined` without one. Throws if the bytes are not a valid message. */
+/** Throws if the bytes are not a valid message. */
 export function typeOfResponse(message: Uint8Array): string | undefined {
   return textIn(message, responseFields.typeUrl);
 }
 
-/** Type of a response from its first bytes: that of its first resource, because the response's own type follows the resources. */
+/** The type of the first resource, because the response's own type follows the resources. */
 export function typeInResponseStart(message: Uint8Array, protocol: DiscoveryProtocol): string | undefined {
   const resource = startOfField(message, 2);
   const anyBytes = protocol === 'sotw' || resource === undefined ? resource : startOfField(resource, 2);
@@ -76,7 +73,7 @@ export function typeInResponseStart(message: Uint8Array, protocol: DiscoveryProt
   return type && textOf(type);
 }
 
-/** The first field with this number, possibly cut off. */
+/** The field may be cut off. */
 function startOfField(bytes: Uint8Array, fieldNumber: number): Uint8Array | undefined {
   const reader = new BinaryReader(bytes);
   try {
@@ -98,11 +95,11 @@ function startOfField(bytes: Uint8Array, fieldNumber: number): Uint8Array | unde
 export interface InternalResponse {
   readonly version: string;
   readonly nonce: string;
-  /** The first resource without its envelope; `undefined` without one. */
+  /** Without its envelope; `undefined` without a resource. */
   readonly value: Uint8Array | undefined;
 }
 
-/** Reads a response to a subscription of the agent. Throws if the bytes are not a valid message. */
+/** Throws if the bytes are not a valid message. */
 export function readInternal(message: Uint8Array, protocol: DiscoveryProtocol): InternalResponse {
   let [version, nonce] = ['', ''];
   let first: Uint8Array | undefined;
@@ -119,7 +116,7 @@ export function readInternal(message: Uint8Array, protocol: DiscoveryProtocol): 
 /** `caCertificatesPem` of istio.mesh.v1alpha1.ProxyConfig. */
 const rootsField = 34;
 
-/** The roots of a proxy configuration in PEM. Throws if the bytes are not a valid message. */
+/** Throws if the bytes are not a valid message. */
 export function rootsIn(proxyConfig: Uint8Array): string[] {
   return [...fieldsOf(proxyConfig)].filter(({ field }) => field === rootsField).map(({ bytes }) => textOf(bytes));
 }
@@ -128,7 +125,7 @@ export function rootsIn(proxyConfig: Uint8Array): string[] {
 const metadataField = 24;
 const taintedKey = 'TAINTED_ROOTS';
 
-/** Hashes of tainted roots in a proxy configuration. Throws if the bytes are not a valid message. */
+/** Throws if the bytes are not a valid message. */
 export function taintedIn(proxyConfig: Uint8Array): string[] {
   return [...fieldsOf(proxyConfig)]
     .filter(({ field, bytes }) => field === metadataField && textIn(bytes, 1) === taintedKey)
@@ -142,11 +139,10 @@ export interface InternalRequest {
   readonly nonce?: string;
   /** Absent for a subscription or an acknowledgement. */
   readonly refusal?: string;
-  /** Metadata that replaces Envoy's. */
   readonly nodeMetadata?: Readonly<Record<string, string>>;
 }
 
-/** A request of the agent. It needs no node, which Envoy's first request of the stream contains. */
+/** Needs no node, which Envoy's first request of the stream contains. */
 export function internalRequest(
   { typeUrl, version = '', nonce = '', refusal, nodeMetadata }: InternalRequest,
   protocol: DiscoveryProtocol,
@@ -165,7 +161,7 @@ export function internalRequest(
   return writer.finish();
 }
 
-/** Field of a request that rejects the response with its nonce. */
+/** Rejects the response with the nonce of the same request. */
 export function rejectionOf(refusal: string, protocol: DiscoveryProtocol): Uint8Array {
   const status = new BinaryWriter().tag(1, WireType.Varint).int32(grpcCodes.INTERNAL);
   status.tag(2, WireType.LengthDelimited).string(refusal.slice(0, maxReasonCharacters));
@@ -175,7 +171,7 @@ export function rejectionOf(refusal: string, protocol: DiscoveryProtocol): Uint8
     .finish();
 }
 
-/** An envoy.config.core.v3.Node with strings in its metadata, a google.protobuf.Struct. */
+/** The metadata of an envoy.config.core.v3.Node is a google.protobuf.Struct. */
 function nodeOf(metadata: Readonly<Record<string, string>>): Uint8Array {
   const encodeField = (field: number, bytes: Uint8Array): Uint8Array =>
     new BinaryWriter().tag(field, WireType.LengthDelimited).bytes(bytes).finish();

@@ -1,4 +1,3 @@
-/** Effect for Envoy's end of a stream: reports its close, and ends it when ordered. */
 import { fromCallback } from 'xstate';
 import type { DownstreamClosed, DownstreamEnd } from '../../../machines/agent/xds-protocol.ts';
 import { type GrpcCode, grpcCodes } from '../../runtime/grpc/call-status.ts';

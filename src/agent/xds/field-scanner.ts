@@ -1,10 +1,9 @@
 import { WireType } from '@bufbuild/protobuf/wire';
 
-/** Reads short fields of a message from chunks without buffering it, because a response of many megabytes has type and nonce after its resources. */
+/** Reads short fields without buffering the message, because a response of many megabytes has type and nonce after its resources. */
 export class FieldScanner {
   readonly #fields: ReadonlySet<number>;
   readonly #fieldTexts = new Map<number, string>();
-  /** Tag, length, number or remaining bytes of the current field. */
   #field = 0;
   #expectedPart: 'tag' | 'length' | 'number' | 'bytes' = 'tag';
   #varint = 0;
@@ -17,7 +16,7 @@ export class FieldScanner {
     this.#fields = fields;
   }
 
-  /** Found fields, with the last value of repeated ones. Excludes fields that are too long, and all after invalid bytes. */
+  /** Contains the last value of repeated fields. Excludes fields that are too long, and all after invalid bytes. */
   get found(): ReadonlyMap<number, string> {
     return this.#fieldTexts;
   }

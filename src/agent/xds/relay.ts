@@ -1,7 +1,4 @@
-/**
- * Forwards bytes between Envoy's stream and that of the control plane, each direction independently. Reads from one end only while the other accepts
- * bytes.
- */
+/** Forwards each direction between Envoy and the control plane independently. Reads from one end only while the other accepts bytes. */
 
 import type { ClientHttp2Stream } from 'node:http2';
 import type { Duplex } from 'node:stream';
@@ -28,17 +25,15 @@ import {
 import { FieldScanner } from './field-scanner.ts';
 import type { XdsActivity } from './xds-activity.ts';
 
-/** A subscription of the agent, sent after Envoy's first request for listeners. */
+/** Sent after Envoy's first request for listeners. */
 export interface InternalSubscription {
   readonly typeUrl: string;
   /**
-   * Receives the first resource of a response.
-   *
-   * @param acknowledge must be called once; a reason rejects the response. A rejected response may be acknowledged later, unless another one
-   *   was received
+   * @param acknowledge must be called once; a reason rejects the response. A rejected response may be acknowledged later, unless another one was
+   * received
    */
   take(value: Uint8Array, acknowledge: (refusal?: string) => void): void;
-  /** Node metadata for each acknowledgement; `undefined` for none. */
+  /** Sent with each acknowledgement; `undefined` for none. */
   nodeMetadata?(): Readonly<Record<string, string>> | undefined;
 }
 
@@ -47,9 +42,9 @@ export interface RelayOptions {
   readonly subscriptions: readonly InternalSubscription[];
   readonly activity: XdsActivity;
   readonly report: RelayReport;
-  /** Called when the agent's subscriptions were sent, and it may send other requests. */
+  /** The agent may send other requests from this call on. */
   readonly subscribed?: () => void;
-  /** Fetches Wasm modules; absent if extensions are forwarded unchanged. */
+  /** Absent if extensions are forwarded unchanged. */
   readonly extensionFetches?: ExtensionFetches;
 }
 
@@ -59,19 +54,19 @@ export interface RelayReport {
   upstreamInvalid(reason: string): void;
   /** One end stops (`on`) or resumes accepting bytes. */
   congested(side: Side, on: boolean): void;
-  /** A response was dropped because no client subscribes to its type. */
+  /** No client subscribes to the type. */
   dropped(typeUrl: string): void;
   rejected(typeUrl: string, nonce: string, reason: string): void;
-  /** Called for each forwarded message; `nonce` is empty if it has none. Absent if messages are not recorded. */
+  /** `nonce` is empty if the message has none. Absent if messages are not recorded. */
   readonly passed?: (to: Side, typeUrl: string, nonce: string) => void;
 }
 
 export type Side = 'downstream' | 'upstream';
 
-/** Messages up to this size are read completely; in longer ones, only the first bytes. */
+/** Longer messages are forwarded in chunks, of which only the first bytes are read. */
 const wholeBytes = 64 * 1024;
 const peekBytes = 16 * 1024;
-/** Maximum size of a response to the agent: a table of 100,000 names has about 10 MiB. */
+/** A table of 100,000 names has about 10 MiB. */
 const maxInternalBytes = 32 * 1024 * 1024;
 /** Shorter congestion is not reported. */
 const minCongestionMs = 1_000;
@@ -85,18 +80,18 @@ export class Relay {
   readonly #requests = new FrameReader({ wholeBytes, peekBytes });
   readonly #responses = new FrameReader({ wholeBytes, peekBytes });
   readonly #sides: Readonly<Record<Side, CongestedSide>>;
-  /** Requests of the agent that wait for the end of a message that is forwarded in chunks. */
+  /** They wait for the end of a message that is forwarded in chunks. */
   #ownFrames: Buffer[] = [];
   #isReadingRequest = false;
   readonly #extensions: ExtensionResponses | undefined;
-  /** Rewritten responses that wait for the end of a response that is forwarded in chunks. */
+  /** They wait for the end of a response that is forwarded in chunks. */
   #rewritten: Buffer[] = [];
   #isReadingResponse = false;
   /** A response to the agent that arrives in chunks. */
   #internal: { readonly typeUrl: string; pieces: Buffer[]; bytes: number } | undefined;
-  /** Finds type and nonce of a response to Envoy; `undefined` if messages are not recorded. */
+  /** `undefined` if messages are not recorded. */
   #scanner: FieldScanner | undefined;
-  /** Last acknowledgement or rejection by type; `undefined` while the response is pending. */
+  /** By type; `undefined` while the response is pending. */
   readonly #acknowledgements = new Map<string, InternalRequest | undefined>();
   #hasSubscribed = false;
   #hasResponse = false;
@@ -152,7 +147,6 @@ export class Relay {
     return this.#hasSubscribed;
   }
 
-  /** Sends a request of the agent between two of Envoy's. */
   send(request: InternalRequest): void {
     if (this.#isStopped) return;
     const { protocol, report } = this.#options;
@@ -162,7 +156,7 @@ export class Relay {
     else this.#sides.upstream.wrote(this.#upstream.write(frame));
   }
 
-  /** Reports changed node metadata: repeats the last acknowledgement, or waits for the pending one. */
+  /** Reports changed node metadata. */
   repeatAcknowledgement(typeUrl: string): void {
     const lastAcknowledgement = this.#acknowledgements.get(typeUrl);
     const nodeMetadata = this.#subscriptions.get(typeUrl)?.nodeMetadata?.();
@@ -182,9 +176,9 @@ export class Relay {
   }
 
   /**
-   * Long requests acknowledge nothing.
+   * A long request acknowledges nothing.
    *
-   * @returns its type, and why an acknowledgement must become a rejection
+   * @returns type of the request, and why an acknowledgement must become a rejection
    */
   #readRequest(message: Buffer, isComplete: boolean): { typeUrl?: string | undefined; refusal?: string | undefined } {
     const { protocol, report } = this.#options;
@@ -242,7 +236,6 @@ export class Relay {
     );
   }
 
-  /** `undefined` for a response to Envoy. */
   #internalOf(message: Buffer, isComplete: boolean): { typeUrl: string; pieces: Buffer[]; bytes: number } | undefined {
     // A long response without a type in its first bytes starts with a long resource of Envoy.
     const typeUrl = isComplete
@@ -297,7 +290,7 @@ function withRefusal(frame: Buffer, refusal: string, protocol: DiscoveryProtocol
   return frameOf(Buffer.concat([frame.subarray(frameHeadBytes), rejectionOf(refusal, protocol)]));
 }
 
-/** Receiver of bytes, and the source that is paused while the receiver is congested. */
+/** The source is paused while the target is congested. */
 class CongestedSide {
   readonly #source: Duplex;
   readonly #target: Duplex;

@@ -1,4 +1,4 @@
-/** Roots of peers from the control plane (PCDS). */
+/** Roots of peers, from the control plane (PCDS). */
 import type { TrustBundleReceived } from '../../../machines/agent/secrets-protocol.ts';
 import { certificatesIn, hashesOf, hashOfRoots } from '../identity/root-set.ts';
 import { rootsIn, taintedIn } from './discovery-wire.ts';
@@ -14,7 +14,7 @@ export function bundleIn(value: Uint8Array): Omit<TrustBundleReceived, 'type'> |
   return { roots, hash: hashOfRoots(roots), members: hashesOf(roots), tainted: taintedIn(value) };
 }
 
-/** The bundle that a previous agent received; `undefined` without a valid one. */
+/** From a previous agent; `undefined` without a valid bundle. */
 export function storedBundle(value: Uint8Array | undefined): Omit<TrustBundleReceived, 'type'> | undefined {
   try {
     return value && bundleIn(value);

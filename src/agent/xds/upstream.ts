@@ -1,5 +1,3 @@
-/** Effect for the control plane's end of a stream: its own connection, and the forwarding. */
-
 import { fromCallback } from 'xstate';
 import type { ModuleFailed, ModuleFetched } from '../../../machines/agent/wasm-protocol.ts';
 import type { UpstreamCredential } from '../../../machines/agent/xds/xds-pause.ts';
@@ -36,19 +34,17 @@ export interface UpstreamEnvironment {
   readonly streams: XdsStreams;
   /** `host:port`. */
   readonly discoveryAddress: string;
-  /** Reads the credentials of a connection; the preferred kind, if available. */
   readonly credentials: (credential: UpstreamCredential, stopped: AbortSignal) => Promise<ConnectionCredentials>;
-  /** Headers of each call: the cluster, and those of XDS_HEADER_…. */
+  /** The cluster, and the headers of XDS_HEADER_…. */
   readonly headers: Readonly<Record<string, string>>;
   readonly activity: XdsActivity;
   readonly log: Logger;
-  /** Stores received roots for the next agent, if any may follow. */
+  /** For the next agent, if any may follow. */
   readonly storeBundle?: (value: Uint8Array) => void;
-  /** Stores roots of a verified control plane, by which later connections are verified too. */
+  /** Later connections are verified by these roots too. */
   readonly receivedRoots?: DistributedRoots;
-  /** Whether to subscribe to roots of peers. */
   readonly trustBundles: boolean;
-  /** Receives name tables for the DNS server; rejects for invalid ones. Absent if not subscribed. */
+  /** Rejects for invalid tables. Absent if name tables are not subscribed. */
   readonly nameTables?: (table: Uint8Array) => Promise<void>;
   readonly recordsMessages?: boolean;
   readonly limits?: GrpcConnectionLimits;
@@ -60,7 +56,6 @@ interface UpstreamInput {
   readonly stream: number;
   readonly protocol: DiscoveryProtocol;
   readonly credential: UpstreamCredential;
-  /** Serial number of the certificate to report. */
   readonly certificate: string;
   /** `null` if unknown. */
   readonly health: ProbedHealth | null;
@@ -105,7 +100,6 @@ class UpstreamStream {
   #relay: Relay | undefined;
   /** False for plaintext connections. */
   #isVerified = false;
-  /** Roots that are not acknowledged yet. */
   #bundle: { readonly hash: string; readonly acknowledge: (refusal?: string) => void } | undefined;
 
   constructor(
@@ -158,13 +152,13 @@ class UpstreamStream {
   #join(headers: Readonly<Record<string, string>>, credentialsText: string): void {
     const connection = this.#connection!;
     const call = this.#environment.streams.get(this.#stream);
-    // The call has ended, which the downstream effect reports.
+    // The downstream effect reports the end of the call.
     if (call === undefined) return;
     const stream = connection.start(methods[this.#protocol], { ...this.#environment.headers, ...headers });
     whenEnded(stream, connection, (status) => {
       this.#relay?.stop();
       const { code, details, retryAfterMs } = status ?? new GrpcError('UNAVAILABLE', 'control plane closed the stream');
-      // Describes the token with its age, to diagnose a rejection.
+      // The token's age helps to diagnose a rejection.
       const failureReason =
         code === 'UNAUTHENTICATED' || code === 'PERMISSION_DENIED'
           ? `${details} (credentials: ${credentialsText})`

@@ -1,4 +1,3 @@
-/** Counters of the xDS proxy for metrics and the debug interface. */
 export class XdsActivity {
   requests = 0;
   responses = 0;
@@ -6,8 +5,8 @@ export class XdsActivity {
   connectionFailures = 0;
   /** Streams that failed, or that the control plane ended. */
   readonly upstreamEnds = { error: 0, cancelled: 0 };
-  /** Streams that Envoy ended, or that were ended because of invalid or unread messages. */
+  /** Includes streams that were ended because of invalid or unread messages. */
   readonly downstreamEnds = { error: 0, cancelled: 0 };
-  /** Last error of the control plane; empty after a response. */
+  /** Empty after a response. */
   trouble = '';
 }

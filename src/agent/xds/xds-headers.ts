@@ -1,9 +1,8 @@
-/** Headers of calls to the control plane, without credentials. */
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 
 const prefix = 'XDS_HEADER_';
 
-/** @returns `warnings` for omitted invalid values, with which each call would fail */
+/** `warnings` contains omitted invalid values, with which each call would fail. */
 export function xdsHeaders(env: NodeJS.ProcessEnv): { headers: Record<string, string>; warnings: LogWarning[] } {
   const headers = new Map<string, string>();
   const warnings: LogWarning[] = [];
@@ -39,12 +38,11 @@ function isName(name: string): boolean {
   );
 }
 
-/** Header with the cluster ID of this agent; `undefined` if it is missing or invalid. */
 export function clusterHeader({ ISTIO_META_CLUSTER_ID: cluster = '' }: NodeJS.ProcessEnv): string | undefined {
   return valueOf(cluster) || undefined;
 }
 
-/** The value without surrounding whitespace, which HTTP/2 rejects; `undefined` if invalid. */
+/** HTTP/2 rejects surrounding whitespace; `undefined` if the value is invalid. */
 function valueOf(text: string): string | undefined {
   const value = text.trim();
   return /^[\x20-\x7e]*$/.test(value) ? value : undefined;

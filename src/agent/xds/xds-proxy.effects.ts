@@ -13,7 +13,7 @@ export function xdsProxyWithEffects({
   ...environment
 }: Omit<UpstreamEnvironment, 'streams'> &
   Pick<XdsServerEnvironment, 'ownership' | 'storedBundle'> & {
-    /** Returns why the workload is unhealthy, otherwise empty. Absent without a probe. */
+    /** Returns why the workload is unhealthy, or an empty text. */
     readonly probeWorkload?: (stopped: AbortSignal) => Promise<string>;
   }) {
   const streams = new XdsStreams();

@@ -1,4 +1,3 @@
-/** Effect for the xDS proxy's socket: reports each new stream. */
 import { fromCallback } from 'xstate';
 import type { TrustBundleReceived } from '../../../machines/agent/secrets-protocol.ts';
 import type { DownstreamOpened, SocketFailed, SocketListening } from '../../../machines/agent/xds-protocol.ts';
@@ -9,7 +8,7 @@ import { type DiscoveryProtocol, methods } from './discovery-wire.ts';
 import { storedBundle } from './stored-bundle.ts';
 import type { XdsStreams } from './xds-streams.ts';
 
-/** Header that identifies the Envoy of a stream: parent and child of a hot restart have the same node ID. */
+/** Identifies the Envoy of a stream, because parent and child of a hot restart have the same node ID. */
 export const envoyHeader = 'x-chartpilot-envoy';
 const maxNameCharacters = 64;
 

@@ -1,15 +1,11 @@
 import { relative, resolve } from 'node:path';
 import type { ServerCall } from '../grpc/grpc-server.ts';
 
-/**
- * Path of the xDS socket in the directory of generated files, or relative to the working directory if that is shorter, because the kernel limits its
- * length.
- */
+/** Relative to the working directory if that is shorter, because the kernel limits the length of the path. */
 export function xdsSocketPath(configPath: string): string {
   return socketPath(configPath, 'XDS');
 }
 
-/** Path of the access log socket, in the same directory. */
 export function accessLogSocketPath(configPath: string): string {
   return socketPath(configPath, 'ALS');
 }
@@ -25,17 +21,13 @@ const maxEnvoys = 16;
 
 export class XdsStreams {
   readonly #calls = new Map<number, ServerCall>();
-  /** Names of Envoys by stream. */
   readonly #envoys = new Map<number, string>();
-  /** Key: Envoy, in the order of the most recently opened stream. */
+  /** Keys are Envoys, in the order of the most recently opened stream. */
   readonly #extensions = new Map<string, Set<string>>();
   #lastStream = 0;
   #lastModule = 0;
 
-  /**
-   * @param envoy name of the Envoy; empty without one
-   * @returns number of the stream
-   */
+  /** @param envoy empty without a name */
   add(call: ServerCall, envoy: string): number {
     const stream = ++this.#lastStream;
     this.#calls.set(stream, call);
@@ -51,7 +43,7 @@ export class XdsStreams {
     return ++this.#lastModule;
   }
 
-  /** Extensions that the Envoy of a stream has received from this agent, also on earlier streams. Empty for an Envoy without a name. */
+  /** Includes earlier streams of the Envoy. Empty for an Envoy without a name. */
   extensionsOf(stream: number): Set<string> {
     const envoy = this.#envoys.get(stream) ?? '';
     const extensions = this.#extensions.get(envoy) ?? new Set();
@@ -63,7 +55,6 @@ export class XdsStreams {
     return extensions;
   }
 
-  /** `undefined` after its end. */
   get(stream: number): ServerCall | undefined {
     return this.#calls.get(stream);
   }

@@ -1,4 +1,4 @@
-/** Template functions beyond Go's own: Istio's `toJSON` and common functions of the sprig library, of which Istio's agent provides all. */
+/** Functions of Istio's templates beyond Go's own: `toJSON` and common functions of the sprig library. Istio's agent provides all of sprig. */
 import { sprint } from '../../../runtime/go-template/format.ts';
 import type { TemplateFunction } from '../../../runtime/go-template/functions.ts';
 import { FunctionError } from '../../../runtime/go-template/template-error.ts';
@@ -17,7 +17,6 @@ const text = (value: GoValue): string => {
   throw new FunctionError(`expected a string, got ${typeName(value)}`);
 };
 
-/** Formats a value as sprig does. */
 const textOf = (value: GoValue): string => (typeof value === 'string' ? value : sprint([value]));
 const isNil = (value: GoValue): boolean => value === null || value === undefined;
 
@@ -110,7 +109,6 @@ export const templateFunctions: ReadonlyMap<string, TemplateFunction> = new Map<
   ['sub', { min: 2, max: 2, call: ([a, b]) => integer(a) - integer(b) }],
 ]);
 
-/** In characters. */
 const maxReplacedChars = 4 * 1024 * 1024;
 
 function replaceText(value: string, from: string, to: string): string {

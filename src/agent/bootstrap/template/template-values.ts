@@ -1,4 +1,3 @@
-/** Values of a bootstrap template, with the names of Istio's template. */
 import { parseHostAndPort, proxyConfigNames, proxyConfigToJson } from '../../../model/mesh/proxy-config.ts';
 import type { Position } from '../../../runtime/go-template/template-error.ts';
 import { GoMap, GoStruct, type GoValue, goValueOf } from '../../../runtime/go-template/values.ts';
@@ -31,11 +30,7 @@ interface Endpoint {
   readonly endpoint: { readonly address: { readonly socket_address?: Json } };
 }
 
-/**
- * Most values are parts of the built-in bootstrap; `bootstrap` is all of it. Unset values are false in conditions.
- *
- * @param onUnknownInCondition receives each unknown name of a condition
- */
+/** Most values are parts of the built-in bootstrap; `bootstrap` is all of it. Unset values are false in conditions. */
 export function templateValues(
   facts: BootstrapFacts,
   builtIn: object,
@@ -114,7 +109,6 @@ function bothNames(values: Json): Json {
   );
 }
 
-/** Maps of strings; other objects of the configuration are messages. */
 const textMaps: ReadonlySet<string> = new Set(['proxyMetadata', 'runtimeValues']);
 
 /** Unset fields are empty strings. */
@@ -170,7 +164,6 @@ function addressJson(hostAndPort: string): string | undefined {
 
 /** Configurable statistics; Istio's template contains the constant ones. */
 function statsValues(facts: BootstrapFacts): Json {
-  // Errors were already reported for the built-in bootstrap.
   const { extraTags, inclusion } = statsChoices(facts, new OptionErrors());
   return {
     extraStatTags: extraTags,
@@ -197,7 +190,6 @@ function connectionLimit({ overload_manager }: Pick<BuiltIn, 'overload_manager'>
     .find((limit) => limit !== undefined);
 }
 
-/** Addresses and TLS settings as JSON; absent for services that are not configured. */
 function telemetryValues({ static_resources, stats_sinks = [] }: BuiltIn): Json {
   const clusters = new Map((static_resources?.clusters ?? []).map((cluster) => [cluster.name, cluster]));
   const json = (value: unknown): string | undefined => (value === undefined ? undefined : JSON.stringify(value));

@@ -1,4 +1,4 @@
-/** Finds which process owns a base ID: the kernel knows the owner of the base ID's socket, even if no file could be written. */
+/** The kernel knows the owner of a base ID's socket, even if no file could be written. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
 function childrenOf(parent: number): number[] {
@@ -8,7 +8,6 @@ function childrenOf(parent: number): number[] {
   });
 }
 
-/** `undefined` if the process has exited. */
 export function parentOf(pid: number): number | undefined {
   try {
     const parent = Number(/^PPid:\t(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
@@ -18,11 +17,7 @@ export function parentOf(pid: number): number | undefined {
   }
 }
 
-/**
- * Whether another child of this agent's parent owns one of these base IDs.
- *
- * @param baseIds `undefined` for any base ID
- */
+/** Whether another child of this agent's parent owns one of these base IDs. */
 export function areHeldBySibling(baseIds: readonly number[] | undefined): boolean {
   return haveSibling(inodesOf(/ (\d+) @chartpilot_base_id_(\d+)(?:_in_[0-9a-f]+)?@*$/gm, baseIds));
 }
@@ -32,12 +27,11 @@ export function isRequestedBySibling(baseId: number): boolean {
   return haveSibling(inodesOf(requestNames, [baseId]));
 }
 
-/** As {@link isRequestedBySibling}, for any process of the network namespace. */
+/** Like {@link isRequestedBySibling}, for any process of the network namespace. */
 export function isRequestedInNamespace(baseId: number): boolean {
   return inodesOf(requestNames, [baseId]).size > 0;
 }
 
-/** Name of the abstract socket that owns a base ID in a network namespace. */
 export const socketNameOf = (baseId: number): string => `chartpilot_base_id_${baseId}`;
 
 /** Random, so that no other process can take them first. */
@@ -60,8 +54,8 @@ function inodesOf(names: RegExp, baseIds: readonly number[] | undefined): Readon
 }
 
 /**
- * Inodes of the sockets of a process. Reads the first thread that still has descriptors in /proc: of a killed process, the main thread may have
- * exited while another thread holds the sockets.
+ * Reads the first thread that still has descriptors in /proc: the main thread of a killed process may have exited while another thread holds the
+ * sockets.
  */
 function socketsOf(pid: number): string[] {
   for (const thread of namesIn(`/proc/${pid}/task`)) {

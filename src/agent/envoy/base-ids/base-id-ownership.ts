@@ -8,7 +8,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isSystemError } from '../../../runtime/errors.ts';
 import { areHeldBySibling, containerNamesOf, isRequestedBySibling, socketNameOf } from './base-id-owners.ts';
 
-/** Closing it gives up the ownership. */
 export type OwnedSocket = Pick<Server, 'close'>;
 
 const pollMs = 25;
@@ -18,12 +17,7 @@ const foreignNameWaitMs = 100;
 /** Claims the base ID until the socket is closed or the process exits; `undefined` if another process owns it. */
 export const claimName = (baseId: number): Promise<Server | undefined> => listenOn(socketNameOf(baseId));
 
-/**
- * Claims a base ID under which Envoys of this container run; only agents of this container can adopt them.
- *
- * @param isOver ends the wait
- * @returns undefined if another agent of this container owns it
- */
+/** Claims a base ID under which Envoys of this container run; only agents of this container can adopt them. */
 export async function claimForContainer(
   baseId: number,
   { isOver, onForeignName }: { isOver: () => boolean; onForeignName: (baseId: number) => void },

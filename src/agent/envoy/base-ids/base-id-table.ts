@@ -1,11 +1,10 @@
-/** Base IDs of this process. */
 import { areFree, type BaseIdOptions, type ClaimedBaseIds, claimBaseIds, resumeBaseIds } from './base-ids.ts';
 
 export class BaseIdTable {
   readonly #claims = new Set<ClaimedBaseIds>();
   readonly #pending = new Set<Promise<ClaimedBaseIds | undefined>>();
 
-  /** @throws ChartpilotError as `claimBaseIds` */
+  /** @throws ChartpilotError as `claimBaseIds` does */
   async claim(
     options: BaseIdOptions & { readonly withSpare: boolean },
   ): Promise<{ baseIds: number[]; sweptFiles: string[] }> {
@@ -13,11 +12,7 @@ export class BaseIdTable {
     return { baseIds: [...claim.baseIds], sweptFiles: [...claim.sweptFiles] };
   }
 
-  /**
-   * Takes the base IDs of a killed agent; `undefined` if that fails.
-   *
-   * @throws ChartpilotError as `resumeBaseIds`
-   */
+  /** Takes the base IDs of a killed agent; `undefined` if that fails. */
   async resume(
     options: BaseIdOptions,
     baseIds: readonly number[],
@@ -26,7 +21,7 @@ export class BaseIdTable {
     return claim && { baseIds: [...claim.baseIds], sweptFiles: [] };
   }
 
-  /** Resolves when the table contains all claims in progress, also those of a chart that has ended. Never rejects. */
+  /** Resolves when the table contains all claims in progress, also those of a chart that has ended. */
   async settled(): Promise<void> {
     await Promise.allSettled(this.#pending);
   }
@@ -44,18 +39,18 @@ export class BaseIdTable {
     }
   }
 
-  /** Releases every claim that contains one of these IDs. Never throws. */
+  /** Never throws. */
   release(baseIds: readonly number[]): void {
     for (const claim of this.#claims) if (claim.baseIds.some((baseId) => baseIds.includes(baseId))) this.#end(claim);
   }
 
-  /** As {@link release}, after the Envoys of these IDs have exited or a time limit has passed. */
+  /** Waits for the exit of these IDs' Envoys, for a limited time. */
   async releaseWhenFree(baseIds: readonly number[]): Promise<void> {
     await areFree(baseIds);
     this.release(baseIds);
   }
 
-  /** Leaves the IDs and their Envoys to another agent. Never throws. */
+  /** Leaves the IDs and their Envoys to another agent. */
   handOverAll(): void {
     for (const claim of this.#claims) {
       this.#claims.delete(claim);
@@ -63,7 +58,6 @@ export class BaseIdTable {
     }
   }
 
-  /** Never throws. */
   releaseAll(): void {
     for (const claim of this.#claims) this.#end(claim);
   }

@@ -1,11 +1,7 @@
 /**
- * Envoy base IDs of this host. Envoy derives the names of its shared memory and sockets from its base ID, so each agent needs its own, and removes
- * what a killed agent left.
- *
- * The owner of a base ID is the process that holds its abstract socket: names are unique in a network namespace, as those of Envoy's own sockets, and
- * the kernel closes the socket when the owner exits.
- *
- * Any process of that namespace can take a free name; base-id-ownership.ts prevents that this ends an agent's Envoys.
+ * Envoy derives the names of its shared memory and sockets from its base ID, so each agent needs its own base ID. The owner of a base ID is the
+ * process that holds its abstract socket: names are unique in a network namespace, and the kernel closes the socket when the owner exits. Any process
+ * of that namespace can take a free name; base-id-ownership.ts prevents that this ends an agent's Envoys.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, linkSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -20,26 +16,25 @@ import { claimForContainer, claimName, type OwnedSocket } from './base-id-owners
 
 export interface BaseIdOptions {
   readonly runDir: string;
-  /** The only acceptable base ID; any if absent. */
+  /** Any base ID is acceptable if absent. */
   readonly baseId?: number;
   /** Maximum wait for the exit of a killed agent's Envoys. */
   readonly sweepLimitMs?: number;
   readonly sharedMemoryDir?: string;
   /** Maximum wait for base IDs that another agent is about to release. */
   readonly resumeLimitMs?: number;
-  /** Whether another agent keeps these base IDs, so that waiting for them is useless. */
+  /** If another agent keeps these base IDs, waiting for them is useless. */
   readonly isOwnedByOther?: () => boolean;
-  /** Called if an unrelated process has the name of a base ID, which is then resumed without the name. */
+  /** Called if an unrelated process has the name of a base ID. */
   readonly onForeignName?: (baseId: number) => void;
 }
 
 export interface ClaimedBaseId {
   readonly baseId: number;
-  /** Removed files of killed agents. */
   readonly sweptFiles: string[];
-  /** Removes the lock and the shared memory if possible. Called when no Envoy of this agent runs. Idempotent; never throws. */
+  /** Called when no Envoy of this agent runs. Idempotent; never throws. */
   release(): void;
-  /** Leaves the base ID and its Envoys to another agent, and removes no files. Idempotent; never throws. */
+  /** Leaves the base ID and its Envoys to another agent. Idempotent; never throws. */
   handOver(): void;
 }
 
@@ -56,11 +51,7 @@ const sharedMemoryDirDefault = '/dev/shm';
 const sweepPollMs = 25;
 const defaultSweepLimitMs = 3_000;
 
-/**
- * Removes what killed agents left, then takes a free base ID.
- *
- * @throws ChartpilotError BASE_IDS_EXHAUSTED, or FILE_UNREADABLE if the run directory is unusable
- */
+/** @throws ChartpilotError BASE_IDS_EXHAUSTED, or FILE_UNREADABLE if the run directory is unusable */
 export async function claimBaseId(options: BaseIdOptions): Promise<ClaimedBaseId> {
   ensureRunDir(options.runDir);
   const sweptFiles = await sweep(options);
@@ -77,18 +68,15 @@ async function claimOneOf(options: BaseIdOptions): Promise<Omit<ClaimedBaseId, '
   return undefined;
 }
 
-/** The base IDs of one agent, claimed and released together. */
 export interface ClaimedBaseIds extends Pick<ClaimedBaseId, 'sweptFiles' | 'release' | 'handOver'> {
-  /** The ID of the first Envoy, then the spare ID if there is one. */
   readonly baseIds: readonly number[];
 }
 
 /**
- * `withSpare`: also a second base ID, used if the serving Envoy no longer accepts children.
+ * The spare base ID is used if the serving Envoy no longer accepts children; a missing one is not an error. With a bootstrap of the user, no second
+ * Envoy can run, because such a bootstrap fixes the admin port.
  *
- * With a bootstrap of the user, no second Envoy can run: it fixes the admin port, which Envoys without hot restart cannot share.
- *
- * @throws ChartpilotError as {@link claimBaseId}; a missing spare ID is not an error
+ * @throws ChartpilotError as {@link claimBaseId}
  */
 export async function claimBaseIds(options: BaseIdOptions & { readonly withSpare: boolean }): Promise<ClaimedBaseIds> {
   const first = await claimBaseId(options);
@@ -154,7 +142,7 @@ export async function resumeBaseIds(
   };
 }
 
-/** All base IDs, from an offset that differs between agents, so that agents that start together rarely compete. */
+/** Starts at an offset that differs between agents, so that agents that start together rarely compete. */
 function* candidates({ runDir, baseId }: BaseIdOptions): Generator<number> {
   if (baseId !== undefined) {
     yield baseId;
@@ -164,7 +152,6 @@ function* candidates({ runDir, baseId }: BaseIdOptions): Generator<number> {
   for (let step = 0; step < lastBaseId; step++) yield 1 + ((hash + step) % lastBaseId);
 }
 
-/** @returns undefined if another process owns it */
 async function tryClaim(
   baseId: number,
   options: BaseIdOptions,
@@ -185,7 +172,6 @@ async function tryClaim(
     release: () => {
       if (released) return;
       released = true;
-      // Files that cannot be removed now are removed by the next agent.
       removeQuietly(memoryFile);
       removeQuietly(lock);
       hold.close();
@@ -233,7 +219,6 @@ async function sweep({
   return swept.flat();
 }
 
-/** Whether all Envoys of these base IDs exit within the limit. */
 export async function areFree(baseIds: readonly number[], limitMs = defaultSweepLimitMs): Promise<boolean> {
   const freeStates = await Promise.all(baseIds.map((baseId) => waitUntilFree(baseId, limitMs)));
   return freeStates.every((isFree) => isFree);
@@ -248,7 +233,7 @@ async function waitUntilFree(baseId: number, limitMs: number): Promise<boolean> 
   return true;
 }
 
-/** Whether an Envoy with this base ID runs: the names of its abstract sockets contain the ID. */
+/** The names of Envoy's abstract sockets contain the base ID. */
 function isUsedByEnvoy(baseId: number): boolean {
   const names = [0, 1, 2].map((offset) => 10 * baseId + offset).join('|');
   return new RegExp(`@envoy_domain_socket_(udp_)?(parent|child)_(udp_)?(${names})(@|\\s|$)`, 'm').test(
@@ -271,11 +256,7 @@ function lockedBaseIds(runDir: string): number[] {
   });
 }
 
-/**
- * Writes a temporary file and links it, so that the lock is always complete.
- *
- * @returns false if the lock exists
- */
+/** Writes a temporary file and links it, so that the lock is always complete. */
 function writeLock(lock: string): boolean {
   const draft = `${lock}.${process.pid}`;
   const owner: Owner = { pid: process.pid, startTime: startTimeOf(process.pid) ?? '' };
@@ -307,11 +288,10 @@ function replaceLock(lock: string): void {
   try {
     writeLock(lock);
   } catch {
-    // If this agent is killed, the next one reads the record instead.
+    // If this agent is killed, the next agent reads the record instead.
   }
 }
 
-/** `undefined` if the lock is missing or invalid. */
 function readOwner(lock: string): Owner | undefined {
   try {
     const { content } = readRegularFile(lock, { maxBytes: maxLockBytes });

@@ -1,4 +1,3 @@
-/** Reads and repairs the shared memory of a base ID after a child failed before it was live. */
 import { closeSync, constants, fstatSync, openSync, readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { fromPromise } from 'xstate';
@@ -41,11 +40,7 @@ export function isMarkedInitializing(baseId: number, sharedMemoryDir = sharedMem
 const sharedMemoryFile = (baseId: number, directory: string): string =>
   join(directory, `envoy_shared_memory_${baseId * 10}`);
 
-/**
- * Clears the flag of an initializing epoch. The caller ensures that every child has exited.
- *
- * Rejects with the reason if the layout is unknown or the flag is not set.
- */
+/** The caller ensures that every child has exited. Rejects if the layout is unknown or the flag is not set. */
 export function repairSharedMemory(environment: RepairEnvironment) {
   return fromPromise<void, { baseId: number }>(async ({ input }) => {
     await requireKnownLayout(environment.binary);
@@ -57,7 +52,6 @@ export function repairSharedMemory(environment: RepairEnvironment) {
 const versionLimitMs = 20_000;
 
 async function requireKnownLayout(binary: string): Promise<void> {
-  // Envoy prints the version to stderr.
   const { all, timedOut } = await runForOutput(binary, ['--hot-restart-version'], {
     all: true,
     timeout: versionLimitMs,

@@ -1,11 +1,10 @@
-/** Envoy's log lines for the trace, with a limited rate. */
 import type { EnvoyLogLine } from './envoy-log.ts';
 
 const linesPerSecond = 100;
 const burst = 200;
 const maxTextLength = 16 * 1024;
 
-/** Omits lines above 100 per second after a burst of 200, and records the number of omitted lines at most once per second. */
+/** Limits the rate of Envoy's log lines in the trace, and records the number of omitted lines at most once per second. */
 export class EnvoyLogRecords {
   readonly #record: (line: EnvoyLogLine) => void;
   readonly #now: () => number;
@@ -13,7 +12,7 @@ export class EnvoyLogRecords {
   #lastTakenAt: number;
   #omittedCount = 0;
   #omittedSince = 0;
-  /** Inside a private key, whose lines cannot be recognized one by one. */
+  /** Lines inside a private key cannot be recognized one by one. */
   #isWritingKey = false;
 
   /** @param now monotonic milliseconds */
@@ -37,7 +36,6 @@ export class EnvoyLogRecords {
     this.#record({ ...lineFields, text: shortened(text) });
   }
 
-  /** Called after the last line. */
   end(): void {
     if (this.#omittedCount > 0) this.#recordOmitted();
   }
@@ -47,7 +45,7 @@ export class EnvoyLogRecords {
     this.#omittedCount = 0;
   }
 
-  /** Whether a line continues a private key. Only lines without a prefix continue a message. */
+  /** Only lines without a prefix continue a message. */
   #isKeyLine(component: string | undefined, text: string): boolean {
     const isContinued = this.#isWritingKey && component === undefined;
     const isBegun = text.lastIndexOf('-----BEGIN ') > text.lastIndexOf('-----END ') && keyBegin.test(text);

@@ -1,16 +1,14 @@
-/** Parses Envoy's log into log lines of the agent, and finds the reason of an exit. */
 import type { Logger } from '../../../runtime/output/log.ts';
 
 type Level = 'debug' | 'info' | 'warn' | 'error';
 
 export interface EnvoyLogLine {
   readonly level: Level;
-  /** Envoy's logger name, such as `main` or `upstream`; absent for lines without a prefix. */
   readonly component?: string;
   readonly text: string;
 }
 
-/** Envoy's level names. A Map, because keys can come from a request through an access log. */
+/** A Map, because keys can come from a request through an access log. */
 const levels: ReadonlyMap<string, Level> = new Map([
   ['trace', 'debug'],
   ['debug', 'debug'],
@@ -21,7 +19,7 @@ const levels: ReadonlyMap<string, Level> = new Map([
   ['critical', 'error'],
 ]);
 
-/** Parses a line in the format `envoyLogFormat`; `undefined` if it has no such prefix. */
+/** `undefined` if the line has no prefix in the format `envoyLogFormat`. */
 export function parseEnvoyLine(line: string): EnvoyLogLine | undefined {
   const [, level, component, text] = /^\S+\t(\w+)\tenvoy ([^\t]*)\t(.*)$/.exec(line) ?? [];
   const parsedLevel = level === undefined ? undefined : levels.get(level);
@@ -33,10 +31,7 @@ const maxReasonLength = 400;
 const maxReasonAgeMs = 5_000;
 /** A warning that is the reason of an exit with code 0. */
 const caughtSignal = /^caught ENVOY_SIG[A-Z]+$/;
-/**
- * Expected warnings during a hot restart or shutdown, and resets of connections to the agent's sockets for xDS and secrets, which last less than 10 s
- * at a hand-over.
- */
+/** Expected during a hot restart or shutdown; also resets of connections to the agent's sockets, which last less than 10 s at a hand-over. */
 const expectedWarnings: readonly RegExp[] = [
   /^shutting down admin due to child startup$/,
   /^terminating parent process$/,
@@ -53,13 +48,12 @@ const endOfError = /^: (?=[A-Z])/;
 const parentRefusal = 'previous envoy process is still initializing';
 
 export interface EnvoyOutputOptions {
-  /** Identifies the process in log fields. */
   readonly run?: { readonly epoch: number; readonly baseId: number };
   readonly onLine?: (line: EnvoyLogLine) => void;
   readonly now?: () => number;
 }
 
-/** Reads the output of one process. Logs each line with Envoy's level, except as in {@link logLevelOf}. */
+/** Reads the output of one process. */
 export class EnvoyOutput {
   readonly #log: Logger;
   readonly #run: EnvoyOutputOptions['run'];
@@ -81,7 +75,7 @@ export class EnvoyOutput {
     return this.#refusedByParent;
   }
 
-  /** The most significant recent message: the reason if Envoy exits by itself. Otherwise empty. */
+  /** The most significant recent message; empty without such a message. */
   exitReason(): string {
     return this.#lastReason === undefined || this.#now() - this.#lastReason.at > maxReasonAgeMs
       ? ''
@@ -115,17 +109,13 @@ export class EnvoyOutput {
   }
 }
 
-/** Expected warnings become info, warnings that the agent has already logged become debug. */
 function logLevelOf({ level, text }: EnvoyLogLine): Level {
   if (level !== 'warn') return level;
   if (loggedByAgent.test(text)) return 'debug';
   return expectedWarnings.some((line) => line.test(text)) ? 'info' : level;
 }
 
-/**
- * How well a line explains an exit: 2 for an error, 1 for its continuation or a caught signal, 0 for start-up banner, info, warnings and stack
- * frames.
- */
+/** 2 for an error, 1 for its continuation or a caught signal, 0 for start-up banner, info, warnings and stack frames. */
 function weightOf(level: Level, text: string, hasNoPrefix: boolean): number {
   if (/^\s|^#\d+:|^Backtrace |^Envoy version:|^Address mapping:/.test(text)) return 0;
   if (hasNoPrefix || caughtSignal.test(text)) return 1;

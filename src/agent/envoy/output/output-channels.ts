@@ -15,9 +15,8 @@ import { inScratchFolder, type ScratchParent } from '../scratch-folder.ts';
 export type FileDescriptor = 3 | 4 | 5 | 6 | 7 | 8 | 9;
 
 export interface OutputChannel {
-  /** Value for `stdio` of `spawn`. */
   readonly childEnd: FileDescriptor | 'pipe' | 'inherit';
-  /** Stream of the child's output; `undefined` with `pipe`, where the child object has it, and with `inherit`. */
+  /** `undefined` with `pipe`, where the child object has the stream, and with `inherit`. */
   readonly stream: Readable | undefined;
 }
 
@@ -47,13 +46,12 @@ export function openOutputChannels(
   };
 }
 
-/** Opens the stderr of a child with no other output, as {@link openOutputChannels} does. */
+/** Like {@link openOutputChannels}, for the stderr of a child with no other output. */
 export function openErrorChannel(scratch: readonly ScratchParent[]): OutputChannel & { release(): void } {
   const pipes = namedPipes(scratch, 1);
   return { ...(pipes[0] ?? nodePipe), release: () => release(pipes) };
 }
 
-/** Pipes for a process that outlives this agent. */
 export interface DetachedChannels {
   /** `readEnd` is undefined if the agent's standard output is a file. */
   readonly stdout: OutputChannel & { readonly readEnd: number | undefined };
@@ -63,8 +61,7 @@ export interface DetachedChannels {
 }
 
 /**
- * As {@link openOutputChannels}, for a process that outlives this agent. `undefined` on hosts without `mkfifo`, because the next agent cannot open
- * Node's pipes.
+ * `undefined` on hosts without `mkfifo`, because the next agent cannot open Node's pipes.
  *
  * @throws ChartpilotError FILE_UNWRITABLE if none of the folders is usable
  */
@@ -97,11 +94,10 @@ function canBeOpened(path: string): boolean {
 export interface NamedPipe extends OutputChannel {
   readonly childEnd: FileDescriptor;
   readonly stream: Readable;
-  /** File descriptor of `stream`. */
   readonly readEnd: FileDescriptor;
 }
 
-/** Creates named pipes and removes their names before other processes can open them. */
+/** The names are removed before other processes can open the pipes. */
 function namedPipes(scratch: readonly ScratchParent[], count: number): NamedPipe[] {
   return inScratchFolder(scratch, (folder) => {
     const paths = Array.from({ length: count }, (_, index) => join(folder, String(index)));
@@ -113,7 +109,6 @@ function namedPipes(scratch: readonly ScratchParent[], count: number): NamedPipe
   });
 }
 
-/** Closes the opened pipes if one fails. */
 function openAll(paths: readonly string[]): NamedPipe[] {
   const pipes: NamedPipe[] = [];
   try {

@@ -1,11 +1,11 @@
-/** Splits the output of a child into lines. Reads the pipe even if the lines cannot be processed. */
+/** Reads the pipe even if the lines cannot be processed. */
 import type { Readable } from 'node:stream';
 
 /** Splits longer lines, so that a line without end does not fill the memory. */
 const maxLineBytes = 64 * 1024;
 const lineEnd = 10;
 
-/** @returns a promise that resolves when the stream has ended; immediately if `stream` is null */
+/** Resolves when the stream has ended; immediately if `stream` is null. */
 export function readLines(stream: Readable | null, onLine: (line: string) => void): Promise<void> {
   return readLineChunks(stream, (lines) => {
     for (const line of lines.toString().replace(/\n$/, '').split('\n')) onLine(line.replace(/\r$/, ''));
@@ -13,11 +13,7 @@ export function readLines(stream: Readable | null, onLine: (line: string) => voi
   });
 }
 
-/**
- * As {@link readLines}, but passes on several unchanged lines together.
- *
- * @param onLines can return a promise, which pauses the stream
- */
+/** Passes on several unchanged lines together. A returned promise pauses the stream. */
 export function readLineChunks(
   stream: Readable | null,
   onLines: (lines: Buffer) => Promise<void> | undefined,

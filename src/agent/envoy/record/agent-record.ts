@@ -20,7 +20,7 @@ import type { EpochId } from '../serving-envoy.ts';
 import { containerIdentity, OtherRecords } from './other-records.ts';
 import { markAlive } from './record-owner.ts';
 
-/** Version of the format. For another version, the next agent kills the recorded Envoys and starts a new one. */
+/** For another version, the next agent kills the recorded Envoys and starts a new one. */
 export const recordFormat = 3;
 const maxRecordBytes = 64 * 1024;
 const maxEpochs = 8;
@@ -30,13 +30,10 @@ const startPollMs = 5;
 
 export const recordPath = (directory: string): string => join(directory, 'record.json');
 
-/** An Envoy that was started or is about to be. */
 interface RecordedProcess extends EpochId {
-  /** Name of the Envoy's folder, next to the record. */
   readonly folder: string;
   readonly configFile: string;
   readonly adminPort: number;
-  /** Time by {@link hostMs}. */
   readonly startedAtMs: number;
 }
 
@@ -44,13 +41,12 @@ interface RecordContent {
   readonly format: typeof recordFormat;
   readonly baseIds: readonly number[];
   readonly knowledge: PersistedState;
-  /** When each epoch entered its phase; the key is the epoch's name. */
+  /** Time at which each epoch entered its phase, by the epoch's name. */
   readonly since: Readonly<Record<string, number>>;
   readonly processes: readonly RecordedProcess[];
   readonly binaries: readonly DescribedBinary[];
 }
 
-/** Sources of recorded values that are not passed to the record. */
 export interface RecordSources {
   readonly binaries: Pick<EnvoyBinaries, 'describe'>;
 }
@@ -67,14 +63,9 @@ export class AgentRecord {
   #processes: readonly RecordedProcess[] = [];
   #startCount = 0;
   #writtenText = '';
-  /** Content of the file, or its intended content if it could not be written. */
   #current: RecordContent | undefined;
 
-  /**
-   * The PID namespace identifies the container.
-   *
-   * @throws ChartpilotError if the directory cannot be created
-   */
+  /** @throws ChartpilotError if the directory cannot be created */
   constructor(runDir: string) {
     ensureRunDir(runDir);
     this.#directory = join(runDir, `live-restore-${containerIdentity()}`);
@@ -89,7 +80,6 @@ export class AgentRecord {
     this.#otherRecords = new OtherRecords(runDir, this.#directory);
   }
 
-  /** Directories of other containers that may or may not be alive. */
   get unknownOwners(): readonly string[] {
     return this.#otherRecords.unknownOwners;
   }
@@ -98,7 +88,7 @@ export class AgentRecord {
     return this.#directory;
   }
 
-  /** Base IDs of the agent that wrote the record; `undefined` if there is no valid record. */
+  /** `undefined` if there is no valid record. */
   get baseIds(): readonly number[] | undefined {
     return (parseRecord(this.#text) ?? this.#current)?.baseIds;
   }
@@ -111,12 +101,11 @@ export class AgentRecord {
       throw new Error('state record not written: check the disk and the permissions of the run directory');
   }
 
-  /** Whether a previous agent left a record or Envoys. */
   get exists(): boolean {
     return this.#text !== '' || this.#folders().length > 0;
   }
 
-  /** Reads the state that a killed agent left. Kills its Envoys and returns `undefined` if the state is unusable. */
+  /** Kills its Envoys and returns `undefined` if the state is unusable. */
   async read(): Promise<FoundRecord | undefined> {
     // If no agent took over after a hand-over, the record of this agent is valid, even if the file could not be written.
     const storedRecord = parseRecord(this.#text) ?? this.#current;
@@ -132,7 +121,6 @@ export class AgentRecord {
     return { baseIds, binaries, adoption, pidOf: (run) => this.#pidOf(run) };
   }
 
-  /** Starts to write the record at each change. */
   startRecording(baseIds: readonly number[], sources: RecordSources): void {
     this.#baseIds = baseIds;
     this.#sources = sources;
@@ -156,11 +144,7 @@ export class AgentRecord {
     this.#write();
   }
 
-  /**
-   * Records an Envoy that is about to start.
-   *
-   * @returns the folder for it
-   */
+  /** @returns the folder for the Envoy */
   recordStart({
     epoch,
     baseId,
@@ -177,13 +161,11 @@ export class AgentRecord {
     return join(this.#directory, folder);
   }
 
-  /** Folder of an Envoy that another agent has started. */
   folderOf({ epoch, baseId }: EpochId): string | undefined {
     const recordedProcess = this.#processes.find((other) => other.epoch === epoch && other.baseId === baseId);
     return recordedProcess && join(this.#directory, recordedProcess.folder);
   }
 
-  /** Kills all recorded Envoys and removes the record. */
   endAll(): number[] {
     const killed = this.#folders().flatMap((folder) => killDetached(join(this.#directory, folder)));
     this.#processes = [];
@@ -194,7 +176,6 @@ export class AgentRecord {
     return killed;
   }
 
-  /** Removes the record after the last Envoy has exited. */
   close(): void {
     this.endAll();
     this.#otherRecords.stop();
@@ -206,7 +187,6 @@ export class AgentRecord {
     return recordPath(this.#directory);
   }
 
-  /** Empty if the file is missing or too large. */
   get #text(): string {
     const text = readTextQuietly(this.#file);
     return text.length > maxRecordBytes ? '' : text;
@@ -221,7 +201,7 @@ export class AgentRecord {
     return folder === undefined ? undefined : envoyIn(folder)?.pid;
   }
 
-  /** Builds the state to adopt; `undefined` if the record does not match the processes. */
+  /** `undefined` if the record does not match the processes. */
   async #adoptionOf({ knowledge, since, processes }: RecordContent): Promise<Adoption | undefined> {
     const epochs: AdoptedEpoch[] = [];
     for (const record of knowledge.epochs) {
@@ -250,7 +230,7 @@ export class AgentRecord {
     return { ...knowledge, epochs };
   }
 
-  /** Whether the exit of an unneeded Envoy was handled, which removes its folder: nothing is left to adopt. */
+  /** Handling the exit of an unneeded Envoy removes its folder, so that nothing is left to adopt. */
   #hasEnded(phase: EpochRecord['phase'], folder: string | undefined): boolean {
     if (phase !== 'leaving' && phase !== 'retiring') return false;
     return folder === undefined || !existsSync(join(this.#directory, folder));
@@ -266,7 +246,7 @@ export class AgentRecord {
     return true;
   }
 
-  /** Replaces the file atomically. If this fails, only a later adoption is affected. */
+  /** If the write fails, only a later adoption is affected. */
   #write(): void {
     if (this.#sources === undefined || this.#knowledge === undefined) return;
     const livingFolders = new Set(this.#folders());
@@ -294,7 +274,6 @@ export class AgentRecord {
 
 export interface FoundRecord extends Pick<RecordContent, 'baseIds' | 'binaries'> {
   readonly adoption: Adoption;
-  /** PID of a recorded Envoy; `undefined` if not recorded. */
   pidOf(run: EpochId): number | undefined;
 }
 
@@ -309,7 +288,7 @@ function unseenMsOf(
   return child === undefined ? 0 : Math.max(0, phaseStart - child.startedAtMs);
 }
 
-/** Pins the binaries of the adopted Envoys again. Replaces binaries that are missing by the serving Envoy's or the first one. */
+/** Replaces binaries that are missing by the serving Envoy's or the first one. */
 export function restoreBinaries(
   binaries: Pick<EnvoyBinaries, 'restore'>,
   { binaries: recordedBinaries, adoption, pidOf }: FoundRecord,
@@ -330,7 +309,6 @@ export function restoreBinaries(
   };
 }
 
-/** `undefined` unless the whole record is valid. */
 export function parseRecord(text: string): RecordContent | undefined {
   const record = parseJson(text);
   if (!isObject(record) || record.format !== recordFormat) return undefined;
@@ -409,7 +387,7 @@ function isEpoch(value: unknown): value is EpochRecord {
   );
 }
 
-/** Validates an entry of `processes`. Its folder must be directly in the record's directory. */
+/** The folder of a process must be directly in the record's directory. */
 function isProcess(value: unknown): value is RecordedProcess {
   if (!isObject(value)) return false;
   const { epoch, baseId, folder, configFile, adminPort, startedAtMs } = value;

@@ -1,4 +1,4 @@
-/** Records of other containers in the same run directory. Removes those whose container has certainly exited, and leaves those that may be alive. */
+/** Removes records of containers that have certainly exited from the shared run directory, and leaves those that may be alive. */
 import { lstatSync, readdirSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { isOwnedPrivateDir } from '../../../runtime/files/run-dir.ts';
@@ -6,12 +6,12 @@ import { startTimeOf } from '../base-ids/base-ids.ts';
 import { removeQuietly } from '../quiet-files.ts';
 import { isFromCurrentBoot, type OwnerState, ownerStateOf } from './record-owner.ts';
 
-/** Between two agents of a container, up to 2 s pass without a live process. Within this time a new agent starts. */
+/** Between two agents of a container, up to 2 s pass without a live process. */
 const secondCheckMs = 10_000;
 const maxRecords = 256;
 const recordName = /^live-restore-(\d+)-(\d+)$/;
 
-/** Identifies a container by its PID namespace and first process. The processes of other containers are not visible here. */
+/** The processes of other containers are not visible here, so the PID namespace and its first process identify a container. */
 export const containerIdentity = (): string => `${pidNamespace()}-${startTimeOf(1) ?? '0'}`;
 
 function pidNamespace(): string {
@@ -24,7 +24,6 @@ export class OtherRecords {
   readonly unknownOwners: readonly string[];
   readonly #secondCheck: NodeJS.Timeout;
 
-  /** @param ownDirectory the directory of this container's record */
   constructor(runDir: string, ownDirectory: string, delayMs = secondCheckMs) {
     const directories = namesIn(runDir)
       .filter((name) => recordName.test(name))
@@ -50,9 +49,7 @@ export class OtherRecords {
   }
 }
 
-/**
- * Whether a directory belongs to an earlier PID namespace with this one's number: the kernel reuses the number after the last process has exited.
- */
+/** The kernel reuses the number of a PID namespace after its last process has exited. */
 function isFromEarlierNamespace(directory: string): boolean {
   const [, namespace, start] = recordName.exec(directory.slice(directory.lastIndexOf('/') + 1)) ?? [];
   const ownStart = startTimeOf(1);

@@ -1,7 +1,6 @@
 /**
  * Detects whether the container of a record in a shared run directory is alive, although its processes are not visible here. A named pipe in the
- * record's directory has a reader while an agent of that container or an Envoy's shell runs, so that opening it for writing succeeds. The boot ID in
- * the directory identifies the host.
+ * record's directory has a reader while an agent of that container or an Envoy's shell runs, so that opening it for writing succeeds.
  */
 import { spawnSync } from 'node:child_process';
 import { closeSync, constants, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs';
@@ -14,7 +13,6 @@ export type OwnerState = 'alive' | 'exited' | 'unknown';
 const pipeIn = (directory: string): string => join(directory, 'living');
 const bootIn = (directory: string): string => join(directory, 'boot');
 
-/** The kernel's boot ID; empty if unavailable. */
 function bootId(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
@@ -23,14 +21,12 @@ function bootId(): string {
   }
 }
 
-/** Whether a record's directory was created since this host was booted. */
 export const isFromCurrentBoot = (directory: string): boolean =>
   bootId() !== '' && readTextQuietly(bootIn(directory)) === bootId();
 
 /**
- * The container is alive until this file is closed, also by processes that inherit it.
- *
- * @returns undefined if the file system has no named pipes or the host no `mkfifo`
+ * The container counts as alive until this file is closed, also by processes that inherit it. `undefined` if the file system has no named pipes or
+ * the host no `mkfifo`.
  */
 export function markAlive(directory: string): number | undefined {
   const path = pipeIn(directory);

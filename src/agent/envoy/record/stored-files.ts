@@ -1,6 +1,6 @@
 /**
- * Data that only the agent receives from the control plane, and that Envoy never requests: stored unchanged beside the record, so that the next agent
- * of this container starts with it. A file that cannot be replaced is removed.
+ * Data that only the agent receives from the control plane. It is stored beside the record, so that the next agent of this container starts with it.
+ * A file that cannot be replaced is removed.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +11,6 @@ export type StoredName = 'name-table' | 'trust-bundle' | 'bootstrap-patches';
 
 export class StoredFiles {
   readonly #directory: string;
-  /** Pending writes; one at a time. */
   readonly #pending = new Map<StoredName, Uint8Array>();
   #pendingWrite: Promise<void> | undefined;
 
@@ -19,7 +18,6 @@ export class StoredFiles {
     this.#directory = directory;
   }
 
-  /** `undefined` if the file is missing. */
   read(name: StoredName): Uint8Array | undefined {
     try {
       return readFileSync(this.#fileOf(name));
@@ -28,7 +26,7 @@ export class StoredFiles {
     }
   }
 
-  /** Replaces the stored data. Never throws. */
+  /** Never throws. */
   store(name: StoredName, bytes: Uint8Array): void {
     this.#pending.set(name, bytes);
     this.#pendingWrite ??= this.#write().finally(() => {
@@ -36,7 +34,6 @@ export class StoredFiles {
     });
   }
 
-  /** Resolves when all pending writes have succeeded or failed. */
   async settled(): Promise<void> {
     await this.#pendingWrite;
   }

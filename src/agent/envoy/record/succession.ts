@@ -24,7 +24,7 @@ import { isAlive, type ProcessIdentity } from '../detached-envoy.ts';
 import { recordFormat } from './agent-record.ts';
 
 const maxLineBytes = 512;
-/** Timeout of the `ready` message of a new connection. */
+/** For the `ready` message of a new connection. */
 const readyLimitMs = 2_000;
 const dialLimitMs = 1_000;
 const endPollMs = 5;
@@ -33,7 +33,7 @@ const checkMs = 10_000;
 
 const socketIn = (directory: string): string => join(directory, 'succession');
 
-/** Calls `take` for each line. Closes a socket that sends more than 512 bytes without a line end. */
+/** Closes a socket that sends more than 512 bytes without a line end. */
 function readLines(socket: Socket, onLine: (line: string) => void): void {
   let text = '';
   socket.setEncoding('utf8');
@@ -46,7 +46,7 @@ function readLines(socket: Socket, onLine: (line: string) => void): void {
   });
 }
 
-/** Validates `ready`: the sender must be a child of the launcher, which alone starts agents. Returns why it is refused otherwise. */
+/** The sender must be a child of the launcher, which alone starts agents. */
 function readyAgentIn(line: string): ProcessIdentity | { refused: string } {
   const message = line.startsWith('ready ') ? parseJson(line.slice('ready '.length)) : undefined;
   if (!isObject(message) || typeof message.pid !== 'number' || typeof message.startTime !== 'string')
@@ -69,25 +69,19 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** The older agent's end of the connection. Accepts one newer agent at a time. */
+/** Accepts one newer agent at a time. */
 export class SuccessionServer {
   readonly #directory: string;
   readonly #onRefused: () => void;
   #links = 0;
-  /** The newer agent that connected last. */
   newerAgent: ProcessIdentity | undefined;
 
-  /** @param onRefused called when the take-over is refused and this agent continues */
   constructor(directory: string, onRefused: () => void) {
     this.#directory = directory;
     this.#onRefused = onRefused;
   }
 
-  /**
-   * Kills the newer agent and waits until the kernel has released its resources.
-   *
-   * @throws Error if it does not exit
-   */
+  /** @throws Error if it does not exit */
   async killNewerAgent(limitMs: number): Promise<void> {
     const { newerAgent } = this;
     if (newerAgent === undefined) return;
@@ -163,7 +157,7 @@ export class SuccessionServer {
     const path = socketIn(this.#directory);
     // A closed server removes the name that it was bound to. Because the name is unique, it does not remove the next server's socket.
     const ownPath = `${path}.${process.pid}.${this.#links++}`;
-    // An earlier process with this PID may have left a socket.
+    // Left by an earlier process with this PID.
     rmSync(ownPath, { recursive: true, force: true });
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
@@ -184,11 +178,7 @@ function isSocket(path: string): boolean {
   }
 }
 
-/**
- * The newer agent's end of the connection.
- *
- * @param onConfirmed called when this agent owns the Envoys
- */
+/** @param onConfirmed called when this agent owns the Envoys */
 export function successorLink(directory: string, onConfirmed: () => void) {
   return fromCallback<TakeoverConfirm, undefined>(({ sendBack, receive }) => {
     let isOpen = true;

@@ -1,4 +1,4 @@
-/** Finds the layer with the Wasm module in image manifests (OCI image specification, Docker image manifest 2.2). */
+/** Image manifests follow the OCI image specification, or Docker image manifest 2.2. */
 import { isObject } from '../../../runtime/json-object.ts';
 
 export interface ImageLayer {
@@ -20,11 +20,11 @@ export interface IndexEntry {
 
 export interface ModuleLayer {
   readonly layer: ImageLayer;
-  /** `wasm`: the layer is the module. `tar+gzip` and `tar`: it contains a file `plugin.wasm`. */
+  /** A `wasm` layer is the module; other layers contain a file `plugin.wasm`. */
   readonly format: 'wasm' | 'tar+gzip' | 'tar';
 }
 
-/** Limit of registries such as Docker's. */
+/** Registries such as Docker's have this limit. */
 export const maxManifestBytes = 4 * 1024 * 1024;
 const maxEntries = 1_000;
 
@@ -87,7 +87,6 @@ function textOr(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** Platforms of Wasm images, in order of preference. */
 const platforms: readonly ((entry: IndexEntry) => boolean)[] = [
   ({ architecture }) => architecture === 'wasm',
   ({ os, architecture }) => os === 'linux' && architecture === 'amd64',
@@ -96,7 +95,8 @@ const platforms: readonly ((entry: IndexEntry) => boolean)[] = [
 ];
 
 /**
- * @returns the digest of an image of the index; the module is the same for each platform
+ * Any image suffices: the module is the same for each platform.
+ *
  * @throws Error if the index has no image
  */
 export function imageOfIndex(manifests: readonly IndexEntry[]): string {

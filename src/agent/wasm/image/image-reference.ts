@@ -1,16 +1,15 @@
-/** Parses image names, `oci://registry/repository:tag@digest`, as Docker and Kubernetes do. */
+/** Image names are `oci://registry/repository:tag@digest`, parsed as Docker and Kubernetes do. */
 
 export interface ImageReference {
   /** `host` or `host:port`. */
   readonly registry: string;
   readonly repository: string;
-  /** Tag or digest for requests to the registry. */
   readonly reference: string;
-  /** SHA-256 of the manifest in hexadecimal; empty for an image named by its tag. */
+  /** In hexadecimal; empty for an image named by its tag. */
   readonly digest: string;
 }
 
-/** Registry of image names without a host. */
+/** For image names without a host. */
 export const defaultRegistry = 'index.docker.io';
 
 const registryPattern = /^(?:[a-z0-9-]+(?:\.[a-z0-9-]+)*|\[[0-9a-f:.]+\])(?::\d{1,5})?$/;

@@ -1,6 +1,5 @@
 /**
- * Pulls the Wasm module of an image from a registry (OCI distribution specification). Sends credentials only to the registry of the image and its
- * token service, never to hosts that these redirect to.
+ * Sends credentials only to the registry of the image and its token service, never to hosts that these redirect to (OCI distribution specification).
  */
 import { createHash } from 'node:crypto';
 import { pipeline, Readable } from 'node:stream';
@@ -23,9 +22,8 @@ import type { RegistryCredentials } from './registry-credentials.ts';
 import { tarFile } from './tar-file.ts';
 
 export interface PullOptions {
-  /** HTTP GET that does not connect to blocked addresses. */
+  /** Does not connect to blocked addresses. */
   readonly fetch: GuardedFetch;
-  /** Whether the registry may use plaintext. */
   readonly allowsPlain: boolean;
   readonly credentials: RegistryCredentials | undefined;
   readonly signal: AbortSignal;
@@ -34,7 +32,6 @@ export interface PullOptions {
 
 export interface ImageLimits {
   readonly maxLayerBytes: number;
-  /** Maximum size of an uncompressed layer. */
   readonly maxArchiveBytes: number;
   readonly maxEntries: number;
 }
@@ -46,11 +43,11 @@ const defaultLimits: ImageLimits = {
 };
 
 export interface PulledImage {
-  /** Digest of the image's manifest in hexadecimal. */
+  /** Of the image's manifest, in hexadecimal. */
   readonly digest: string;
   /** Includes the digest of the index if the image name refers to one. */
   readonly digests: readonly string[];
-  /** Content of the module. Throws an Error, possibly only at its end, if the layer does not match the manifest. */
+  /** Throws an Error, possibly only at its end, if the layer does not match the manifest. */
   module(): AsyncGenerator<Uint8Array>;
 }
 
@@ -106,7 +103,6 @@ async function* unzipped(compressed: AsyncIterable<Uint8Array>): AsyncGenerator<
   }
 }
 
-/** Verifies size and digest of a layer while it arrives. */
 class CheckedBlob implements AsyncIterable<Uint8Array> {
   readonly #layer: ImageLayer;
   readonly #body: AsyncIterable<Uint8Array>;
@@ -198,7 +194,6 @@ class Registry {
     return true;
   }
 
-  /** Requests a token of the token service for reading this repository. */
   async #token(parameters: ReadonlyMap<string, string>): Promise<string> {
     const realm = URL.parse(parameters.get('realm') ?? '');
     if (realm === null) throw new Error('realm of the registry must be a URL');
@@ -235,7 +230,7 @@ const plainCodes: ReadonlySet<string> = new Set([
   ...['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG', 'ERR_SSL_HTTP_REQUEST'],
 ]);
 
-/** Errors of a TLS client at a server without TLS, or at a closed port. */
+/** A TLS client gets these errors from a server without TLS, or at a closed port. */
 function speaksNoTls(error: unknown): boolean {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' && plainCodes.has(error.code);
 }

@@ -1,7 +1,6 @@
-/** Parses `WWW-Authenticate` of a registry (RFC 9110 §11.6.1, token service of the distribution specification). */
+/** RFC 9110 §11.6.1, and the token service of the distribution specification. */
 
 export interface Challenge {
-  /** Lower case. */
   readonly scheme: string;
   /** Names in lower case. */
   readonly parameters: ReadonlyMap<string, string>;
@@ -9,7 +8,7 @@ export interface Challenge {
 
 const maxHeaderLength = 8 * 1024;
 
-/** Schemes in order; ignores invalid parts. */
+/** Ignores invalid parts. */
 export function challengesIn(header: string): readonly Challenge[] {
   const challenges: { scheme: string; parameters: Map<string, string> }[] = [];
   const text = header.slice(0, maxHeaderLength);

@@ -1,11 +1,11 @@
-/** Credentials of registries in a Docker configuration (`.dockerconfigjson`). Error messages contain no part of it. */
+/** Error messages contain no part of a Docker configuration (`.dockerconfigjson`). */
 import { isObject } from '../../../runtime/json-object.ts';
 import { defaultRegistry } from './image-reference.ts';
 
 export interface RegistryCredentials {
-  /** User name and password, encoded for `Authorization: Basic`. */
+  /** For `Authorization: Basic`. */
   readonly basic?: string;
-  /** Token for `Authorization: Bearer`. */
+  /** For `Authorization: Bearer`. */
   readonly bearer?: string;
 }
 

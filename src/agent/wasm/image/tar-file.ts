@@ -1,4 +1,4 @@
-/** Reads a file of a tar archive while the archive arrives (POSIX.1-1988 ustar, with long names and sizes of GNU and pax). */
+/** Supports POSIX.1-1988 ustar, with long names and sizes of GNU and pax. */
 
 export interface TarLimits {
   readonly maxBytes: number;
@@ -6,7 +6,7 @@ export interface TarLimits {
 }
 
 const blockBytes = 512;
-/** Maximum size of long names and pax headers. */
+/** Long names and pax headers. */
 const maxHeaderBytes = 64 * 1024;
 
 interface Entry {
@@ -16,7 +16,7 @@ interface Entry {
 }
 
 /**
- * Content of the first regular file with this name, in any folder. Reads the archive to its end.
+ * Yields the first regular file with this name, in any folder, and reads the archive to its end.
  *
  * @throws Error if there is no such file, or the archive is damaged or exceeds a limit
  */
@@ -116,7 +116,6 @@ class ArchiveBytes {
     this.#maxBytes = maxBytes;
   }
 
-  /** @returns `undefined` at the end of the archive */
   async take(bytes: number): Promise<Buffer | undefined> {
     const chunks: Buffer[] = [];
     let remainingBytes = bytes;
