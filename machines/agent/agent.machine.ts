@@ -33,7 +33,6 @@ function openTimeout(partName: string, limitMs: number) {
   };
 }
 
-/** Records the base IDs and Envoys that this agent now owns. */
 const recordTakenClaim = [
   {
     type: 'recordClaim' as const,
@@ -61,7 +60,7 @@ const onExitRequest = {
   'quit.requested': releasing,
   'signal.received': { guard: 'isStopSignal' as const, target: releasing },
 };
-/** Exit requests while ports and sockets are opening: adopted Envoys may have to be drained. */
+/** Adopted Envoys may have to be drained while ports and sockets are opening. */
 const onEarlyExitRequest = {
   ...onExitRequest,
   'quit.requested': [{ guard: 'hasEnvoysToDrain' as const, actions: 'recordStop' as const }, { target: releasing }],
@@ -71,13 +70,13 @@ const onEarlyExitRequest = {
   ],
 };
 
-/** The agent exits after the current state. */
+/** The exit waits for the end of the current state. */
 const deferExitRequest = {
   'signal.received': { guard: 'isStopSignal' as const, actions: 'recordStop' as const },
   'quit.requested': { actions: 'recordStop' as const },
 };
 
-/** The root machine of pilot-agent: starts all other machines in order, forwards signals, and stops everything. */
+/** The root machine of pilot-agent. */
 export const agentMachine = agentSetup.createMachine({
   id: 'agent',
   description: 'The process that keeps Envoy running.',
@@ -95,8 +94,7 @@ export const agentMachine = agentSetup.createMachine({
   }),
   invoke: { id: 'signals', src: 'signals' },
   on: {
-    // Signals in states that have no transition for them: SIGHUP before an Envoy can exist, SIGUSR2, signals after the end. Ignored unless
-    // deferrable.
+    // Signals in states without a transition for them: SIGHUP before an Envoy can exist, SIGUSR2, signals after the end.
     'signal.received': { guard: 'isDeferrable', actions: 'deferOrder' },
     'status.failed': {},
     'quit.requested': {},
@@ -114,7 +112,6 @@ export const agentMachine = agentSetup.createMachine({
     'binary.withdrawn': {},
     'binary.proven': {},
     'files.missing': {},
-    // A failed port was reopened.
     'dns.listening': {},
     'dns.failed': {},
     'succession.taken': {},

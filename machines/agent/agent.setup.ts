@@ -48,26 +48,25 @@ export interface AgentInput {
 
 export interface AgentContext extends AgentInput {
   baseIds: number[];
-  /** Envoys that were running when the agent started. */
+  /** Envoys that ran before this agent started. */
   adoption: Adoption | undefined;
-  /** Whether an exit was requested during the adoption of Envoys: they are drained first. */
+  /** An exit was requested during the adoption of Envoys, which are drained first. */
   endIsDue: boolean;
-  /** Orders received while Envoys were being adopted or belonged to another agent. */
+  /** Received while Envoys were being adopted or belonged to another agent. */
   ordersDue: DueOrder[];
-  /** Whether an adopted Envoy is starting: deferred orders wait for the outcome. */
+  /** Deferred orders wait for the outcome of an adopted Envoy's start. */
   awaitsRestart: boolean;
-  /** Bootstrap file of gRPC programs: `awaited` until their certificates are on disk. */
+  /** `awaited` until the certificates of gRPC programs are on disk. */
   grpcBootstrap: 'none' | 'awaited' | 'started';
   /** Why the agent exits without an order; empty otherwise. */
   trouble: string[];
-  /** Whether another agent keeps the Envoys when this one exits: an older one that still waits, or a newer one. */
+  /** An older agent that still waits, or a newer one, keeps the Envoys when this agent exits. */
   isAnothers: boolean;
 }
 
 export interface AgentOutput {
   /** 0 after an ordered exit, 1 after a failure; after a hand-over see `successionExitCodeOf`. */
   exitCode: number;
-  /** Messages for the operator; empty after an ordered exit. */
   trouble: string[];
 }
 
@@ -77,12 +76,12 @@ function awaitsOutput({ identity }: AgentSettings): boolean {
   return identity.writesOutput && provesIdentity(identity);
 }
 
-/** Limit of the claim, including the wait for Envoys of exited agents. */
+/** Includes the wait for Envoys of exited agents. */
 export const claimLimitMs = 30_000;
 export const openLimitMs = 10_000;
 /** Six attempts within 31 s to open the socket, at most 10 s each. */
 export const secretsLimitMs = 95_000;
-/** Limit of the release, including the time until the kernel has reaped killed processes. */
+/** Includes the time until the kernel has reaped killed processes. */
 export const releaseLimitMs = 12_000;
 
 export const agentSetup = setup({
@@ -168,7 +167,7 @@ export const agentSetup = setup({
     isStopSignal: ({ event }) => event.type === 'signal.received' && stopSignals.has(event.signal),
     /** A second exit request skips the drain. */
     hasEnvoysToDrain: ({ context }) => context.adoption !== undefined && !context.endIsDue,
-    /** A signal that is handled later, because Envoys are being adopted or belong to another agent. */
+    /** The signal is handled later, because Envoys are being adopted or belong to another agent. */
     isDeferrable: ({ context, event }) =>
       context.settings.liveRestore && event.type === 'signal.received' && isDueOrder(event.signal),
     hasAdoptedEpochs: (_, { adoption }: ClaimedIds) => adoption !== undefined,
@@ -190,7 +189,7 @@ export const agentSetup = setup({
   },
   actions: {
     spawnSuccessor: spawnChild('successor', { id: 'successor', systemId: 'successor' }),
-    /** After this report, this agent terminates its Envoys when it exits. */
+    /** After this report, the exit of this agent terminates its Envoys. */
     reportComplete: enqueueActions(({ context, enqueue }) => {
       if (!context.settings.succeeds || !context.isAnothers) return;
       enqueue.assign({ isAnothers: false });
@@ -216,7 +215,7 @@ export const agentSetup = setup({
       ordersDue: ({ context: { ordersDue }, event }) =>
         event.type === 'signal.received' && isDueOrder(event.signal) ? withOrder(ordersDue, event.signal) : ordersDue,
     }),
-    /** If an adopted restart is in progress, waits for its outcome. */
+    /** Waits for the outcome of an adopted restart. */
     runDeferredOrders: enqueueActions(({ context: { ordersDue, awaitsRestart }, event, enqueue }) => {
       if (awaitsRestart && event.type !== 'restart.ended') return;
       if (ordersDue.includes('SIGUSR1')) enqueue.sendTo('supervisor', { type: 'logs.reopen' });
@@ -235,13 +234,13 @@ export const agentSetup = setup({
       systemId: 'secrets',
       input: ({ context: { settings } }) => ({ ...settings.identity, obtainsFirst: settings.succeeds }),
     }),
-    /** Nothing waits for the access log service, because Envoy serves requests without it. */
+    /** Envoy serves requests without the access log service. */
     spawnAccessLogs: enqueueActions(({ context, enqueue }) => {
       const { accessLogSocket: socket } = context.settings;
       if (socket === '') return;
       enqueue.spawnChild('accessLogs', { id: 'access-logs', systemId: 'access-logs', input: { socket } });
     }),
-    /** Spawned once: when the certificates are on disk, or at once if this agent does not write them. */
+    /** Called when the certificates are on disk, or at once if this agent does not write them. */
     spawnGrpcBootstrap: enqueueActions(({ context, event, enqueue }) => {
       if (context.grpcBootstrap !== 'awaited') return;
       const isServedByAnother = event.type === 'secrets.ready' && event.by === 'another';

@@ -1,4 +1,4 @@
-/** Events of the agent's DNS server. DNS queries are not events: thousands arrive per second. */
+/** DNS queries are not events: thousands arrive per second. */
 
 /** agent → dns. Open the port to which DNS queries of the workload are redirected. */
 export type DnsStart = { type: 'dns.start' };

@@ -1,4 +1,4 @@
-/** Events of pilot-agent as data, for tests and tools. Their types in `*protocol.ts` have the descriptions; docs/events.md has both. */
+/** The types in `*protocol.ts` have the descriptions; docs/events.md has both. */
 import type { CatalogueRow } from '../catalogue-row.ts';
 
 type Diagram =

@@ -1,5 +1,3 @@
-/** Events of the bootstrap file for gRPC without a proxy. */
-
 /** secrets/output → secrets, secrets → agent. Certificate, key and roots are in the directory of OUTPUT_CERTS. */
 export type OutputWritten = { type: 'output.written' };
 /** grpc-bootstrap → status. The file and the certificates that it names can be read. */

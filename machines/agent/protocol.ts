@@ -1,9 +1,4 @@
-/**
- * Every event between two actors of pilot-agent, with sender and receiver. sequences/*.mmd has their order;
- * event-catalogue.ts has the diagram of each.
- *
- * `noun.happened` is a fact, `noun.order` an order.
- */
+/** Every event between two actors of pilot-agent, with sender and receiver. `noun.happened` is a fact, `noun.order` an order. */
 
 /** TERM, INT, QUIT: exit (a second one: immediately). HUP: restart Envoy. USR1: reopen logs. USR2: ignored by this chart (docs/hot-restart.md). */
 export type Signal = 'SIGTERM' | 'SIGINT' | 'SIGQUIT' | 'SIGHUP' | 'SIGUSR1' | 'SIGUSR2';
@@ -75,7 +70,7 @@ export type BinaryWithdrawn = { type: 'binary.withdrawn'; binary: string; reason
 /** supervisor → agent. The new binary has served long enough not to be withdrawn any more. */
 export type BinaryProven = { type: 'binary.proven'; binary: string };
 
-/** Why an Envoy is started. A retry keeps the reason of the first attempt. */
+/** A retry keeps the reason of the first attempt. */
 export type RestartReason =
   | 'first start'
   | 'configuration changed'
@@ -104,7 +99,7 @@ export type RestartOutcome =
 
 /** supervisor → agent. The Envoys of a previous agent belong to this agent. `handOver` is absent if the previous agent was killed. */
 export type EpochsAdopted = { type: 'epochs.adopted'; names: string[]; handOver?: HandOver };
-/** How an agent got Envoys that it did not start: from an older agent, or back from a newer one that failed. */
+/** From an older agent (`granted`), or back from a newer one that failed. */
 export type HandOver = 'granted' | 'taken back';
 /** supervisor → agent. An Envoy is about to be started. */
 export type RestartDecided = {
@@ -113,7 +108,6 @@ export type RestartDecided = {
   epoch: number;
   reason: RestartReason;
   how: RestartKind;
-  /** 1 for the first attempt. */
   attempt: number;
 };
 /** supervisor → agent. Outcome of the last start. */
@@ -124,7 +118,7 @@ export type RestartEnded = {
   reason: RestartReason;
   how: RestartKind;
   outcome: RestartOutcome;
-  /** Time from the start of the process; absent if the epoch did not become live. */
+  /** From the start of the process; absent if the epoch did not become live. */
   timeToLiveMs?: number;
 };
 
@@ -149,7 +143,7 @@ export type EpochSupersede = { type: 'epoch.supersede'; parentShutdownMs: number
 export type EpochRetire = {
   type: 'epoch.retire';
   lingerMs: number;
-  /** Orphaned: its parent exited too early, its main thread is blocked, and SIGTERM has no effect. */
+  /** The parent of the epoch exited too early, so its main thread is blocked, and SIGTERM has no effect. */
   isOrphaned: boolean;
 };
 /** A draining parent may exit now: its child is being terminated and ends it. */
@@ -212,9 +206,9 @@ export type EpochFailed = {
   signal: string | null;
   /** Last line of Envoy's output, or the error of the operating system. */
   reason: string;
-  /** The kernel killed the process for lack of memory, according to the OOM counter of its cgroup. */
+  /** According to the OOM counter of the cgroup. */
   outOfMemory: boolean;
-  /** Envoy refused to attach because its parent seems to be initializing (docs/hot-restart-reference.md, fact 1). */
+  /** Envoy refused to attach, because its parent seems to be initializing (docs/hot-restart-reference.md, fact 1). */
   refusedByParent: boolean;
 };
 
@@ -269,10 +263,9 @@ export type HandoverEnded = { type: 'handover.ended' };
 
 /** bootstrap-patches/request → bootstrap-patches. The control plane received the request for bootstrap patches. */
 export type PatchesRequested = { type: 'patches.requested' };
-/** Result of the request for bootstrap patches. */
 export type PatchesResult =
   | { readonly is: 'patched' | 'unpatched' }
-  /** The patches are invalid, so a retry does not help. */
+  /** A retry does not help. */
   | { readonly is: 'unusable'; readonly reason: string }
   | {
       readonly is: 'unreachable';
@@ -280,7 +273,7 @@ export type PatchesResult =
       /** The control plane responded and rejected this agent. */
       readonly isRefusal: boolean;
       readonly retryAfterMs: number;
-      /** Random, from 0 to 1: spreads the pause. */
+      /** From 0 to 1; spreads the pause. */
       readonly chance: number;
     };
 /** bootstrap-patches/request → bootstrap-patches. Result of the request for bootstrap patches. */

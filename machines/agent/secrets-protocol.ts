@@ -1,7 +1,4 @@
-/**
- * Events of the secrets of a workload. They never contain certificates, keys or roots: a version identifies what an
- * effect stores in memory.
- */
+/** Events never contain certificates, keys or roots: a version identifies what an effect stores in memory. */
 
 /** agent → secrets. Open the secret server, and obtain the secrets that Envoy will request. */
 export type SecretsStart = { type: 'secrets.start' };
@@ -31,11 +28,11 @@ export type SdsWithdraw = { type: 'sds.withdraw'; name: string };
 /** secrets → secrets/server. There is no such secret: reject clients that request nothing else. */
 export type SdsReject = { type: 'sds.reject'; name: string; reason: string };
 
-/** Sources of the roots in ROOTCA, each as a hash of a set of certificates; empty: none yet. */
+/** Sources of the roots in ROOTCA; each is a hash of a set of certificates, or empty. */
 export interface RootParts {
-  /** Roots that were issued with the workload's certificate. */
+  /** Issued with the workload's certificate. */
   authorities: string;
-  /** Roots that the control plane sent. */
+  /** Sent by the control plane. */
   bundle: string;
 }
 
@@ -63,7 +60,6 @@ export type SecretUnavailable = {
   type: 'secret.unavailable';
   name: string;
   reason: string;
-  /** Error code, if there is one. */
   code?: string;
   attempts: number;
   pauseMs: number;

@@ -1,4 +1,3 @@
-/** Events between the status server and its chart. */
 import type { QuitRequested, UpgradeRequested } from './protocol.ts';
 
 /** status/http → status. The port is open. */

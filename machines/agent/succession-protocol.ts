@@ -1,7 +1,4 @@
-/**
- * Events of the hand-over to a newer agent of the same container. `predecessor` runs in the older agent, `successor` in the newer one; a
- * socket connects them.
- */
+/** `predecessor` runs in the older agent, `successor` in the newer one of the same container; a socket connects them. */
 import type { ClaimedIds } from './envoy/adoption.ts';
 
 /** predecessor/link → predecessor. A newer agent is connected and can take over now. */

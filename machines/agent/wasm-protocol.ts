@@ -1,17 +1,14 @@
-/** Events of Wasm modules that the agent fetches for Envoy. */
-
-/** Address and expected contents of a module. */
 export interface WasmModule {
-  /** Number of the fetch, unique in the agent. */
+  /** Unique in the agent. */
   readonly id: number;
-  /** Number of the xDS stream whose response refers to the module. */
+  /** The response on this xDS stream refers to the module. */
   readonly stream: number;
-  /** Name of the extension configuration: `namespace.name` of its WasmPlugin. */
+  /** `namespace.name` of the WasmPlugin. */
   readonly extension: string;
   readonly url: string;
-  /** SHA-256 in hexadecimal of the module, or of the manifest of the image; empty: any module. */
+  /** SHA-256 in hexadecimal of the module, or of the manifest of the image; empty if any module is valid. */
   readonly sha256: string;
-  /** Version of the plugin if each version fetches its module again; empty if a cached module may be used. */
+  /** Version of the plugin if each version fetches its module again; otherwise empty. */
   readonly version: string;
 }
 

@@ -1,4 +1,4 @@
-/** Events of the agent's xDS proxy. Requests and responses are not events: they are forwarded as bytes. */
+/** Requests and responses are not events: they are forwarded as bytes. */
 
 import type { TrustBundleReceived, TrustBundleServed } from './secrets-protocol.ts';
 import type { ModuleFailed, ModuleFetched, ModuleReleased, ModuleRequired } from './wasm-protocol.ts';

@@ -13,24 +13,21 @@ import { accessLogsTimeline } from '../timeline.ts';
 
 interface AccessLogsContext {
   socket: string;
-  /** Number of open streams: each worker of each Envoy opens one per kind of log. */
+  /** Each worker of each Envoy opens a stream per kind of log. */
   open: number;
-  /** Time until the next attempt; 0 without a failure. */
+  /** 0 without a failure. */
   pauseMs: number;
 }
 
 const openLimitMs = 5_000;
 const minPauseMs = 500;
 const maxPauseMs = 30_000;
-/** How long the socket must be open to reset the backoff. */
+/** The backoff is reset after the socket was open for this time. */
 const trialMs = 60_000;
-/** Reading pauses until the next period of the reading budget (0.5 s); a longer pause is a bug in the effect. */
+/** Reading pauses for at most 0.5 s (the reading budget); a longer pause is a bug in the effect. */
 const congestionLimitMs = 10_000;
 
-/**
- * Receives Envoy's access logs and counts requests. Nothing waits for this machine: without the stream Envoy serves, retries, and counts dropped
- * entries.
- */
+/** Nothing waits for this machine: without the stream, Envoy serves, retries, and counts dropped entries. */
 export const accessLogsMachine = setup({
   types: {
     context: {} as AccessLogsContext,

@@ -1,16 +1,16 @@
 /**
- * Orders received during a hand-over, which the agent in control executes afterwards. The launcher only receives the older agent's exit code, which
- * therefore contains the due orders and the number of received signals: a signal forwarded too late is sent to the next agent.
+ * Orders received during a hand-over are executed by the agent that is then in control. The launcher only receives the older agent's exit code, which
+ * therefore contains the due orders and the number of received signals: the launcher sends a signal that it forwarded too late to the next agent.
  */
 import type { Signal } from '../protocol.ts';
 
 /** SIGHUP: hot restart. SIGUSR1: reopen logs. */
 export type DueOrder = 'SIGHUP' | 'SIGUSR1';
 
-/** Exit code of an agent that exits because another agent has control (EX_TEMPFAIL). */
+/** An agent exits with this code because another agent has control (EX_TEMPFAIL). */
 export const successionExitCode = 75;
 
-/** Encoding of the exit code, which bin/pilot-agent decodes: a bit for each due order, and how often each was received, modulo 3. */
+/** The exit code, which bin/pilot-agent decodes, has a bit for each due order, and contains how often each was received, modulo 3. */
 const bits: Readonly<Record<DueOrder, number>> = { SIGHUP: 1, SIGUSR1: 2 };
 const receivedUnits: Readonly<Record<DueOrder, number>> = { SIGHUP: 4, SIGUSR1: 12 };
 const receivedModulus = 3;
@@ -19,7 +19,7 @@ const dueOrders: readonly DueOrder[] = ['SIGHUP', 'SIGUSR1'];
 
 export const isDueOrder = (signal: Signal): signal is DueOrder => Object.hasOwn(bits, signal);
 
-/** Adds the order, without duplicates and in a fixed order. */
+/** Returns the orders in a fixed order. */
 export const withOrder = (pendingOrders: readonly DueOrder[], order: DueOrder): DueOrder[] =>
   dueOrders.filter((one) => one === order || pendingOrders.includes(one));
 

@@ -1,16 +1,16 @@
 import { assign, setup } from 'xstate';
 
-/** `gave way`: after a hand-over, or because an older agent keeps control. `killed`: by a signal that it does not handle. */
+/** An agent `gave way` after a hand-over, or because an older agent keeps control. It was `killed` by a signal that it does not handle. */
 export type AgentEnd = 'in order' | 'gave way' | 'killed';
 
 export type LauncherEvent =
-  /** Replace the agent by a newer one (SIGUSR2). */
+  /** SIGUSR2. */
   | { type: 'succession.order' }
-  /** Forward to the agent: hot restart (SIGHUP) or reopen logs (SIGUSR1). */
+  /** SIGHUP (hot restart) or SIGUSR1 (reopen logs). */
   | { type: 'signal.order' }
-  /** Stop (SIGTERM, SIGINT, SIGQUIT). */
+  /** SIGTERM, SIGINT or SIGQUIT. */
   | { type: 'end.order' }
-  /** The agent exited. `leaves`: after a hand-over, with due orders in its exit code. */
+  /** An agent that `leaves` exits after a hand-over, with due orders in its exit code. */
   | { type: 'agent.ended'; how: AgentEnd; leaves: boolean }
   | { type: 'new-agent.ended' };
 
@@ -19,12 +19,12 @@ const forwardDeferredSignals = {
   params: ({ event }: { event: { leaves: boolean } }) => ({ leaves: event.leaves }),
 };
 
-/** Time for a newer agent to obtain its certificate, open its ports and take over. */
+/** A newer agent obtains its certificate, opens its ports and takes over within this time. */
 const takeoverLimitMs = 150_000;
 
 /**
- * The first process of a container, the shell script bin/pilot-agent: starts agents and reads their exit codes. The script is the
- * implementation; this machine is for documentation and for the exploration of two agents (test/model/explore-succession.test.ts).
+ * The first process of a container starts agents and reads their exit codes. The shell script bin/pilot-agent is the implementation; this machine is
+ * for documentation and for the exploration of two agents (test/model/explore-succession.test.ts).
  */
 export const launcherMachine = setup({
   types: { context: {} as { isEndRequested: boolean }, events: {} as LauncherEvent },
@@ -38,14 +38,13 @@ export const launcherMachine = setup({
     startNewAgent: () => {},
     promoteNewAgent: () => {},
     killNewAgent: () => {},
-    /** Kills the agent that has no base IDs: an unresponsive newer one, or the older one after the hand-over. */
+    /** The unresponsive agent has no base IDs: it is a newer one, or the older one after the hand-over. */
     killUnresponsiveAgent: () => {},
-    /** Stops the agent once it handles signals. */
+    /** Waits until the agent handles signals. */
     stopAgent: () => {},
     recordStop: assign({ isEndRequested: true }),
-    /** Forwards the signal once an agent handles signals. Drops it if no agent ever did, because then no Envoy is running. */
+    /** Waits until an agent handles signals. Drops the signal if no agent ever did, because then no Envoy is running. */
     forwardSignal: () => {},
-    /** Sends due orders of the older agent to the next one. */
     forwardDeferredSignals: (_, __: { leaves: boolean }) => {},
     rejectOrder: () => {},
   },

@@ -4,33 +4,31 @@ import type { ClaimedIds } from '../envoy/adoption.ts';
 import type { LinkOrder, LinkReport, SuccessionBegin, SuccessionRefuse } from '../succession-protocol.ts';
 import { noLane } from '../timeline.ts';
 
-/** Time to write a record of some kilobytes to a slow disk. */
+/** A record of some kilobytes is written to a slow disk within this time. */
 const writeLimitMs = 1_000;
-/** Time to close sockets. */
 const releaseLimitMs = 250;
 /** Ten times what a newer agent needs. Including resumption, the time without an agent in control is below 2 s. */
 const takeoverLimitMs = 1_250;
 /** A resumed process handles expired timers before a report that has already arrived. */
 const finalReportLimitMs = 10;
-/** Time for a killed process to exit. */
 const resumeLimitMs = 400;
-/** Delay after a failure to open the socket: a full disk may have space later. */
+/** A full disk may have space for the socket after this time. */
 const relinkMs = 10_000;
 
-/** The older agent's side of a hand-over: resumes control unless the newer agent confirms the takeover in time. */
+/** The older agent resumes control unless the newer agent confirms the takeover in time. */
 export const predecessorMachine = setup({
   types: {
     events: {} as LinkReport | SuccessionBegin | SuccessionRefuse,
     children: {} as { link: 'link'; write: 'writeRecord'; 'give-up': 'giveUp'; 'take-back': 'takeBack' },
   },
   actors: {
-    /** Accepts newer agents of this container, one at a time. */
+    /** Accepts one newer agent of this container at a time. */
     link: callbackEffect<LinkOrder, undefined>('link'),
-    /** Writes the state of this agent. Afterwards, Envoys outlive their actors until control is resumed. */
+    /** Afterwards, Envoys outlive their actors until control is resumed. */
     writeRecord: promiseEffect<void, undefined>('writeRecord'),
-    /** Releases the base IDs and Envoys if the record is unchanged. */
+    /** Releases the base IDs and Envoys only if the record is unchanged. */
     giveUp: promiseEffect<void, undefined>('giveUp'),
-    /** Kills the newer agent and claims the base IDs again, with the Envoys under them. Rejects if they are unavailable. */
+    /** Kills the newer agent, then claims the base IDs and their Envoys. Rejects if they are unavailable. */
     takeBack: promiseEffect<ClaimedIds, undefined>('takeBack'),
   },
   delays: {
@@ -148,7 +146,7 @@ export const predecessorMachine = setup({
             },
             onError: '#predecessor.replaced',
           },
-          // Another agent has the base IDs, so it has control.
+          // Another agent has the base IDs and therefore control.
           after: { resumeLimit: '#predecessor.replaced' },
         },
       },

@@ -1,22 +1,20 @@
 import { setup } from 'xstate';
 
 export type StandInEvent =
-  /** The agent exited and closed its end of the pipe. */
+  /** The agent closed its end of the pipe. */
   | { type: 'agent.gone' }
   /** The agent stops without a successor. */
   | { type: 'end.order' }
-  /** Another agent has opened the port and accepts forwarded traffic. */
+  /** Another agent accepts forwarded traffic. */
   | { type: 'successor.ready' }
-  /** The kernel has no more traffic for this port. */
   | { type: 'port.drained' };
 
 const standLimitMs = 10_000;
-/** Time for active requests to finish. */
 const lastLimitMs = 20_000;
 
 /**
- * Keeps the sockets of an exited agent until the next one has received their traffic. Sends no responses. Implemented by
- * src/agent/ports/port-keeper.ts and port-stand-in.ts; this machine is for documentation and checks.
+ * Keeps the sockets of an exited agent until the next one has received their traffic. Implemented by src/agent/ports/port-keeper.ts and
+ * port-stand-in.ts; this machine is for documentation and checks.
  */
 export const standInMachine = setup({
   types: { events: {} as StandInEvent },

@@ -4,26 +4,24 @@ import type { ClaimedIds } from '../envoy/adoption.ts';
 import type { PredecessorReport, SuccessionComplete, TakeoverConfirm } from '../succession-protocol.ts';
 import { noLane } from '../timeline.ts';
 
-/** Time for the older agent to write its record and close its sockets. */
+/** The older agent writes its record and closes its sockets within this time. */
 const turnLimitMs = 4_000;
-/** Time for the kernel to release the base IDs of a killed agent. */
 const claimLimitMs = 1_000;
 
-/** `isGranted`: the older agent released control; otherwise it exited. */
+/** Without a grant, the older agent has exited. */
 export interface SuccessorClaim {
   isGranted: boolean;
 }
 
-/** The newer agent's side of a hand-over: takes control after the older agent released it or exited. */
+/** The newer agent takes control after the older agent released it or exited. */
 export const successorMachine = setup({
   types: {
     events: {} as PredecessorReport | SuccessionComplete,
     children: {} as { link: 'link'; claim: 'claim' },
   },
   actors: {
-    /** Reports this agent as ready to the older one, and forwards its responses. */
     link: callbackEffect<TakeoverConfirm, undefined>('link'),
-    /** Claims the older agent's base IDs, with the Envoys under them. Rejects without a change if another process has them. */
+    /** Claims the base IDs with their Envoys. Rejects without a change if another process has them. */
     claim: promiseEffect<ClaimedIds, SuccessorClaim>('claim'),
   },
   delays: { grantLimit: turnLimitMs, claimLimit: claimLimitMs },
@@ -57,7 +55,7 @@ export const successorMachine = setup({
       },
       on: {
         'predecessor.granted': 'claiming',
-        // Claims as after a crash. If the older agent is still running, it has the base IDs, and the claim fails.
+        // If the older agent is still running, it has the base IDs, and the claim fails.
         'predecessor.lost': 'claiming',
         'predecessor.refused': {
           target: 'finished',

@@ -11,11 +11,11 @@ const sendLimitMs = 20_000;
 const responseLimitMs = 10_000;
 
 interface PatchesContext extends PatchesWait {
-  /** Why the patches are invalid; empty if they are valid. */
+  /** Empty if the patches are valid. */
   unusable: string;
 }
 
-/** Requests patches of Envoy's bootstrap from the control plane. */
+/** Patches of Envoy's bootstrap are requested from the control plane. */
 export const bootstrapPatchesMachine = setup({
   types: {
     context: {} as PatchesContext,
@@ -24,7 +24,6 @@ export const bootstrapPatchesMachine = setup({
     children: {} as { request: 'requestPatches' },
   },
   actors: {
-    /** Requests the patches, and stores them for the bootstrap. */
     requestPatches: callbackEffect<PatchesCancel, { credential: UpstreamCredential }>('requestPatches'),
   },
   delays: {

@@ -7,7 +7,7 @@ export interface PatchesWait {
   readonly pauseMs: number;
 }
 
-/** `undefined`: the effect failed without a result. */
+/** @param result `undefined` if the effect failed */
 export function waitAfter({ failures }: PatchesWait, result: PatchesResult | undefined): PatchesWait {
   const lastUnreachable = result?.is === 'unreachable' ? result : { isRefusal: false, retryAfterMs: 0, chance: 0.5 };
   const next = withFailure(failures, lastUnreachable);

@@ -5,7 +5,7 @@ import { peer } from '../peers.ts';
 import { grpcBootstrapTimeline } from '../timeline.ts';
 
 interface GrpcBootstrapContext {
-  /** Time until the next attempt; 0 without a failure. */
+  /** 0 without a failure. */
   pauseMs: number;
 }
 
@@ -17,8 +17,8 @@ const minPauseMs = 500;
 const maxPauseMs = 30_000;
 
 /**
- * Writes the bootstrap file for gRPC clients and servers of the pod. It starts when the certificates are on disk, because gRPC reads them once the
- * file exists. The workload is not ready until the file is written.
+ * The bootstrap file for gRPC programs of the pod is written when the certificates are on disk, because gRPC reads them once the file exists. The
+ * workload is not ready before.
  */
 export const grpcBootstrapMachine = setup({
   types: {
@@ -27,7 +27,6 @@ export const grpcBootstrapMachine = setup({
     children: {} as { write: 'writeGrpcBootstrap' },
   },
   actors: {
-    /** Replaces the file atomically. */
     writeGrpcBootstrap: promiseEffect<BootstrapWriteOutcome, undefined>('writeGrpcBootstrap'),
   },
   delays: { writeLimit: writeLimitMs, pause: ({ context }) => context.pauseMs },

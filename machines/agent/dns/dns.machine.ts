@@ -12,19 +12,19 @@ import { peer } from '../peers.ts';
 import { dnsTimeline } from '../timeline.ts';
 
 interface DnsContext {
-  /** Whether the port was ever open: later failures are retried. */
+  /** Failures after the first opening are retried. */
   hasListened: boolean;
-  /** Last backoff; 0 without a recent failure. */
+  /** 0 without a recent failure. */
   pauseMs: number;
 }
 
 const openLimitMs = 5_000;
 const firstPauseMs = 500;
 const maxPauseMs = 30_000;
-/** How long the port must be open to reset the backoff. */
+/** The backoff is reset after the port was open for this time. */
 const trialMs = 60_000;
 
-/** DNS server for the workload. If its port cannot be opened at the start, the agent fails before it starts Envoy. A later failure is retried. */
+/** If the port cannot be opened at the start, the agent fails before it starts Envoy. A later failure is retried. */
 export const dnsMachine = setup({
   types: {
     context: {} as DnsContext,
@@ -32,7 +32,6 @@ export const dnsMachine = setup({
     children: {} as { server: 'server' },
   },
   actors: {
-    /** Opens the sockets, responds to queries, and reports name tables. */
     server: callbackEffect<{ type: never }, undefined>('server'),
   },
   delays: { openLimit: openLimitMs, pause: ({ context }) => context.pauseMs, trial: trialMs },

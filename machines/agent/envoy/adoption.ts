@@ -1,13 +1,10 @@
-/**
- * State that an agent leaves for its successor: records of the Envoys that it started. A killed or replaced agent leaves these running, and the next
- * agent of the same container adopts them.
- */
+/** A killed or replaced agent leaves its Envoys running with this state, and the next agent of the same container adopts them. */
 
 import type { HandOver, RestartDecided } from '../protocol.ts';
 import type { EpochInput } from './epoch-context.ts';
 import type { Desired, EpochRecord } from './epoch-record.ts';
 
-/** State of the supervisor that outlives the agent. Other state is rebuilt: certificates are read again, and budgets are reset. */
+/** Other state of the supervisor is rebuilt: certificates are read again, and budgets are reset. */
 export interface PersistedState {
   desired: Desired;
   epochs: EpochRecord[];
@@ -22,15 +19,15 @@ export interface AdoptedEpoch extends EpochRecord {
   configFile: string;
   /** Time since the epoch entered its phase. */
   elapsedMs: number;
-  /** Time when its start was ordered, on the host's clock. */
+  /** When the start was ordered, on the host's clock. */
   startedAtMs: number;
-  /** For a draining parent: upper bound of the time that its child was live before the probe detected it. */
+  /** For a draining parent, the upper bound of the time that its child was live before the probe detected it. */
   unseenMs: number;
 }
 
 /**
- * State with which an agent starts if another one left Envoys. `handOver`: that agent released them (`granted`), or this agent resumes control
- * (`taken back`); absent if the other agent was killed.
+ * `handOver` is `granted` if the other agent released its Envoys, `taken back` if this agent resumes control, and absent if the other agent was
+ * killed.
  */
 export interface Adoption extends Omit<PersistedState, 'epochs' | 'desired'> {
   desired: Desired;
@@ -38,10 +35,7 @@ export interface Adoption extends Omit<PersistedState, 'epochs' | 'desired'> {
   handOver?: HandOver;
 }
 
-/**
- * Base IDs of an agent. `adoption`: running Envoys under them that another agent started. `isAnothers`: another agent of this container
- * claimed them first, and keeps its Envoys; there are no base IDs.
- */
+/** If `isAnothers`, another agent of this container claimed the base IDs first, and keeps its Envoys. */
 export interface ClaimedIds {
   baseIds: number[];
   sweptFiles: string[];
@@ -56,11 +50,11 @@ export const persistedStateOf = (context: PersistableState): PersistedState => {
   return { desired, epochs, recovery, provenDigest, provenBinary, ...(restart && { restart }) };
 };
 
-/** Remaining parent-shutdown time of a draining or retiring epoch, from the detection of its live replacement. */
+/** Counts from the detection of the live replacement of a draining or retiring epoch. */
 export const remainingParentShutdownMs = ({ elapsedMs }: AdoptedEpoch, parentShutdownMs: number): number =>
   Math.max(0, parentShutdownMs - elapsedMs);
 
-/** The epoch that was starting, or whose start was aborted. It is adopted after all others. */
+/** The start of this epoch was in progress or was aborted. It is adopted after all others. */
 export const candidateAmong = (adoptedEpochs: readonly AdoptedEpoch[]): AdoptedEpoch | undefined =>
   adoptedEpochs.find(({ phase }) => phase === 'starting');
 
@@ -74,11 +68,11 @@ export function epochRecordOf({
   return record;
 }
 
-/** The start that continues after the adoption. `undefined` if its end was already reported and its Envoy only has to be killed. */
+/** `undefined` if the end of the start was already reported, so that its Envoy only has to be killed. */
 export const ongoingRestartOf = ({ epochs, restart }: Adoption): Omit<RestartDecided, 'type'> | undefined =>
   candidateAmong(epochs)?.name === restart?.name ? restart : undefined;
 
-/** Input of an adopted epoch, which is neither prepared nor started. */
+/** An adopted epoch is neither prepared nor started. */
 export function adoptedEpochInput(
   adoptedEpoch: AdoptedEpoch,
   settings: Pick<EpochInput, 'parentGraceMs' | 'healthyMs'>,

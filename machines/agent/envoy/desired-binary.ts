@@ -1,16 +1,16 @@
-/** Which Envoy binary must run, and when a new one is withdrawn. Pure functions. */
+/** Pure functions decide which Envoy binary must run, and when a new one is withdrawn. */
 
 import type { EpochFailed } from '../protocol.ts';
 import { type Desired, type EpochRecord, newestOf, servingOf } from './epoch-record.ts';
 import type { SupervisorContext, SupervisorEvent } from './supervisor-context.ts';
 
-/** The binary that replaces a withdrawn one. The binary of the first live epoch is proven at once, because there is no other. */
+/** The binary of the first live epoch is proven at once, because there is no other to replace it. */
 export const provenBinaryAfterLive = (
   live: EpochRecord | undefined,
   { provenDigest, provenBinary }: SupervisorContext,
 ): string => (provenDigest === '' && live !== undefined ? live.binary : provenBinary);
 
-/** Whether the proven binary no longer starts and no epoch serves: there is no binary to fall back to. */
+/** The proven binary no longer starts, and no epoch serves, so there is no binary to fall back to. */
 export function isProvenLost(event: SupervisorEvent, { epochs, desired, provenBinary }: SupervisorContext): boolean {
   if (event.type !== 'epoch.failed' || event.during !== 'initializing' || event.refusedByParent) return false;
   const { phase, binary } = epochs.find(({ name }) => name === event.name) ?? {};
@@ -23,7 +23,7 @@ export function desiredAfter(event: SupervisorEvent, { desired }: SupervisorCont
   return event.type === 'binary.changed' ? { ...desired, binary: event.binary } : desired;
 }
 
-/** Phases in which a failure is caused by the epoch, not by files, directories, the control plane or the operating system. */
+/** In these phases, the epoch causes a failure, not files, directories, the control plane or the operating system. */
 const phasesOfEpochFault: ReadonlySet<EpochFailed['during']> = new Set([
   'preparing',
   'initializing',
@@ -31,12 +31,11 @@ const phasesOfEpochFault: ReadonlySet<EpochFailed['during']> = new Set([
   'draining',
 ]);
 
-/** A new binary that is withdrawn, and its replacement. */
 export interface Withdrawal {
   readonly binary: string;
   readonly instead: string;
   readonly reason: string;
-  /** Whether the binary was started: it may have taken the admin interface from its parent, so another hot restart must restore it. */
+  /** A binary that was started may have taken the admin interface from its parent, so another hot restart must restore it. */
   readonly hasRun: boolean;
 }
 
@@ -70,7 +69,7 @@ function failedEpoch(
   return { epoch, reason: `not live within ${settings.startLimitMs} ms`, hasRun: true };
 }
 
-/** Whether the serving epoch has a new binary that is not proven yet. */
+/** The serving epoch has a new binary that is not proven yet. */
 export const isOnTrial = ({ epochs, provenBinary }: SupervisorContext): boolean => {
   const servingEpoch = servingOf(epochs);
   return servingEpoch !== undefined && servingEpoch.binary !== provenBinary;

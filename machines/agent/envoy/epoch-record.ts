@@ -1,26 +1,24 @@
-/** State of an epoch that the supervisor started and that has not exited. */
+/** An epoch that the supervisor started and that has not exited. */
 export interface EpochRecord {
-  /** System ID of the actor, unique among running epochs: `epoch-1`; `epoch-1b` under the second base ID. */
+  /** System ID of the actor: `epoch-1`; `epoch-1b` under the second base ID. */
   name: string;
   /** Envoy's --restart-epoch. */
   epoch: number;
   baseId: number;
-  /** Port of the admin interface. 0: a free port, chosen when the epoch is prepared. */
+  /** 0 selects a free port when the epoch is prepared. */
   adminPort: number;
   /** 0 before there is a process. */
   pid: number;
-  /** Digest of its configuration, see `config.changed`. */
   digest: string;
-  /** Name of the binary, see `binary.changed`. */
   binary: string;
-  /** Number of restarts that were requested (SIGHUP) before its start. */
+  /** Restarts that were requested (SIGHUP) before its start. */
   orders: number;
   /**
-   * `leaving`: a draining parent, which exits at the request of its child. `retiring`: replaced by an Envoy of the other base ID; the agent drains
-   * and terminates it. `unkillable`: SIGKILL has no effect; its base ID cannot be used by another Envoy.
+   * A `leaving` parent drains and exits at the request of its child. A `retiring` epoch was replaced by an Envoy of the other base ID; the agent
+   * drains and terminates it. SIGKILL has no effect on an `unkillable` epoch, and its base ID cannot be used by another Envoy.
    */
   phase: 'starting' | 'live' | 'leaving' | 'retiring' | 'unkillable';
-  /** Orphaned: its parent exited too early, so Envoy will block, ignore SIGTERM and abort within 15 s (docs/hot-restart-reference.md, fact 4). */
+  /** Orphaned: the parent exited too early, so Envoy will block, ignore SIGTERM and abort within 15 s (docs/hot-restart-reference.md, fact 4). */
   doomed: boolean;
 }
 
@@ -52,11 +50,11 @@ export const withPhase = (epochs: Epochs, { name }: NamedEpoch, phase: EpochReco
 export const removeEpoch = <Epoch extends NamedEpoch>(epochs: readonly Epoch[], { name }: NamedEpoch): Epoch[] =>
   epochs.filter((e) => e.name !== name);
 
-/** Primary base ID, then the spare one if there is one. */
+/** The primary base ID, then the spare one if there is one. */
 export type BaseIds = readonly number[];
 
 /**
- * Name, number and base ID of the next epoch. Envoy requires consecutive numbers under a base ID, from 0.
+ * Envoy requires consecutive numbers under a base ID, from 0.
  *
  * @param replacing whether the serving epoch cannot have a child, so that the next one uses the other base ID
  */
@@ -70,7 +68,7 @@ export function nextEpochId(
   return { name: `epoch-${epoch}${baseId === baseIds[0] ? '' : 'b'}`, epoch, baseId };
 }
 
-/** Admin port of the next epoch of a base ID: that of its parent. Without a parent, the configured port, or 0 for a free port. */
+/** The port of the parent. Without a parent, the configured port, or 0 for a free port. */
 export function adminPortOfNext(
   epochs: Epochs,
   baseIds: BaseIds,

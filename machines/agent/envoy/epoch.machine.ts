@@ -16,10 +16,7 @@ export type {
   StartOrder,
 } from './epoch-context.ts';
 
-/**
- * A child that waits for its control plane never becomes live, and its termination harms its parent (docs/hot-restart-reference.md, fact 1). Only an
- * epoch without a parent waits without a limit.
- */
+/** A child that waits for its control plane never becomes live, and its termination harms its parent (docs/hot-restart-reference.md, fact 1). */
 const maxControlPlaneWaitMs = 2_000;
 const controlPlaneLimitOf = ({ epoch }: Pick<EpochInput, 'epoch'>): number | null =>
   epoch > 0 ? maxControlPlaneWaitMs : null;
@@ -27,7 +24,7 @@ const controlPlaneLimitOf = ({ epoch }: Pick<EpochInput, 'epoch'>): number | nul
 /** A live child has replaced its parent, so it is reported even if it lacks listeners. */
 const requiresListeners = ({ epoch }: Pick<EpochInput, 'epoch'>): boolean => epoch === 0;
 
-/** Preparation failed for a reason other than the bootstrap; no process was started. */
+/** The cause is not the bootstrap. */
 const onNotPrepared = (guard: 'isOutdated' | 'isUnwritable' | 'isUnreachable') =>
   ({
     guard: { type: guard, params: ({ event }: { event: { output: PreparedEpoch } }) => event.output },
@@ -65,7 +62,7 @@ const onFailure = (failedPhase: EpochFailure['during']) =>
     },
   }) as const;
 
-/** The epoch exited before a probe found it live. */
+/** No probe has found the epoch live. */
 const onEarlyExit = [
   {
     // The epoch became live between two probes, so its parent has closed the listeners and no epoch serves.
@@ -98,7 +95,7 @@ const reportDrainFailed = {
   params: ({ event }: { event: { error: unknown } }) => ({ reason: reasonOf(event.error) }),
 } as const;
 
-/** One Envoy process, from its bootstrap to its exit. The supervisor sends orders, receives reports, and decides about the next epoch. */
+/** One Envoy process, from its bootstrap to its exit. The supervisor sends orders and decides about the next epoch. */
 export const epochMachine = epochSetup.createMachine({
   id: 'epoch',
   description: 'One Envoy process.',
@@ -109,13 +106,12 @@ export const epochMachine = epochSetup.createMachine({
     ...{ startedAtMs: 0, parentShutdownMs: 0, unseenMs: 0 },
   }),
   on: {
-    // Orders to a live epoch or a draining parent may arrive after its exit.
+    // These orders may arrive after the exit.
     'epoch.supersede': {},
     'epoch.retire': {},
     'epoch.dismiss': {},
     'epoch.drain': {},
     'epoch.terminate': {},
-    // A live or exited epoch has already sent its report.
     'epoch.probe': {},
     // No log is open yet, or Envoy may be shutting down.
     'logs.reopen': {},

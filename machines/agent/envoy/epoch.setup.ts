@@ -26,15 +26,15 @@ import type {
 import type { EpochFailure } from './epoch-failure.ts';
 import { hasShutDown, parentDueMs } from './parent-shutdown.ts';
 
-/** Validation of the bootstrap takes at most 30 s, the probe of the control plane 2 s. */
+/** The validation of the bootstrap takes at most 30 s, the probe of the control plane 2 s. */
 export const prepareLimitMs = 40_000;
 
-/** Delay of the first report of why the epoch is not live, and interval of later reports. */
+/** Reports why the epoch is not live start after this time. */
 const firstNoticeMs = 5_000;
 const noticeMs = 30_000;
 /** An epoch that has no parent and lacks listeners is not reported as live, because the Envoy that it would replace has these listeners. */
 const missingListenersLimitMs = 25_000;
-/** Maximum time for the kernel to end a process after SIGKILL. */
+/** The kernel ends a process within this time after SIGKILL. */
 const reapLimitMs = 10_000;
 
 export const epochSetup = setup({
@@ -54,16 +54,13 @@ export const epochSetup = setup({
     children: {} as { prepare: 'prepare'; process: 'process'; probe: 'probe'; drain: 'drainListeners' },
   },
   actors: {
-    /**
-     * Reads the certificates and writes the bootstrap file; with `validate`, Envoy validates the file. Rejects with the error in the bootstrap and
-     * its position.
-     */
+    /** Rejects with the error in the bootstrap and its position. */
     prepare: promiseEffect<PreparedEpoch, PrepareOrder>('prepare'),
-    /** Runs Envoy until it exits, or watches the adopted process. */
+    /** Watches the process of an adopted epoch. */
     process: callbackEffect<ProcessSignal, StartOrder>('process'),
-    /** Probes the admin interface until the epoch is live. An adopted live epoch is not probed. */
+    /** An adopted live epoch is not probed. */
     probe: callbackEffect<ProbeRun | ProbeExplain, ProbeOrder>('probe'),
-    /** Makes Envoy fail its health check and drain its listeners. */
+    /** Also makes Envoy fail its health check. */
     drainListeners: promiseEffect<void, DrainListenersOrder>('drainListeners'),
   },
   delays: {

@@ -1,6 +1,6 @@
 /**
- * When a parent exits at the request of its child: the parent-shutdown time after the child became live. The probe detects a live child with a delay,
- * of which `unseenMs` is the upper bound.
+ * A parent exits at the request of its child when the parent-shutdown time has passed since the child became live. The probe detects a live child
+ * with a delay, of which `unseenMs` is the upper bound.
  */
 
 interface ParentShutdown {
@@ -15,6 +15,6 @@ const toleranceMs = ({ parentShutdownMs }: ParentShutdown): number => Math.max(1
 export const hasShutDown = ({ code, signal }: { code: number | null; signal: string | null }): boolean =>
   code === 0 || signal === 'SIGUSR1';
 
-/** Earliest expected exit of a parent, from the detection of its live child. */
+/** Earliest expected exit, counted from the detection of the live child. */
 export const parentDueMs = (shutdown: ParentShutdown): number =>
   Math.max(0, shutdown.parentShutdownMs - shutdown.unseenMs - toleranceMs(shutdown));

@@ -1,5 +1,3 @@
-/** Reasons and outcomes of starts, and messages about failed attempts. */
-
 import type { EpochFailed, RestartOutcome, RestartReason } from '../protocol.ts';
 import { isOnTrial } from './desired-binary.ts';
 import { type EpochRecord, newestOf, servingOf } from './epoch-record.ts';
@@ -22,7 +20,7 @@ export function reasonUnlessFirstStart(
   return provenDigest === '' ? reason : nextReason;
 }
 
-/** Why another epoch follows the one that became live: the desired state changed during the start. */
+/** The desired state changed during the start, so another epoch follows the one that became live. */
 export function reasonAfterLive({ epochs, desired, reason }: SupervisorContext, event: SupervisorEvent): RestartReason {
   const live = epochs.find((e) => isNamed(event) && e.name === event.name);
   if (live === undefined) return reason;
@@ -37,7 +35,6 @@ export function reasonAfterExit(event: SupervisorEvent): RestartReason | undefin
   return hasShutDown(event) ? 'Envoy ended' : 'Envoy crashed';
 }
 
-/** Outcome of a start, by the event that ended it. */
 export function restartOutcomeOf(event: SupervisorEvent, { epochs }: SupervisorContext, name: string): RestartOutcome {
   switch (event.type) {
     case 'epoch.live':
@@ -54,12 +51,12 @@ export function restartOutcomeOf(event: SupervisorEvent, { epochs }: SupervisorC
       return 'called off';
     default:
       if (servingOf(epochs) !== undefined) return 'not live in time';
-      // Without a serving epoch a start has no limit: it is only aborted for a newer desired state or an unresponsive parent.
+      // Without a serving epoch, a start has no limit: only a newer desired state or an unresponsive parent aborts it.
       return newestOf(epochs)?.epoch === 0 ? 'called off' : 'parent lost';
   }
 }
 
-/** Failures before a process exists. */
+/** These failures happen before a process exists. */
 const outcomesOfPreparing: { readonly [During in EpochFailed['during']]?: RestartOutcome } = {
   preparing: 'bootstrap refused',
   'reading the certificates': 'certificates changed',
@@ -75,7 +72,6 @@ export function describeFailedAttempt(event: SupervisorEvent, { epochs }: Superv
   return `${newestOf(epochs)?.name}: its parent left first`;
 }
 
-/** How the exit of an epoch affects the next attempt. */
 export function attemptFailureAfter(
   fact: ClassifiedExit['type'],
   event: SupervisorEvent,
@@ -90,8 +86,8 @@ export function attemptFailureAfter(
 }
 
 /**
- * No backoff if the parent of the failed epoch still drains and accepts another child, because connections are refused until a child is live, or if a
- * new binary failed, because the proven one follows.
+ * There is no backoff if the parent of the failed epoch still drains and accepts another child, because connections are refused until a child is
+ * live. There is none either if a new binary failed, because the proven one follows.
  */
 function isReplacedImmediately(context: SupervisorContext): boolean {
   const { settings, failures, epochs } = context;

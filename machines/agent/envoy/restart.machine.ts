@@ -3,19 +3,19 @@ import type { ChildAbort, RestartFact } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
 export interface RestartInput {
-  /** Whether an epoch serves, and will continue if the candidate never becomes live. */
+  /** The serving epoch continues if the candidate never becomes live. */
   isBesideServing: boolean;
   hasNoParent: boolean;
-  /** Whether the desired state changed after the start of the candidate, and no client uses the candidate. */
+  /** The desired state changed after the start of the candidate, and no client uses the candidate. */
   isOutdated: boolean;
-  /** Maximum start time of a candidate while another epoch serves. */
+  /** Applies while another epoch serves. */
   startLimitMs: number;
-  /** How long to wait for an outdated candidate, which may be about to become live. */
+  /** An outdated candidate may be about to become live. */
   outdatedLimitMs: number;
 }
 
 export interface RestartOutput {
-  /** `called off`: another start follows immediately. `failed`: the next attempt waits for the backoff. */
+  /** Another start follows `called off` immediately; after `failed`, the next attempt waits for the backoff. */
   end: 'called off' | 'failed';
 }
 
@@ -30,7 +30,7 @@ const abortWithParent = { target: '#restart.aborting', actions: requestAbort('it
 const abortOrphan = { target: '#restart.aborting', actions: requestAbort('its parent is gone') } as const;
 const cancelStart = { target: '#restart.cancelling', actions: requestAbort('something newer is wanted') } as const;
 
-/** `then` follows if the candidate is not live or does not respond. */
+/** `nextTransition` follows if the candidate is not live or does not respond. */
 const onProbeDue = <Then>(description: string, nextTransition: Then) => ({
   description,
   entry: 'requestProbe' as const,
@@ -38,7 +38,7 @@ const onProbeDue = <Then>(description: string, nextTransition: Then) => ({
   on: { 'child.not-live': nextTransition },
 });
 
-/** One restart: enforces limits until the candidate is live. */
+/** Limits one restart until its candidate is live. */
 export const restartMachine = setup({
   types: {
     context: {} as RestartInput,

@@ -4,13 +4,13 @@ import type { EpochsChanged, StopNow } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
 export interface ShutdownInput {
-  /** Whether to kill without a drain. */
+  /** Kill without a drain. */
   now: boolean;
-  /** Whether no epoch has active requests. */
+  /** No epoch has active requests. */
   nothingToDrain: boolean;
-  /** Admin port of the Envoy whose active requests are counted. */
+  /** Active requests of the Envoy at this port are counted. */
   adminPort: number;
-  /** Whether to drain until no request is active, instead of for a fixed time. */
+  /** Drain until no request is active, instead of for a fixed time. */
   waitsForRequests: boolean;
   terminationDrainMs: number;
   minimumDrainMs: number;
@@ -18,7 +18,7 @@ export interface ShutdownInput {
 }
 
 interface ShutdownContext extends ShutdownInput {
-  /** Consecutive failures to count active requests. */
+  /** Consecutive failed counts. */
   miscounts: number;
 }
 
@@ -26,7 +26,7 @@ export type ShutdownTag = 'draining' | 'ending' | 'killing';
 
 const idlePollMs = 1_000;
 const maxCountFailures = 4;
-/** Maximum time for the kernel to reap a killed process. */
+/** The kernel reaps a killed process within this time. */
 const reapLimitMs = 10_000;
 
 export const shutdownMachine = setup({
@@ -37,7 +37,7 @@ export const shutdownMachine = setup({
     events: {} as EpochsChanged | StopNow,
   },
   actors: {
-    /** Returns the number of active requests of the Envoy at this admin port, or -1 if it does not report them. */
+    /** Returns -1 if the Envoy does not report its active requests. */
     countRequests: promiseEffect<number, { adminPort: number }>('countRequests'),
   },
   delays: {

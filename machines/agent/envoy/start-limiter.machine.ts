@@ -2,7 +2,7 @@ import { assign, sendParent, setup } from 'xstate';
 import type { StartRequest, StartWithdraw } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
-/** Limits the rate of starts of Envoy with a token bucket. Accepts one request at a time. A stop needs no token. */
+/** A token bucket limits the rate of starts of Envoy. A stop needs no token. */
 export const startLimiterMachine = setup({
   types: {
     context: {} as { tokens: number; burst: number; refillMs: number },

@@ -32,7 +32,7 @@ import {
 import type { RestartInput } from './restart.machine.ts';
 import type { ShutdownInput } from './shutdown.machine.ts';
 
-/** Condition of the supervisor, independent of state names: for the debugger and for tests. */
+/** For the debugger and for tests, because state names may change. */
 export type SupervisorTag =
   | 'not started'
   | 'adopting'
@@ -50,34 +50,34 @@ export type SupervisorTag =
 export interface SupervisorInput {
   baseIds: BaseIds;
   settings: AgentSettings;
-  /** Envoys that another agent left running; absent without such Envoys. */
+  /** Absent if no other agent left Envoys. */
   adoption?: Adoption;
 }
 
 export interface SupervisorContext extends Omit<SupervisorInput, 'adoption'> {
   desired: Desired;
   epochs: EpochRecord[];
-  /** Number of failures since the last reset of the retry budget. */
+  /** Since the last reset of the retry budget. */
   failures: number;
-  /** Why the last attempts failed, oldest first: reported if the supervisor fails. */
+  /** Oldest first; reported if the supervisor fails. */
   attempts: string[];
-  /** How the supervisor handles a parent that rejects its child; reset when a child is live. */
+  /** What to do with a parent that rejects its child; reset when a child is live. */
   recovery: 'none' | 'repair' | 'replace';
-  /** Result of the last attempt; `none` after `deciding` has evaluated it. */
+  /** `none` after `deciding` has evaluated the last attempt. */
   lastFailure: AttemptFailure | 'none';
-  /** Reason of the current or last start. */
+  /** Of the current or last start. */
   reason: RestartReason;
   /** `undefined` between starts. */
   restart: Omit<RestartDecided, 'type'> | undefined;
-  /** Envoys that are not adopted yet. `epochs` has their records, except that of the candidate. */
+  /** Not adopted yet. `epochs` has the records of these Envoys, except that of the candidate. */
   adopted: AdoptedEpoch[];
-  /** How this agent obtained another agent's Envoys; `undefined` if that agent was killed or left none. */
+  /** `undefined` if the other agent was killed or left no Envoys. */
   handOver: HandOver | undefined;
-  /** Starts cancelled for a newer desired state since an epoch was live. */
+  /** Starts since an epoch was live that a newer desired state cancelled. */
   cancelledStarts: number;
-  /** Digest of the last configuration with which an epoch became live: a cold start does not validate it again. */
+  /** An epoch became live with this configuration, so a cold start does not validate it again. */
   provenDigest: string;
-  /** Newest binary that served for `healthyMs`, or the first one: it replaces a withdrawn binary. */
+  /** The newest binary that served for `healthyMs`, or the first one. It replaces a withdrawn binary. */
   provenBinary: string;
 }
 
@@ -85,9 +85,9 @@ export interface SupervisorContext extends Omit<SupervisorInput, 'adoption'> {
 export type AttemptFailure = 'failed' | 'refused' | 'no room';
 
 /**
- * Exit of an epoch, raised by the supervisor with the role of the epoch. `candidate.failed`: it was starting. `candidate.aborted`: its
- * start had been aborted. `candidate.orphaned`: its parent exited, and no epoch serves. `serving.orphaned`: the parent of the serving epoch
- * exited too early. `base-id.blocked`: SIGKILL has no effect. `epoch.ended`: any other.
+ * The supervisor raises an exit with the role of the epoch. `candidate.failed`: it was starting. `candidate.aborted`: its start had been aborted.
+ * `candidate.orphaned`: its parent exited, and no epoch serves. `serving.orphaned`: the parent of the serving epoch exited too early.
+ * `base-id.blocked`: SIGKILL has no effect. `epoch.ended`: any other.
  */
 export type ClassifiedExit = {
   type:
@@ -98,20 +98,19 @@ export type ClassifiedExit = {
     | 'candidate.orphaned'
     | 'base-id.blocked'
     | 'epoch.ended';
-  /** How the exit affects the next attempt. */
   lastFailure: AttemptFailure | 'none';
 };
 
-/** Abort reasons that concern the parent of the candidate. */
+/** These reasons concern the parent of the candidate. */
 export const parentFailures = [
   'its parent hangs',
   'its parent is gone',
 ] as const satisfies readonly ChildAbort['reason'][];
 
 export interface SupervisorOutput {
-  /** Whether the supervisor was stopped on request, or exited with Envoy because of the restart policy. */
+  /** Stopped on request, or exited with Envoy because of the restart policy. */
   ordered: boolean;
-  /** Why each attempt failed; empty after an ordered stop. */
+  /** Empty after an ordered stop. */
   attempts: string[];
 }
 
@@ -137,7 +136,7 @@ const firstOutdatedLimitMs = 5_000;
 export const cannotHaveChild = ({ epochs, recovery }: SupervisorContext): boolean =>
   recovery === 'replace' || servingOf(epochs)?.doomed === true;
 
-/** The serving epoch cannot be hot restarted: it cannot have a child, or an unkillable process blocks its base ID. */
+/** The serving epoch cannot have a child, or an unkillable process blocks its base ID. */
 export const requiresReplacement = (context: SupervisorContext): boolean => {
   const servingEpoch = servingOf(context.epochs);
   return cannotHaveChild(context) || (servingEpoch !== undefined && isBlocked(context.epochs, servingEpoch.baseId));
@@ -151,11 +150,10 @@ const hasNewestConfiguration = ({ epochs, desired }: SupervisorContext): boolean
   return newest?.digest === desired.digest && newest.orders === desired.orders;
 };
 
-/** The newest epoch was started for the desired state. */
 export const isCurrent = (context: SupervisorContext): boolean =>
   hasNewestConfiguration(context) && newestOf(context.epochs)?.binary === context.desired.binary;
 
-/** Binary of the next epoch. A new binary is started while another epoch serves, which continues to serve if the new one fails. */
+/** A new binary is started only while another epoch serves, which continues to serve if the new one fails. */
 export const binaryOfNext = ({ epochs, desired, provenBinary, provenDigest, settings }: SupervisorContext): string =>
   servingOf(epochs) !== undefined || !settings.hotRestart || provenDigest === '' ? desired.binary : provenBinary;
 

@@ -1,8 +1,7 @@
-/** Actions of the supervisor after exits of epochs, by the role of the epoch. */
 import { and } from 'xstate';
 import type { AttemptFailure, ClassifiedExit } from './supervisor-context.ts';
 
-/** Records the result of the last attempt, which `deciding` evaluates. */
+/** `deciding` evaluates the result. */
 const recordOutcome = (params: { lastFailure: AttemptFailure }) => ({ type: 'recordOutcome', params }) as const;
 export const attemptFailed = recordOutcome({ lastFailure: 'failed' });
 
@@ -13,7 +12,7 @@ export const recordExitOutcome = {
 
 export const reportEnvoyEnded = { type: 'reportNotServing', params: { reason: 'Envoy ended' } } as const;
 
-/** The serving epoch failed: `deciding` decides which epoch to start and why. */
+/** `deciding` decides which epoch to start and why. */
 export const onServingFailure = [
   'markOrphaned',
   'withdrawBinary',
@@ -25,13 +24,13 @@ export const onServingFailure = [
 
 const onCandidateFailure = ['reportRestartEnded', 'withdrawBinary', 'countFailure'] as const;
 
-/** Classifies an exited epoch, raises the matching event, and removes its record. Transitions for that event choose the next state. */
+/** Classifies an exited epoch, raises the matching event, and removes its record. */
 export const onEpochExit = <const Actions extends readonly unknown[]>(
   fact: ClassifiedExit['type'],
   ...actions: Actions
 ) => ({ actions: [{ type: 'classifyExit', params: { fact } }, ...actions, 'removeEpoch'] }) as const;
 
-/** Transitions for exits in any state in which Envoy must run. */
+/** For any state in which Envoy must run. */
 export const epochExits = {
   'epoch.failed': [
     { guard: 'isServingEpoch', ...onEpochExit('serving.failed', ...onServingFailure) },

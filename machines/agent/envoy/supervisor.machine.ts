@@ -20,14 +20,14 @@ export type { SupervisorContext, SupervisorInput, SupervisorOutput } from './sup
 const notifyRestart = (fact: 'child.ended' | 'child.not-live' | 'parent.lost' | 'parent.overdue' | 'serving.lost') =>
   ({ type: 'notifyRestart', params: { fact } }) as const;
 
-/** Changes and commands that `deciding` evaluates immediately. */
+/** `deciding` evaluates these changes immediately. */
 const reevaluateOnConfigChange = {
   'config.changed': { guard: 'changesDesired', target: 'deciding', actions: 'setDesired' },
   'binary.changed': { guard: 'changesDesired', target: 'deciding', actions: 'setDesired' },
 } as const;
 const acceptRestartCommand = { 'supervisor.restart': { target: 'deciding', actions: 'requestRestart' } } as const;
 
-/** Restarts are decided in `deciding`. Envoy's behaviour that this chart relies on (facts 1 to 10): docs/hot-restart-reference.md. */
+/** Restarts are decided in `deciding`. The facts about Envoy in the comments are those of docs/hot-restart-reference.md. */
 export const supervisorMachine = supervisorSetup.createMachine({
   id: 'supervisor',
   description: 'Keeps one Envoy serving the newest configuration.',
@@ -117,7 +117,6 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'config.changed': { target: 'running', actions: 'setDesired' },
         'supervisor.stop': 'stopped',
         'supervisor.stop-now': 'stopped',
-        // There is no Envoy to restart.
         'supervisor.restart': {},
         'binary.changed': { actions: 'setDesired' },
         'binary.rejected': {},
@@ -129,7 +128,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
       on: {
         'supervisor.stop': 'stopping',
         'supervisor.stop-now': 'stopping',
-        // The desired state has one slot: the newest change replaces others, and is evaluated when the current state ends.
+        // The newest change of the desired state replaces earlier ones, and is evaluated when the current state ends.
         'config.changed': [{ guard: 'changesDesired', actions: 'setDesired' }, {}],
         'binary.changed': [{ guard: 'changesDesired', actions: 'setDesired' }, {}],
         'supervisor.restart': { actions: 'requestRestart' },
@@ -141,7 +140,6 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'binary.rejected': {},
         'epoch.drained': {},
         'epoch.drain-failed': {},
-        // The shutdown deadline of the epoch has passed.
         'epoch.overdue': { actions: 'abortOverdue' },
         ...epochExits,
         'serving.failed': { target: '.deciding', actions: recordExitOutcome },

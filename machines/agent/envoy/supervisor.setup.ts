@@ -49,14 +49,14 @@ import {
   unseenMsOf,
 } from './supervisor-context.ts';
 
-/** Time until the main thread of an orphaned child blocks because its parent exited (docs/hot-restart-reference.md, fact 4). */
+/** After this time, the main thread of an orphaned child blocks, because its parent exited (docs/hot-restart-reference.md, fact 4). */
 const maxFullRestartDrainMs = 4_500;
-/** The workers of an orphaned child serve for 10 s more, then it aborts. The agent kills it earlier. */
+/** The workers of an orphaned child serve for 10 s more, then the child aborts. The agent kills it earlier. */
 const maxOrphanLingerMs = 8_500;
 const maxKeptAttempts = 20;
 /** Earlier failures do not count for later starts. */
 const freshRetryBudget = { failures: 0, attempts: [] };
-/** Adoption reads a few files of each Envoy. */
+/** An adoption reads a few files of each Envoy. */
 const adoptionLimitMs = 10_000;
 /** A repair reads the version of Envoy's binary and writes 8 bytes. */
 const repairLimitMs = 20_000;
@@ -72,7 +72,7 @@ export const supervisorSetup = setup({
   actors: {
     epoch: epochMachine,
     startLimiter: startLimiterMachine,
-    /** Clears the flag of an initializing epoch in shared memory. Rejects if the flag is not set or the layout is unknown. */
+    /** Rejects if the flag of an initializing epoch is not set in shared memory, or the layout is unknown. */
     repair: promiseEffect<void, { baseId: number }>('repair'),
     restart: restartMachine,
     shutdown: shutdownMachine,
@@ -109,9 +109,9 @@ export const supervisorSetup = setup({
     isServingEpoch: ({ context, event }) => isNamed(event) && event.name === servingOf(context.epochs)?.name,
     isParentOfServingEpoch: ({ context, event }) =>
       isNamed(event) && parentOf(context.epochs, servingOf(context.epochs))?.name === event.name,
-    /** Whether the epoch is the candidate, which may still become live. */
+    /** The candidate may still become live. */
     isCandidate: ({ context, event }) => context.restart !== undefined && isFromNewest(event, context),
-    /** The parent of the candidate exited before the candidate can have requested it. */
+    /** The parent exited before its child can have requested the exit. */
     isOrphanedCandidate: ({ context, event }) => {
       const { restart, epochs, settings } = context;
       const newest = newestOf(epochs);
@@ -120,12 +120,11 @@ export const supervisorSetup = setup({
       const isOrphan = newest?.doomed === true || parentDueMs({ ...settings, unseenMs: unseenMsOf(event) }) > 0;
       return restart !== undefined && isFromNewest(event, context) && isChild && isOnlyEpoch && isOrphan;
     },
-    /** The parent rejects its child again after a repair. */
     isRejectedAgain: ({ context, event }) =>
       event.type === 'candidate.failed' && event.lastFailure === 'refused' && context.recovery !== 'none',
     isAbortedCandidate: ({ context, event }) =>
       context.restart === undefined && isFromNewest(event, context) && newestOf(context.epochs)?.phase === 'starting',
-    /** The parent of a candidate, while no epoch serves. */
+    /** A candidate requires its parent while no epoch serves. */
     isRequiredParent: ({ context, event }) =>
       context.restart !== undefined &&
       servingOf(context.epochs) === undefined &&
@@ -136,7 +135,7 @@ export const supervisorSetup = setup({
       context.lastFailure === 'failed' &&
       context.settings.restartPolicy === 'exit' &&
       servingOf(context.epochs) === undefined,
-    /** A serving Envoy shut down: its exit was requested from outside. */
+    /** The serving Envoy was requested to exit from outside. */
     exitedCleanly: ({ context }) => context.reason === 'Envoy ended',
     requiresFullRestart: ({ context }) => {
       const servingEpoch = servingOf(context.epochs);
@@ -152,7 +151,7 @@ export const supervisorSetup = setup({
       context.lastFailure === 'failed' && context.failures > context.settings.retry.budget,
   },
   actions: {
-    /** Spawns all epochs except the candidate, newest first, with their remaining limits. */
+    /** Newest epoch first, with the remaining limits. The candidate is adopted later. */
     adoptEpochs: enqueueActions(({ context, enqueue }) => {
       for (const adoptedEpoch of context.adopted.toReversed()) {
         if (adoptedEpoch === candidateAmong(context.adopted)) continue;
@@ -185,7 +184,6 @@ export const supervisorSetup = setup({
       const newest = newestOf(context.epochs);
       if (newest !== undefined) enqueue.sendTo(newest.name, { type: 'epoch.abort' });
     }),
-    /** Repeats the report of the previous agent. */
     reportRestartDecided: enqueueActions(({ context, enqueue }) => {
       if (context.restart !== undefined) enqueue.sendParent({ type: 'restart.decided', ...context.restart });
     }),
@@ -206,7 +204,7 @@ export const supervisorSetup = setup({
         reasonUnlessFirstStart(context, event.type === 'binary.changed' ? 'Envoy replaced' : 'configuration changed'),
       ...freshRetryBudget,
     }),
-    /** Has no effect unless a new binary caused the failed attempt or the exit of the serving epoch. */
+    /** Only if a new binary caused the failed attempt or the exit of the serving epoch. */
     withdrawBinary: enqueueActions(({ context, event, enqueue }) => {
       if (isProvenLost(event, context)) enqueue.assign({ provenBinary: context.desired.binary });
       const withdrawal = withdrawalAfter(event, context);
@@ -223,7 +221,7 @@ export const supervisorSetup = setup({
       enqueue.assign({ provenBinary: binary });
       enqueue.sendParent({ type: 'binary.proven', binary });
     }),
-    /** Effect: removes stored binaries that are neither running nor proven. */
+    /** Removes stored binaries that are neither running nor proven. */
     pruneBinaries: ({ context: _ }) => {},
     requestRestart: assign({
       desired: ({ context }) => ({ ...context.desired, orders: context.desired.orders + 1 }),
@@ -261,12 +259,12 @@ export const supervisorSetup = setup({
       const attempt = `${newestOf(context.epochs)?.name}: not live within ${context.settings.startLimitMs} ms`;
       return { failures: context.failures + 1, attempts: [...context.attempts, attempt].slice(-maxKeptAttempts) };
     }),
-    /** Records the error, which is not a failure of Envoy. */
+    /** The error is not a failure of Envoy. */
     recordActorError: assign({
       attempts: ({ context }, params: { actor: string; error: unknown }) =>
         [...context.attempts, `${params.actor} failed in the agent: ${reasonOf(params.error)}`].slice(-maxKeptAttempts),
     }),
-    /** Marks the epoch: its base ID is blocked until the process exits. */
+    /** The base ID of the epoch is blocked until the process exits. */
     markUnkillable: assign({
       epochs: ({ context, event }) =>
         isNamed(event) ? withPhase(context.epochs, event, 'unkillable') : context.epochs,

@@ -8,11 +8,11 @@ import { directoryWatchMachine } from './directory-watch.machine.ts';
 
 interface BinaryContext extends BinarySettings {
   directory: string;
-  /** The last offered binary; initially that of the start. */
+  /** Initially the binary of the start. */
   offered: string;
-  /** Whether an operator ordered the check: its result is offered even if that binary was rejected before. */
+  /** The result of an ordered check is offered even if that binary was rejected before. */
   isOrdered: boolean;
-  /** Backoff after the last failed check; 0 if it succeeded. */
+  /** Backoff; 0 after a successful check. */
   pauseMs: number;
 }
 
@@ -21,18 +21,18 @@ export type BinaryCheckResult = { binary: string; description: string } | { refu
 
 export interface BinaryCheckOrder {
   path: string;
-  /** Binary that needs no check. */
+  /** This binary needs no check. */
   known: string;
 }
 
 /** Three runs of Envoy of at most 30 s each, and a read of 100 MB. */
 const checkLimitMs = 120_000;
-/** A file that continues to change is checked anyway: it may be complete while another file in the directory is written. */
+/** A file that continues to change is checked after this time: it may be complete while another file in the directory is written. */
 const maxDebounceMs = 60_000;
 const firstPauseMs = 1_000;
 const maxPauseMs = 60_000;
 
-/** Offers a new Envoy binary to the supervisor after a check, for a hot restart. */
+/** Offers a new Envoy binary to the supervisor, for a hot restart. */
 export const binaryWatcherMachine = setup({
   types: {
     context: {} as BinaryContext,
@@ -42,7 +42,7 @@ export const binaryWatcherMachine = setup({
   },
   actors: {
     directory: directoryWatchMachine,
-    /** Reads the version of the file, and checks whether it can take over from the running Envoy with that Envoy's bootstrap. */
+    /** Checks the version of the file, and whether it can take over from the running Envoy with that Envoy's bootstrap. */
     checkBinary: promiseEffect<BinaryCheckResult, BinaryCheckOrder>('checkBinary'),
   },
   delays: {

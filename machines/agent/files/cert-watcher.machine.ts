@@ -16,32 +16,32 @@ import { directoryWatchMachine } from './directory-watch.machine.ts';
 type WatchSettings = AgentSettings['watch'];
 
 interface WatchContext extends WatchSettings {
-  /** Number of files with which Envoy was last started; `null` before the first start. */
+  /** Files at the last start of Envoy; `null` before the first start. */
   activeFiles: number | null;
   outdatedReadings: number;
-  /** Missing files that the first start needs. */
+  /** The first start needs these files. */
   missing: string[];
-  /** How long the files had been awaited at the last report. */
+  /** Waiting time at the last report. */
   waitedMs: number;
-  /** Backoff after a read that timed out; 0 if it succeeded. */
+  /** Backoff; 0 after a successful read. */
   readPauseMs: number;
 }
 
 interface FilesReading {
   digest: string;
   files: string[];
-  /** Why Envoy cannot use the files; empty if it can. */
+  /** Empty if Envoy can use the files. */
   problems: string[];
   code?: string;
-  /** Why the files could not be validated; absent if they were. */
+  /** Absent if the files were validated. */
   notValidated?: string;
 }
 
-/** Number of consecutive outdated reads after which they are reported. */
+/** Consecutive outdated reads before a report. */
 const maxOutdatedReads = 6;
-/** Time until the first report of missing files; the interval doubles. */
+/** Delay of the first report of missing files; the interval doubles. */
 const firstNoticeMs = 1_000;
-/** Delay after a validation that failed for lack of resources. */
+/** A validation can fail for lack of resources. */
 const validationRetryMs = 30_000;
 /** Files are read in milliseconds unless the file system hangs. */
 const filesLimitMs = 10_000;
@@ -50,7 +50,7 @@ const validationLimitMs = 90_000;
 const firstReadPauseMs = 500;
 const maxReadPauseMs = 60_000;
 
-/** Sends the configuration of certificate files to the supervisor, for changes a fixed delay after the first of a batch. */
+/** For changes, the delay starts with the first change of a batch. */
 export const certWatcherMachine = setup({
   types: {
     context: {} as WatchContext,
@@ -59,10 +59,9 @@ export const certWatcherMachine = setup({
     children: {} as { [directory: `directory-${number}`]: 'directory'; wait: 'waitForFiles'; digest: 'digestFiles' },
   },
   actors: {
-    /** Reports immediately and after each change. */
     waitForFiles: callbackEffect<{ type: never }, { files: string[] }>('waitForFiles'),
     directory: directoryWatchMachine,
-    /** Hashes the certificate files in the directories with SHA-256, skipping unreadable files. `judge`: Envoy also validates them. */
+    /** Skips unreadable files. With `judge`, Envoy also validates the files. */
     digestFiles: promiseEffect<FilesReading, { directories: string[]; judge: boolean }>('digestFiles'),
   },
   delays: {
@@ -83,7 +82,7 @@ export const certWatcherMachine = setup({
     changesContinuously: ({ context }) => context.outdatedReadings >= maxOutdatedReads,
     isNotValidated: ({ context }, { notValidated }: FilesReading) =>
       context.activeFiles !== null && notValidated !== undefined,
-    /** Envoy is running, and these files would leave it without a certificate. The first start does not wait for valid files. */
+    /** These files would leave the running Envoy without a certificate. The first start does not wait for valid files. */
     lacksValidCertificate: ({ context }, { files, problems }: FilesReading) =>
       context.activeFiles !== null && (problems.length > 0 || (files.length === 0 && context.activeFiles > 0)),
   },
@@ -164,7 +163,7 @@ export const certWatcherMachine = setup({
     resetReadPause: assign({ readPauseMs: 0 }),
     countOutdatedRead: assign({ outdatedReadings: ({ context }) => context.outdatedReadings + 1 }),
     resetOutdatedReads: assign({ outdatedReadings: 0 }),
-    /** Reports zero files if the files cannot be read: Envoy starts without them, and the next change is read. */
+    /** Envoy starts without files that cannot be read; the next change is read. */
     sendEmptyConfig: sendTo(
       peer('supervisor'),
       (): ConfigChanged => ({ type: 'config.changed', digest: '', files: 0 }),
@@ -183,7 +182,6 @@ export const certWatcherMachine = setup({
     readPauseMs: 0,
   }),
   on: {
-    // Orders after the first are ignored.
     'watch.start': {},
     // There is no watch before the first reading.
     'files.changed': {},

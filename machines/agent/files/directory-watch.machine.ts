@@ -8,9 +8,9 @@ interface DirectoryInput {
 }
 
 interface DirectoryContext extends DirectoryInput {
-  /** Hash of the content when the last watch failed; `null` if unknown. */
+  /** Content when the last watch failed; `null` if unknown. */
   knownHash: string | null;
-  /** Backoff after the last failed watch; 0 without a recent failure. */
+  /** Backoff; 0 without a recent failure. */
   pauseMs: number;
 }
 
@@ -18,10 +18,10 @@ const firstPauseMs = 500;
 const maxPauseMs = 60_000;
 /** The kernel responds immediately unless the file system hangs. */
 const setUpLimitMs = 10_000;
-/** How long a watch must last to reset the backoff. */
+/** The backoff is reset after a watch of this time. */
 const trialMs = 60_000;
 
-/** Watches a certificate directory, even if another directory replaces it, and reports changes. */
+/** Also watches another directory that replaces the certificate directory. */
 export const directoryWatchMachine = setup({
   types: {
     context: {} as DirectoryContext,
@@ -30,7 +30,7 @@ export const directoryWatchMachine = setup({
     children: {} as { watch: 'watchDirectory' },
   },
   actors: {
-    /** `knownHash`: hash of earlier content; different content is reported as a change. */
+    /** Content that differs from `knownHash` is reported as a change. */
     watchDirectory: callbackEffect<{ type: never }, { directory: string; knownHash: string | null }>('watchDirectory'),
   },
   delays: {

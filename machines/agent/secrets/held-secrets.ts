@@ -1,39 +1,35 @@
-/** Names of a workload's secrets, and the state of each. */
 import type { RootParts } from '../secrets-protocol.ts';
 
-/** The workload's certificate with its key. */
 export const identityName = 'default';
-/** Roots of the certificates of peers. */
+/** Roots for certificates of peers. */
 export const rootsName = 'ROOTCA';
 
 const certificatePrefix = 'file-cert:';
 const rootPrefix = 'file-root:';
-/** Authorities with revocation lists: `file-root-crl:CA~CRL`. */
+/** Names have the form `file-root-crl:CA~CRL`. */
 const revocationPrefix = 'file-root-crl:';
-/** Authorities of the operating system. */
 const systemRoots = `${rootPrefix}system`;
 
-/** A secret that Envoy has, or receives once it is available. */
+/** Envoy has this secret, or receives it once it is available. */
 export interface HeldSecret {
   name: string;
   actor: `secret-${number}`;
-  /** Current version; empty: none. */
   version: string;
-  /** Serial number of a certificate signed by an authority; otherwise empty. */
+  /** Empty unless an authority signed the certificate. */
   serialNumber: string;
   parts: RootParts;
   isSubscribed: boolean;
-  /** Whether a client was subscribed and may still use the received version. */
+  /** A client was subscribed and may still use the received version. */
   wasSubscribed: boolean;
-  /** Version that all subscribed clients have acknowledged; empty: none. */
+  /** All subscribed clients have acknowledged this version. */
   acknowledged: string;
   /** Why there is no newer version; empty without an error. */
   lacking: string;
-  /** Why a client rejected the version; empty if none rejected it. */
+  /** Why a client rejected the version. */
   refused: string;
 }
 
-/** Directory to watch for a secret that is read from files; empty: not watched. `undefined` for other names. */
+/** The directory to watch is empty for a secret without files. `undefined` for names of other secrets. */
 export function secretFilesOf(name: string): { directory: string } | undefined {
   if (name === systemRoots) return { directory: '' };
   if (name.startsWith(rootPrefix)) {
@@ -54,7 +50,7 @@ function directoryOf(file: string): string {
   return slash === 0 ? '/' : file.slice(0, slash);
 }
 
-/** Whether all subscribed clients have the current version; also true without clients. */
+/** Also true without clients. */
 export function isAcknowledged({ isSubscribed, acknowledged, version }: HeldSecret): boolean {
   return !isSubscribed || acknowledged === version;
 }

@@ -1,16 +1,15 @@
-/** The clock is checked at least this often: Node limits a timer to 24.8 days, and a timer stops while the machine sleeps. */
+/** Node limits a timer to 24.8 days, and a timer stops while the machine sleeps, so the clock is checked at least this often. */
 export const maxTimerMs = 3_600_000;
-/** Applies to expired certificates, too, so that the authority is not called continuously. */
+/** Applies to expired certificates too, so that the authority is not called continuously. */
 const minWaitMs = 1_000;
 
 const firstPauseMs = 500;
 const growth = 1.5;
-/** Maximum backoff without a certificate. */
 const maxPauseMs = 60_000;
-/** Maximum window with a valid certificate: spreads the retries of all workloads after an outage. */
+/** With a valid certificate, this window spreads the retries of all workloads after an outage. */
 const maxWindowMs = 600_000;
 const minPauseMs = 500;
-/** Number of failures after which the backoff no longer grows; bound of the counter. */
+/** The backoff no longer grows after this number. */
 export const maxFailures = 20;
 
 export interface CertificateLifetime {
@@ -19,9 +18,8 @@ export interface CertificateLifetime {
 }
 
 export interface RenewalGrace {
-  /** Share of the remaining lifetime at which the certificate is renewed. */
+  /** Share of the remaining lifetime. */
   readonly ratio: number;
-  /** Maximum deviation from the ratio. */
   readonly jitter: number;
 }
 
@@ -39,16 +37,15 @@ export function renewalAtMs(
   return Math.max(fromMs, endsAtMs - drawnRatio * Math.max(0, endsAtMs - fromMs));
 }
 
-/** Time until the next check of the clock. */
 export function waitMs(untilMs: number, nowMs: number): number {
   return Math.min(maxTimerMs, Math.max(minWaitMs, untilMs - nowMs));
 }
 
-/** Certificates of a tainted root are renewed within this time, if the authority can sign that many. */
+/** If the authority can sign that many certificates. */
 const taintedWindowMs = 30_000;
 
 /**
- * Time until the renewal of a certificate of a tainted root: within half a minute, and within a quarter of its remaining lifetime.
+ * Within a quarter of the remaining lifetime too.
  *
  * @param draw from 0 to 1
  */
@@ -57,19 +54,18 @@ export function taintedRenewalMs(remainingMs: number, draw: number): number {
 }
 
 export interface ObtainFailure {
-  /** Consecutive failures, including this one; once the certificate has expired, only those after the expiry. */
+  /** Includes this failure; once the certificate has expired, counts only failures after the expiry. */
   readonly failures: number;
-  /** Random, from 0 to 1. */
   readonly draw: number;
-  /** Remaining lifetime of the current certificate; 0 without one. */
+  /** Of the current certificate; 0 without one. */
   readonly leftMs: number;
-  /** Pause that the authority requested; 0: none. */
+  /** Requested by the authority; 0 if none. */
   readonly pushbackMs: number;
 }
 
 /**
- * Time until the next attempt. Without a certificate: 0.5 s growing to 60 s, ±50 %. With one: full jitter in a window that grows to 10 min, limited
- * to a quarter of the remaining lifetime. The delay that the authority requested is a minimum.
+ * Without a certificate: 0.5 s growing to 60 s, ±50 %. With one: full jitter in a window that grows to 10 min, limited to a quarter of the remaining
+ * lifetime. The delay that the authority requested is a minimum.
  */
 export function pauseMs({ failures, draw, leftMs, pushbackMs }: ObtainFailure): number {
   const exponentialMs = firstPauseMs * growth ** (Math.min(failures, maxFailures) - 1);
@@ -82,7 +78,7 @@ export function pauseMs({ failures, draw, leftMs, pushbackMs }: ObtainFailure): 
   return Math.round(Math.max(minPauseMs, jitteredMs, requestedMs * (1 + draw / 2)));
 }
 
-/** Delay before unusable files are read again: 50 ms, doubling up to one minute. */
+/** Files are read again after 50 ms, doubling up to one minute. */
 export function filesPauseMs(failures: number): number {
   return Math.min(60_000, 50 * 2 ** (Math.min(failures, maxFailures) - 1));
 }

@@ -21,41 +21,38 @@ import {
   waitMs,
 } from './secret-pace.ts';
 
-/** `authority` signs a certificate for a new key; `roots` are received with a certificate or from the control plane. */
+/** `roots` are received with a certificate or from the control plane. */
 export type SecretSource = 'authority' | 'files' | 'roots';
 
 export interface SecretInput {
   name: string;
   source: SecretSource;
-  /** Directory of the files; empty: not watched. */
+  /** Empty if no directory is watched. */
   directory: string;
-  /** Number of the secret, part of the name of the actor that watches its directory. */
+  /** Part of the name of the actor that watches the directory. */
   number: number;
   grace: RenewalGrace;
-  /** Sources of ROOTCA; the bundle is also added to roots in files. */
+  /** The bundle is also added to roots in files. */
   parts: RootParts;
 }
 
 type CallerCredential = 'token' | 'certificate';
 
 interface SecretContext extends SecretInput {
-  /** Current version; empty: none. */
   version: string;
-  /** Expiry of the current version; `null` without expiry. */
   endsAtMs: number | null;
-  /** Time when the current version was obtained, by the wall clock. */
+  /** By the wall clock. */
   obtainedAtMs: number;
   renewAtMs: number;
-  /** Hash of the root of the current version; empty if unknown. */
+  /** Hash of the current version's root; empty if unknown. */
   root: string;
-  /** Hashes of roots that the certificate must not have. */
+  /** The certificate must not have these roots. */
   tainted: readonly string[];
-  /** Random, from 0 to 1, drawn once per version. */
+  /** From 0 to 1; drawn once per version. */
   draw: number;
-  /** Time of the last check of the clock. */
   nowMs: number;
   credential: CallerCredential;
-  /** Consecutive failures; once the last version has expired, only those after the expiry. */
+  /** Once the last version has expired, counts only failures after the expiry. */
   failures: number;
   pauseMs: number;
 }
@@ -64,12 +61,11 @@ export interface ObtainOrder {
   name: string;
   source: SecretSource;
   credential: CallerCredential;
-  /** Version whose certificate is the credential. */
+  /** The certificate of this version is the credential. */
   version: string;
   parts: RootParts;
 }
 
-/** Result with its time and a random number from 0 to 1. */
 export type ObtainResult = { atMs: number; draw: number } & (
   | {
       outcome: 'obtained';
@@ -88,7 +84,7 @@ type Refused = ObtainResult & { outcome: 'refused' };
 
 /** A call of the authority takes at most 10 s. */
 const obtainLimitMs = 30_000;
-/** Delay of the read, because files are replaced one after the other (FILE_DEBOUNCE_DURATION). */
+/** Files are replaced one after the other (FILE_DEBOUNCE_DURATION). */
 const settleMs = 100;
 const clockLimitMs = 10_000;
 /** Authorities date certificates two minutes back. */
@@ -107,13 +103,10 @@ const secretSetup = setup({
     },
   },
   actors: {
-    /**
-     * Requests a certificate for a new key, reads files, or combines roots; stores the result in memory under its version. Verifies that the
-     * certificate matches its key, leads to its roots and has not expired.
-     */
+    /** Verifies that a certificate matches its key, leads to its roots and has not expired. The result is stored in memory under its version. */
     obtain: promiseEffect<ObtainResult, ObtainOrder>('obtain'),
     readClock: promiseEffect<{ atMs: number }, undefined>('readClock'),
-    /** Completes after a step of the wall clock in either direction, because timers were set by the earlier time. */
+    /** Completes after a step of the wall clock in either direction, because the timers were set by the earlier time. */
     awaitClockStep: promiseEffect<void, undefined>('awaitClockStep'),
     directory: directoryWatchMachine,
   },
@@ -140,7 +133,7 @@ const secretSetup = setup({
       context.endsAtMs !== null &&
       context.endsAtMs > result.atMs,
     hasExpired: ({ context: { endsAtMs } }, { atMs }: ObtainResult) => endsAtMs !== null && endsAtMs <= atMs,
-    /** Also due if the clock was set back to before the certificate was obtained: by this clock, the certificate may not be valid yet. */
+    /** Also due if the clock was set back: by this clock, the certificate may not be valid yet. */
     isRenewalDue: ({ context: { renewAtMs, obtainedAtMs } }, { atMs }: { atMs: number }) =>
       atMs >= renewAtMs || atMs < obtainedAtMs - maxClockStepMs,
     hasExpiry: ({ context }) => context.endsAtMs !== null,
@@ -210,12 +203,12 @@ const secretSetup = setup({
   },
 });
 
-/** Default values for a failure without a result. */
+/** For a failure without a result. */
 function clearResult({ nowMs }: SecretContext) {
   return { atMs: nowMs, draw: 0.5, pushbackMs: 0 };
 }
 
-/** One secret: obtained, current, and obtained again before its expiry or when its source changes. */
+/** Obtains a secret again before its expiry or when its source changes. */
 export const secretMachine = secretSetup.createMachine({
   id: 'secret',
   description: 'A certificate with its key, or roots, that Envoy requests by name.',

@@ -8,7 +8,7 @@ const reportReadyByUs = {
   params: ({ context }: { context: SecretsContext }) => ({ by: 'us' as const, reason: context.reason }),
 };
 
-/** Decides which secrets of a workload exist, their sources, and the order in which Envoy receives them. */
+/** Decides which secrets of a workload exist, and in which order Envoy receives them. */
 export const secretsMachine = secretsSetup.createMachine({
   id: 'secrets',
   description: 'Certificates, keys and roots that Envoy requests from this agent.',

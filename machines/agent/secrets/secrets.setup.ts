@@ -37,33 +37,31 @@ import {
 import { type SecretInput, type SecretSource, secretMachine } from './secret.machine.ts';
 
 export interface SecretsInput extends IdentitySettings {
-  /** Whether to obtain the expected secrets before the hand-over, because Envoys subscribe immediately. */
+  /** Obtain the expected secrets before the hand-over, because Envoys subscribe immediately. */
   obtainsFirst?: boolean;
 }
 
 export interface SecretsContext extends SecretsInput {
   held: HeldSecret[];
-  /** Number of started secrets, part of the next actor's name. */
+  /** Part of the next actor's name. */
   started: number;
-  /** Sources of ROOTCA. */
   parts: RootParts;
-  /** Hash of the root of the last certificate; empty if it had none. */
+  /** Hash of the last certificate's root; empty without one. */
   root: string;
-  /** Hashes of roots that certificates must not have. */
+  /** Certificates must not have these roots. */
   tainted: readonly string[];
-  /** A certificate that is served when Envoy trusts its authorities; `null` if none. */
+  /** Served when Envoy trusts the authorities of the certificate. */
   deferredCertificate: Pick<HeldSecret, 'version' | 'serialNumber'> | null;
-  /** Serial number of the last certificate reported as served; empty: none. */
+  /** Serial number of the last certificate that was reported as served. */
   reportedCertificate: string;
-  /** Version of the control plane's last roots if reported as served; otherwise empty. */
+  /** Version of the control plane's last roots, once reported as served. */
   reportedBundle: string;
-  /** Consecutive failures to open the socket. */
   failures: number;
-  /** Time until the files of OUTPUT_CERTS are written again; 0 if the last write succeeded. */
+  /** The files of OUTPUT_CERTS are written again after this time; 0 if the last write succeeded. */
   outputPauseMs: number;
 }
 
-/** Server that responds at the socket. Another agent has another identity. */
+/** Another agent has another identity. */
 export type ServerFound = 'nobody' | 'a server' | 'another agent';
 
 const probeLimitMs = 3_000;
@@ -71,12 +69,11 @@ const openLimitMs = 10_000;
 /** Retries after 1, 2, 4, 8 and 16 s. */
 const maxOpenFailures = 5;
 const firstPauseMs = 1_000;
-/** The same value as for the gRPC bootstrap file. */
 const minOutputPauseMs = 500;
 const maxOutputPauseMs = 30_000;
-/** Time for the acknowledgement of roots: an unresponsive Envoy must not delay the certificates of other Envoys. */
+/** An unresponsive Envoy must not delay the certificates of other Envoys. */
 const trustLimitMs = 10_000;
-/** Bounds what a control plane can make Envoy request. */
+/** Limits what a control plane can make Envoy request. */
 const maxSecrets = 200;
 
 export const noRootParts: RootParts = { authorities: '', bundle: '' };
@@ -134,7 +131,7 @@ export const secretsSetup = setup({
       outputPauseMs: ({ context }) => Math.min(maxOutputPauseMs, Math.max(minOutputPauseMs, context.outputPauseMs * 2)),
     }),
     resetOutputPause: assign({ outputPauseMs: 0 }),
-    /** Obtains the workload's certificate and roots early, because each Envoy requests them. */
+    /** Each Envoy requests the workload's certificate and roots, so they are obtained early. */
     addOwnSecrets: enqueueActions(({ context, enqueue }) => {
       if (!provesIdentity(context)) return;
       const { source, certificateDirectory, rootDirectory, parts, grace } = context;
@@ -234,11 +231,11 @@ export const secretsSetup = setup({
       ({ context }) => rootsInForce(context).actor,
       ({ context }): SecretRefresh => ({ type: 'secret.refresh', parts: context.parts }),
     ),
-    /** Effect: stores the control plane's roots in memory under their hash. */
+    /** Stores the roots in memory under their hash. */
     storeBundle: (_, _params: TrustBundleReceived) => {},
     /**
-     * If the bundle contains the root of the last certificate, the bundle replaces the roots issued with that certificate, which are older and may
-     * include a root that was removed since.
+     * A bundle with the root of the last certificate replaces the roots issued with that certificate, which are older and may include a root that was
+     * removed since.
      */
     recordBundle: assign(({ context }, { hash, members }: TrustBundleReceived) => ({
       parts: { authorities: members.includes(context.root) ? '' : context.parts.authorities, bundle: hash },
@@ -257,7 +254,7 @@ export const secretsSetup = setup({
       peer('xds-proxy'),
       (_, { hash }: TrustBundleReceived): TrustBundleServed => ({ type: 'trust-bundle.served', hash }),
     ),
-    /** Reports once per version. */
+    /** Once per version. */
     reportBundleAcknowledged: enqueueActions(({ context, enqueue }) => {
       const { parts, reportedBundle } = context;
       const roots = rootsInForce(context);
@@ -266,7 +263,7 @@ export const secretsSetup = setup({
       enqueue.assign({ reportedBundle: parts.bundle });
       enqueue.sendTo(peer('xds-proxy'), { type: 'trust-bundle.served', hash: parts.bundle });
     }),
-    /** Reports once per certificate: a root rotation waits for it. */
+    /** Once per certificate; a root rotation waits for this report. */
     reportCertificateAcknowledged: enqueueActions(({ context: { held, reportedCertificate }, enqueue }) => {
       const identity = held.find(({ name }) => name === identityName);
       if (

@@ -1,17 +1,16 @@
 /**
- * Listeners that Envoy rejected and therefore lacks. Envoy is not ready while it lacks a listener that it rejected at its start. Listeners rejected
- * later do not count, because their previous version serves and one tenant's error must not make a gateway unready. Neither do those that the
- * previous Envoy lacked.
+ * Envoy is not ready while it lacks a listener that it rejected at its start. Listeners rejected later do not count, because their previous version
+ * serves and one tenant's error must not make a gateway unready. Neither do those that the previous Envoy lacked.
  */
 import type { EnvoyResponded, RefusedListener } from '../status-protocol.ts';
 
 export interface KnownListeners {
-  /** Listeners that Envoy rejected at its start and still lacks. */
+  /** Rejected at the start of Envoy. */
   readonly lacking: readonly RefusedListener[];
-  /** Rejected listeners that do not affect readiness. */
+  /** These rejected listeners do not affect readiness. */
   readonly tolerated: readonly string[];
   readonly toleratedBefore: readonly string[];
-  /** Whether Envoy has served an application port. Once is enough, because listeners change with services. */
+  /** Once is enough, because listeners change with services. */
   readonly servedApplication: boolean;
 }
 
@@ -22,7 +21,7 @@ export const initialListeners: KnownListeners = {
   servedApplication: false,
 };
 
-/** State for the next Envoy, which may lack the same listeners. */
+/** The next Envoy may lack the same listeners. */
 export function listenersOfSuccessor({ tolerated }: KnownListeners): KnownListeners {
   return { ...initialListeners, toleratedBefore: tolerated };
 }
@@ -35,7 +34,7 @@ export function recordFirstCheck(
   return { ...knownListeners, ...partitionListeners(rejectedListeners, ({ name }) => !toleratedNames.has(name)) };
 }
 
-/** State after a later check: a listener that existed before is not lacking since the start. */
+/** A listener that existed before a later check is not lacking since the start. */
 export function recordLaterCheck(
   knownListeners: KnownListeners,
   rejectedListeners: readonly RefusedListener[],
@@ -44,7 +43,7 @@ export function recordLaterCheck(
   return { ...knownListeners, ...partitionListeners(rejectedListeners, ({ name }) => lacked.has(name)) };
 }
 
-/** State after a response of the admin interface. A probe of a port does not check application ports. */
+/** A probe of a port does not check application ports. */
 export function recordEnvoyResponse(
   knownListeners: KnownListeners,
   { by, live, unserved }: EnvoyResponded,
@@ -60,7 +59,6 @@ function partitionListeners(
   return { lacking: rejectedListeners.filter(isLacked), tolerated };
 }
 
-/** Formats up to three listeners and the number of others. */
 export function formatLackingListeners(lackingListeners: readonly RefusedListener[]): string {
   const listenerTexts = lackingListeners
     .slice(0, 3)

@@ -23,7 +23,7 @@ const respondWith = <
   type: Type,
 ) => ({ type, params: ({ event }: { event: EnvoyResponded }) => event }) as const;
 
-/** Transitions that respond to a readiness request, by Envoy's response; the first match applies. */
+/** The first matching response applies. */
 const respondWithoutListeners = { guard: 'lacksListeners', actions: respondWith('respondListenersRejected') } as const;
 const responses = [
   { guard: lacksNames, actions: respondWith('respondWithoutNames') },
@@ -47,8 +47,8 @@ const notReady = {
 const rejectReadiness = { 'readiness.requested': notReady, 'envoy.responded': [alreadyResponded, notReady] } as const;
 
 /**
- * Readiness of this proxy: an epoch serves everything it was started for, as reported by its admin interface, not by statistics. While a child takes
- * over the admin port, one of the serving Envoy's ports is probed.
+ * The proxy is ready if an epoch serves everything it was started for, as reported by its admin interface. While a child takes over the admin port,
+ * one of the serving Envoy's ports is probed.
  */
 export const statusMachine = statusSetup.createMachine({
   id: 'status',
@@ -62,7 +62,7 @@ export const statusMachine = statusSetup.createMachine({
   }),
   initial: 'idle',
   on: {
-    // Ignored while no port is open.
+    // No port is open.
     'status.start': {},
     'status.drain': {},
     'serving.began': {},
@@ -99,7 +99,7 @@ export const statusMachine = statusSetup.createMachine({
         },
         'http.failed': { actions: { type: 'reportFailed', params: ({ event }) => ({ reason: event.reason }) } },
         'quit.requested': { actions: 'forwardQuit' },
-        // No epoch serves, or the serving one is about to be drained.
+        // The serving epoch is about to be drained, or there is none.
         'drain.requested': {},
         'drain.ordered': {},
         'upgrade.requested': { actions: 'forwardUpgrade' },
@@ -117,7 +117,7 @@ export const statusMachine = statusSetup.createMachine({
             },
             'serving.began': [
               {
-                // The probed Envoy is being replaced and may close the connection: its response does not count.
+                // The probed Envoy is being replaced and may close the connection, so its response does not count.
                 guard: 'isRequestPending',
                 target: '.serving',
                 actions: [{ type: 'useAdmin', params: ({ event }) => event }, 'repeatProbe'],

@@ -21,29 +21,28 @@ import {
 } from './lacking-listeners.ts';
 
 export interface StatusInput {
-  /** 0: no server. */
+  /** 0 without server. */
   port: number;
-  /** False: applications are xDS clients, and readiness does not depend on Envoy. */
+  /** If false, applications are xDS clients, and readiness does not depend on Envoy. */
   hasEnvoy: boolean;
   awaitsApplication: boolean;
-  /** Whether the proxy is not ready before the control plane's first name table. */
+  /** The proxy is not ready before the control plane's first name table. */
   awaitsNames: boolean;
-  /** Whether the proxy is not ready before the gRPC bootstrap file is written. */
+  /** The proxy is not ready before the gRPC bootstrap file is written. */
   awaitsGrpcBootstrap: boolean;
 }
 
 interface StatusContext extends StatusInput {
   /** Why this proxy is not ready, while Envoy is not probed. */
   reason: string;
-  /** The pending readiness request; `null`: none. */
   pendingRequest: number | null;
   listeners: KnownListeners;
 }
 
-/** After this time, the response to a readiness request is "not ready". */
+/** The response is then "not ready". */
 const responseLimitMs = 5_000;
 export const stoppingReason = 'agent is stopping';
-/** Time for which a response is reused: a hanging Envoy is reported as ready for at most this time. */
+/** A hanging Envoy is reported as ready for at most this time. */
 const heldMs = 5_000;
 /** Longer than `heldMs`, because Envoy writes its complete configuration for the check of rejected listeners. */
 const listenersHeldMs = 10_000;
@@ -64,7 +63,6 @@ export const statusSetup = setup({
     children: {} as { http: 'http' },
   },
   actors: {
-    /** Serves the status port, and probes Envoy's admin interface by order. */
     http: callbackEffect<StatusHttpOrder, Pick<StatusInput, 'port'>>('http'),
   },
   delays: { responseLimit: responseLimitMs },
@@ -73,7 +71,6 @@ export const statusSetup = setup({
     awaitsNames: ({ context }) => context.awaitsNames,
     awaitsGrpcBootstrap: ({ context }) => context.awaitsGrpcBootstrap,
     hasNoEnvoy: ({ context }) => !context.hasEnvoy,
-    /** Envoy is live but lacks listeners that it received. */
     lacksListeners: ({ context, event }) =>
       event.type === 'envoy.responded' && event.live && context.listeners.lacking.length > 0,
     lacksListenersFromStart: ({ context, event }) =>

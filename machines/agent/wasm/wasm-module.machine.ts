@@ -6,9 +6,9 @@ import type { ModuleFailed, ModuleFetched, WasmModule } from '../wasm-protocol.t
 export type FetchOutcome = { file: string } | { reason: string };
 
 export interface FetchLimits {
-  /** Limit of one attempt, including redirects and the write to disk. */
+  /** Includes redirects and the write to disk. */
   attemptMs: number;
-  /** Number of attempts before the control plane is notified, so that a server restart is not reported. */
+  /** The control plane is notified after these attempts, so that a server restart is not reported. */
   quickAttempts: number;
 }
 
@@ -26,15 +26,11 @@ export const defaultFetchLimits: FetchLimits = { attemptMs: 30_000, quickAttempt
 const minPauseMs = 500;
 const maxPauseMs = 60_000;
 
-/** Doubles with each failure. */
 export function pauseAfterFailures(failures: number): number {
   return Math.min(maxPauseMs, minPauseMs * 2 ** Math.min(failures - 1, 10));
 }
 
-/**
- * Fetches one Wasm module for one response of the control plane. The stream delays the response until the module is fetched or the quick attempts
- * have failed.
- */
+/** Fetches one Wasm module for one response of the control plane, which the stream delays until the quick attempts have succeeded or failed. */
 export const wasmModuleMachine = setup({
   types: {
     context: {} as WasmModuleContext,
@@ -43,7 +39,6 @@ export const wasmModuleMachine = setup({
     children: {} as { fetch: 'fetchModule' },
   },
   actors: {
-    /** Returns the cached module, or fetches, verifies and caches it. */
     fetchModule: promiseEffect<FetchOutcome, WasmModule>('fetchModule'),
   },
   delays: {

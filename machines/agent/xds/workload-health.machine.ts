@@ -3,18 +3,18 @@ import { promiseEffect, reasonOf } from '../../effect.ts';
 import { noLane } from '../timeline.ts';
 import type { HealthChanged } from '../xds-protocol.ts';
 
-/** Probe of the workload. Times in milliseconds. */
+/** In milliseconds. */
 export interface ProbeTimes {
   initialDelayMs: number;
   periodMs: number;
   timeoutMs: number;
-  /** Consecutive results that change the reported health. */
+  /** The reported health changes after this number of consecutive results. */
   successThreshold: number;
   failureThreshold: number;
 }
 
 interface WorkloadHealthContext extends ProbeTimes {
-  /** Consecutive successes, counted up to the threshold. */
+  /** Counted up to the threshold. */
   successes: number;
   failures: number;
   reportedHealth: 'nothing' | 'healthy' | 'unhealthy';
@@ -23,7 +23,7 @@ interface WorkloadHealthContext extends ProbeTimes {
 /** `reason` is empty if the workload is healthy. */
 export type HealthProbeResult = { reason: string };
 
-/** Additional time for the probe of Envoy's readiness, which has a separate timeout. */
+/** For the probe of Envoy's readiness, which has a separate timeout. */
 const additionalTimeoutMs = 6_000;
 
 /** Only changes are reported. */
@@ -37,7 +37,7 @@ const onFailed = <Params>(params: Params) =>
     { target: 'waiting', actions: 'countFailure' },
   ] as const;
 
-/** Reports the health of the workload to a control plane that does not receive it from a kubelet. */
+/** For a control plane that does not receive the workload's health from a kubelet. */
 export const workloadHealthMachine = setup({
   types: {
     context: {} as WorkloadHealthContext,

@@ -1,15 +1,12 @@
-/** Backoff between connections to an unavailable control plane. */
-
-/** Credential for the control plane. */
 export type UpstreamCredential = 'token' | 'certificate';
 
 export interface UpstreamFailures {
-  /** Consecutive failures, up to {@link maxFailures}. */
+  /** Counted up to {@link maxFailures}. */
   readonly count: number;
-  /** Whether the control plane rejected this agent. */
+  /** The control plane rejected this agent. */
   readonly isRefusal: boolean;
   readonly retryAfterMs: number;
-  /** Credential of the next connection: the token, or after its rejection the certificate, as long as that is accepted. */
+  /** The token, or after its rejection the certificate, as long as that is accepted. */
   readonly credential: UpstreamCredential;
 }
 
@@ -25,7 +22,7 @@ export const maxFailures = 8;
 const firstMs = 200;
 /** All streams reconnect within 2 s of a restart of the control plane. */
 const maxPauseMs = 1_500;
-/** A rejected agent needs a change of the configuration, so it retries less often. */
+/** A rejected agent needs a change of the configuration. */
 const maxRefusalPauseMs = 15_000;
 
 export function withFailure(
@@ -37,7 +34,7 @@ export function withFailure(
 }
 
 /**
- * Doubles with each failure; half of it is random, so that agents do not reconnect simultaneously. A requested delay is a lower bound.
+ * Half of the pause is random, so that agents do not reconnect simultaneously. A requested delay is a lower bound.
  *
  * @param chance from 0 to 1
  */

@@ -25,13 +25,12 @@ import { xdsStreamMachine } from './xds-stream.machine.ts';
 import type { ProbedHealth } from './xds-stream.setup.ts';
 
 export interface XdsProxyInput {
-  /** Path of the socket; empty: no proxy. */
+  /** Empty without proxy. */
   socket: string;
-  /** Whether this workload has secrets, with roots that Envoy trusts. */
+  /** This workload has secrets, with roots that Envoy trusts. */
   hasSecrets: boolean;
-  /** `null`: no probe. */
   probe: ProbeTimes | null;
-  /** Whether streams are those of proxyless gRPC: one per target of a client, and one per server. */
+  /** Streams are those of proxyless gRPC: one per target of a client, and one per server. */
   proxyless: boolean;
   moduleLimits?: FetchLimits;
 }
@@ -43,24 +42,23 @@ interface KnownStream {
 }
 
 interface XdsProxyContext extends XdsProxyInput {
-  /** Streams in the order in which they were opened. */
+  /** In the order in which they were opened. */
   streams: readonly KnownStream[];
   failures: UpstreamFailures;
-  /** Serial number of the certificate that every Envoy has; empty if unknown. */
+  /** Every Envoy has the certificate with this serial number. */
   certificate: string;
-  /** `null` if unknown. */
   health: ProbedHealth | null;
-  /** Number of streams that may open without a delay. */
+  /** Streams that may open without a delay. */
   tokens: number;
-  /** Wasm modules that are not fetched yet. */
+  /** Not fetched yet. */
   modules: readonly { readonly id: number; readonly stream: number }[];
 }
 
-/** Maximum number of streams of Envoys: hot restarts and replacements need several. */
+/** Hot restarts and replacements need several streams. */
 const maxEnvoyStreams = 8;
-/** Maximum number of streams for the targets and servers of a pod's programs. */
+/** For the targets and servers of a pod's programs. */
 const maxProxylessStreams = 64;
-/** Number of streams that open without a delay, then one per period, because each uses a connection to the control plane. */
+/** After these streams, one opens per period, because each uses a connection to the control plane. */
 const burst = 16;
 const refillMs = 500;
 
@@ -90,7 +88,6 @@ const proxySetup = setup({
     },
   },
   actors: {
-    /** Opens the socket and reports each stream. */
     server: callbackEffect<{ type: never }, { socket: string }>('server'),
     stream: xdsStreamMachine,
     wasmModule: wasmModuleMachine,
@@ -211,13 +208,12 @@ const proxySetup = setup({
   },
 });
 
-/** Backoff of a stream that exceeds the rate limit. */
+/** A stream that exceeds the rate limit has this backoff. */
 const rateLimitedFailures = { count: 3, isRefusal: false, retryAfterMs: 0 };
 
 /**
- * The agent's xDS proxy between Envoy and the control plane. Only the newest stream of an Envoy is kept. Parent and child of a hot restart count as
- * two Envoys; otherwise each would end the other's stream during the drain. All streams of proxyless gRPC are kept, because gRPC for Go opens one per
- * target.
+ * Only the newest stream of an Envoy is kept. Parent and child of a hot restart count as two Envoys; otherwise each would end the other's stream
+ * during the drain. All streams of proxyless gRPC are kept, because gRPC for Go opens one per target.
  */
 export const xdsProxyMachine = proxySetup.createMachine({
   id: 'xds-proxy',

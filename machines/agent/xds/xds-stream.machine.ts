@@ -9,12 +9,9 @@ import {
 } from './xds-stream.setup.ts';
 
 /**
- * One xDS stream of Envoy, and its connection to the control plane.
- *
  * Envoy's stream is accepted, but not read, before the control plane is connected: its first requests, which list its resources, wait in its buffers.
  * When the control plane ends its stream, the agent ends Envoy's stream too. Keeping Envoy's stream would require the agent to store names and
- * versions of all resources and to parse each ACK. Envoy 1.40 sends these itself on the next stream, and no resource is sent again
- * (test/e2e/reconnect.test.ts).
+ * versions of all resources. Envoy 1.40 sends these itself on the next stream, and no resource is sent again (test/e2e/reconnect.test.ts).
  */
 export const xdsStreamMachine = xdsStreamSetup.createMachine({
   id: 'xds-stream',

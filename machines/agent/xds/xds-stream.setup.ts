@@ -18,26 +18,23 @@ import { clearFailures, pauseAfter, type UpstreamCredential, type UpstreamFailur
 export interface XdsStreamInput {
   stream: number;
   protocol: 'sotw' | 'delta';
-  /** Random, from 0 to 1: spreads the first backoff. */
+  /** From 0 to 1; spreads the first backoff. */
   chance: number;
-  /** Failures of previous streams. */
+  /** Of previous streams. */
   failures: UpstreamFailures;
-  /** Serial number of the certificate that every Envoy of the workload has; empty if unknown. */
+  /** Every Envoy of the workload has the certificate with this serial number; empty if unknown. */
   certificate: string;
-  /** `null` if unknown. */
   health: ProbedHealth | null;
 }
 
-/** Health of the workload, as reported to the control plane. */
 export interface ProbedHealth {
   healthy: boolean;
-  /** Reason if it is unhealthy; otherwise empty. */
   message: string;
 }
 
 interface XdsStreamContext extends XdsStreamInput {
   end: { code: StreamCode; reason: string };
-  /** Hash of roots that are not acknowledged yet; empty: none. */
+  /** Roots with this hash are not acknowledged yet. */
   bundle: string;
 }
 
@@ -45,16 +42,16 @@ interface XdsStreamContext extends XdsStreamInput {
 export const dialLimitMs = 15_000;
 /** A control plane to which a thousand agents reconnect serves them within a minute. */
 export const responseLimitMs = 60_000;
-/** How long a control plane must serve to reset the backoff. */
+/** The backoff is reset after the control plane has served for this time. */
 const trialMs = 10_000;
 /** Envoy's main thread was measured busy for 10 s. */
 export const congestionLimitMs = 60_000;
 /** Envoy acknowledges or rejects new roots within a second. */
 export const bundleLimitMs = 30_000;
-/** Time for the client to read written messages. */
+/** The client reads written messages within this time. */
 export const endLimitMs = 10_000;
 
-/** Status codes of a server that rejects this client, permanently or temporarily. */
+/** A server that rejects this client, permanently or temporarily, sends one of these codes. */
 const rejectionCodes: ReadonlySet<StreamCode> = new Set([
   'UNAUTHENTICATED',
   'PERMISSION_DENIED',
