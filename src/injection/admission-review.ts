@@ -1,4 +1,3 @@
-/** Reviews the creation of pods and builds the response of the injection webhook. */
 import * as E from 'fp-ts/lib/Either.js';
 import { describeFieldErrors } from '../model/mesh/proxy-config.ts';
 import { ownValue } from '../runtime/json-object.ts';
@@ -23,11 +22,7 @@ export interface ReviewedInjection {
   readonly reason: string;
 }
 
-/**
- * A body that is not an AdmissionReview is rejected with an empty `uid`.
- *
- * @param addedEnvironment from the URL ({@link environmentOfPath})
- */
+/** @param addedEnvironment from the URL ({@link environmentOfPath}) */
 export function reviewInjection(
   body: unknown,
   injector: SidecarInjector,
@@ -86,11 +81,10 @@ function rejectReview(context: ReviewContext, message: string): ReviewedInjectio
   return { review: invalidReview(context, message), outcome: 'rejected', pod: context.pod, reason: message };
 }
 
-/** Abbreviations of proxy variables in the URL. */
 const variables: Readonly<Record<string, string>> = { cluster: 'ISTIO_META_CLUSTER_ID', net: 'ISTIO_META_NETWORK' };
 
 /**
- * Parses the proxy's environment from the path of the webhook, such as `/inject/cluster/west/net/n1`. A last key without value is ignored.
+ * Parses a path such as `/inject/cluster/west/net/n1`; a last key without value is ignored.
  *
  * @returns `undefined` if the path is not the webhook's or a key is not a variable name
  */
@@ -109,7 +103,6 @@ export function environmentOfPath(path: string): Texts | undefined {
   return Object.fromEntries(environment);
 }
 
-/** Decodes `--slash--`, the slash in values. */
 function decoded(segment: string): string | undefined {
   try {
     return decodeURIComponent(segment).replaceAll('--slash--', '/');

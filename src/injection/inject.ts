@@ -1,4 +1,3 @@
-/** Injects a pod: a pure function of the pod and the settings of the mesh. */
 import * as E from 'fp-ts/lib/Either.js';
 import { type Decoded, fail } from '../model/fields/decode.ts';
 import * as violation from '../model/fields/violation.ts';
@@ -51,26 +50,23 @@ import { builtInTemplates } from './template/templates.ts';
 
 export interface InjectionRequest {
   readonly pod: Pod;
-  /** Namespace of the pod, else that of the request. */
   readonly namespace: string;
   readonly settings: InjectionSettings;
   readonly mesh: MeshConfig;
   /** Merges the mesh default, the ProxyConfig objects that apply to the pod, and the pod's annotation. */
   readonly proxyConfigFor: ProxyConfigSource;
-  /** Environment from the URL of the webhook, such as `/inject/cluster/west/net/n1`. */
   readonly addedEnvironment?: Texts;
-  /** User and group of the proxy. Default 1337; OpenShift assigns each namespace a range. */
+  /** The default is 1337; OpenShift assigns each namespace a range. */
   readonly proxyUid?: number;
   readonly proxyGid?: number;
   /** Without it, pods with a Go template are rejected. */
   readonly renderGoTemplate?: RenderGoTemplate;
-  /** Whether kubelets support native sidecars, used if no setting decides. Default: true. */
+  /** Used if no setting decides. The default is true. */
   readonly supportsNativeSidecars?: (nodeName: string | undefined) => boolean;
 }
 
 export type ProxyConfigSource = (workload: ProxyConfigWorkload) => ProxyConfig;
 
-/** User and group of the proxy in Istio's images. */
 export const defaultProxyUid = 1337;
 
 /**
@@ -100,7 +96,7 @@ export function injectPod(request: InjectionRequest): Decoded<Pod> {
   }
 }
 
-/** @param pristine the pod without an earlier injection */
+/** @param pristine has no earlier injection */
 function templateInputOf(request: InjectionRequest, pristine: Pod): TemplateInput {
   const { settings, mesh, namespace } = request;
   const annotated = parsedProxyConfig(annotationOf(request.pod, 'proxy.istio.io/config') ?? '');
@@ -131,7 +127,7 @@ function nativeByDefault({ pod, settings, supportsNativeSidecars = () => true }:
   return nativeSidecars === 'auto' ? supportsNativeSidecars(pod.spec.nodeName) : nativeSidecars;
 }
 
-/** Moves containers that override those of the sidecar to the end, so that earlier injections do not affect the order. */
+/** Earlier injections must not affect the order of containers. */
 function withSidecarLast(pod: Pod): Pod {
   const { containers, initContainers } = pod.spec;
   const key = (container: Container): string => (isSidecarContainer(container) ? container.name : '');
@@ -147,7 +143,7 @@ function withSidecarLast(pod: Pod): Pod {
   };
 }
 
-/** Returns the templates of the annotation, else the default ones. An alias names several templates. */
+/** An alias names several templates. */
 function templateNamesOf(pod: Pod, { config }: InjectionSettings): readonly string[] {
   const writtenTemplates = annotationOf(pod, 'inject.istio.io/templates');
   const names =
@@ -218,8 +214,8 @@ function withoutContainers(pod: Pod, { containers, initContainers }: ContainerOv
 }
 
 /**
- * Removes users and groups that cannot work for the proxy. TPROXY needs root (istio#51012), and an application with the same user would bypass the
- * proxy (istio#52614; OpenShift assigns one user to all containers).
+ * TPROXY needs root (istio#51012), and an application with the proxy's user would bypass the proxy (istio#52614; OpenShift assigns one user to all
+ * containers).
  */
 function withUsableUser({ containers, initContainers }: ContainerOverrides, input: TemplateInput): ContainerOverrides {
   const { pod } = input;
@@ -237,7 +233,6 @@ function withUsableUser({ containers, initContainers }: ContainerOverrides, inpu
   return { containers: containers.map(usable), initContainers: initContainers.map(usable) };
 }
 
-/** Fields of the user override those of the template. */
 function withUserOverrides(pod: Pod, { containers, initContainers }: ContainerOverrides): Pod {
   const containerByName = new Map([...initContainers, ...containers].map((container) => [container.name, container]));
   if (containerByName.size === 0) return pod;
@@ -248,7 +243,7 @@ function withUserOverrides(pod: Pod, { containers, initContainers }: ContainerOv
   });
 }
 
-/** Ignores the pull policy `Always` of an image without tag, such as `auto`: the API server sets it, not the user. */
+/** The API server, not the user, sets the pull policy `Always` of an image without tag, such as `auto`. */
 function withoutAutomaticImage(container: Container): Partial<Container> {
   const { image, imagePullPolicy, ...fields } = container;
   if (image && image !== 'auto') return container;
@@ -259,7 +254,7 @@ function withoutAutomaticImage(container: Container): Partial<Container> {
 
 const handlers: ReadonlySet<string> = new Set(['exec', 'httpGet', 'tcpSocket', 'grpc', 'sleep']);
 
-/** Removes alternatives of which Kubernetes allows only one, such as the handlers of a probe or hook and the sources of a variable. */
+/** Kubernetes allows only one of the alternatives, such as the handlers of a probe or hook and the sources of a variable. */
 function withoutReplacedParts(container: Container, override: Container): Container {
   const omitReplaced = (base: unknown, overriding: unknown): unknown =>
     isObject(base) && isObject(overriding) && Object.keys(overriding).some((key) => handlers.has(key))
@@ -283,7 +278,7 @@ function withoutReplacedParts(container: Container, override: Container): Contai
   };
 }
 
-/** Removes `allowPrivilegeEscalation: false` of the template from privileged containers, because Kubernetes rejects the combination. */
+/** Kubernetes rejects privileged containers with `allowPrivilegeEscalation: false`, which the template sets. */
 function withoutContradiction(
   context: SecurityContext,
   { privileged, capabilities }: SecurityContext,
@@ -350,7 +345,7 @@ function withStoredProbes(pod: Pod, probes: RedirectedProbes): Pod {
   return withProxyEnvironment(pod, { [probesVariable]: JSON.stringify(sortedProbes) });
 }
 
-/** Excludes the proxy's actual user from redirection, if the owner of the pod changed it. */
+/** The owner of the pod may have changed the proxy's user. */
 function withRedirectedUser(pod: Pod, input: TemplateInput): Pod {
   const proxy = allContainersOf(pod).find(({ name }) => name === proxyContainerName);
   const { runAsUser, runAsGroup } = proxy?.securityContext ?? {};
@@ -367,8 +362,8 @@ function withRedirectedUser(pod: Pod, input: TemplateInput): Pod {
 }
 
 /**
- * Orders init containers: the check of redirection is first, its setup last. A native proxy runs before the user's init containers, which then have
- * network access.
+ * The check of redirection is the first init container, the setup the last one. A native proxy runs before the user's init containers, which then
+ * have network access.
  */
 function orderContainers(pod: Pod, { isNative, proxyConfig, pod: original }: TemplateInput): Pod {
   const isFirst = !isNative && proxyConfig.holdApplicationUntilProxyStarts === true;
@@ -398,7 +393,7 @@ function orderContainers(pod: Pod, { isNative, proxyConfig, pod: original }: Tem
   };
 }
 
-/** Adds annotations that record the injection, so that it can be undone and repeated. */
+/** The annotations record the injection, so that it can be undone and repeated. */
 function withReportedInjection(
   pod: Pod,
   template: TemplatePod,
@@ -443,7 +438,7 @@ function savedOverrides({ containers, initContainers }: ContainerOverrides): Jso
   };
 }
 
-/** Sorts the fields, so that repeated injection writes the same annotation. */
+/** Repeated injection must write the same annotation. */
 function sortKeys(_key: string, value: unknown): unknown {
   return isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value;
 }

@@ -1,4 +1,3 @@
-/** The injector of a mesh: decides and injects with the current settings. */
 import type { Decoded } from '../model/fields/decode.ts';
 import type { MeshConfig } from '../model/mesh/mesh-config.ts';
 import { type Decision, decideInjection } from './decision/decision.ts';
@@ -12,12 +11,12 @@ export interface SidecarInjector extends GoTemplates {
   readonly settings: InjectionSettings;
   readonly mesh: MeshConfig;
   readonly proxyConfigFor: ProxyConfigSource;
-  /** State of the cluster; absent for manifests in files. */
+  /** Absent for manifests in files. */
   readonly cluster?: InjectorCluster;
 }
 
 export interface InjectorCluster {
-  /** Names of the webhook configurations that the API server calls for a pod. */
+  /** The API server calls these webhook configurations for a pod. */
   readonly callersOf: (namespace: string, podLabels: Texts) => readonly string[];
   readonly namespaceAnnotations: (namespace: string) => Texts;
   readonly supportsNativeSidecars: (nodeName: string | undefined) => boolean;
@@ -46,7 +45,7 @@ export function inject(
   return { outcome: 'injected', decision, pod: injectPod(request) };
 }
 
-/** Name of a pod for messages. Pods of controllers have only `generateName`. */
+/** Pods of controllers have only `generateName`. */
 export function podTitle(pod: Pod, namespace: string): string {
   const { name, generateName } = pod.metadata;
   const shownName = name || (generateName ? `${generateName}***` : labelOf(pod, 'app') || 'without a name');

@@ -1,4 +1,4 @@
-/** Injects manifests: YAML or JSON documents of pods and of controllers that create pods. */
+/** Manifests contain pods and controllers that create pods, in YAML or JSON. */
 import * as E from 'fp-ts/lib/Either.js';
 import { isMap, isSeq, type Node, parseDocument } from 'yaml';
 import { podTemplatePaths } from '../model/kinds/kubernetes/pod-template-paths.ts';
@@ -13,7 +13,7 @@ export interface InjectedManifests {
   /** Documents without a pod are unchanged. */
   readonly text: string;
   readonly skipped: readonly ManifestMessage[];
-  /** Errors of documents that cannot be injected and are unchanged. */
+  /** Documents that cannot be injected are unchanged. */
   readonly errors: readonly ManifestMessage[];
 }
 
@@ -118,7 +118,7 @@ function injectedObject(
   return { path: [...path, ...podPath], value };
 }
 
-/** Adds the containing object as owner, because a pod template has none. */
+/** A pod template has no owner. */
 function withOwner(pod: Pod, kind: string, object: Json, name: string): Pod {
   const owner = { apiVersion: String(object.apiVersion), kind, name, controller: true };
   return { ...pod, metadata: { ...pod.metadata, generateName: `${name}-`, ownerReferences: [owner] } };
@@ -130,7 +130,7 @@ function withoutOwner(patchedMetadata: Pod['metadata'], original: Pod['metadata'
   return { ...metadata, ...(generateName && { generateName }), ...(ownerReferences && { ownerReferences }) };
 }
 
-/** Replaces nodes of a document from the last to the first, so that offsets stay valid. */
+/** Replaces from the last node to the first, so that offsets stay valid. */
 function withReplacements(text: string, replacements: readonly Replacement[]): string {
   const document = parseDocument(text);
   let replacedText = text;
@@ -143,7 +143,6 @@ function withReplacements(text: string, replacements: readonly Replacement[]): s
   return replacedText;
 }
 
-/** Formats a YAML block at the column of the node, or JSON in flow style. */
 function formatNode(value: Json, text: string, start: number, node: Node): string {
   if ((isMap(node) || isSeq(node)) && node.flow === true) return JSON.stringify(value, null, 2);
   const column = start - (text.lastIndexOf('\n', start - 1) + 1);

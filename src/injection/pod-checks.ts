@@ -1,4 +1,4 @@
-/** Rejects pods that would be unprotected or unable to start with their templates. */
+/** These pods would be unprotected or unable to start. */
 import type { FieldError } from '../model/fields/decode.ts';
 import * as violation from '../model/fields/violation.ts';
 import {
@@ -16,11 +16,6 @@ import { mergesMetrics, scrapePortError, scrapeSettingsOf } from './pod/promethe
 import { interceptionModeOf, type TemplateInput, type TemplatePod } from './template/template-input.ts';
 import { proxyImageOf } from './template/templates.ts';
 
-/**
- * Errors that exist before the templates are merged.
- *
- * @param injectedVolumes volumes that an earlier injection added
- */
 export function podErrors(
   input: TemplateInput,
   template: TemplatePod,
@@ -42,7 +37,7 @@ export function redirectsTraffic({ spec }: TemplatePod): boolean {
   return (initContainers ?? []).some(({ name }) => name === initContainerName || name === validationContainerName);
 }
 
-/** Rejects volumes with the name of a template's volume, because Kubernetes' message about the merged volume would name neither. */
+/** Kubernetes' message about a merged volume would name neither the template's volume nor the pod's. */
 function volumeErrors({ spec }: Pod, template: TemplatePod, injectedVolumes: ReadonlySet<string>): FieldError[] {
   const { volumes = [] } = (template.spec ?? {}) as { readonly volumes?: readonly { readonly name: string }[] };
   const reserved = new Set(volumes.map(({ name }) => name));
@@ -60,7 +55,7 @@ function volumeErrors({ spec }: Pod, template: TemplatePod, injectedVolumes: Rea
 
 const mountAnnotation = 'sidecar.istio.io/userVolumeMount';
 
-/** Rejects annotated mounts without a volume. The annotation is already valid JSON. */
+/** The annotation is already valid JSON. */
 function mountErrors(pod: Pod, template: TemplatePod): FieldError[] {
   const mounts = JSON.parse(annotationOf(pod, mountAnnotation) || '{}') as Readonly<Record<string, unknown>>;
   const { volumes = [] } = (template.spec ?? {}) as { readonly volumes?: readonly { readonly name: string }[] };
@@ -72,10 +67,7 @@ function mountErrors(pod: Pod, template: TemplatePod): FieldError[] {
     );
 }
 
-/**
- * Rejects regular containers with the name of a sidecar's init container. Only the proxy can be overridden in either list, because the mesh
- * determines its list.
- */
+/** Only the proxy can be overridden in either list, because the mesh determines its list. */
 function reservedNameErrors({ spec }: Pod, template: TemplatePod): FieldError[] {
   const { initContainers = [] } = (template.spec ?? {}) as { readonly initContainers?: readonly Container[] };
   const reserved = new Set(initContainers.map(({ name }) => name).filter((name) => name !== proxyContainerName));
@@ -124,7 +116,7 @@ function excludedUserErrors(input: TemplateInput): FieldError[] {
   });
 }
 
-/** Rejects two containers with one name: a template may add one to the list that does not contain the other. */
+/** A template may add a container to the list that does not contain the other container of this name. */
 export function duplicateErrors(pod: Pod): FieldError[] {
   const seenNames = new Set<string>();
   return allContainersOf(pod).flatMap(({ name }) => {

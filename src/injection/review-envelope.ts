@@ -1,7 +1,6 @@
-/** AdmissionReview of Kubernetes, without the reviewed object. */
 import { isObject } from '../runtime/json-object.ts';
 
-/** Supported versions of `admission.k8s.io`. A response repeats the version of its request. */
+/** A response repeats the version of its request. */
 const versions: ReadonlySet<unknown> = new Set(['admission.k8s.io/v1', 'admission.k8s.io/v1beta1']);
 
 export interface AdmissionReview {
@@ -25,14 +24,12 @@ export interface ReviewRejection {
   readonly code: 422 | 503;
 }
 
-/** A request with the fields that its response repeats. */
 export interface ReviewRequest {
   readonly version: string;
   readonly uid: string;
   readonly request: Readonly<Record<string, unknown>>;
 }
 
-/** @returns `undefined` if the body is not an AdmissionReview */
 export function readReview(body: unknown): ReviewRequest | undefined {
   const { apiVersion, kind, request } = isObject(body) ? body : {};
   if (kind !== 'AdmissionReview' || !versions.has(apiVersion) || !isObject(request)) return undefined;
@@ -63,7 +60,7 @@ export function unavailableReview(request: Pick<ReviewRequest, 'version' | 'uid'
   return reviewOf(request, { allowed: false, status: { message, reason: 'ServiceUnavailable', code: 503 } });
 }
 
-/** `/validate` always rejects an object with this annotation. The control plane uses it to test whether the API server calls the webhook. */
+/** `/validate` always rejects an object with this annotation, by which the control plane tests whether the API server calls the webhook. */
 export const alwaysRejectAnnotation = 'internal.istio.io/webhook-always-reject';
 
 export function textOf(value: unknown): string {

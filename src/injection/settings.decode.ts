@@ -1,4 +1,4 @@
-/** Decodes the ConfigMap `istio-sidecar-injector`: keys `config` (YAML) and `values` (JSON or YAML), with the names of Istio's chart. */
+/** ConfigMap `istio-sidecar-injector` has the keys `config` (YAML) and `values` (JSON or YAML), with the names of Istio's chart. */
 import * as E from 'fp-ts/lib/Either.js';
 import {
   anyValue,
@@ -41,17 +41,12 @@ const configFields = struct<
   injectedAnnotations: withDefault(dictionary(text), {}),
 });
 
-/** Settings, with warnings about ignored fields for the log. */
 export interface DecodedSettings<Settings> {
   readonly settings: Settings;
   readonly warnings: readonly FieldError[];
 }
 
-/**
- * Decodes key `config`.
- *
- * @returns errors for invalid fields and templates that are not YAML; warnings for fields that only old injectors use
- */
+/** @returns errors for invalid fields and templates that are not YAML; warnings for fields that only old injectors use */
 export function decodeInjectionConfig(yaml: string): Decoded<DecodedSettings<InjectionConfig>> {
   const parsed = parseYamlObject(yaml, '');
   if (E.isLeft(parsed)) return parsed;
@@ -67,7 +62,7 @@ export function decodeInjectionConfig(yaml: string): Decoded<DecodedSettings<Inj
   return E.right({ settings: { ...decoded.right, ...templates.right }, warnings });
 }
 
-/** Decodes templates: strategic merge patches in YAML, or Go templates that output such patches. */
+/** Templates are strategic merge patches in YAML, or Go templates that output such patches. */
 function templatesOf(
   templates: Readonly<Record<string, string>>,
 ): Decoded<Pick<InjectionConfig, 'templates' | 'goTemplates'>> {
@@ -95,7 +90,7 @@ const port = (defaultValue: number): ReturnType<typeof withDefault<number>> =>
 const textField = (defaultValue: string): ReturnType<typeof withDefault<string>> => withDefault(text, defaultValue);
 const object: Decoder<Json> = dictionary(anyValue);
 
-/** Returns a decoder that ignores unknown fields, because other components also read the chart's values. */
+/** Other components also read the chart's values, so unknown fields are ignored. */
 function decoderOfKnownFields<T extends object>(fields: Parameters<typeof struct<T>>[0]): Decoder<T> {
   const decoder = struct<T>(fields);
   const names = new Set(Object.entries(fields).map(([name, field]) => (field as { from?: string }).from ?? name));
@@ -179,7 +174,7 @@ const valuesFields = decoderOfKnownFields({
   ),
 });
 
-/** Accepts any scalar as text, because chart values such as the tag `1.24` are often numbers or booleans. */
+/** Chart values such as the tag `1.24` are often numbers or booleans. */
 function anyScalar(): Decoder<string> {
   return (value, path) =>
     ['string', 'number', 'boolean'].includes(typeof value)
@@ -193,7 +188,6 @@ function defaultOf<T>(decoder: Decoder<T>): T {
   return decoded.right;
 }
 
-/** Decodes key `values`. Fields that the injector does not use are ignored, because other components of the chart read them. */
 export function decodeInjectionValues(yaml: string): Decoded<InjectionValues> {
   const parsed = parseYamlObject(yaml, '');
   if (E.isLeft(parsed)) return parsed;
@@ -204,14 +198,14 @@ export function decodeInjectionValues(yaml: string): Decoded<InjectionValues> {
   return firstError === undefined ? E.right(values) : E.left([firstError, ...otherValues]);
 }
 
-/** Decodes key `values` like {@link decodeInjectionValues}, and keeps the original values for Go templates. */
+/** Keeps the original values for Go templates. */
 export function decodeWrittenValues(yaml: string): Decoded<Pick<InjectionSettings, 'values' | 'writtenValues'>> {
   const values = decodeInjectionValues(yaml);
   if (E.isLeft(values)) return values;
   return E.map((writtenValues: Json) => ({ values: values.right, writtenValues }))(parseYamlObject(yaml, ''));
 }
 
-/** Requires an image, because none is published as a default. */
+/** No image is published as a default. */
 function imageErrors({ hub, tag, image, initImage }: InjectionValues): FieldError[] {
   if (image.includes('/') && initImage.includes('/')) return [];
   const imageParts = [

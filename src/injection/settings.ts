@@ -1,7 +1,4 @@
-/**
- * Settings of the injector: the two keys of ConfigMap `istio-sidecar-injector`. Names are those of Istio's chart, so
- * that existing values apply.
- */
+/** Names are those of Istio's chart, so that existing values apply. */
 import type { LabelSelector } from '../model/kinds/label-selector.ts';
 import type { Json, Texts } from './pod/pod.ts';
 
@@ -12,7 +9,7 @@ export const injectorMapName = (revision: string): string =>
 export interface InjectionConfig {
   readonly policy: string;
   readonly defaultTemplates: readonly string[];
-  /** Strategic merge patches by name. A template with a built-in name replaces the built-in one. */
+  /** A template with a built-in name replaces the built-in one. */
   readonly templates: Readonly<Record<string, Json>>;
   readonly goTemplates: Readonly<Record<string, string>>;
   readonly aliases: Readonly<Record<string, readonly string[]>>;
@@ -21,11 +18,11 @@ export interface InjectionConfig {
   readonly injectedAnnotations: Texts;
 }
 
-/** Key `values` with the defaults of the chart. */
+/** The values include the defaults of the chart. */
 export interface InjectionValues {
   readonly hub: string;
   readonly tag: string;
-  /** Suffix of the tag, such as `distroless` or `debug`; may be empty. */
+  /** A suffix of the tag, such as `distroless` or `debug`; may be empty. */
   readonly variant: string;
   /** Name of the image, or a complete reference if it contains `/`. */
   readonly image: string;
@@ -39,7 +36,6 @@ export interface InjectionValues {
   readonly meshId: string;
   readonly caAddress: string;
   readonly pilotCertProvider: string;
-  /** Log levels of Envoy, of its components, and of the agent. */
   readonly logLevel: string;
   readonly componentLogLevel: string;
   readonly agentLogLevel: string;
@@ -52,20 +48,19 @@ export interface InjectionValues {
   readonly includeOutboundPorts: string;
   readonly excludeOutboundPorts: string;
   readonly privileged: boolean;
-  /** Uses nft instead of iptables (`istio-iptables --native-nftables`). */
+  /** Uses nft instead of iptables. */
   readonly nativeNftables: boolean;
   readonly readiness: ReadinessTimes;
   readonly startupFailureThreshold: number;
   readonly startupProbe: boolean;
-  /** Replaces the lifecycle hooks of the proxy. If absent, `holdApplicationUntilProxyStarts` applies. */
+  /** If absent, `holdApplicationUntilProxyStarts` applies. */
   readonly lifecycle?: Json;
   readonly resources: Json;
   readonly rewriteAppHTTPProbe: boolean;
   readonly cni: { readonly enabled: boolean; readonly provider: string };
   readonly gateways: { readonly securityContext?: Json; readonly seccompProfile?: Json };
-  /** Whether the proxy is a native sidecar, unless the pod's annotation decides. `auto` depends on the kubelets' support. */
+  /** The pod's annotation has priority. `auto` depends on the kubelets' support. */
   readonly nativeSidecars: boolean | 'auto';
-  /** Environment of each proxy, appended to that of the template. */
   readonly proxyEnvironment: Texts;
 }
 
@@ -78,7 +73,7 @@ export interface ReadinessTimes {
 export interface InjectionSettings {
   readonly config: InjectionConfig;
   readonly values: InjectionValues;
-  /** Original of key `values`, which Go templates read. */
+  /** Go templates read the original of key `values`. */
   readonly writtenValues?: Json;
   readonly revision: string;
 }

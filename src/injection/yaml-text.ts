@@ -5,10 +5,7 @@ import { parseYamlDocument } from '../model/yaml/yaml-document.ts';
 import { isObject } from '../runtime/json-object.ts';
 import type { Json } from './pod/pod.ts';
 
-/**
- * @param path of the text, for errors
- * @returns `undefined` for an empty text; errors have the line within the text
- */
+/** Errors have the line within the text; an empty text is `undefined`. */
 export function parseYamlText(text: string, path: string): Decoded<unknown> {
   const { value, errors } = parseYamlDocument({ text, line: 1 });
   const [firstError] = errors;
@@ -17,7 +14,7 @@ export function parseYamlText(text: string, path: string): Decoded<unknown> {
   return fail(path, violation.malformed(`line ${firstError.line}: ${message}`));
 }
 
-/** Like {@link parseYamlText}, but the value must be an object; an empty text is an empty object. */
+/** An empty text is an empty object. */
 export function parseYamlObject(text: string, path: string): Decoded<Json> {
   const parsed = parseYamlText(text, path);
   if (E.isLeft(parsed)) return parsed;

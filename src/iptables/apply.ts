@@ -1,4 +1,3 @@
-/** Applies the rules by running iptables or nft, and ip. */
 import { writeFileSync } from 'node:fs';
 import { ChartpilotError, messageOf } from '../runtime/errors.ts';
 import { type Interception, type IpFamily, ipFamilies } from './interception.ts';
@@ -28,7 +27,7 @@ export function dryRunText(order: InterceptionOrder): string {
 }
 
 /**
- * Applies the rules. Repeating it with the same flags changes nothing.
+ * Repeated calls with the same flags change nothing.
  *
  * @throws ChartpilotError IPTABLES_FAILED with the command, its exit code and its error output
  */
@@ -87,7 +86,7 @@ async function addFamilies({ interception, restoreFormat, networkNamespace }: In
 }
 
 /**
- * Restores the previous rules if the new ones cannot be applied, because without rules all traffic would bypass the proxy. nft applies its rules in
+ * Without rules, all traffic would bypass the proxy, so the previous rules are restored if the new ones cannot be applied. nft applies its rules in
  * one transaction.
  */
 async function replaceRules(order: InterceptionOrder, log: Terminal['log']): Promise<void> {
@@ -126,7 +125,7 @@ async function restoreTables(
   await runOrThrow(inNetworkNamespace(networkNamespace, { program, args: [] }), { input: `${restoredRulesText}\n` });
 }
 
-/** Detects the rules of a restarted init container. nft replaces its tables, so only iptables rules are checked. */
+/** A restarted init container finds its rules. nft replaces its tables, so only iptables rules are checked. */
 async function presentInterception(order: InterceptionOrder): Promise<'all' | 'some' | 'none'> {
   const { interception, networkNamespace, nativeNftables } = order;
   if (nativeNftables) return isRedirected(await presentIn(order)) ? 'some' : 'none';
@@ -138,7 +137,7 @@ async function presentInterception(order: InterceptionOrder): Promise<'all' | 's
   return presentByFamily.every((one) => one === presentByFamily[0]) ? presentByFamily[0]! : 'some';
 }
 
-/** Whether exactly these rules exist, without other rules of a redirection. */
+/** The result is `all` only without other rules of a redirection. */
 async function presentRules(order: InterceptionOrder, family: IpFamily): Promise<'all' | 'some' | 'none'> {
   const { interception, networkNamespace } = order;
   const savedRuleSet = await savedRules(order, family);

@@ -1,5 +1,3 @@
-/** Flags of `istio-iptables` with their environment variables and defaults. */
-
 export interface InterceptionFlag {
   /** In commander's syntax, such as `-p, --envoy-port <port>`; a switch has `[true|false]`. */
   readonly syntax: string;
@@ -22,19 +20,16 @@ const flag = (
   meaning,
 });
 
-/** Converts `-p, --envoy-port <port>` to `ENVOY_PORT`. */
 function variableOf(syntax: string): string {
   return nameOf(syntax).toUpperCase().replaceAll('-', '_');
 }
 
-/** Converts `-p, --envoy-port <port>` to `envoy-port`. */
 function nameOf(syntax: string): string {
   return /--([a-z0-9-]+)/.exec(syntax)![1]!;
 }
 
 const rare = (row: InterceptionFlag): InterceptionFlag => ({ ...row, rare: true });
 
-/** Keys are those of {@link GivenFlags}. */
 export const interceptionFlags = {
   envoyPort: flag('-p, --envoy-port <port>', '15001', 'Port that outbound connections are redirected to'),
   inboundCapturePort: flag('-z, --inbound-capture-port <port>', '15006', 'Port for inbound connections'),
@@ -94,7 +89,7 @@ export const interceptionFlags = {
 
 export type FlagName = keyof typeof interceptionFlags;
 
-/** Flags of the command line by key. A switch without value is `true`. */
+/** A switch without value is `true`. */
 export type GivenFlags = Readonly<Partial<Record<FlagName, string | boolean>>>;
 
 export function flagSyntax(name: FlagName): string {

@@ -1,4 +1,4 @@
-/** Options of `istio-iptables`, validated so that each value is exactly one word of a rule. */
+/** The validation ensures that each value is exactly one word of a rule. */
 import { isIPv4, isIPv6 } from 'node:net';
 import { durationMsOf } from '../model/fields/duration.ts';
 import { booleanOf } from '../model/fields/go-boolean.ts';
@@ -18,9 +18,9 @@ import { OptionErrors } from '../runtime/option-errors.ts';
 import { type FlagName, flagSyntax, type GivenFlags, interceptionFlags } from './flags.ts';
 import type { AllOr, Interception, InterceptionMode, IpFamily, OwnerGroups, RuleGeneration } from './interception.ts';
 
-/** State of this host that the rules depend on; read only if needed. */
+/** Read only if needed. */
 export interface InterceptionHost {
-  /** Returns non-loopback addresses of a network namespace (default: that of the process) in the kernel's order; `undefined` if unavailable. */
+  /** Returns non-loopback addresses in the kernel's order; `undefined` if unavailable. The default network namespace is that of the process. */
   readonly addresses: (networkNamespace: string | undefined) => readonly string[] | undefined;
   readonly readFile: (path: string) => string;
 }
@@ -32,7 +32,7 @@ export interface InterceptionOrder {
   readonly nativeNftables: boolean;
   readonly skipRuleApply: boolean;
   readonly cleanupOnly: boolean;
-  /** Replaces rules of other flags, which otherwise cause an error. */
+  /** Rules of other flags otherwise cause an error. */
   readonly reconcile: boolean;
   readonly forceApply: boolean;
   readonly runValidation: boolean;
@@ -124,7 +124,7 @@ function usesIpv6(values: GivenValues, networkNamespace: string | undefined, { a
   return networkNamespace === undefined ? isIPv6(first) : !isIPv4(first);
 }
 
-/** Values from flags, else from variables, else defaults. Empty variables are ignored. */
+/** Empty variables are ignored. */
 class GivenValues {
   readonly errors = new OptionErrors();
   readonly warnings: string[] = [];
@@ -154,7 +154,7 @@ class GivenValues {
     return value;
   }
 
-  /** Native nftables supports only rules of G4, so it defaults to G4. */
+  /** Native nftables supports only rules of G4. */
   generation(): RuleGeneration {
     if (!this.switch('nativeNftables')) return this.word('generation', ['g3', 'g4']) as RuleGeneration;
     const isNamed = this.#flags.generation !== undefined || !!this.#env[interceptionFlags.generation.variable];
@@ -164,7 +164,7 @@ class GivenValues {
     return 'g4';
   }
 
-  /** Returns one IPv4 range from its variable, because Istio has no flag for it. */
+  /** Istio has no flag for the loopback range. */
   loopbackRange(env: NodeJS.ProcessEnv): string {
     const range = env.ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR?.trim() || '127.0.0.1/32';
     if (!isCidr(range) || !isIPv4(addressOf(range))) {
@@ -194,12 +194,12 @@ class GivenValues {
     return ms ?? 0;
   }
 
-  /** Accepts port 0, which the injector writes for a disabled port. */
+  /** The injector writes port 0 for a disabled port. */
   ports(name: FlagName): number[] {
     return this.#list(name, (item) => /^\d{1,5}$/.test(item) && Number(item) <= 65535, 'a port').map(Number);
   }
 
-  /** Accepts names of at most 15 characters, as the kernel does; `eth+` matches every name with this prefix. */
+  /** The kernel limits names to 15 characters; `eth+` matches every name with this prefix. */
   interfaces(name: FlagName): string[] {
     return this.#list(
       name,
@@ -284,7 +284,6 @@ function addressOf(range: string): string {
   return range.slice(0, range.indexOf('/'));
 }
 
-/** Omits empty items, which templates produce. */
 function listItems(list: string): string[] {
   return list
     .split(',')
@@ -292,7 +291,7 @@ function listItems(list: string): string[] {
     .filter((item) => item !== '');
 }
 
-/** Accepts a user or group by ID or name, because iptables resolves names. */
+/** iptables resolves names of users and groups. */
 function isOwnerName(text: string): boolean {
   return /^\d+$/.test(text) ? Number(text) < 0xffff_ffff : /^[A-Za-z_][\w.-]{0,31}$/.test(text);
 }
@@ -311,7 +310,7 @@ function defaultUid(env: NodeJS.ProcessEnv, { readFile }: InterceptionHost): str
   return '1337';
 }
 
-/** Returns name servers by family, without duplicates. A zone (`fe80::1%eth0`) selects an interface and is not part of the address. */
+/** A zone (`fe80::1%eth0`) selects an interface and is not part of the address. */
 export function nameServers(
   path: string,
   { readFile }: Pick<InterceptionHost, 'readFile'>,

@@ -1,23 +1,21 @@
-/** Adds addresses and routes for the rules. Repeated runs add no duplicates. */
+/** Repeated runs add no duplicates. */
 import { type Interception, type IpFamily, ipFamilies } from './interception.ts';
 import type { CommandLine } from './rule-list.ts';
 import { inNetworkNamespace, run, runOrThrow } from './run-command.ts';
 
-/** IPv6 source address of Envoy's inbound connections. IPv4 needs no route, because all of 127.0.0.0/8 belongs to `lo`. */
+/** IPv4 needs no route, because all of 127.0.0.0/8 belongs to `lo`. */
 const passthroughAddress = ['::6/128', 'dev', 'lo'];
-/** Error output of `ip` for an existing address, rule or route; newer kernels describe addresses differently. */
+/** Newer kernels describe addresses differently. */
 const existsError = /File exists|address already assigned/i;
 
-/** A policy rule that selects a routing table for marked packets. */
 interface MarkRule {
   readonly mark: number;
-  /** Number, or a name if the host names its tables (`/etc/iproute2/rt_tables`). */
+  /** A number, or a name if the host names its tables (`/etc/iproute2/rt_tables`). */
   readonly table: string;
 }
 
 type Network = string | undefined;
 
-/** @throws ChartpilotError IPTABLES_FAILED with the failed command */
 export async function addRoutes(interception: Interception, network: Network): Promise<void> {
   const { mode, ipv6, tproxyMark: mark } = interception;
   const table = `${interception.tproxyRouteTable}`;
@@ -34,7 +32,7 @@ export async function addRoutes(interception: Interception, network: Network): P
 }
 
 /**
- * Removes the routes for TPROXY's packets, and `::6/128`. A policy rule belongs to the redirection if its mark does and its table has no other route.
+ * A policy rule belongs to the redirection if its mark does and its table has no other route.
  *
  * @param marks of the removed redirection
  */
@@ -71,7 +69,7 @@ async function redirectionMarkRules(family: IpFamily, marks: readonly number[], 
   return matchingRules.filter((_, i) => areOurs[i]);
 }
 
-/** Returns policy rules that match a mark completely; empty if `ip` cannot list rules, such as without IPv6 in the kernel. */
+/** Ignores rules that match a mark partly. Empty if `ip` cannot list rules, such as without IPv6 in the kernel. */
 async function markRules(family: IpFamily, network: Network): Promise<MarkRule[]> {
   return (await listWithIp(family, ['rule', 'show'], network)).flatMap((line) => {
     const [, mark, table] = /\bfwmark (0x[0-9a-f]+|\d+) .*?\blookup (\S+)/.exec(line) ?? [];
@@ -84,7 +82,7 @@ async function hasLocalRouteOnly(family: IpFamily, table: string, network: Netwo
   return routes.every((line) => /^local default dev lo\b/.test(line));
 }
 
-/** Parses text output, because busybox's `ip` in the image cannot print JSON. */
+/** busybox's `ip` in the image cannot print JSON. */
 async function listWithIp(family: IpFamily, ipArgs: string[], network: Network): Promise<string[]> {
   const { exitCode, stdout } = await run(inNetworkNamespace(network, ip(family, ...ipArgs)));
   return exitCode === 0 ? stdout.split('\n').filter((line) => line.trim() !== '') : [];
@@ -98,7 +96,7 @@ function markRuleWords({ mark, table }: MarkRule): string[] {
   return ['fwmark', `${mark}`, 'lookup', table];
 }
 
-/** Returns a route that makes all marked packets local, so that a socket of this host receives them. */
+/** The route makes all marked packets local, so that a socket of this host receives them. */
 function localRoute(table: string): string[] {
   return ['local', 'default', 'dev', 'lo', 'table', table];
 }

@@ -1,6 +1,6 @@
 /**
- * Empty chains that record rules which other programs could also create. With them, `istio-clean-iptables` removes only its own rules, without their
- * original flags.
+ * Other programs could also create some of the rules. Empty chains record these, so that `istio-clean-iptables` removes only its own rules, without
+ * their original flags.
  */
 import type { Interception } from './interception.ts';
 import type { SavedChain } from './saved-rules.ts';
@@ -9,14 +9,14 @@ const excludedPrefix = 'ISTIO_NIC_';
 const virtualMachinePrefix = 'ISTIO_VM_';
 const dropInvalidChain = 'ISTIO_DROP_INVALID';
 
-/** Rules that no name, port or mark identifies. */
+/** No name, port or mark identifies these rules. */
 export interface MarkedRules {
   readonly excludedInterfaces: readonly string[];
   readonly kubevirtInterfaces: readonly string[];
   readonly dropInvalid: boolean;
 }
 
-/** Returns the chains of table `nat` that record these rules. The kernel limits chain names to 28 characters, interface names to 15. */
+/** The kernel limits chain names to 28 characters, interface names to 15. */
 export function markersFor({ excludeInterfaces, kubevirtInterfaces, dropInvalid, generation }: Interception): string[] {
   return [
     ...new Set([

@@ -3,7 +3,7 @@ import { inNetworkNamespace, run, runOrThrow } from './run-command.ts';
 
 type Network = string | undefined;
 
-/** Lists existing tables by names such as `inet istio-proxy-nat`; empty if nft is not installed. */
+/** Names have the form `inet istio-proxy-nat`. Empty if nft is not installed. */
 export async function presentNftTables(network: Network): Promise<string[]> {
   const { exitCode, stdout } = await run(inNetworkNamespace(network, { program: 'nft', args: ['list', 'tables'] }));
   if (exitCode !== 0) return [];
@@ -12,7 +12,6 @@ export async function presentNftTables(network: Network): Promise<string[]> {
     .map(([, table]) => table!);
 }
 
-/** Lists the marks that TPROXY sets in these tables. */
 export async function presentNftMarks(tables: readonly string[], network: Network): Promise<number[]> {
   const texts = await Promise.all(tables.map((table) => nftTableText(table, network)));
   return texts.flatMap((text) =>
@@ -26,16 +25,11 @@ export async function nftTableText(table: string, network: Network): Promise<str
   ).stdout;
 }
 
-/** @throws ChartpilotError IPTABLES_FAILED with the error output of nft */
 export async function removeNftTables(tables: readonly string[], network: Network): Promise<void> {
   if (tables.length > 0) await applyNft(tables.map((table) => `delete table ${table}\n`).join(''), network);
 }
 
-/**
- * Applies a text in one transaction.
- *
- * @throws ChartpilotError IPTABLES_FAILED with the error output of nft
- */
+/** @throws ChartpilotError IPTABLES_FAILED with the error output of nft */
 export async function applyNft(text: string, network: Network): Promise<void> {
   await runOrThrow(inNetworkNamespace(network, { program: 'nft', args: ['-f', '-'] }), { input: text });
 }

@@ -1,6 +1,6 @@
 /**
- * Renders rules for `nft -f -` (`--native-nftables`, Istio 1.27 and later): tables `istio-proxy-nat`, `-mangle` and `-raw` of family `inet`, chains
- * in lower case with hyphens. One transaction replaces all tables.
+ * As in Istio 1.27 and later (`--native-nftables`), the tables are `istio-proxy-nat`, `-mangle` and `-raw` of family `inet`, with chains in lower
+ * case with hyphens. One transaction replaces all tables.
  */
 import { type Interception, type IpFamily, ipFamilies } from './interception.ts';
 import { type Action, isBuiltIn, type Match, type Rule, rulesOfFamily, type Table, tables } from './rule.ts';
@@ -9,20 +9,19 @@ import { interceptionRules } from './rules.ts';
 
 export const nftTables: readonly string[] = tables.map(nftTable);
 
-/** Type and priority of the base chains. Changing a mark reroutes packets only in a chain of type `route`. */
+/** Changing a mark reroutes packets only in a chain of type `route`. */
 const hooks: Readonly<Record<Table, Readonly<Record<string, { type: string; priority: number }>>>> = {
   mangle: { PREROUTING: { type: 'filter', priority: -150 }, OUTPUT: { type: 'route', priority: -150 } },
   nat: { PREROUTING: { type: 'nat', priority: -100 }, OUTPUT: { type: 'nat', priority: -100 } },
   raw: { PREROUTING: { type: 'filter', priority: -300 }, OUTPUT: { type: 'filter', priority: -300 } },
 };
 
-/** Returns input for `nft -f -` that replaces the content of the tables. */
 export function nftText(interception: Interception): string {
   const rules = interceptionRules(interception).filter(({ family }) => family !== 'v6' || interception.ipv6);
   return removalOf(nftTables) + tables.map((table) => tableText(table, rules, interception)).join('');
 }
 
-/** Returns input for `nft -f -` that removes these tables of family `inet`, even if they do not exist. */
+/** Returns input for `nft -f -`, which succeeds even if the tables do not exist. */
 export function removalOf(names: readonly string[]): string {
   return names.map((name) => `add table inet ${name}\ndelete table inet ${name}\n`).join('');
 }
@@ -48,7 +47,7 @@ function chainText(chain: string, rules: readonly Rule[], interception: Intercep
   return `  chain ${nftChain(chain)} {\n${hookText(rules[0]!.table, chain)}${lines.join('')}  }\n`;
 }
 
-/** Orders rules as iptables does: an insert position counts only rules of the same family. */
+/** In iptables, an insert position counts only rules of the same family. */
 function orderRules(rules: readonly Rule[]): Rule[] {
   const orderedRules: Rule[] = [];
   for (const rule of rules) {
@@ -58,7 +57,6 @@ function orderRules(rules: readonly Rule[]): Rule[] {
   return orderedRules;
 }
 
-/** Returns the first index with this number of preceding rules in each family of the rule. */
 function indexOf(orderedRules: readonly Rule[], { family }: Rule, preceding: number): number {
   const families = family === undefined ? ipFamilies : [family];
   const endIndexes = families.map((one) => {
@@ -138,7 +136,6 @@ function nftTable(table: Table): string {
   return `istio-proxy-${table}`;
 }
 
-/** Converts `ISTIO_OUTPUT_DNS` to `istio-output-dns`, and `PREROUTING` to `prerouting`. */
 function nftChain(chain: string): string {
   return chain.toLowerCase().replaceAll('_', '-');
 }

@@ -1,7 +1,4 @@
-/**
- * Detects whether this process's connections are redirected to its own Envoy. Envoy would then repeatedly connect to itself until it has no file
- * descriptors left.
- */
+/** If this process's connections are redirected to its own Envoy, Envoy repeatedly connects to itself until it has no file descriptors left. */
 import type { OwnerKind } from './rule.ts';
 import { isNotInstalled, run } from './run-command.ts';
 import { parseSavedRules } from './saved-rules.ts';
@@ -13,11 +10,11 @@ export interface Sender {
 
 export type OwnRedirection =
   | { readonly kind: 'none' }
-  /** `excluded` lists the owners whose connections are not redirected, such as `uid 1337`. */
+  /** The connections of excluded owners, such as `uid 1337`, are not redirected. */
   | { readonly kind: 'loop'; readonly excluded: readonly string[] }
   | { readonly kind: 'unknown'; readonly reason: string };
 
-/** Whether a condition applies to all, some or none of the sender's TCP connections to another host. */
+/** Applies to the sender's TCP connections to another host. */
 type Applicability = 'always' | 'sometimes' | 'never';
 
 interface SenderRule {
@@ -25,7 +22,7 @@ interface SenderRule {
   readonly holds: Applicability;
   /** `return`, `accept`, `drop`, `redirect`, or a chain. */
   readonly target: string;
-  /** Owner that the rule matches; `undefined` if it has another condition. */
+  /** `undefined` if the rule has another condition. */
   readonly owner: string | undefined;
 }
 
@@ -53,7 +50,7 @@ export function redirectionOf(rulesOfPrograms: readonly (readonly SenderRule[])[
   return { kind: 'loop', excluded: [...new Set(excludedOwners)] };
 }
 
-/** Evaluates the rules as for a packet. A rule that applies to some connections is both applied and skipped. */
+/** A rule that applies to some connections is both applied and skipped. */
 function outcomeOf(chain: string, rules: readonly SenderRule[]): 'redirected' | 'decided' | 'undecided' {
   for (const { holds, target } of rules.filter((rule) => rule.chain === chain && rule.holds !== 'never')) {
     if (target === 'redirect') {
@@ -68,7 +65,6 @@ function outcomeOf(chain: string, rules: readonly SenderRule[]): 'redirected' | 
   return 'undecided';
 }
 
-/** Parses rules of table nat from the output of iptables-save. */
 export function iptablesRules(savedText: string, sender: Sender): SenderRule[] {
   return parseSavedRules(savedText)
     .rules.filter(({ table }) => table === 'nat')
@@ -95,7 +91,6 @@ function iptablesCondition(condition: string, sender: Sender): Applicability {
   return 'sometimes';
 }
 
-/** Parses rules from the output of `nft list table`. */
 export function nftRules(rulesetText: string, sender: Sender): SenderRule[] {
   const rules: SenderRule[] = [];
   let chain = '';
@@ -148,7 +143,7 @@ function all(conditions: readonly Applicability[]): Applicability {
   return conditions.includes('sometimes') ? 'sometimes' : 'always';
 }
 
-/** Unifies the chain names of both programs, such as `ISTIO_OUTPUT` and `istio-output`. */
+/** Both programs have chains such as `ISTIO_OUTPUT` and `istio-output`. */
 function commonName(name: string): string {
   return name.toLowerCase().replaceAll('_', '-');
 }

@@ -1,7 +1,4 @@
-/**
- * Finds the rules of a family that redirect a pod's traffic to Envoy, for any flags and generation of Istio. Chain, port, mark or `markers.ts`
- * identify them, never the form alone.
- */
+/** Rules may come from any flags and generation of Istio. Chain, port, mark or `markers.ts` identify them, never the form alone. */
 import { dnsCapturePort } from './interception.ts';
 import { isMarker, type MarkedRules, markedRules } from './markers.ts';
 import { isBuiltIn } from './rule.ts';
@@ -11,17 +8,15 @@ import type { SavedChain, SavedRule, SavedRules } from './saved-rules.ts';
 
 export interface PresentRedirection {
   readonly chains: readonly SavedChain[];
-  /** Rules of the redirection in built-in chains. */
   readonly rules: readonly SavedRule[];
-  /** Rules in chains of other programs that jump to chains of the redirection. */
+  /** These rules are in chains of other programs and jump to chains of the redirection. */
   readonly references: readonly SavedRule[];
   readonly tproxyMarks: readonly number[];
 }
 
-/** Values of this call's flags, in addition to the recognized ones. */
 export interface NamedRedirection {
   readonly tproxyMark: number;
-  /** Rules to remove without a marker that records them, if Istio created the chains. */
+  /** If Istio created the chains, no marker records these rules. */
   readonly unrecorded?: MarkedRules;
 }
 
@@ -62,7 +57,7 @@ function targetOf({ text }: SavedRule): string {
   return /(?:^| )-[jg] (\S+)/.exec(text)?.[1] ?? '';
 }
 
-/** Omits the matches that iptables-save adds to a port. */
+/** iptables-save adds these matches to a port. */
 function textWithoutPortMatches({ text }: SavedRule): string {
   return text.replaceAll(/ -m (udp|tcp)(?= )/g, '');
 }
@@ -71,7 +66,7 @@ function rulesOfChain({ rules }: SavedRules, table: string, chain: string): Save
   return rules.filter((rule) => rule.table === table && rule.chain === chain);
 }
 
-/** Whether `--iptables-trace-logging` added the rule: a prefix with the chain's name, in a separate log group. */
+/** `--iptables-trace-logging` adds rules with the chain's name as prefix, in a separate log group. */
 function isLog({ chain, text }: SavedRule): boolean {
   return text.includes(`-j NFLOG --nflog-prefix "${chain}>`) && text.includes(`--nflog-group ${logGroup}`);
 }
@@ -85,7 +80,6 @@ const agentQueryZone = new RegExp(`^-p udp --dport 53 ${owner}-j CT --zone 1$`);
 const serverQueryZone = /^(?:-d (\S+) )?-p udp --dport 53 -j CT --zone 2$/;
 const serverResponseZone = /^(?:-s (\S+) )?-p udp --sport 53 -j CT --zone 1$/;
 
-/** Rules of G3 for DNS over UDP, in built-in chains. */
 function dnsRules(savedRules: SavedRules): SavedRule[] {
   const rawOutput = rulesOfChain(savedRules, 'raw', 'OUTPUT');
   const rawPrerouting = rulesOfChain(savedRules, 'raw', 'PREROUTING');
@@ -100,7 +94,7 @@ function dnsRules(savedRules: SavedRules): SavedRule[] {
   ];
 }
 
-/** Returns the conntrack zones of queries to and responses from name servers, which form pairs with those of the agent. */
+/** The zones of queries to and responses from name servers form pairs with those of the agent. */
 function serverZones(output: SavedRule[], prerouting: SavedRule[], proxies: ReadonlySet<string>): SavedRule[] {
   if (proxies.size === 0) return [];
   const servers = (rules: SavedRule[], zone: RegExp): Map<string, SavedRule> =>
@@ -174,7 +168,7 @@ function isTproxyRule(rule: SavedRule, marks: readonly number[]): boolean {
   );
 }
 
-/** Returns one rule for each marker, so that an equal rule of another program stays. */
+/** An equal rule of another program stays, because each marker records one rule. */
 function markedRulesOf(savedRules: SavedRules, { unrecorded }: NamedRedirection): SavedRule[] {
   const hasRecords = savedRules.chains.some(({ chain }) => isMarker(chain));
   const isUnrecorded = !hasRecords && savedRules.chains.some(({ chain }) => chainNames.has(chain));

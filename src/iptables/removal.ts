@@ -1,7 +1,7 @@
 import type { PresentRedirection } from './present-redirection.ts';
 import type { SavedChain, SavedRule } from './saved-rules.ts';
 
-/** Returns input for `iptables-restore --noflush`, which applies each table in one step; empty if there is nothing to remove. */
+/** Returns input for `iptables-restore --noflush`, which applies each table in one step. */
 export function removalText({ chains, rules, references }: PresentRedirection): string {
   const tables = [...new Set([...rules, ...chains].map(({ table }) => table))];
   const isReferenced = ({ table, chain }: SavedChain): boolean =>
@@ -21,7 +21,7 @@ export function removalText({ chains, rules, references }: PresentRedirection): 
     .join('');
 }
 
-/** Deletes rules by text, but duplicates by number: deletion by text removes the first, which may belong to another program. */
+/** Duplicates are deleted by number: deletion by text removes the first, which may belong to another program. */
 function deletions(rules: readonly SavedRule[]): string[] {
   const repeated = rules.filter(({ isRepeated }) => isRepeated).sort((one, other) => other.number - one.number);
   return [

@@ -1,5 +1,3 @@
-/** Removes the existing redirection, independent of its flags. */
-
 import { ChartpilotError } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/output/log.ts';
 import { type Interception, type IpFamily, ipFamilies } from './interception.ts';
@@ -32,11 +30,7 @@ export interface Terminal {
 
 type RemovalTarget = Pick<InterceptionOrder, 'interception' | 'networkNamespace'>;
 
-/**
- * Removes the redirection and verifies the removal.
- *
- * @throws ChartpilotError IPTABLES_FAILED if rules cannot be read; REDIRECTION_REMAINS with the remaining rules
- */
+/** @throws ChartpilotError IPTABLES_FAILED if rules cannot be read; REDIRECTION_REMAINS with the remaining rules */
 export async function removeInterception(order: InterceptionOrder, { print, log }: Terminal): Promise<void> {
   if (order.dryRun) {
     print(await removalPlan(order));
@@ -63,9 +57,7 @@ export async function removeInterception(order: InterceptionOrder, { print, log 
 
 export interface PresentState {
   readonly families: Readonly<Record<IpFamily, PresentRedirection>>;
-  /** Names such as `inet istio-proxy-nat`. */
   readonly nftTables: readonly string[];
-  /** Marks that TPROXY sets. */
   readonly marks: readonly number[];
 }
 
@@ -92,7 +84,7 @@ function namedBy(interception: Interception): NamedRedirection {
 }
 
 /**
- * Reads the rules of one family; empty without IPv6 in the kernel, or without its iptables program (only nft, or no ip6tables).
+ * Empty without IPv6 in the kernel, or without the iptables program of the family.
  *
  * @throws ChartpilotError IPTABLES_FAILED if the rules of IPv4 cannot be read
  */
@@ -115,7 +107,7 @@ async function hasNft(networkNamespace: string | undefined): Promise<boolean> {
   return !isNotInstalled(version);
 }
 
-/** Removes rules, tables and routes, and continues after failures. @returns the failures */
+/** Continues after failures and returns them. */
 async function removePresent(order: InterceptionOrder, presentState: PresentState): Promise<string[]> {
   const { networkNamespace, interception } = order;
   const steps = [
@@ -128,11 +120,7 @@ async function removePresent(order: InterceptionOrder, presentState: PresentStat
   return errors;
 }
 
-/**
- * Removes the iptables rules of both families.
- *
- * @throws ChartpilotError IPTABLES_FAILED with the first failure, after both families
- */
+/** @throws ChartpilotError IPTABLES_FAILED with the first failure, after both families */
 export async function removeAllRules(target: RemovalTarget): Promise<void> {
   const { families } = await presentIn(target);
   const results = await Promise.allSettled(ipFamilies.map((family) => removeRules(target, family, families[family])));

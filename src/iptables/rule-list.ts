@@ -1,14 +1,14 @@
-/** Renders rules for iptables as lines of iptables-restore, or as one command for each rule. */
+/** Rules are rendered as lines of iptables-restore, or as one command for each rule. */
 import type { IpFamily } from './interception.ts';
 import { type Action, chainsOf, type Match, type Rule, tables } from './rule.ts';
 
-/** A program with its arguments; never passed to a shell. */
+/** The command is never passed to a shell. */
 export interface CommandLine {
   readonly program: string;
   readonly args: readonly string[];
 }
 
-/** Returns input for `iptables-restore --noflush`; empty without rules. */
+/** Returns input for `iptables-restore --noflush`. */
 export function restoreText(rules: readonly Rule[]): string {
   return textOf(rules, (tableRules) => [
     ...chainsOf(tableRules).map(({ chain }) => `-N ${chain}`),
@@ -16,7 +16,7 @@ export function restoreText(rules: readonly Rule[]): string {
   ]);
 }
 
-/** Returns input for `iptables-restore --noflush` that changes nothing, and fails unless all rules are present. */
+/** The input changes nothing, and `iptables-restore --noflush` fails unless all rules are present. */
 export function checkText(rules: readonly Rule[]): string {
   return textOf(rules, (tableRules) => tableRules.map((rule) => ['-C', rule.chain, ...ruleWords(rule)].join(' ')));
 }
@@ -72,7 +72,6 @@ function matchWords(match: Match): string[] {
   }
 }
 
-/** Returns the target in iptables' spelling. */
 export function targetOf(action: Action): string {
   switch (action.kind) {
     case 'jump':
@@ -121,7 +120,7 @@ function targetOptions(action: Action, matches: readonly Match[]): string[] {
 
 /** Netfilter log group of `--iptables-trace-logging`. */
 export const logGroup = 1337;
-/** Number of logged bytes per packet: an IPv4 header. */
+/** An IPv4 header has this length. */
 export const logBytes = 20;
 
 export function programOf(family: IpFamily): string {

@@ -1,4 +1,4 @@
-/** A redirection rule, independent of the program: `rule-list.ts` renders it for iptables, `nftables.ts` for nft. */
+/** `rule-list.ts` renders a rule for iptables, `nftables.ts` for nft. */
 import type { IpFamily } from './interception.ts';
 
 /** In the order in which iptables applies them. */
@@ -8,16 +8,14 @@ export type Table = (typeof tables)[number];
 export type TransportProtocol = 'tcp' | 'udp';
 export type OwnerKind = 'uid' | 'gid';
 
-/** A condition; a rule applies if all its conditions match. `not` inverts a condition. */
+/** A rule applies if all its conditions match. */
 export type Match =
   | { readonly kind: 'protocol'; readonly protocol: TransportProtocol }
-  /** Requires a preceding protocol match. Matches any of the ports. */
+  /** Requires a preceding protocol match. */
   | { readonly kind: 'port'; readonly side: 'd' | 's'; readonly ports: readonly number[]; readonly not?: boolean }
-  /** A CIDR range of the rule's family. */
   | { readonly kind: 'address'; readonly side: 'd' | 's'; readonly range: string; readonly not?: boolean }
   /** A name that ends in `+` matches all interfaces with this prefix. */
   | { readonly kind: 'interface'; readonly direction: 'i' | 'o'; readonly name: string }
-  /** The owner of the sending socket, by id or name. */
   | { readonly kind: 'owner'; readonly owner: OwnerKind; readonly id: string; readonly not?: boolean }
   | { readonly kind: 'mark'; readonly mark: number; readonly not?: boolean }
   | { readonly kind: 'connectionMark'; readonly mark: number }
@@ -35,9 +33,9 @@ export type Action =
 export interface Rule {
   readonly table: Table;
   readonly chain: string;
-  /** 1-based insert position; without it, the rule is appended. */
+  /** 1-based; a rule without position is appended. */
   readonly position?: number;
-  /** The only family that the rule applies to; absent if it applies to both. */
+  /** Absent if the rule applies to both families. */
   readonly family?: IpFamily;
   readonly matches: readonly Match[];
   readonly action: Action;
@@ -49,12 +47,11 @@ export function rulesOfFamily(rules: readonly Rule[], family: IpFamily): Rule[] 
 
 const builtInChains: ReadonlySet<string> = new Set(['PREROUTING', 'INPUT', 'FORWARD', 'OUTPUT', 'POSTROUTING']);
 
-/** Whether the kernel provides the chain; such chains are never created, flushed or deleted. */
+/** The kernel provides these chains; they are never created, flushed or deleted. */
 export function isBuiltIn(chain: string): boolean {
   return builtInChains.has(chain);
 }
 
-/** The chains to create for these rules, in the order of first use. */
 export function chainsOf(rules: readonly Rule[]): readonly Pick<Rule, 'table' | 'chain'>[] {
   const createdChains = new Map<string, Pick<Rule, 'table' | 'chain'>>();
   for (const { table, chain } of rules) {

@@ -1,7 +1,4 @@
-/**
- * Rules that redirect a pod's traffic to Envoy, in Istio's order (row numbers in comments), because the kernel applies the first
- * matching rule.
- */
+/** The order is Istio's (row numbers in comments), because the kernel applies the first matching rule. */
 import { isLoopback } from '../runtime/addresses/loopback.ts';
 import { dnsCapturePort, type Interception, type IpFamily, ipFamilies } from './interception.ts';
 import type { Action, Match, OwnerKind, Rule, Table } from './rule.ts';
@@ -16,10 +13,10 @@ const divert = 'ISTIO_DIVERT';
 const tproxy = 'ISTIO_TPROXY';
 const drop = 'ISTIO_DROP';
 
-/** Mark of packets from Envoy's outbound to its inbound listener with TPROXY. */
+/** Marks packets from Envoy's outbound to its inbound listener with TPROXY. */
 export const outboundMark = 1338;
 
-/** Source address of connections from Envoy's inbound listener. */
+/** Connections from Envoy's inbound listener have this source address. */
 const passthrough: Readonly<Record<IpFamily, string>> = { v4: '127.0.0.6/32', v6: '::6/128' };
 const hostBits: Readonly<Record<IpFamily, number>> = { v4: 32, v6: 128 };
 
@@ -62,7 +59,7 @@ function perFamily(rulesOf: (family: IpFamily) => Rule | readonly Rule[]): Rule[
   return ipFamilies.flatMap((family) => [rulesOf(family)].flat().map((rule): Rule => ({ ...rule, family })));
 }
 
-/** Returns the rules of both families, even if `ipv6` is off; `ofFamily` selects those of one family. */
+/** Contains rules of both families, even if `ipv6` is off. */
 export function interceptionRules(interception: Interception): Rule[] {
   const { generation, kubevirtInterfaces, outboundPortsExclude } = interception;
   const localhost = localhostOf(interception);
@@ -92,7 +89,7 @@ export function interceptionRules(interception: Interception): Rule[] {
   return interception.traceLogging ? rules.flatMap(withLogRule) : rules;
 }
 
-/** Addresses that an application uses to connect to itself: neither redirected, nor treated as the proxy's connection to its own pod. */
+/** An application uses these addresses to connect to itself. They are neither redirected, nor treated as the proxy's connection to its own pod. */
 function localhostOf({ loopbackRange }: Interception): Readonly<Record<IpFamily, string>> {
   return { v4: loopbackRange, v6: '::1/128' };
 }
@@ -111,7 +108,7 @@ function excludedInterfaces({ excludeInterfaces, mode }: Interception): Rule[] {
   return mode === 'TPROXY' ? [...rulesInTable('nat'), ...rulesInTable('mangle')] : rulesInTable('nat');
 }
 
-/** Drops out-of-window packets, on which the kernel would reset the application's connection. */
+/** On out-of-window packets, the kernel would reset the application's connection. */
 function dropInvalid({ dropInvalid: isEnabled, generation }: Interception): Rule[] {
   if (!isEnabled) return [];
   const invalidState: Match = { kind: 'connectionState', states: ['INVALID'] };
@@ -131,7 +128,7 @@ function inboundRules(interception: Interception): Rule[] {
   const { mode, inboundPorts, inboundPortsExclude } = interception;
   if (inboundPorts.length === 0) return [];
   const targetTable = mode === 'TPROXY' ? mangle : nat;
-  // Established connections already have a socket: only their first packet needs the proxy's port.
+  // Only the first packet needs the proxy's port: established connections already have a socket.
   const capture = (...port: Match[]): Rule[] =>
     mode === 'TPROXY'
       ? [mangle(inbound, [tcp, ...port, established], jump(divert)), mangle(inbound, [tcp, ...port], jump(tproxy))]
@@ -190,7 +187,7 @@ function proxyTraffic(interception: Interception, owner: Owner): Rule[] {
   ];
 }
 
-/** Exempts the agent's queries to a name server of this pod from Envoy; G3 has no such exception for groups. */
+/** The agent's queries to a name server of this pod bypass Envoy; G3 has no such exception for groups. */
 function selfTrafficMatches({ generation, redirectDns, inboundTunnelPort }: Interception, kind: OwnerKind): Match[] {
   if (generation === 'g4') return [tcp, notDport(...(redirectDns ? [53] : []), inboundTunnelPort)];
   return redirectDns && kind === 'uid' ? [tcp, notDport(53)] : [];
@@ -205,7 +202,6 @@ function ownerGroupMatches({ ownerGroups: { captured, groups } }: Interception):
   return [groups.map((id) => notOwnedBy({ kind: 'gid', id }))];
 }
 
-/** One rule for each captured name server, or a single rule for all. */
 function perServer(
   interception: Interception,
   rulesOf: (toServer: Match[], fromServer: Match[]) => readonly Rule[],
@@ -239,13 +235,12 @@ function dnsRules(interception: Interception): Rule[] {
   ];
 }
 
-/** Omits the rule in a family without name servers, because it would jump to a chain without rules. */
+/** In a family without name servers, the rule would jump to a chain without rules. */
 function ifServers(interception: Interception, rule: Rule): Rule[] {
   if (interception.captureAllDns) return [rule];
   return perFamily((family) => (interception.dnsServers[family].length === 0 ? [] : rule));
 }
 
-/** Redirects DNS over UDP, except the agent's queries. */
 function dnsOverUdp(interception: Interception): Rule[] {
   return [
     ...owners(interception).map((owner) => nat('OUTPUT', [...overUdp, ownerMatch(owner)], returns)),
@@ -256,8 +251,8 @@ function dnsOverUdp(interception: Interception): Rule[] {
 }
 
 /**
- * Separates the queries of application and agent, which have the same addresses and ports. Without zones, connection tracking would merge them, and
- * responses would be lost.
+ * The queries of application and agent have the same addresses and ports. Without zones, connection tracking would merge them, and responses would be
+ * lost.
  */
 function connectionZones(
   interception: Interception,
@@ -313,7 +308,7 @@ function tproxyMarks(interception: Interception): Rule[] {
   ];
 }
 
-/** Logs each packet that the rule matches to netfilter's log group, with the chain and target of the rule. */
+/** The log prefix contains the chain and target of the rule. */
 function withLogRule(rule: Rule): Rule[] {
   // Log rules would shift insert positions, so inserted rules are not logged.
   if (rule.position !== undefined) return [rule];

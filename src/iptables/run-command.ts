@@ -1,4 +1,4 @@
-/** Runs iptables, nft and ip sequentially, never through a shell. */
+/** The programs run sequentially, never through a shell. */
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ChartpilotError } from '../runtime/errors.ts';
@@ -16,18 +16,18 @@ const maxCommandMs = 30_000;
 const maxLockMs = 10_000;
 const firstPauseMs = 100;
 const maxPauseMs = 2_000;
-/** Exit code of iptables while another process has the lock. */
+/** Another process has the lock. */
 const lockedExitCode = 4;
-/** Exit code of a shell if the program does not exist. */
+/** A shell exits with this code if the program does not exist. */
 const absentExitCode = 127;
 
-/** Runs a command in the network namespace of a file, with the programs of the current mount namespace. */
+/** The programs are those of the current mount namespace. */
 export function inNetworkNamespace(networkNamespace: string | undefined, command: CommandLine): CommandLine {
   if (networkNamespace === undefined) return command;
   return { program: 'nsenter', args: [`--net=${networkNamespace}`, '--', command.program, ...command.args] };
 }
 
-/** Whether the program, or the one that nsenter runs, is not installed. */
+/** nsenter reports a missing program with a message. */
 export function isNotInstalled({ exitCode, stderr }: CommandResult): boolean {
   return exitCode === absentExitCode || /failed to execute .*: No such file/.test(stderr);
 }
@@ -44,7 +44,7 @@ interface RunOptions {
   readonly input?: string;
 }
 
-/** Runs a command until it exits, with any exit code; waits while another process has the iptables lock. */
+/** Resolves with any exit code; waits while another process has the iptables lock. */
 export async function run(command: CommandLine, input?: string): Promise<CommandResult> {
   const startedAt = performance.now();
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, maxPauseMs)) {
@@ -76,13 +76,13 @@ export function commandError(command: CommandLine, finished: CommandResult): Cha
 
 const netAdmin = 1n << 12n;
 
-/** Checks the capability, because a container may have it without being root, and root may lack it. */
+/** A container may have the capability without being root, and root may lack it. */
 export function hasNetAdmin(): boolean {
   const capabilities = /^CapEff:\s*([\da-f]+)$/im.exec(ownStatus())?.[1] ?? '0';
   return (BigInt(`0x${capabilities}`) & netAdmin) !== 0n;
 }
 
-/** Returns an empty text without /proc, as on macOS. */
+/** Empty without /proc, as on macOS. */
 function ownStatus(): string {
   try {
     return readFileSync('/proc/self/status', 'utf8');
@@ -91,7 +91,6 @@ function ownStatus(): string {
   }
 }
 
-/** @throws ChartpilotError IPTABLES_FAILED without the capability */
 export function requireNetAdmin(): void {
   if (hasNetAdmin()) return;
   throw new ChartpilotError('IPTABLES_FAILED', `capability NET_ADMIN is missing (uid ${process.getuid?.()})`, {

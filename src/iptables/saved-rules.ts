@@ -4,9 +4,9 @@ export interface SavedChain {
 }
 
 export interface SavedRule extends SavedChain {
-  /** Text after the chain's name, exactly as printed, for iptables-restore. */
+  /** The text after the chain's name, exactly as printed. */
   readonly text: string;
-  /** 1-based position in its chain. */
+  /** The position in the chain is 1-based. */
   readonly number: number;
   readonly isRepeated: boolean;
 }

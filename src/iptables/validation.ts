@@ -1,4 +1,3 @@
-/** Verifies that connections of the proxy's user are captured. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -74,7 +73,7 @@ interface ConnectionAttempt {
   readonly limitMs: number;
 }
 
-/** Returns `undefined` if the connection reached one of the servers, else its error. */
+/** Returns `undefined` if the connection reached one of the servers. */
 async function tryOnce({ servers, from, to, port, limitMs }: ConnectionAttempt): Promise<string | undefined> {
   const stop = new AbortController();
   const limit = AbortSignal.any([stop.signal, AbortSignal.timeout(Math.max(1, Math.ceil(limitMs)))]);
@@ -108,7 +107,7 @@ async function tryOnce({ servers, from, to, port, limitMs }: ConnectionAttempt):
   }
 }
 
-/** Switches the user, because sockets belong to the user of the process at their creation. */
+/** Sockets belong to the user of the process at their creation. */
 async function asProxy(uid: string, work: () => Promise<void>): Promise<void> {
   if (process.geteuid?.() !== 0 || uid === '0') return work();
   const user = /^\d+$/.test(uid) ? Number(uid) : uid;

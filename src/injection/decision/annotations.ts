@@ -1,4 +1,3 @@
-/** Annotations that change the injection, with the accepted values. */
 import * as E from 'fp-ts/lib/Either.js';
 import { booleanOf } from '../../model/fields/go-boolean.ts';
 import { isCidr } from '../../model/fields/names.ts';
@@ -37,7 +36,6 @@ const oneOf =
   (...allowedValues: readonly string[]): Check =>
   (value) =>
     allowedValues.includes(value) ? undefined : violation.unknownValue(allowedValues, value);
-/** Accepts a non-negative resource.Quantity of Kubernetes. */
 const quantity: Check = (value) =>
   /^\+?(\d+(\.\d*)?|\.\d+)([EPTGMk]i?|Ki|m|u|n|[eE][-+]?\d+)?$/.test(value)
     ? undefined
@@ -49,7 +47,6 @@ const jsonObject: Check = (value) => {
     return violation.mustBe('a JSON object', value);
   }
 };
-/** Accepts a JSON object with volumes by name. */
 const volumesByName: Check = (value) => {
   const violationOfJson = jsonObject(value);
   if (violationOfJson !== undefined) return violationOfJson;
@@ -121,13 +118,13 @@ const units: Readonly<Record<string, number>> = {
   ...{ Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40, Pi: 2 ** 50, Ei: 2 ** 60 },
 };
 
-/** A Kubernetes quantity as a number for comparison; NaN if it is invalid. */
+/** The result is NaN for an invalid quantity. */
 function amountOf(quantityText: string): number {
   const [, digits = '', unit = ''] = /^([-+.\d]+(?:[eE][-+]?\d+)?)([A-Za-z]*)$/.exec(quantityText) ?? [];
   return Number(digits || 'NaN') * (units[unit] ?? Number.NaN);
 }
 
-/** Rejects a request above its limit, because the API server's message would name neither annotation. */
+/** The API server's message about a request above its limit would name neither annotation. */
 function limitErrors(annotations: Texts, resource: 'proxyCPU' | 'proxyMemory'): violation.FieldError[] {
   const { [`sidecar.istio.io/${resource}`]: request = '', [`sidecar.istio.io/${resource}Limit`]: limit = '' } =
     annotations;
@@ -136,7 +133,6 @@ function limitErrors(annotations: Texts, resource: 'proxyCPU' | 'proxyMemory'): 
   return violation.errorsAt(`metadata.annotations["sidecar.istio.io/${resource}Limit"]`, limitViolation);
 }
 
-/** One error per invalid annotation, with its name as path. */
 export function annotationErrors({ metadata: { annotations = {} } }: Pod): violation.FieldError[] {
   const annotationViolations = Object.entries(annotations).flatMap(([name, value]) => {
     const check = Object.hasOwn(checks, name) ? checks[name] : undefined;

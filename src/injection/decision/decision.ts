@@ -1,4 +1,3 @@
-/** Decides whether to inject a pod. */
 import type { LabelSelector } from '../../model/kinds/label-selector.ts';
 import { annotationOf, labelOf, type Pod } from '../pod/pod.ts';
 import { matchesPod } from './label-selection.ts';
@@ -18,21 +17,19 @@ export interface Decision {
   readonly ignoredWord?: string;
 }
 
-/** Key of the label, and of the annotation on older pods. */
 export const injectKey = 'sidecar.istio.io/inject';
 
-/** System namespaces of the cluster, whose pods are not injected. */
+/** Pods of these namespaces are not injected. */
 export const systemNamespaces: ReadonlySet<string> = new Set([
   ...['kube-system', 'kube-public', 'kube-node-lease', 'local-path-storage'],
 ]);
 
-/** Accepted values in any case: `true`, `false`, and the values that Istio 1.16 and earlier accepted. */
+/** Istio 1.16 and earlier accepted more values than `true` and `false`, in any case. */
 const booleanValues: ReadonlyMap<string, boolean> = new Map([
   ...['true', 'y', 'yes', 'on'].map((value) => [value, true] as const),
   ...['false', 'n', 'no', 'off'].map((value) => [value, false] as const),
 ]);
 
-/** @param namespace of the pod, or of the request */
 export function decideInjection(
   pod: Pod,
   namespace: string,

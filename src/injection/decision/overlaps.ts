@@ -1,28 +1,26 @@
-/** Finds webhook configurations that select the same pods. The API server calls both, and the second replaces the sidecar of the first. */
+/** If two webhook configurations select the same pod, the API server calls both, and the second replaces the sidecar of the first. */
 import { type LabelSelector, selectsLabels } from '../../model/kinds/label-selector.ts';
 import type { Texts } from '../pod/pod.ts';
 import { callingEntries, type WebhookEntry } from './webhook-entries.ts';
 
 export interface InjectingConfiguration {
   readonly name: string;
-  /** Value of label `istio.io/rev`. */
   readonly revision: string;
   readonly entries: readonly WebhookEntry[];
 }
 
 export interface Overlap {
   readonly configurations: readonly [string, string];
-  /** Names of the first two overlapping entries. */
   readonly entries: readonly [string, string];
-  /** Example labels of a pod and of its namespace that both entries select. */
+  /** Both entries select a pod with these labels in a namespace with these labels. */
   readonly podLabels: Texts;
   readonly namespaceLabels: Texts;
 }
 
-/** Exceeds the revisions of any cluster; limits the pairwise comparison. */
+/** No cluster has this many revisions; limits the pairwise comparison. */
 const maxConfigurations = 100;
 
-/** Pairs of configurations that may select the same pod. `matchConditions` are not evaluated. */
+/** `matchConditions` are not evaluated. */
 export function overlapsOf(configurations: readonly InjectingConfiguration[]): readonly Overlap[] {
   const compared = configurations.toSorted((a, b) => (a.name < b.name ? -1 : 1)).slice(0, maxConfigurations);
   return compared.flatMap((first, index) =>
@@ -58,14 +56,9 @@ function overlapOf(first: InjectingConfiguration, other: InjectingConfiguration)
   return undefined;
 }
 
-/** A value that no selector uses. */
 const otherValue = 'any';
 
-/**
- * Labels that both selectors select. Requirements on different keys are independent, so each key is evaluated separately.
- *
- * @returns `undefined` if no labels match both
- */
+/** Requirements on different keys are independent, so each key is evaluated separately. */
 export function commonLabels(a: LabelSelector, b: LabelSelector): Texts | undefined {
   const labels: Record<string, string> = {};
   for (const key of new Set([...keysOf(a), ...keysOf(b)])) {

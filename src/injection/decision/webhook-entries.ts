@@ -1,4 +1,4 @@
-/** Entries of a revision's MutatingWebhookConfiguration, which select the pods that the API server sends to the injector. */
+/** The entries of a revision's MutatingWebhookConfiguration select the pods that the API server sends to the injector. */
 
 import { type LabelSelector, selectsLabels } from '../../model/kinds/label-selector.ts';
 import { revisionLabel } from '../../model/kinds/metadata-keys.ts';
@@ -20,10 +20,7 @@ const labelIsNot = (key: string, value: string): Requirement => ({ key, operator
 
 const namespaceLabel = 'istio-injection';
 
-/**
- * @param revision or tag; empty for `default`
- * @param injectsUnlabelled whether namespaces without a label are injected (`enableNamespacesByDefault`)
- */
+/** @param injectsUnlabelled whether namespaces without a label are injected (`enableNamespacesByDefault`) */
 export function webhookEntriesOf(revision: string, { injectsUnlabelled = false } = {}): readonly WebhookEntry[] {
   const name = revision || 'default';
   const entry = (prefix: string, namespace: readonly Requirement[], pod: readonly Requirement[]): WebhookEntry => ({
@@ -62,7 +59,7 @@ export function webhookEntriesOf(revision: string, { injectsUnlabelled = false }
   return [...revisioned, ...defaultRequirements, ...(injectsUnlabelled ? [automatic] : [])];
 }
 
-/** Returns the entries that the API server calls for a pod. Two or more would inject it twice. */
+/** Two or more entries would inject the pod twice. */
 export function callingEntries(
   entries: readonly WebhookEntry[],
   namespace: Texts,

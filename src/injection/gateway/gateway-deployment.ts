@@ -1,6 +1,4 @@
-/**
- * Builds the objects that run a Gateway of the Gateway API: Deployment, Service and ServiceAccount. Names, labels and annotations are those of Istio.
- */
+/** Names, labels and annotations of the objects are those of Istio. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { type Decoded, type FieldError, fail } from '../../model/fields/decode.ts';
@@ -30,28 +28,27 @@ export interface DeployedGateway {
 export interface GatewayObjects {
   readonly deployment: Json;
   readonly service: Json;
-  /** Absent if the Gateway uses an existing ServiceAccount. */
   readonly serviceAccount?: Json;
 }
 
 const gatewayApi = 'gateway.networking.k8s.io';
 export const gatewayNameLabel = `${gatewayApi}/gateway-name`;
 export const managedLabel = 'gateway.istio.io/managed';
-/** Value of {@link managedLabel}; label values cannot contain a slash. */
+/** Label values cannot contain a slash. */
 export const managedBy = 'istio.io-gateway-controller';
 const nameAnnotation = 'gateway.istio.io/name-override';
 const accountAnnotation = 'gateway.istio.io/service-account';
 const typeAnnotation = 'networking.istio.io/service-type';
 const serviceTypes = ['ClusterIP', 'NodePort', 'LoadBalancer'];
-/** Kinds of the Gateway's objects, which are also keys of the ConfigMap of `parametersRef`. */
+/** These are also keys of the ConfigMap of `parametersRef`. */
 const kinds = ['deployment', 'service', 'serviceAccount'] as const;
 type Kind = (typeof kinds)[number];
 
 const metricsPort = 15_020;
 
 /**
- * @param parameters data of the ConfigMap in `spec.infrastructure.parametersRef`: a strategic merge patch in YAML for each kind, which cannot change
- * the identity of an object, and so cannot write outside the Gateway's namespace
+ * @param parameters data of the ConfigMap in `spec.infrastructure.parametersRef`: a strategic merge patch in YAML for each kind. It cannot change the
+ * identity of an object, and so cannot write outside the Gateway's namespace
  */
 export function gatewayObjects(
   gateway: DeployedGateway,
@@ -149,7 +146,7 @@ function deploymentOf(gateway: DeployedGateway, { name }: Names, pod: Pod, injec
   };
 }
 
-/** Injects the pod template as the webhook would, so that the webhook does not change it again. */
+/** The pod template is injected as by the webhook, so that the webhook does not change it again. */
 function injectedPod(gateway: DeployedGateway, { name, account }: Names, injector: SidecarInjector): Decoded<Pod> {
   const { infrastructure, namespace } = gateway;
   const { settings, mesh, proxyConfigFor, renderGoTemplate } = injector;
@@ -260,7 +257,7 @@ function mergeObjects(built: Record<Kind, Json | undefined>, patches: Patches): 
   return E.right(all as unknown as GatewayObjects);
 }
 
-/** Restores an object's identity, because the control plane applies a user's patch with its own permissions. */
+/** The control plane applies a user's patch with its own permissions, so the patch must not change the identity of an object. */
 function withIdentity(built: Json, patchedObject: Json): Json {
   const { apiVersion, kind } = built;
   const builtMetadata = built.metadata as { readonly [field: string]: unknown; readonly labels: Texts };
@@ -277,7 +274,7 @@ function withIdentity(built: Json, patchedObject: Json): Json {
   return kind === 'Deployment' ? withOwnPods(object, builtMetadata.labels) : object;
 }
 
-/** Restores the Deployment's selector, because a patched one could select pods of other workloads. */
+/** A patched selector could select pods of other workloads. */
 function withOwnPods(deployment: Json, { [gatewayNameLabel]: name }: Texts): Json {
   const field = (value: unknown, key: string): Json => {
     const fieldValue = isObject(value) ? value[key] : undefined;

@@ -5,7 +5,7 @@ export type PatchOperation =
   | { readonly op: 'add' | 'replace'; readonly path: string; readonly value: unknown }
   | { readonly op: 'remove'; readonly path: string };
 
-/** JSON Patch (RFC 6902) from one document to another. Objects are compared field by field; a changed list is replaced completely. */
+/** The patch (RFC 6902) replaces a changed list completely. */
 export function jsonPatchOf(from: unknown, to: unknown, path = ''): PatchOperation[] {
   if (isDeepStrictEqual(from, to)) return [];
   if (!isObject(from) || !isObject(to)) return [{ op: 'replace', path, value: to }];

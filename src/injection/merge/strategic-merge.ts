@@ -1,17 +1,12 @@
-/**
- * Applies strategic merge patches to Pods as Kubernetes does. `test/injection/kubernetes-merge.test.ts` compares it with the
- * implementation of Kubernetes.
- */
+/** `test/injection/kubernetes-merge.test.ts` compares the result with that of Kubernetes. */
 import { isObject } from '../../runtime/json-object.ts';
 import type { Json } from '../pod/pod.ts';
 
 /** Without a rule, objects are merged field by field, and lists and scalars are replaced. */
 interface FieldRule {
-  /** Field by which items of the list are merged. */
+  /** Items of the list are merged by this field. */
   readonly mergeKey?: string;
-  /** The list is a set of scalars. */
   readonly isSet?: true;
-  /** Rules of the fields of the object, or of each item. */
   readonly fields?: Readonly<Record<string, FieldRule>>;
 }
 
@@ -21,7 +16,7 @@ const container: Readonly<Record<string, FieldRule>> = {
   volumeMounts: { mergeKey: 'mountPath' },
   volumeDevices: { mergeKey: 'devicePath' },
 };
-/** Merge keys of the Pod API, from the `patchMergeKey` tags of its types. */
+/** The merge keys are the `patchMergeKey` tags of the Pod API's types. */
 const podRules: Readonly<Record<string, FieldRule>> = {
   metadata: { fields: { ownerReferences: { mergeKey: 'uid' }, finalizers: { isSet: true } } },
   spec: {
@@ -57,12 +52,10 @@ export function mergePod<T extends Json>(original: T, patch: Json): T {
   return mergeObject(original, patch, podRules, '') as T;
 }
 
-/** @throws MergeError as {@link mergePod} */
 export function mergeContainer<T extends Json>(original: T, patch: Json): T {
   return mergeObject(original, patch, container, '') as T;
 }
 
-/** @throws MergeError as {@link mergePod} */
 export function mergeGatewayObject(kind: keyof typeof gatewayRules, original: Json, patch: Json): Json {
   return mergeObject(original, patch, gatewayRules[kind], '');
 }
@@ -75,7 +68,7 @@ function mergeObject(original: Json, patch: Json, rules: Readonly<Record<string,
     throw new MergeError(`${path}.$patch: must be merge, replace or delete`);
   }
   const keptEntries = retained === undefined ? Object.entries(original) : retainedFields(original, retained, path);
-  // Uses a Map, so that a key `__proto__` stays a key.
+  // In a Map, a key `__proto__` stays a key.
   const mergedFields = new Map(keptEntries);
   for (const [key, value] of Object.entries(fields)) {
     const fieldPath = path === '' ? key : `${path}.${key}`;
@@ -121,7 +114,7 @@ function mergeList(original: readonly unknown[], patch: readonly unknown[], rule
   );
 }
 
-/** Keeps the order of the patch's items. Each other item is inserted before the first patch item that follows it in the original, or at the end. */
+/** Each item that the patch does not contain is inserted before the first patch item that follows it in the original, or at the end. */
 function interleaved(
   original: readonly unknown[],
   patchedItems: readonly unknown[],

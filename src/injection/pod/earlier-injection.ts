@@ -1,6 +1,6 @@
 /**
- * Removes an earlier injection from a pod, so that injecting it again returns the same result. The API server calls webhooks
- * again after other webhooks changed the pod, and a namespace may move to another revision.
+ * The API server calls webhooks again after other webhooks changed the pod, and a namespace may move to another revision, so injecting a pod again
+ * must return the same result.
  */
 import { defaultProxyConfig } from '../../model/mesh/proxy-config.ts';
 import { isObject, ownValue } from '../../runtime/json-object.ts';
@@ -23,7 +23,7 @@ export const probesVariable = 'ISTIO_KUBE_APP_PROBERS';
 export const configVariable = 'PROXY_CONFIG';
 export const metricsVariable = 'ISTIO_PROMETHEUS_ANNOTATIONS';
 
-/** User containers with the name of a template's container. Their fields have priority. */
+/** Fields of user containers with the name of a template's container have priority. */
 export interface ContainerOverrides {
   readonly containers: readonly Container[];
   readonly initContainers: readonly Container[];
@@ -34,20 +34,20 @@ export interface PristinePod {
   readonly injectedVolumes: ReadonlySet<string>;
 }
 
-/** Value of the status annotation. The first five fields are Istio's; lists contain only items that the injection added. */
+/** The first five fields are Istio's; lists contain only items that the injection added. */
 export interface InjectionStatus {
   readonly initContainers: readonly string[] | null;
   readonly containers: readonly string[] | null;
   readonly volumes: readonly string[] | null;
   readonly imagePullSecrets: readonly string[] | null;
   readonly revision: string;
-  /** Earlier values of the labels and annotations that the injection replaced, or `null` for those that it added. */
+  /** The value is `null` for labels and annotations that the injection added. */
   readonly original: { readonly labels: OriginalTexts; readonly annotations: OriginalTexts };
 }
 
 export type OriginalTexts = Readonly<Record<string, string | null>>;
 
-/** Restores the pod as its owner wrote it. A pod that Istio injected keeps the labels of that injection. */
+/** A pod that Istio injected keeps the labels of that injection. */
 export function withoutEarlierInjection(pod: Pod): PristinePod {
   const status = objectOf(annotationOf(pod, statusKey));
   if (status === undefined) return { pod, injectedVolumes: new Set() };
@@ -67,7 +67,6 @@ export function withoutEarlierInjection(pod: Pod): PristinePod {
   };
 }
 
-/** Earlier values of changed texts, with which {@link withoutEarlierInjection} reverts the change. */
 export function replacedTexts(original: Texts = {}, next: Texts = {}): OriginalTexts {
   const keys = [...new Set([...Object.keys(original), ...Object.keys(next)])];
   const changedKeys = keys.filter((key) => ownValue(original, key) !== ownValue(next, key)).sort();
@@ -134,7 +133,7 @@ function environmentOfProxy(pod: Pod): ReadonlyMap<string, string | undefined> {
   return new Map(proxies.flatMap(({ env = [] }) => env.map(({ name, value }) => [name, value] as const)));
 }
 
-/** Status port of the earlier injection, which may differ from the current setting. */
+/** The status port of the earlier injection may differ from the current setting. */
 function statusPortIn(environment: ReadonlyMap<string, string | undefined>): number {
   const { statusPort } = objectOf(environment.get(configVariable)) ?? {};
   return typeof statusPort === 'number' ? statusPort : defaultProxyConfig.statusPort;

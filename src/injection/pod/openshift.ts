@@ -1,4 +1,4 @@
-/** Selects the user and group of the proxy in OpenShift, which assigns ranges to each namespace. */
+/** OpenShift assigns ranges of users and groups to each namespace. */
 import type { Texts } from './pod.ts';
 
 export interface ProxyIdentity {
@@ -10,8 +10,8 @@ const usersKey = 'openshift.io/sa.scc.uid-range';
 const groupsKey = 'openshift.io/sa.scc.supplemental-groups';
 
 /**
- * Returns the last user of the range and the last group of the first range: applications get the first ones, and redirection excludes the proxy's
- * user.
+ * Applications get the first user and group, and redirection excludes the proxy's user, so the proxy gets the last user of the range and the last
+ * group of the first range.
  *
  * @returns `undefined` without valid ranges
  */
@@ -21,7 +21,7 @@ export function openShiftIdentity(annotations: Texts): ProxyIdentity | undefined
   return { uid, gid: lastIdOf(annotations[groupsKey]) ?? uid };
 }
 
-/** Parses the first range of a list, written `1000620000/10000` (first and count) or `1000620000-1000629999`. */
+/** The first range of a list has the form `1000620000/10000` (first and count) or `1000620000-1000629999`. */
 function lastIdOf(ranges = ''): number | undefined {
   const [, first, separator, end] = /^\s*(\d{1,10})([/-])(\d{1,10})\s*(?:,|$)/.exec(ranges) ?? [];
   if (first === undefined) return undefined;

@@ -1,4 +1,3 @@
-/** Finds the workload that owns a pod, for metadata and names. */
 import type { OwnerReference, Pod } from './pod.ts';
 import { labelOf } from './pod.ts';
 
@@ -8,10 +7,10 @@ export interface PodOwner {
   readonly name: string;
 }
 
-/** The name of a CronJob's Job consists of the CronJob's name and the minute. */
+/** The name of a CronJob's Job ends with the minute. */
 const scheduledJob = /^(.+)-\d{8,10}$/;
 
-/** Returns the top-level controller: a Deployment instead of its ReplicaSet, a CronJob instead of its Job. */
+/** The controller is a Deployment instead of its ReplicaSet, a CronJob instead of its Job. */
 export function workloadOf(pod: Pod): PodOwner {
   const { metadata } = pod;
   const owner = metadata.generateName ? metadata.ownerReferences?.find(({ controller }) => controller) : undefined;

@@ -1,4 +1,4 @@
-/** A Kubernetes Pod. The interfaces declare the fields that the injector uses; all others stay unchanged, in any version of Kubernetes. */
+/** The interfaces declare the fields that the injector uses; all others stay unchanged, in any version of Kubernetes. */
 import * as E from 'fp-ts/lib/Either.js';
 import { type Decoded, fail, fieldPath } from '../../model/fields/decode.ts';
 import * as violation from '../../model/fields/violation.ts';
@@ -75,13 +75,13 @@ export interface Volume extends Json {
 }
 
 export const proxyContainerName = 'istio-proxy';
-/** Names of the container that sets up redirection, and of the container that checks redirection by a CNI plugin. */
+/** The second container checks redirection by a CNI plugin. */
 export const initContainerName = 'istio-init';
 export const validationContainerName = 'istio-validation';
 
 const injectedNames: ReadonlySet<string> = new Set([proxyContainerName, initContainerName, validationContainerName]);
 
-/** Whether a container has the name of a generated container and therefore overrides its fields. */
+/** A container with the name of a generated container overrides its fields. */
 export function isSidecarContainer({ name }: { readonly name: string }): boolean {
   return injectedNames.has(name);
 }
@@ -104,18 +104,18 @@ export function allContainersOf({ spec }: Pod): readonly Container[] {
   return [...spec.containers, ...(spec.initContainers ?? [])];
 }
 
-/** Containers that run as long as the pod, except the proxy. */
+/** Excludes the proxy. */
 export function applicationContainersOf({ spec }: Pod): readonly Container[] {
   const sidecars = (spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always');
   return [...spec.containers, ...sidecars].filter((container) => !isSidecarContainer(container));
 }
 
-/** Returns the user of a container; `undefined` if the image decides. */
+/** `undefined` if the image decides. */
 export function userOf({ securityContext }: Container, { spec }: Pod): number | undefined {
   return securityContext?.runAsUser ?? spec.securityContext?.runAsUser;
 }
 
-/** Returns no errors for a valid value. `null` counts as absent, as in Kubernetes. */
+/** `null` counts as absent, as in Kubernetes. */
 type Check = (value: unknown, path: string) => readonly violation.FieldError[];
 
 const scalar =
@@ -183,11 +183,7 @@ const pod = fieldsOf(
   ['spec'],
 );
 
-/**
- * Validates the types of the fields that the injector uses.
- *
- * @param path of the pod in its document, for errors: empty, or `spec.template`
- */
+/** @param path of the pod in its document, for errors: empty, or `spec.template` */
 export function readPod(value: unknown, path = ''): Decoded<Pod> {
   const [first, ...moreErrors] = pod(value, path);
   if (first !== undefined) return E.left([first, ...moreErrors]);
@@ -196,7 +192,7 @@ export function readPod(value: unknown, path = ''): Decoded<Pod> {
   return E.right({ ...cleanValue, metadata: cleanValue.metadata ?? {} } as Pod);
 }
 
-/** Removes `null` fields, which count as absent. List items stay. */
+/** List items stay. */
 function withoutNulls(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNulls);
   if (!isObject(value)) return value;

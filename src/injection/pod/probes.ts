@@ -1,19 +1,16 @@
-/**
- * Redirects probes and lifecycle hooks of application containers to the agent: the kubelet has no mesh certificate, so the
- * agent sends the request to the application from inside the pod.
- */
+/** The kubelet has no mesh certificate, so the agent sends the request of a probe or lifecycle hook to the application from inside the pod. */
 import { isObject } from '../../runtime/json-object.ts';
 import type { Container, ContainerPort, Json, Pod } from './pod.ts';
 import { isSidecarContainer } from './pod.ts';
 
-/** Value of `ISTIO_KUBE_APP_PROBERS`: the original probes by path. */
+/** The original probes by path; the value of `ISTIO_KUBE_APP_PROBERS`. */
 export type RedirectedProbes = Readonly<Record<string, Json>>;
 
 const probeFields = { readinessProbe: 'readyz', livenessProbe: 'livez', startupProbe: 'startupz' } as const;
 const hookFields = { preStop: 'prestopz', postStart: 'poststartz' } as const;
 const requestKinds = ['httpGet', 'tcpSocket', 'grpc'] as const;
 
-/** A probe that sends a request, unlike `exec` and `sleep`. */
+/** `exec` and `sleep` send no request. */
 interface Request {
   readonly kind: (typeof requestKinds)[number];
   readonly fields: Json;
@@ -33,7 +30,7 @@ export function redirectProbes(pod: Pod, statusPort: number): { readonly pod: Po
   return { pod: redirected, probes };
 }
 
-/** Reverts {@link redirectProbes}, so that an injected pod can be injected again. Named ports become numbers. */
+/** Named ports become numbers. */
 export function restoreProbes(pod: Pod, probes: RedirectedProbes): Pod {
   return mapContainers(pod, (container) =>
     mapHandlers(container, (handler, path) => {
@@ -47,7 +44,7 @@ export function restoreProbes(pod: Pod, probes: RedirectedProbes): Pod {
   );
 }
 
-/** Returns the original handler to store; `undefined` if it is not redirected. */
+/** `undefined` if the handler is not redirected. */
 function redirectedHandler(handler: Json, ports: readonly ContainerPort[], statusPort: number): Json | undefined {
   const request = requestOf(handler);
   if (request === undefined) return undefined;

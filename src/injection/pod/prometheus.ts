@@ -1,10 +1,10 @@
-/** Merges metrics of the application with those of Envoy and the agent on the status port. */
+/** The status port serves the metrics of the application, Envoy and the agent. */
 import { booleanOf } from '../../model/fields/go-boolean.ts';
 import * as violation from '../../model/fields/violation.ts';
 import type { Pod, Texts } from './pod.ts';
 import { withAnnotations } from './pod.ts';
 
-/** Value of `ISTIO_PROMETHEUS_ANNOTATIONS`: the address of the application's metrics. */
+/** Value of `ISTIO_PROMETHEUS_ANNOTATIONS`. */
 export interface ScrapeSettings {
   readonly scrape?: string;
   readonly path?: string;
@@ -18,7 +18,7 @@ const fieldsByKey: Readonly<Record<string, keyof ScrapeSettings>> = {
 };
 
 const mergedPath = '/stats/prometheus';
-/** Ports of Envoy, the agent and interception, whose scraping would recurse or not reach the application. */
+/** Scraping these ports of Envoy, the agent and interception would recurse or not reach the application. */
 const reservedPorts = new Set([15_000, 15_001, 15_004, 15_006, 15_008, 15_020, 15_021, 15_053, 15_090]);
 
 /** Prometheus replaces characters that are invalid in its labels, so `prometheus/io.port` equals `prometheus_io_port`. */
@@ -35,7 +35,6 @@ export function scrapeSettingsOf({ metadata: { annotations = {} } }: Pod): Scrap
   );
 }
 
-/** Returns false if the pod disables scraping or already names the status port. */
 export function mergesMetrics({ scrape, port }: ScrapeSettings, statusPort: number): boolean {
   return booleanOf(scrape ?? '') !== false && port !== String(statusPort);
 }
@@ -49,8 +48,6 @@ export function withMergedMetrics(pod: Pod, statusPort: number): Pod {
 }
 
 /**
- * Reverts {@link withMergedMetrics}.
- *
  * @param original annotations that the injection stored; `undefined` if the pod had none
  * @param statusPort that the injection wrote
  */

@@ -1,4 +1,3 @@
-/** Inputs for templates of Go's text/template, and conversion of their output into a part of a pod. */
 import * as E from 'fp-ts/lib/Either.js';
 import { type Decoded, fail } from '../../model/fields/decode.ts';
 import * as violation from '../../model/fields/violation.ts';
@@ -11,25 +10,24 @@ import { imageOf, type TemplateInput, type TemplatePod } from './template-input.
 /** Optional npm package that executes Go templates. */
 export const goTemplatesPackage = 'chartpilot-go-templates';
 
-/** One execution of a template. Serializable as JSON; equal calls have equal output. */
+/** Serializable as JSON; equal calls have equal output. */
 export interface GoTemplateCall {
   readonly name: string;
   readonly template: string;
-  /** Input with the field names of packages/go-templates/go/render.go. */
+  /** The field names are those of packages/go-templates/go/render.go. */
   readonly data: Json;
-  /** Fields of the proxy configuration that `protoToJSON` omits. */
+  /** `protoToJSON` omits these fields of the proxy configuration. */
   readonly proxyDefaults: Json;
 }
 
 export type RenderGoTemplate = (call: GoTemplateCall) => Decoded<TemplatePod>;
 
-/** Executes templates outside the main thread. */
 export interface GoTemplateRenderer {
   /** Never rejects. */
   render(call: GoTemplateCall): Promise<Decoded<string>>;
 }
 
-/** Rejects pods with a Go template if the package is not installed: without its template, a pod would bypass the mesh. */
+/** Without its template, a pod would bypass the mesh, so pods with a Go template are rejected if the package is not installed. */
 export const rejectGoTemplate: RenderGoTemplate = ({ name }) =>
   fail(
     `templates.${name}`,
@@ -45,7 +43,7 @@ export interface GoTemplates {
   readonly renderGoTemplate?: RenderGoTemplate;
 }
 
-/** Calls `run` twice: to collect the templates that it needs, then with all of them rendered. */
+/** The first call of `run` collects the templates that it needs, the second call gets them rendered. */
 export async function withGoTemplates<Injector extends GoTemplates, T>(
   injector: Injector,
   run: (injector: Injector) => T,
@@ -92,7 +90,7 @@ export function goTemplateCall(name: string, template: string, input: TemplateIn
   };
 }
 
-/** Sets the used fields of `.MeshConfig`; all others have Go's zero value. */
+/** Unused fields of `.MeshConfig` have Go's zero value. */
 function meshConfigJson(mesh: MeshConfig): Json {
   const { connectTimeoutMs, protocolDetectionTimeoutMs, dnsRefreshRateMs, defaultConfig } = mesh;
   const { proxyListenPort, proxyInboundListenPort, proxyHttpPort, ingressClass, ingressService } = mesh;

@@ -1,4 +1,4 @@
-/** Builds the init container that redirects the traffic of a pod, or checks the redirection by a CNI plugin. */
+/** The init container redirects the traffic of a pod, or checks the redirection by a CNI plugin. */
 import type { Container, Json } from '../pod/pod.ts';
 import { annotationOf, initContainerName, validationContainerName } from '../pod/pod.ts';
 import {
@@ -63,7 +63,7 @@ function redirectionArgs(input: TemplateInput): string[] {
   ];
 }
 
-/** Returns the ID whose traffic is not redirected. With TPROXY the proxy runs as root, so its group is excluded. */
+/** With TPROXY the proxy runs as root, so its group is excluded from redirection. */
 function redirectedUid(input: TemplateInput): number {
   return interceptionModeOf(input) === 'TPROXY' ? input.proxyGid : input.proxyUid;
 }
@@ -126,7 +126,7 @@ export function cniAnnotations(input: TemplateInput): Readonly<Record<string, st
   return { ...writtenAnnotations, ...Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== '')) };
 }
 
-/** Adds the plugin to the pod's networks (separated by commas or as JSON), because Multus runs only listed plugins. */
+/** Multus runs only listed plugins. The annotation has names separated by commas, or JSON. */
 function multusNetworks(pod: TemplateInput['pod']): string {
   const networks = annotationOf(pod, 'k8s.v1.cni.cncf.io/networks')?.trim() ?? '';
   if (networks === '') return 'default/istio-cni';

@@ -1,5 +1,3 @@
-/** The container `istio-proxy` of all templates, and the volumes that it mounts. */
-
 import { isDeepStrictEqual } from 'node:util';
 import { defaultProxyConfig, proxyConfigToJson } from '../../model/mesh/proxy-config.ts';
 import {
@@ -26,7 +24,6 @@ import {
   type TemplateInput,
 } from './template-input.ts';
 
-/** Argument of the agent after `proxy`. */
 export type ProxyContainerRole = 'sidecar' | 'router';
 
 const bootstrapOverrideFolder = '/etc/istio/custom-bootstrap';
@@ -117,7 +114,7 @@ function changedFields(config: TemplateInput['proxyConfig']): Json {
   return proxyConfigToJson(Object.fromEntries(changedEntries));
 }
 
-/** Ports of all containers, which the control plane reads from the node metadata. */
+/** The control plane reads the ports of all containers from the node metadata. */
 function declaredPorts({ spec }: Pod): Json[] {
   return spec.containers.flatMap(({ ports = [] }) =>
     ports.map(({ name, containerPort, protocol }) => ({
@@ -148,7 +145,7 @@ function probesOf({ pod, settings, statusPort }: TemplateInput): Json {
   };
 }
 
-/** Lifecycle hooks that drain after the applications have ended, or delay their start until the proxy is ready. */
+/** The hooks drain after the applications have ended, or delay the start of the applications until the proxy is ready. */
 export function sidecarLifecycle({ settings, isNative, proxyConfig, statusPort }: TemplateInput): Json {
   const { lifecycle } = settings.values;
   const exec = (...command: readonly string[]): Json => ({ exec: { command: ['pilot-agent', ...command] } });
@@ -159,7 +156,6 @@ export function sidecarLifecycle({ settings, isNative, proxyConfig, statusPort }
   return proxyConfig.holdApplicationUntilProxyStarts === true ? { lifecycle: { postStart: exec('wait') } } : {};
 }
 
-/** Grants only the capabilities that the interception mode needs. */
 export function sidecarSecurity(input: TemplateInput): Json {
   const { pod, settings, proxyUid, proxyGid } = input;
   const { privileged } = settings.values;
@@ -201,7 +197,7 @@ function mountsOf({ pod }: TemplateInput): Json[] {
 
 const podInfo = (path: string): Json => ({ path, fieldRef: { fieldPath: `metadata.${path}` } });
 
-/** Volumes of the proxy. Their names are reserved in injected pods. */
+/** Their names are reserved in injected pods. */
 export function proxyVolumes({ pod }: TemplateInput): readonly Volume[] {
   const override = annotationOf(pod, 'sidecar.istio.io/bootstrapOverride');
   const token = { path: 'istio-token', expirationSeconds: 43_200, audience: 'istio-ca' };
@@ -220,7 +216,6 @@ export function proxyVolumes({ pod }: TemplateInput): readonly Volume[] {
   ];
 }
 
-/** Converts an annotation with a JSON object by name into a list of items with names. */
 function namedObjects(pod: Pod, annotation: string): Json[] {
   const value = annotationOf(pod, annotation);
   if (value === undefined) return [];

@@ -6,7 +6,6 @@ import type { PodOwner } from '../pod/pod-controller.ts';
 import type { InjectionSettings, InjectionValues } from '../settings.ts';
 
 export interface TemplateInput {
-  /** The pod without an earlier injection. */
   readonly pod: Pod;
   readonly namespace: string;
   readonly workload: PodOwner;
@@ -14,22 +13,21 @@ export interface TemplateInput {
   readonly mesh: MeshConfig;
   /** Merged from the mesh default, ProxyConfig objects and the pod's annotation. */
   readonly proxyConfig: ProxyConfig;
-  /** User and group of the proxy, which redirection excludes. */
+  /** Redirection excludes this user and group. */
   readonly proxyUid: number;
   readonly proxyGid: number;
-  /** Whether the proxy is an init container with `restartPolicy: Always`. */
+  /** A native proxy is an init container with `restartPolicy: Always`. */
   readonly isNative: boolean;
-  /** Port of the agent's status server; 0 if disabled. */
   readonly statusPort: number;
 }
 
 export type TemplatePod = Json;
 
-/** Port of Envoy's listener for readiness (`/healthz/ready`) and metrics. */
+/** Envoy's listener for readiness (`/healthz/ready`). */
 export const healthPort = 15_021;
 export const envoyMetricsPort = 15_090;
 
-/** Returns the pod's annotation, else the setting. An empty annotation has priority, too. */
+/** An empty annotation has priority, too. */
 export function annotationOrSetting(pod: Pod, name: string, setting: string): string {
   return annotationOf(pod, name) ?? setting;
 }
@@ -38,12 +36,11 @@ export function booleanAnnotationOrSetting(pod: Pod, name: string, setting: bool
   return booleanOf(annotationOf(pod, name) ?? '') ?? setting;
 }
 
-/** Returns `REDIRECT`, `TPROXY` or `NONE`. */
 export function interceptionModeOf({ pod, proxyConfig }: TemplateInput): string {
   return annotationOrSetting(pod, 'sidecar.istio.io/interceptionMode', proxyConfig.interceptionMode ?? 'REDIRECT');
 }
 
-/** Returns the image reference for a pod; annotations and ProxyConfig override the settings. */
+/** Annotations and ProxyConfig override the settings. */
 export function imageOf({ pod, settings, proxyConfig }: TemplateInput, name: string): string {
   const image = annotationOf(pod, 'sidecar.istio.io/proxyImage') ?? name;
   const imageType = (proxyConfig.image as { readonly imageType?: string } | undefined)?.imageType;
@@ -51,7 +48,7 @@ export function imageOf({ pod, settings, proxyConfig }: TemplateInput, name: str
   return imageReference(settings.values, image, type);
 }
 
-/** Returns `HUB/NAME:TAG[-TYPE]`, or the name if it is a complete reference. The type replaces an image type at the end of the tag. */
+/** The type replaces an image type at the end of the tag. A name with `/` is a complete reference. */
 export function imageReference({ hub, tag }: Pick<InjectionValues, 'hub' | 'tag'>, name: string, type: string): string {
   if (name.includes('/')) return name;
   const plain = type === '' ? tag : tag.replace(/-(distroless|debug)$/, '');
@@ -59,7 +56,7 @@ export function imageReference({ hub, tag }: Pick<InjectionValues, 'hub' | 'tag'
   return `${hub}/${name}:${plain}${suffix}`;
 }
 
-/** Requests and limits of the proxy. Any of the four annotations replaces all values. */
+/** Any of the four annotations replaces all values. */
 export function resourcesOf({ pod, settings }: TemplateInput): Json {
   const value = (name: string): string | undefined => annotationOf(pod, `sidecar.istio.io/${name}`);
   const of = (cpu: string | undefined, memory: string | undefined): Json => ({
@@ -80,13 +77,12 @@ export function fieldVariable(name: string, fieldPath: string): EnvironmentVaria
   return { name, valueFrom: { fieldRef: { fieldPath } } };
 }
 
-/** Environment from the mesh administrator and the owner of the workload. */
 export function addedEnvironment({ settings, proxyConfig }: TemplateInput): readonly EnvironmentVariable[] {
   const addedVariables = { ...settings.values.proxyEnvironment, ...proxyConfig.proxyMetadata };
   return Object.entries(addedVariables).map(([name, value]) => ({ name, value }));
 }
 
-/** Security context for containers that neither change the network nor bind privileged ports. */
+/** For containers that neither change the network nor bind privileged ports. */
 export function restrictedSecurity({ proxyUid, proxyGid }: TemplateInput): Json {
   return {
     allowPrivilegeEscalation: false,
@@ -99,7 +95,6 @@ export function restrictedSecurity({ proxyUid, proxyGid }: TemplateInput): Json 
   };
 }
 
-/** Shortens a label value to 63 characters without a separator at the end. */
 export function labelValue(value: string): string {
   return value.slice(0, 63).replace(/^[-_.]+|[-_.]+$/g, '');
 }

@@ -33,7 +33,7 @@ function sidecarTemplate(input: TemplateInput): TemplatePod {
   };
 }
 
-/** Runs Envoy as the only container; the pod has a container `istio-proxy` with image `auto`. */
+/** Envoy is the only container of a gateway; the pod has a container `istio-proxy` with image `auto`. */
 function gatewayTemplate(input: TemplateInput): TemplatePod {
   const { gateways } = input.settings.values;
   const proxy: Container = {
@@ -97,7 +97,7 @@ function grpcAgentTemplate(input: TemplateInput): TemplatePod {
   };
 }
 
-/** Probes the agent's status port, because there is no readiness listener of Envoy. */
+/** Without Envoy, there is no readiness listener. */
 function readinessOfAgent({ statusPort }: TemplateInput): object {
   if (statusPort === 0) return {};
   const httpGet = { path: '/healthz/ready', port: statusPort };
@@ -115,7 +115,7 @@ function podFields(input: TemplateInput): object {
   };
 }
 
-/** Label that makes clients use mutual TLS. */
+/** The label makes clients use mutual TLS. */
 function tlsModeLabel({ pod }: TemplateInput): Readonly<Record<string, string>> {
   const name = 'security.istio.io/tlsMode';
   return { [name]: labelOf(pod, name) || 'istio' };
@@ -146,7 +146,7 @@ function commonAnnotations({ pod, settings }: TemplateInput): Readonly<Record<st
   return { [revisionLabel]: settings.revision || 'default', ...Object.fromEntries(namedTemplates) };
 }
 
-/** Returns the proxy image, which identifies proxies among application containers. */
+/** The image identifies proxies among application containers. */
 export function proxyImageOf(input: TemplateInput): string {
   return imageOf(input, input.settings.values.image);
 }
