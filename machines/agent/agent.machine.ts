@@ -54,7 +54,7 @@ const onIdsClaimed = [
   { target: '#agent.active.supervising', actions: recordTakenClaim },
 ];
 
-/** Exit requests while no Envoy must be drained. */
+/** No Envoy must be drained in these states. */
 const onExitRequest = {
   'status.failed': onPartFailure,
   'quit.requested': releasing,
@@ -70,7 +70,7 @@ const onEarlyExitRequest = {
   ],
 };
 
-/** The exit waits for the end of the current state. */
+/** The agent exits at the end of the current state. */
 const deferExitRequest = {
   'signal.received': { guard: 'isStopSignal' as const, actions: 'recordStop' as const },
   'quit.requested': { actions: 'recordStop' as const },
@@ -94,7 +94,7 @@ export const agentMachine = agentSetup.createMachine({
   }),
   invoke: { id: 'signals', src: 'signals' },
   on: {
-    // Signals in states without a transition for them: SIGHUP before an Envoy can exist, SIGUSR2, signals after the end.
+    // SIGHUP before an Envoy can exist, SIGUSR2, and signals after the end are ignored unless they are deferrable.
     'signal.received': { guard: 'isDeferrable', actions: 'deferOrder' },
     'status.failed': {},
     'quit.requested': {},

@@ -48,19 +48,17 @@ export interface AgentInput {
 
 export interface AgentContext extends AgentInput {
   baseIds: number[];
-  /** Envoys that ran before this agent started. */
   adoption: Adoption | undefined;
-  /** An exit was requested during the adoption of Envoys, which are drained first. */
+  /** Whether an exit was requested during the adoption of Envoys, which are drained first. */
   endIsDue: boolean;
-  /** Received while Envoys were being adopted or belonged to another agent. */
+  /** Orders that were received while Envoys were being adopted or belonged to another agent. */
   ordersDue: DueOrder[];
-  /** Deferred orders wait for the outcome of an adopted Envoy's start. */
+  /** Whether an adopted Envoy is starting; deferred orders wait for the outcome. */
   awaitsRestart: boolean;
   /** `awaited` until the certificates of gRPC programs are on disk. */
   grpcBootstrap: 'none' | 'awaited' | 'started';
-  /** Why the agent exits without an order; empty otherwise. */
   trouble: string[];
-  /** An older agent that still waits, or a newer one, keeps the Envoys when this agent exits. */
+  /** Whether another agent keeps the Envoys when this agent exits: an older agent that still waits, or a newer one. */
   isAnothers: boolean;
 }
 
@@ -138,11 +136,10 @@ export const agentSetup = setup({
   actors: {
     signals: callbackEffect<{ type: never }, undefined>('signals'),
     /**
-     * Takes the base IDs and Envoys of a killed agent of this container. Otherwise claims one or two free base IDs, or none if an older agent will
-     * hand them over.
+     * Takes the base IDs and Envoys of a killed agent of this container. If there are no such Envoys, claims one or two free base IDs, or none if an
+     * older agent will hand them over.
      */
     claimBaseIds: promiseEffect<ClaimedIds, { succeeds: boolean }>('claimBaseIds'),
-    /** Terminates the Envoys under the base IDs, unless another agent keeps them. */
     releaseBaseIds: promiseEffect<void, { baseIds: number[]; keeps: boolean }>('releaseBaseIds'),
     bootstrapPatches: bootstrapPatchesMachine,
     status: statusMachine,
@@ -167,14 +164,13 @@ export const agentSetup = setup({
     isStopSignal: ({ event }) => event.type === 'signal.received' && stopSignals.has(event.signal),
     /** A second exit request skips the drain. */
     hasEnvoysToDrain: ({ context }) => context.adoption !== undefined && !context.endIsDue,
-    /** The signal is handled later, because Envoys are being adopted or belong to another agent. */
+    /** Whether the signal is handled later, because Envoys are being adopted or belong to another agent. */
     isDeferrable: ({ context, event }) =>
       context.settings.liveRestore && event.type === 'signal.received' && isDueOrder(event.signal),
     hasAdoptedEpochs: (_, { adoption }: ClaimedIds) => adoption !== undefined,
     hasAdoption: ({ context }) => context.adoption !== undefined,
     mayAdoptEpochs: ({ context }) => context.settings.liveRestore && !context.endIsDue,
     isStopDue: ({ context }) => context.endIsDue || context.trouble.length > 0,
-    /** Another agent has the Envoys, or an exit was requested and no Envoy must be drained. */
     exitsImmediately: ({ context }, { adoption, isAnothers }: ClaimedIds) =>
       isAnothers === true || (context.endIsDue && adoption === undefined),
     isRestartSignal: ({ event }) => event.type === 'signal.received' && event.signal === 'SIGHUP',
@@ -215,7 +211,7 @@ export const agentSetup = setup({
       ordersDue: ({ context: { ordersDue }, event }) =>
         event.type === 'signal.received' && isDueOrder(event.signal) ? withOrder(ordersDue, event.signal) : ordersDue,
     }),
-    /** Waits for the outcome of an adopted restart. */
+    /** If an adopted restart is in progress, waits for its outcome. */
     runDeferredOrders: enqueueActions(({ context: { ordersDue, awaitsRestart }, event, enqueue }) => {
       if (awaitsRestart && event.type !== 'restart.ended') return;
       if (ordersDue.includes('SIGUSR1')) enqueue.sendTo('supervisor', { type: 'logs.reopen' });

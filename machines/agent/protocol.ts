@@ -99,7 +99,7 @@ export type RestartOutcome =
 
 /** supervisor → agent. The Envoys of a previous agent belong to this agent. `handOver` is absent if the previous agent was killed. */
 export type EpochsAdopted = { type: 'epochs.adopted'; names: string[]; handOver?: HandOver };
-/** From an older agent (`granted`), or back from a newer one that failed. */
+/** `granted` by an older agent, or `taken back` from a newer agent that failed. */
 export type HandOver = 'granted' | 'taken back';
 /** supervisor → agent. An Envoy is about to be started. */
 export type RestartDecided = {
@@ -118,7 +118,7 @@ export type RestartEnded = {
   reason: RestartReason;
   how: RestartKind;
   outcome: RestartOutcome;
-  /** From the start of the process; absent if the epoch did not become live. */
+  /** Time from the start of the process; absent if the epoch did not become live. */
   timeToLiveMs?: number;
 };
 
@@ -206,7 +206,7 @@ export type EpochFailed = {
   signal: string | null;
   /** Last line of Envoy's output, or the error of the operating system. */
   reason: string;
-  /** According to the OOM counter of the cgroup. */
+  /** True if the OOM counter of the cgroup increased. */
   outOfMemory: boolean;
   /** Envoy refused to attach, because its parent seems to be initializing (docs/hot-restart-reference.md, fact 1). */
   refusedByParent: boolean;
@@ -265,7 +265,6 @@ export type HandoverEnded = { type: 'handover.ended' };
 export type PatchesRequested = { type: 'patches.requested' };
 export type PatchesResult =
   | { readonly is: 'patched' | 'unpatched' }
-  /** A retry does not help. */
   | { readonly is: 'unusable'; readonly reason: string }
   | {
       readonly is: 'unreachable';
@@ -273,7 +272,7 @@ export type PatchesResult =
       /** The control plane responded and rejected this agent. */
       readonly isRefusal: boolean;
       readonly retryAfterMs: number;
-      /** From 0 to 1; spreads the pause. */
+      /** Random, from 0 to 1; spreads the pause. */
       readonly chance: number;
     };
 /** bootstrap-patches/request → bootstrap-patches. Result of the request for bootstrap patches. */

@@ -30,9 +30,9 @@ export type SdsReject = { type: 'sds.reject'; name: string; reason: string };
 
 /** Sources of the roots in ROOTCA; each is a hash of a set of certificates, or empty. */
 export interface RootParts {
-  /** Issued with the workload's certificate. */
+  /** Roots that were issued with the workload's certificate. */
   authorities: string;
-  /** Sent by the control plane. */
+  /** Roots that the control plane sent. */
   bundle: string;
 }
 

@@ -1,30 +1,26 @@
 import { defaultFetchLimits, type FetchLimits } from './wasm/wasm-module.machine.ts';
 import type { ProbeTimes } from './xds/workload-health.machine.ts';
 
-/** Fixed at start; times in milliseconds. */
+/** Settings are fixed at the start; times are in milliseconds. */
 export interface AgentSettings {
   /** A child takes over Envoy's admin port from its parent. */
   adminPort: number;
   /** An Envoy under the spare base ID cannot share the primary admin port. 0 selects any free port. */
   spareAdminPort: number;
-  /** Envoy's --drain-time-s. */
+  /** Value of Envoy's --drain-time-s. */
   drainMs: number;
   /** Envoy's --parent-shutdown-time-s: from a live child to the exit of its parent. */
   parentShutdownMs: number;
-  /** Before a stopping agent terminates Envoy. */
   terminationDrainMs: number;
-  /** A stopping agent waits, without a limit, until no request is active. */
   exitOnZeroActiveConnections: boolean;
-  /** With `exitOnZeroActiveConnections`, because clients that have not yet removed this proxy may still send requests. */
+  /** Clients that have not yet removed this proxy may still send requests. Applies only with `exitOnZeroActiveConnections`. */
   minimumDrainMs: number;
   startLimitMs: number;
-  /** From an ordered termination to SIGKILL. Covers a blocked main thread (measured: 10 s). */
+  /** Maximum time from an ordered termination to SIGKILL. Covers a blocked main thread (measured: 10 s). */
   stopLimitMs: number;
-  /** Tolerance after the parent-shutdown time. */
   parentGraceMs: number;
   /** An epoch that was live for this time resets the retry budget. */
   healthyMs: number;
-  /** Applies after an unexpected exit of the serving Envoy. */
   restartPolicy: 'retry' | 'exit';
   /** If false, Envoy is drained and started at epoch 0. */
   hotRestart: boolean;
@@ -33,37 +29,29 @@ export interface AgentSettings {
   starts: { burst: number; refillMs: number };
   watch: {
     directories: string[];
-    /** From the first change to the read of the files. */
     delayMs: number;
-    /** Envoy needs these files at its start. */
     requiredFiles: string[];
     requiredFilesLimitMs: number;
   };
   binary: BinarySettings;
-  /** A killed agent of this container may have left Envoys running. */
+  /** Whether a killed agent of this container may have left Envoys running. */
   liveRestore: boolean;
-  /** A newer agent of this container may replace this one. */
+  /** Whether a newer agent of this container may replace this one. */
   givesWay: boolean;
-  /** This agent replaces an older one of this container. */
+  /** Whether this agent replaces an older one of this container. */
   succeeds: boolean;
   /** If false, the agent serves applications that are xDS clients. */
   runsEnvoy: boolean;
-  /** 0 without status server. */
   statusPort: number;
-  /** Envoy is ready only after it has served an application port. */
+  /** Whether Envoy is ready only after it has served an application port. */
   awaitsApplication: boolean;
-  /** The agent resolves the workload's DNS queries. */
   dns: boolean;
   identity: IdentitySettings;
-  /** Bootstrap patches are requested from the control plane before the first Envoy starts. */
   patchedBootstrap: boolean;
-  /** Empty without xDS proxy. */
   xdsSocket: string;
-  /** Empty without standard metrics. */
   accessLogSocket: string;
-  /** No xDS stream replaces another, because the pod's programs are proxyless gRPC clients and servers. */
+  /** Whether the pod's programs are proxyless gRPC clients and servers, so that no xDS stream replaces another. */
   proxyless: boolean;
-  /** The result is reported to the control plane. */
   readinessProbe: ProbeTimes | null;
   moduleLimits: FetchLimits;
 }
@@ -71,7 +59,7 @@ export interface AgentSettings {
 export interface BinarySettings {
   /** A new file may appear at this path; empty if the path is not watched. */
   path: string;
-  /** Effects identify the file at the path when the agent starts by this name. */
+  /** Effects use this name for the file that is at the path when the agent starts. */
   first: string;
   /** If false, a new binary is used only by order. */
   watched: boolean;
@@ -87,7 +75,7 @@ export interface IdentitySettings {
   source: 'nowhere' | 'files of services' | 'files' | 'authority';
   reason: string;
   socket: string;
-  /** Mounted files; empty if none are mounted. */
+  /** Directories of mounted files; empty if none are mounted. */
   certificateDirectory: string;
   rootDirectory: string;
   /** Certificates are renewed at this share of the remaining lifetime, plus or minus the jitter. */
@@ -99,7 +87,7 @@ export function provesIdentity({ source }: Pick<IdentitySettings, 'source'>): bo
   return source === 'files' || source === 'authority';
 }
 
-/** Defaults of Istio's pilot-agent where it has the setting. */
+/** Istio's pilot-agent has the same defaults, where it has the setting. */
 export const defaultSettings: AgentSettings = {
   adminPort: 15_000,
   spareAdminPort: 0,

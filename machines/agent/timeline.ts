@@ -1,4 +1,3 @@
-/** A lane for each epoch, and marks for restarts, failures and changes. */
 import type { MarkRule, Timeline } from '../timeline.ts';
 
 export const noLane: Timeline = { lane: 'none' };

@@ -1,5 +1,4 @@
 export interface WasmModule {
-  /** Unique in the agent. */
   readonly id: number;
   /** The response on this xDS stream refers to the module. */
   readonly stream: number;

@@ -103,7 +103,6 @@ export type BundleReceived = {
 /** xds-stream-N → xds-stream-N/upstream. Acknowledge these roots, or reject them if `refusal` is not empty. */
 export type BundleRespond = { type: 'bundle.respond'; hash: string; refusal: string };
 
-/** gRPC status code by name. */
 export type StreamCode = string;
 
 export type StreamReport =

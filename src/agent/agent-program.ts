@@ -16,13 +16,12 @@ export interface AgentProgram {
   readonly binary: string;
   readonly log: Logger;
   readonly recorder: Recorder;
-  /** The caller owns it. */
+  /** The caller owns the access to pages of the status port that need a token. */
   readonly access: DebuggerAccess;
   readonly trace?: TraceEndpoint;
   /** `full` records each xDS message. */
   readonly traceLevel?: TraceLevel;
   readonly unwrittenLines?: () => UnwrittenLines;
-  /** Whether this agent replaces an older one. */
   readonly succeeds?: boolean;
 }
 

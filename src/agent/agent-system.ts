@@ -28,10 +28,7 @@ import { agentStates } from './status/agent-states.ts';
 import { RunningEpochs } from './status/running-epochs.ts';
 import { XdsActivity } from './xds/xds-activity.ts';
 
-/**
- * Runs the agent until an order or error ends it.
- * @throws ChartpilotError if the configuration is unusable
- */
+/** @throws ChartpilotError if the configuration is unusable */
 export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
   const { options, log, recorder } = program;
   if (program.succeeds && !options.liveRestore) {
@@ -113,7 +110,7 @@ function exitCodeWith(exitCode: number, { counts, waiting }: SignalInbox): numbe
     : successionExitCodeOf([...dueOrders, ...waiting.filter(isDueOrder)], counts);
 }
 
-/** Records the supervisor's state at each change, before the next Envoy has a process. */
+/** The record is written before the next Envoy has a process. */
 function recordChanges(agent: AnyActorRef, record: AgentRecord): () => void {
   let supervisor: AnyActorRef | undefined;
   const followSupervisor = (): void => {
@@ -132,7 +129,7 @@ function recordChanges(agent: AnyActorRef, record: AgentRecord): () => void {
   return unsubscribe;
 }
 
-/** Logs uncaught errors and continues, because an error must not end Envoy. */
+/** An uncaught error must not end Envoy, so the agent continues. */
 function logUncaughtErrors(log: Logger, metrics: AgentMetrics): () => void {
   const report = faultLog(log, 'fault.uncaught');
   return catchUncaught((error, origin) => {

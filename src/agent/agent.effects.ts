@@ -195,7 +195,7 @@ export async function agentWithEffects(
   return { machine, firstValidation };
 }
 
-/** Sets the claim in Envoy's environment, because all workloads have the same configuration. */
+/** All workloads have the same configuration, so the claim is set in Envoy's environment. */
 function meshMetricsOf({ options, log }: AgentProgram, hasCredentialServer: boolean): MeshMetrics {
   const hasSecrets = provesIdentity(options.identity.settings);
   const workload = ownWorkload(buildNode(nodeFacts(options, { hasCredentialServer, hasSecrets })).node.metadata);
@@ -255,7 +255,7 @@ async function restorePatches(
   }
 }
 
-/** A custom bootstrap may have any ports, or none. */
+/** A custom bootstrap may have any ports. */
 function servingPorts({ config, addresses, ...options }: ProxyOptions): ServingPorts {
   const { envoyStatusPort, envoyPrometheusPort } = options;
   const ownPorts = config.statusPort === 0 ? [envoyPrometheusPort] : [envoyStatusPort, envoyPrometheusPort];

@@ -1,4 +1,3 @@
-/** Resources outside the statecharts are released however the agent ends. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { chooseRunDir } from '../runtime/files/run-dir.ts';
 import type { AgentProgram } from './agent-program.ts';
@@ -14,11 +13,11 @@ export class SafetyNet {
   readonly table = new ProcessTable();
   readonly baseIds = new BaseIdTable();
   readonly binaries: EnvoyBinaries;
-  /** For the next agent if this one is killed; `undefined` without live restore. */
+  /** The next agent reads the record if this one is killed; `undefined` without live restore. */
   readonly record: AgentRecord | undefined;
   /** These ports stay open while no agent runs; `undefined` without live restore. */
   readonly ports: KeptPorts | undefined;
-  /** Active until the process ends, so that no signal interrupts the clean-up or changes the exit code. */
+  /** The inbox is active until the process ends, so that no signal interrupts the clean-up or changes the exit code. */
   readonly signals: SignalInbox;
   readonly #onExit = (): void => {
     if (this.table.isHandedOver) return;

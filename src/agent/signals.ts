@@ -1,7 +1,7 @@
 import { fromCallback } from 'xstate';
 import type { AgentSignalReceived, Signal } from '../../machines/agent/protocol.ts';
 
-/** Includes signals that the agent ignores although their default action is to terminate. */
+/** The agent ignores some of these signals, whose default action is to terminate. */
 export const handledSignals: readonly Signal[] = [
   ...(['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const),
   // Must be last: bin/pilot-agent detects by its handler that all signals are handled.

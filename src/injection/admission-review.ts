@@ -17,7 +17,7 @@ import {
 export interface ReviewedInjection {
   readonly review: AdmissionReview;
   readonly outcome: 'injected' | 'skipped' | 'rejected';
-  /** Such as `pod shop/web-7d9-***`; empty if the request contains no pod. */
+  /** A name such as `pod shop/web-7d9-***`; empty if the request contains no pod. */
   readonly pod: string;
   readonly reason: string;
 }

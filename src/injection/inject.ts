@@ -61,7 +61,7 @@ export interface InjectionRequest {
   readonly proxyGid?: number;
   /** Without it, pods with a Go template are rejected. */
   readonly renderGoTemplate?: RenderGoTemplate;
-  /** Used if no setting decides. The default is true. */
+  /** Used if no setting decides; the default is true. */
   readonly supportsNativeSidecars?: (nodeName: string | undefined) => boolean;
 }
 
@@ -96,7 +96,6 @@ export function injectPod(request: InjectionRequest): Decoded<Pod> {
   }
 }
 
-/** @param pristine has no earlier injection */
 function templateInputOf(request: InjectionRequest, pristine: Pod): TemplateInput {
   const { settings, mesh, namespace } = request;
   const annotated = parsedProxyConfig(annotationOf(request.pod, 'proxy.istio.io/config') ?? '');

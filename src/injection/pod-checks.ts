@@ -1,4 +1,4 @@
-/** These pods would be unprotected or unable to start. */
+/** Pods that would be unprotected or unable to start are rejected. */
 import type { FieldError } from '../model/fields/decode.ts';
 import * as violation from '../model/fields/violation.ts';
 import {
@@ -55,7 +55,6 @@ function volumeErrors({ spec }: Pod, template: TemplatePod, injectedVolumes: Rea
 
 const mountAnnotation = 'sidecar.istio.io/userVolumeMount';
 
-/** The annotation is already valid JSON. */
 function mountErrors(pod: Pod, template: TemplatePod): FieldError[] {
   const mounts = JSON.parse(annotationOf(pod, mountAnnotation) || '{}') as Readonly<Record<string, unknown>>;
   const { volumes = [] } = (template.spec ?? {}) as { readonly volumes?: readonly { readonly name: string }[] };

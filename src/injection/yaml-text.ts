@@ -5,7 +5,7 @@ import { parseYamlDocument } from '../model/yaml/yaml-document.ts';
 import { isObject } from '../runtime/json-object.ts';
 import type { Json } from './pod/pod.ts';
 
-/** Errors have the line within the text; an empty text is `undefined`. */
+/** Errors have the line within the text. The value of an empty text is `undefined`. */
 export function parseYamlText(text: string, path: string): Decoded<unknown> {
   const { value, errors } = parseYamlDocument({ text, line: 1 });
   const [firstError] = errors;

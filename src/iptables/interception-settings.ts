@@ -18,7 +18,7 @@ import { OptionErrors } from '../runtime/option-errors.ts';
 import { type FlagName, flagSyntax, type GivenFlags, interceptionFlags } from './flags.ts';
 import type { AllOr, Interception, InterceptionMode, IpFamily, OwnerGroups, RuleGeneration } from './interception.ts';
 
-/** Read only if needed. */
+/** State of the host that is read only if needed. */
 export interface InterceptionHost {
   /** Returns non-loopback addresses in the kernel's order; `undefined` if unavailable. The default network namespace is that of the process. */
   readonly addresses: (networkNamespace: string | undefined) => readonly string[] | undefined;
@@ -32,7 +32,7 @@ export interface InterceptionOrder {
   readonly nativeNftables: boolean;
   readonly skipRuleApply: boolean;
   readonly cleanupOnly: boolean;
-  /** Rules of other flags otherwise cause an error. */
+  /** Replaces rules of other flags, which otherwise cause an error. */
   readonly reconcile: boolean;
   readonly forceApply: boolean;
   readonly runValidation: boolean;

@@ -1,5 +1,3 @@
-/** The redirection that the flags and the environment of `istio-iptables` request. */
-
 export type IpFamily = 'v4' | 'v6';
 export const ipFamilies: readonly IpFamily[] = ['v4', 'v6'];
 

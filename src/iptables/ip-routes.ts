@@ -1,4 +1,3 @@
-/** Repeated runs add no duplicates. */
 import { type Interception, type IpFamily, ipFamilies } from './interception.ts';
 import type { CommandLine } from './rule-list.ts';
 import { inNetworkNamespace, run, runOrThrow } from './run-command.ts';

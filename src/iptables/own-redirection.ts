@@ -14,7 +14,7 @@ export type OwnRedirection =
   | { readonly kind: 'loop'; readonly excluded: readonly string[] }
   | { readonly kind: 'unknown'; readonly reason: string };
 
-/** Applies to the sender's TCP connections to another host. */
+/** Whether a condition applies to the sender's TCP connections to another host. */
 type Applicability = 'always' | 'sometimes' | 'never';
 
 interface SenderRule {

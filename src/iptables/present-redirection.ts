@@ -1,4 +1,4 @@
-/** Rules may come from any flags and generation of Istio. Chain, port, mark or `markers.ts` identify them, never the form alone. */
+/** The rules may come from any flags and generation of Istio. Chain, port, mark or `markers.ts` identify them, never the form alone. */
 import { dnsCapturePort } from './interception.ts';
 import { isMarker, type MarkedRules, markedRules } from './markers.ts';
 import { isBuiltIn } from './rule.ts';
@@ -9,7 +9,7 @@ import type { SavedChain, SavedRule, SavedRules } from './saved-rules.ts';
 export interface PresentRedirection {
   readonly chains: readonly SavedChain[];
   readonly rules: readonly SavedRule[];
-  /** These rules are in chains of other programs and jump to chains of the redirection. */
+  /** Rules in chains of other programs that jump to chains of the redirection. */
   readonly references: readonly SavedRule[];
   readonly tproxyMarks: readonly number[];
 }

@@ -2,7 +2,7 @@
 import type { IpFamily } from './interception.ts';
 import { type Action, chainsOf, type Match, type Rule, tables } from './rule.ts';
 
-/** The command is never passed to a shell. */
+/** A command is never passed to a shell. */
 export interface CommandLine {
   readonly program: string;
   readonly args: readonly string[];
@@ -118,7 +118,7 @@ function targetOptions(action: Action, matches: readonly Match[]): string[] {
   }
 }
 
-/** Netfilter log group of `--iptables-trace-logging`. */
+/** Netfilter's log group of `--iptables-trace-logging`. */
 export const logGroup = 1337;
 /** An IPv4 header has this length. */
 export const logBytes = 20;

@@ -1,7 +1,7 @@
 /** `rule-list.ts` renders a rule for iptables, `nftables.ts` for nft. */
 import type { IpFamily } from './interception.ts';
 
-/** In the order in which iptables applies them. */
+/** iptables applies the tables in this order. */
 export const tables = ['mangle', 'nat', 'raw'] as const;
 export type Table = (typeof tables)[number];
 

@@ -1,4 +1,4 @@
-/** The order is Istio's (row numbers in comments), because the kernel applies the first matching rule. */
+/** The rules are in Istio's order (row numbers in comments), because the kernel applies the first matching rule. */
 import { isLoopback } from '../runtime/addresses/loopback.ts';
 import { dnsCapturePort, type Interception, type IpFamily, ipFamilies } from './interception.ts';
 import type { Action, Match, OwnerKind, Rule, Table } from './rule.ts';

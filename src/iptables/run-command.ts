@@ -16,7 +16,7 @@ const maxCommandMs = 30_000;
 const maxLockMs = 10_000;
 const firstPauseMs = 100;
 const maxPauseMs = 2_000;
-/** Another process has the lock. */
+/** iptables exits with this code while another process has the lock. */
 const lockedExitCode = 4;
 /** A shell exits with this code if the program does not exist. */
 const absentExitCode = 127;
@@ -27,7 +27,7 @@ export function inNetworkNamespace(networkNamespace: string | undefined, command
   return { program: 'nsenter', args: [`--net=${networkNamespace}`, '--', command.program, ...command.args] };
 }
 
-/** nsenter reports a missing program with a message. */
+/** nsenter reports a missing program by a message. */
 export function isNotInstalled({ exitCode, stderr }: CommandResult): boolean {
   return exitCode === absentExitCode || /failed to execute .*: No such file/.test(stderr);
 }
@@ -82,7 +82,6 @@ export function hasNetAdmin(): boolean {
   return (BigInt(`0x${capabilities}`) & netAdmin) !== 0n;
 }
 
-/** Empty without /proc, as on macOS. */
 function ownStatus(): string {
   try {
     return readFileSync('/proc/self/status', 'utf8');

@@ -6,14 +6,13 @@ export interface SavedChain {
 export interface SavedRule extends SavedChain {
   /** The text after the chain's name, exactly as printed. */
   readonly text: string;
-  /** The position in the chain is 1-based. */
   readonly number: number;
   readonly isRepeated: boolean;
 }
 
 export interface SavedRules {
   readonly chains: readonly SavedChain[];
-  /** In the order in which the kernel applies the rules. */
+  /** The order is that in which the kernel applies the rules. */
   readonly rules: readonly SavedRule[];
 }
 

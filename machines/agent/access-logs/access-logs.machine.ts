@@ -13,9 +13,8 @@ import { accessLogsTimeline } from '../timeline.ts';
 
 interface AccessLogsContext {
   socket: string;
-  /** Each worker of each Envoy opens a stream per kind of log. */
+  /** Each worker of each Envoy opens a stream for each kind of log. */
   open: number;
-  /** 0 without a failure. */
   pauseMs: number;
 }
 

@@ -4,7 +4,6 @@
  */
 import type { Signal } from '../protocol.ts';
 
-/** SIGHUP: hot restart. SIGUSR1: reopen logs. */
 export type DueOrder = 'SIGHUP' | 'SIGUSR1';
 
 /** An agent exits with this code because another agent has control (EX_TEMPFAIL). */

@@ -4,11 +4,11 @@ import { assign, setup } from 'xstate';
 export type AgentEnd = 'in order' | 'gave way' | 'killed';
 
 export type LauncherEvent =
-  /** SIGUSR2. */
+  /** The launcher received SIGUSR2. */
   | { type: 'succession.order' }
-  /** SIGHUP (hot restart) or SIGUSR1 (reopen logs). */
+  /** The launcher received SIGHUP (hot restart) or SIGUSR1 (reopen logs). */
   | { type: 'signal.order' }
-  /** SIGTERM, SIGINT or SIGQUIT. */
+  /** The launcher received SIGTERM, SIGINT or SIGQUIT. */
   | { type: 'end.order' }
   /** An agent that `leaves` exits after a hand-over, with due orders in its exit code. */
   | { type: 'agent.ended'; how: AgentEnd; leaves: boolean }
@@ -40,7 +40,6 @@ export const launcherMachine = setup({
     killNewAgent: () => {},
     /** The unresponsive agent has no base IDs: it is a newer one, or the older one after the hand-over. */
     killUnresponsiveAgent: () => {},
-    /** Waits until the agent handles signals. */
     stopAgent: () => {},
     recordStop: assign({ isEndRequested: true }),
     /** Waits until an agent handles signals. Drops the signal if no agent ever did, because then no Envoy is running. */

@@ -22,7 +22,6 @@ export const predecessorMachine = setup({
     children: {} as { link: 'link'; write: 'writeRecord'; 'give-up': 'giveUp'; 'take-back': 'takeBack' },
   },
   actors: {
-    /** Accepts one newer agent of this container at a time. */
     link: callbackEffect<LinkOrder, undefined>('link'),
     /** Afterwards, Envoys outlive their actors until control is resumed. */
     writeRecord: promiseEffect<void, undefined>('writeRecord'),
@@ -63,7 +62,7 @@ export const predecessorMachine = setup({
       invoke: { id: 'link', src: 'link' },
       initial: 'idle',
       on: {
-        // Newer agents connect one at a time. An agent that was rejected or sent its final report exits.
+        // An agent that was rejected or sent its final report exits.
         'successor.ready': {},
         'successor.confirmed': {},
         'successor.lost': {},

@@ -1,11 +1,8 @@
 import { setup } from 'xstate';
 
 export type StandInEvent =
-  /** The agent closed its end of the pipe. */
   | { type: 'agent.gone' }
-  /** The agent stops without a successor. */
   | { type: 'end.order' }
-  /** Another agent accepts forwarded traffic. */
   | { type: 'successor.ready' }
   | { type: 'port.drained' };
 

@@ -21,7 +21,7 @@ export const successorMachine = setup({
   },
   actors: {
     link: callbackEffect<TakeoverConfirm, undefined>('link'),
-    /** Claims the base IDs with their Envoys. Rejects without a change if another process has them. */
+    /** Rejects without a change if another process has the base IDs. */
     claim: promiseEffect<ClaimedIds, SuccessorClaim>('claim'),
   },
   delays: { grantLimit: turnLimitMs, claimLimit: claimLimitMs },

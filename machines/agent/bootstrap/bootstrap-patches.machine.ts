@@ -11,7 +11,7 @@ const sendLimitMs = 20_000;
 const responseLimitMs = 10_000;
 
 interface PatchesContext extends PatchesWait {
-  /** Empty if the patches are valid. */
+  /** Why the patches are invalid; empty if they are valid. */
   unusable: string;
 }
 

@@ -5,7 +5,6 @@ import { peer } from '../peers.ts';
 import { grpcBootstrapTimeline } from '../timeline.ts';
 
 interface GrpcBootstrapContext {
-  /** 0 without a failure. */
   pauseMs: number;
 }
 

@@ -12,9 +12,8 @@ import { peer } from '../peers.ts';
 import { dnsTimeline } from '../timeline.ts';
 
 interface DnsContext {
-  /** Failures after the first opening are retried. */
+  /** Whether the port was ever open: later failures are retried. */
   hasListened: boolean;
-  /** 0 without a recent failure. */
   pauseMs: number;
 }
 

@@ -17,11 +17,10 @@ export interface PersistedState {
 
 export interface AdoptedEpoch extends EpochRecord {
   configFile: string;
-  /** Time since the epoch entered its phase. */
   elapsedMs: number;
-  /** When the start was ordered, on the host's clock. */
+  /** Time when the start was ordered, on the host's clock. */
   startedAtMs: number;
-  /** For a draining parent, the upper bound of the time that its child was live before the probe detected it. */
+  /** Upper bound of the time that the child of a draining parent was live before the probe detected it. */
   unseenMs: number;
 }
 
@@ -50,7 +49,7 @@ export const persistedStateOf = (context: PersistableState): PersistedState => {
   return { desired, epochs, recovery, provenDigest, provenBinary, ...(restart && { restart }) };
 };
 
-/** Counts from the detection of the live replacement of a draining or retiring epoch. */
+/** The time counts from the detection of the live replacement of a draining or retiring epoch. */
 export const remainingParentShutdownMs = ({ elapsedMs }: AdoptedEpoch, parentShutdownMs: number): number =>
   Math.max(0, parentShutdownMs - elapsedMs);
 
@@ -72,7 +71,6 @@ export function epochRecordOf({
 export const ongoingRestartOf = ({ epochs, restart }: Adoption): Omit<RestartDecided, 'type'> | undefined =>
   candidateAmong(epochs)?.name === restart?.name ? restart : undefined;
 
-/** An adopted epoch is neither prepared nor started. */
 export function adoptedEpochInput(
   adoptedEpoch: AdoptedEpoch,
   settings: Pick<EpochInput, 'parentGraceMs' | 'healthyMs'>,

@@ -1,5 +1,3 @@
-/** Pure functions decide which Envoy binary must run, and when a new one is withdrawn. */
-
 import type { EpochFailed } from '../protocol.ts';
 import { type Desired, type EpochRecord, newestOf, servingOf } from './epoch-record.ts';
 import type { SupervisorContext, SupervisorEvent } from './supervisor-context.ts';
@@ -10,7 +8,7 @@ export const provenBinaryAfterLive = (
   { provenDigest, provenBinary }: SupervisorContext,
 ): string => (provenDigest === '' && live !== undefined ? live.binary : provenBinary);
 
-/** The proven binary no longer starts, and no epoch serves, so there is no binary to fall back to. */
+/** Whether the proven binary no longer starts, and no epoch serves, so that there is no binary to fall back to. */
 export function isProvenLost(event: SupervisorEvent, { epochs, desired, provenBinary }: SupervisorContext): boolean {
   if (event.type !== 'epoch.failed' || event.during !== 'initializing' || event.refusedByParent) return false;
   const { phase, binary } = epochs.find(({ name }) => name === event.name) ?? {};
@@ -23,7 +21,7 @@ export function desiredAfter(event: SupervisorEvent, { desired }: SupervisorCont
   return event.type === 'binary.changed' ? { ...desired, binary: event.binary } : desired;
 }
 
-/** In these phases, the epoch causes a failure, not files, directories, the control plane or the operating system. */
+/** A failure in these phases is caused by the epoch, not by files, directories, the control plane or the operating system. */
 const phasesOfEpochFault: ReadonlySet<EpochFailed['during']> = new Set([
   'preparing',
   'initializing',
@@ -69,7 +67,6 @@ function failedEpoch(
   return { epoch, reason: `not live within ${settings.startLimitMs} ms`, hasRun: true };
 }
 
-/** The serving epoch has a new binary that is not proven yet. */
 export const isOnTrial = ({ epochs, provenBinary }: SupervisorContext): boolean => {
   const servingEpoch = servingOf(epochs);
   return servingEpoch !== undefined && servingEpoch.binary !== provenBinary;

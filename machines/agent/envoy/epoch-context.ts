@@ -2,10 +2,9 @@ export interface EpochInput {
   name: string;
   epoch: number;
   baseId: number;
-  /** The parent's port, or the configured one. 0 selects a free port when the epoch is prepared. */
+  /** The port of the parent, or the configured one. 0 selects a free port when the epoch is prepared. */
   adminPort: number;
   binary: string;
-  /** Envoy validates the bootstrap before the start (`--mode validate`). */
   validate: boolean;
   /** The epoch is not started with other files than those of this SHA-256. `null` allows any files. */
   certificates: string | null;
@@ -17,9 +16,9 @@ export interface EpochInput {
 
 export interface AdoptedRun {
   configFile: string;
-  /** A live epoch is not probed, because its child may have taken the admin interface. */
+  /** Whether the epoch was already live: then it is not probed, because its child may have taken the admin interface. */
   live: boolean;
-  /** When the start was ordered, on the host's clock. */
+  /** Time when the start was ordered, on the host's clock. */
   startedAtMs: number;
 }
 
@@ -27,14 +26,12 @@ export interface EpochContext extends EpochInput {
   configFile: string;
   /** Maximum drain time after the epoch was replaced. */
   lingerMs: number;
-  /** The parent exited too early, so that the main thread will block and SIGTERM has no effect. */
+  /** Whether the parent exited too early, so that the main thread will block and SIGTERM has no effect. */
   isOrphaned: boolean;
-  /** Access logs are reopened as soon as Envoy handles SIGUSR1. */
   reopens: boolean;
-  /** Envoy is probed as soon as the process is running. */
   isProbeRequested: boolean;
   startedAtMs: number;
-  /** Remaining time when the child was detected as live. */
+  /** Remaining parent-shutdown time when the child was detected as live. */
   parentShutdownMs: number;
   /** Upper bound of the time that the child was live before the detection. */
   unseenMs: number;
@@ -45,7 +42,6 @@ export type EpochPhase = 'starting' | 'live' | 'draining' | 'retiring' | 'ending
 
 export type PrepareOrder = EpochRun &
   Pick<EpochInput, 'binary' | 'validate' | 'certificates' | 'adopted'> & {
-    /** Maximum wait for the control plane; `null` if it need not be reachable. */
     controlPlaneLimitMs: number | null;
   };
 

@@ -1,24 +1,25 @@
-/** An epoch that the supervisor started and that has not exited. */
 export interface EpochRecord {
   /** System ID of the actor: `epoch-1`; `epoch-1b` under the second base ID. */
   name: string;
-  /** Envoy's --restart-epoch. */
   epoch: number;
   baseId: number;
   /** 0 selects a free port when the epoch is prepared. */
   adminPort: number;
-  /** 0 before there is a process. */
+  /** The PID is 0 before the process exists. */
   pid: number;
   digest: string;
   binary: string;
-  /** Restarts that were requested (SIGHUP) before its start. */
+  /** Number of restarts that were requested (SIGHUP) before the start of the epoch. */
   orders: number;
   /**
    * A `leaving` parent drains and exits at the request of its child. A `retiring` epoch was replaced by an Envoy of the other base ID; the agent
    * drains and terminates it. SIGKILL has no effect on an `unkillable` epoch, and its base ID cannot be used by another Envoy.
    */
   phase: 'starting' | 'live' | 'leaving' | 'retiring' | 'unkillable';
-  /** Orphaned: the parent exited too early, so Envoy will block, ignore SIGTERM and abort within 15 s (docs/hot-restart-reference.md, fact 4). */
+  /**
+   * Whether the epoch is orphaned: its parent exited too early, so Envoy will block, ignore SIGTERM and abort within 15 s
+   * (docs/hot-restart-reference.md, fact 4).
+   */
   doomed: boolean;
 }
 
@@ -68,7 +69,7 @@ export function nextEpochId(
   return { name: `epoch-${epoch}${baseId === baseIds[0] ? '' : 'b'}`, epoch, baseId };
 }
 
-/** The port of the parent. Without a parent, the configured port, or 0 for a free port. */
+/** Returns the port of the parent. Without a parent, returns the configured port, or 0 for a free port. */
 export function adminPortOfNext(
   epochs: Epochs,
   baseIds: BaseIds,

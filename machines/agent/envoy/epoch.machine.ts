@@ -24,7 +24,7 @@ const controlPlaneLimitOf = ({ epoch }: Pick<EpochInput, 'epoch'>): number | nul
 /** A live child has replaced its parent, so it is reported even if it lacks listeners. */
 const requiresListeners = ({ epoch }: Pick<EpochInput, 'epoch'>): boolean => epoch === 0;
 
-/** The cause is not the bootstrap. */
+/** These failures of the preparation are not caused by the bootstrap. */
 const onNotPrepared = (guard: 'isOutdated' | 'isUnwritable' | 'isUnreachable') =>
   ({
     guard: { type: guard, params: ({ event }: { event: { output: PreparedEpoch } }) => event.output },
@@ -62,7 +62,7 @@ const onFailure = (failedPhase: EpochFailure['during']) =>
     },
   }) as const;
 
-/** No probe has found the epoch live. */
+/** The epoch exited before a probe found it live. */
 const onEarlyExit = [
   {
     // The epoch became live between two probes, so its parent has closed the listeners and no epoch serves.
@@ -106,7 +106,7 @@ export const epochMachine = epochSetup.createMachine({
     ...{ startedAtMs: 0, parentShutdownMs: 0, unseenMs: 0 },
   }),
   on: {
-    // These orders may arrive after the exit.
+    // These orders may arrive after the epoch has exited.
     'epoch.supersede': {},
     'epoch.retire': {},
     'epoch.dismiss': {},

@@ -29,7 +29,7 @@ import { hasShutDown, parentDueMs } from './parent-shutdown.ts';
 /** The validation of the bootstrap takes at most 30 s, the probe of the control plane 2 s. */
 export const prepareLimitMs = 40_000;
 
-/** Reports why the epoch is not live start after this time. */
+/** Delay of the first report of why the epoch is not live. */
 const firstNoticeMs = 5_000;
 const noticeMs = 30_000;
 /** An epoch that has no parent and lacks listeners is not reported as live, because the Envoy that it would replace has these listeners. */
@@ -56,9 +56,7 @@ export const epochSetup = setup({
   actors: {
     /** Rejects with the error in the bootstrap and its position. */
     prepare: promiseEffect<PreparedEpoch, PrepareOrder>('prepare'),
-    /** Watches the process of an adopted epoch. */
     process: callbackEffect<ProcessSignal, StartOrder>('process'),
-    /** An adopted live epoch is not probed. */
     probe: callbackEffect<ProbeRun | ProbeExplain, ProbeOrder>('probe'),
     /** Also makes Envoy fail its health check. */
     drainListeners: promiseEffect<void, DrainListenersOrder>('drainListeners'),

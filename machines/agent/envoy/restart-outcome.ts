@@ -20,7 +20,7 @@ export function reasonUnlessFirstStart(
   return provenDigest === '' ? reason : nextReason;
 }
 
-/** The desired state changed during the start, so another epoch follows the one that became live. */
+/** Another epoch follows the one that became live, because the desired state changed during the start. */
 export function reasonAfterLive({ epochs, desired, reason }: SupervisorContext, event: SupervisorEvent): RestartReason {
   const live = epochs.find((e) => isNamed(event) && e.name === event.name);
   if (live === undefined) return reason;
@@ -56,7 +56,6 @@ export function restartOutcomeOf(event: SupervisorEvent, { epochs }: SupervisorC
   }
 }
 
-/** These failures happen before a process exists. */
 const outcomesOfPreparing: { readonly [During in EpochFailed['during']]?: RestartOutcome } = {
   preparing: 'bootstrap refused',
   'reading the certificates': 'certificates changed',
@@ -87,7 +86,7 @@ export function attemptFailureAfter(
 
 /**
  * There is no backoff if the parent of the failed epoch still drains and accepts another child, because connections are refused until a child is
- * live. There is none either if a new binary failed, because the proven one follows.
+ * live. A new binary that failed causes no backoff either, because the proven one follows.
  */
 function isReplacedImmediately(context: SupervisorContext): boolean {
   const { settings, failures, epochs } = context;

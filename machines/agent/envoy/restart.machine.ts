@@ -3,14 +3,14 @@ import type { ChildAbort, RestartFact } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
 export interface RestartInput {
-  /** The serving epoch continues if the candidate never becomes live. */
+  /** Whether another epoch serves, which continues if the candidate never becomes live. */
   isBesideServing: boolean;
   hasNoParent: boolean;
-  /** The desired state changed after the start of the candidate, and no client uses the candidate. */
+  /** Whether the desired state changed after the start of the candidate, and no client uses the candidate. */
   isOutdated: boolean;
-  /** Applies while another epoch serves. */
+  /** Maximum start time while another epoch serves. */
   startLimitMs: number;
-  /** An outdated candidate may be about to become live. */
+  /** Maximum wait for an outdated candidate, which may be about to become live. */
   outdatedLimitMs: number;
 }
 
@@ -30,7 +30,6 @@ const abortWithParent = { target: '#restart.aborting', actions: requestAbort('it
 const abortOrphan = { target: '#restart.aborting', actions: requestAbort('its parent is gone') } as const;
 const cancelStart = { target: '#restart.cancelling', actions: requestAbort('something newer is wanted') } as const;
 
-/** `nextTransition` follows if the candidate is not live or does not respond. */
 const onProbeDue = <Then>(description: string, nextTransition: Then) => ({
   description,
   entry: 'requestProbe' as const,
@@ -38,7 +37,6 @@ const onProbeDue = <Then>(description: string, nextTransition: Then) => ({
   on: { 'child.not-live': nextTransition },
 });
 
-/** Limits one restart until its candidate is live. */
 export const restartMachine = setup({
   types: {
     context: {} as RestartInput,

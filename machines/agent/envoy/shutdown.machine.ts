@@ -4,13 +4,12 @@ import type { EpochsChanged, StopNow } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
 export interface ShutdownInput {
-  /** Kill without a drain. */
+  /** Whether to kill without a drain. */
   now: boolean;
-  /** No epoch has active requests. */
+  /** Whether no epoch has active requests. */
   nothingToDrain: boolean;
-  /** Active requests of the Envoy at this port are counted. */
   adminPort: number;
-  /** Drain until no request is active, instead of for a fixed time. */
+  /** Whether to drain until no request is active, instead of for a fixed time. */
   waitsForRequests: boolean;
   terminationDrainMs: number;
   minimumDrainMs: number;
@@ -18,7 +17,7 @@ export interface ShutdownInput {
 }
 
 interface ShutdownContext extends ShutdownInput {
-  /** Consecutive failed counts. */
+  /** Consecutive failures to count active requests. */
   miscounts: number;
 }
 

@@ -32,7 +32,7 @@ import {
 import type { RestartInput } from './restart.machine.ts';
 import type { ShutdownInput } from './shutdown.machine.ts';
 
-/** For the debugger and for tests, because state names may change. */
+/** The debugger and tests use tags, because state names may change. */
 export type SupervisorTag =
   | 'not started'
   | 'adopting'
@@ -50,34 +50,31 @@ export type SupervisorTag =
 export interface SupervisorInput {
   baseIds: BaseIds;
   settings: AgentSettings;
-  /** Absent if no other agent left Envoys. */
   adoption?: Adoption;
 }
 
 export interface SupervisorContext extends Omit<SupervisorInput, 'adoption'> {
   desired: Desired;
   epochs: EpochRecord[];
-  /** Since the last reset of the retry budget. */
+  /** Number of failures since the last reset of the retry budget. */
   failures: number;
-  /** Oldest first; reported if the supervisor fails. */
+  /** Why the last attempts failed, oldest first. */
   attempts: string[];
-  /** What to do with a parent that rejects its child; reset when a child is live. */
+  /** How the supervisor handles a parent that rejects its child; reset when a child is live. */
   recovery: 'none' | 'repair' | 'replace';
   /** `none` after `deciding` has evaluated the last attempt. */
   lastFailure: AttemptFailure | 'none';
-  /** Of the current or last start. */
   reason: RestartReason;
-  /** `undefined` between starts. */
   restart: Omit<RestartDecided, 'type'> | undefined;
-  /** Not adopted yet. `epochs` has the records of these Envoys, except that of the candidate. */
+  /** Envoys that are not adopted yet. `epochs` has their records, except that of the candidate. */
   adopted: AdoptedEpoch[];
   /** `undefined` if the other agent was killed or left no Envoys. */
   handOver: HandOver | undefined;
-  /** Starts since an epoch was live that a newer desired state cancelled. */
+  /** Starts that were cancelled for a newer desired state since an epoch was live. */
   cancelledStarts: number;
   /** An epoch became live with this configuration, so a cold start does not validate it again. */
   provenDigest: string;
-  /** The newest binary that served for `healthyMs`, or the first one. It replaces a withdrawn binary. */
+  /** The newest binary that served for `healthyMs`, or the first one, replaces a withdrawn binary. */
   provenBinary: string;
 }
 
@@ -87,7 +84,7 @@ export type AttemptFailure = 'failed' | 'refused' | 'no room';
 /**
  * The supervisor raises an exit with the role of the epoch. `candidate.failed`: it was starting. `candidate.aborted`: its start had been aborted.
  * `candidate.orphaned`: its parent exited, and no epoch serves. `serving.orphaned`: the parent of the serving epoch exited too early.
- * `base-id.blocked`: SIGKILL has no effect. `epoch.ended`: any other.
+ * `base-id.blocked`: SIGKILL has no effect.
  */
 export type ClassifiedExit = {
   type:
@@ -101,16 +98,14 @@ export type ClassifiedExit = {
   lastFailure: AttemptFailure | 'none';
 };
 
-/** These reasons concern the parent of the candidate. */
 export const parentFailures = [
   'its parent hangs',
   'its parent is gone',
 ] as const satisfies readonly ChildAbort['reason'][];
 
 export interface SupervisorOutput {
-  /** Stopped on request, or exited with Envoy because of the restart policy. */
+  /** Whether the supervisor was stopped on request, or exited with Envoy because of the restart policy. */
   ordered: boolean;
-  /** Empty after an ordered stop. */
   attempts: string[];
 }
 
@@ -129,14 +124,13 @@ export type SupervisorEvent =
   | EpochReport
   | ClassifiedExit;
 
-/** More than three times the longest start measured with available dependencies (1.5 s, on a busy machine). */
+/** The longest start measured with available dependencies took 1.5 s, on a busy machine. */
 const firstOutdatedLimitMs = 5_000;
 
-/** The serving epoch rejects children, or will abort soon. */
+/** Whether the serving epoch rejects children, or will abort soon. */
 export const cannotHaveChild = ({ epochs, recovery }: SupervisorContext): boolean =>
   recovery === 'replace' || servingOf(epochs)?.doomed === true;
 
-/** The serving epoch cannot have a child, or an unkillable process blocks its base ID. */
 export const requiresReplacement = (context: SupervisorContext): boolean => {
   const servingEpoch = servingOf(context.epochs);
   return cannotHaveChild(context) || (servingEpoch !== undefined && isBlocked(context.epochs, servingEpoch.baseId));
@@ -157,7 +151,7 @@ export const isCurrent = (context: SupervisorContext): boolean =>
 export const binaryOfNext = ({ epochs, desired, provenBinary, provenDigest, settings }: SupervisorContext): string =>
   servingOf(epochs) !== undefined || !settings.hotRestart || provenDigest === '' ? desired.binary : provenBinary;
 
-/** The desired state changed after the start of the newest epoch, and no client uses that epoch. */
+/** Whether the desired state changed after the start of the newest epoch, and no client uses that epoch. */
 export const isOutdated = (context: SupervisorContext): boolean => {
   const newest = newestOf(context.epochs);
   return newest?.epoch === 0 && !(hasNewestConfiguration(context) && newest.binary === binaryOfNext(context));
@@ -196,7 +190,7 @@ export const isNamed = (event: SupervisorEvent): event is Extract<SupervisorEven
 export const isFromNewest = (event: SupervisorEvent, { epochs }: SupervisorContext): boolean =>
   isNamed(event) && event.name === newestOf(epochs)?.name;
 
-/** The epoch of the same base ID that exits because its child serves. */
+/** The parent exits because its child serves. */
 export function parentOf(epochs: Epochs, child: EpochRecord | undefined): EpochRecord | undefined {
   return epochs.find((e) => e.phase === 'leaving' && e.baseId === child?.baseId);
 }

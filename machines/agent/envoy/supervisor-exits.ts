@@ -1,7 +1,6 @@
 import { and } from 'xstate';
 import type { AttemptFailure, ClassifiedExit } from './supervisor-context.ts';
 
-/** `deciding` evaluates the result. */
 const recordOutcome = (params: { lastFailure: AttemptFailure }) => ({ type: 'recordOutcome', params }) as const;
 export const attemptFailed = recordOutcome({ lastFailure: 'failed' });
 
@@ -12,7 +11,6 @@ export const recordExitOutcome = {
 
 export const reportEnvoyEnded = { type: 'reportNotServing', params: { reason: 'Envoy ended' } } as const;
 
-/** `deciding` decides which epoch to start and why. */
 export const onServingFailure = [
   'markOrphaned',
   'withdrawBinary',
@@ -30,7 +28,6 @@ export const onEpochExit = <const Actions extends readonly unknown[]>(
   ...actions: Actions
 ) => ({ actions: [{ type: 'classifyExit', params: { fact } }, ...actions, 'removeEpoch'] }) as const;
 
-/** For any state in which Envoy must run. */
 export const epochExits = {
   'epoch.failed': [
     { guard: 'isServingEpoch', ...onEpochExit('serving.failed', ...onServingFailure) },

@@ -20,7 +20,6 @@ export type { SupervisorContext, SupervisorInput, SupervisorOutput } from './sup
 const notifyRestart = (fact: 'child.ended' | 'child.not-live' | 'parent.lost' | 'parent.overdue' | 'serving.lost') =>
   ({ type: 'notifyRestart', params: { fact } }) as const;
 
-/** `deciding` evaluates these changes immediately. */
 const reevaluateOnConfigChange = {
   'config.changed': { guard: 'changesDesired', target: 'deciding', actions: 'setDesired' },
   'binary.changed': { guard: 'changesDesired', target: 'deciding', actions: 'setDesired' },
@@ -376,7 +375,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
         ...onExitAndNotify,
         'epoch.drained': {},
         'epoch.drain-failed': {},
-        // The overdue epoch is terminated with all other epochs.
+        // The epoch is terminated with all other epochs.
         'epoch.overdue': {},
       },
     },

@@ -56,7 +56,6 @@ const maxOrphanLingerMs = 8_500;
 const maxKeptAttempts = 20;
 /** Earlier failures do not count for later starts. */
 const freshRetryBudget = { failures: 0, attempts: [] };
-/** An adoption reads a few files of each Envoy. */
 const adoptionLimitMs = 10_000;
 /** A repair reads the version of Envoy's binary and writes 8 bytes. */
 const repairLimitMs = 20_000;
@@ -135,7 +134,7 @@ export const supervisorSetup = setup({
       context.lastFailure === 'failed' &&
       context.settings.restartPolicy === 'exit' &&
       servingOf(context.epochs) === undefined,
-    /** The serving Envoy was requested to exit from outside. */
+    /** The exit of the serving Envoy was requested from outside. */
     exitedCleanly: ({ context }) => context.reason === 'Envoy ended',
     requiresFullRestart: ({ context }) => {
       const servingEpoch = servingOf(context.epochs);
@@ -151,7 +150,7 @@ export const supervisorSetup = setup({
       context.lastFailure === 'failed' && context.failures > context.settings.retry.budget,
   },
   actions: {
-    /** Newest epoch first, with the remaining limits. The candidate is adopted later. */
+    /** Adopts the newest epoch first, with the remaining limits. The candidate is adopted later. */
     adoptEpochs: enqueueActions(({ context, enqueue }) => {
       for (const adoptedEpoch of context.adopted.toReversed()) {
         if (adoptedEpoch === candidateAmong(context.adopted)) continue;
@@ -204,7 +203,7 @@ export const supervisorSetup = setup({
         reasonUnlessFirstStart(context, event.type === 'binary.changed' ? 'Envoy replaced' : 'configuration changed'),
       ...freshRetryBudget,
     }),
-    /** Only if a new binary caused the failed attempt or the exit of the serving epoch. */
+    /** Has no effect unless a new binary caused the failed attempt or the exit of the serving epoch. */
     withdrawBinary: enqueueActions(({ context, event, enqueue }) => {
       if (isProvenLost(event, context)) enqueue.assign({ provenBinary: context.desired.binary });
       const withdrawal = withdrawalAfter(event, context);
@@ -241,7 +240,7 @@ export const supervisorSetup = setup({
       attempts: ({ context, event }) =>
         [...context.attempts, describeFailedAttempt(event, context)].slice(-maxKeptAttempts),
     }),
-    /** Evaluated before the record is removed. */
+    /** The exit is classified before the record is removed. */
     classifyExit: raise(
       ({ context, event }, { fact }: { fact: ClassifiedExit['type'] }): ClassifiedExit => ({
         type: fact,
@@ -259,7 +258,7 @@ export const supervisorSetup = setup({
       const attempt = `${newestOf(context.epochs)?.name}: not live within ${context.settings.startLimitMs} ms`;
       return { failures: context.failures + 1, attempts: [...context.attempts, attempt].slice(-maxKeptAttempts) };
     }),
-    /** The error is not a failure of Envoy. */
+    /** An error of a machine is not a failure of Envoy. */
     recordActorError: assign({
       attempts: ({ context }, params: { actor: string; error: unknown }) =>
         [...context.attempts, `${params.actor} failed in the agent: ${reasonOf(params.error)}`].slice(-maxKeptAttempts),

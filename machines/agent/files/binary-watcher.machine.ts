@@ -8,11 +8,10 @@ import { directoryWatchMachine } from './directory-watch.machine.ts';
 
 interface BinaryContext extends BinarySettings {
   directory: string;
-  /** Initially the binary of the start. */
+  /** Initially, this is the binary of the start. */
   offered: string;
-  /** The result of an ordered check is offered even if that binary was rejected before. */
+  /** Whether an operator ordered the check: its result is offered even if that binary was rejected before. */
   isOrdered: boolean;
-  /** Backoff; 0 after a successful check. */
   pauseMs: number;
 }
 
@@ -21,11 +20,10 @@ export type BinaryCheckResult = { binary: string; description: string } | { refu
 
 export interface BinaryCheckOrder {
   path: string;
-  /** This binary needs no check. */
   known: string;
 }
 
-/** Three runs of Envoy of at most 30 s each, and a read of 100 MB. */
+/** Envoy runs three times, at most 30 s each, and 100 MB are read. */
 const checkLimitMs = 120_000;
 /** A file that continues to change is checked after this time: it may be complete while another file in the directory is written. */
 const maxDebounceMs = 60_000;

@@ -16,28 +16,24 @@ import { directoryWatchMachine } from './directory-watch.machine.ts';
 type WatchSettings = AgentSettings['watch'];
 
 interface WatchContext extends WatchSettings {
-  /** Files at the last start of Envoy; `null` before the first start. */
+  /** Number of files at the last start of Envoy; `null` before the first start. */
   activeFiles: number | null;
   outdatedReadings: number;
-  /** The first start needs these files. */
   missing: string[];
-  /** Waiting time at the last report. */
+  /** How long the files had been awaited at the last report. */
   waitedMs: number;
-  /** Backoff; 0 after a successful read. */
   readPauseMs: number;
 }
 
 interface FilesReading {
   digest: string;
   files: string[];
-  /** Empty if Envoy can use the files. */
+  /** Why Envoy cannot use the files; empty if it can. */
   problems: string[];
   code?: string;
-  /** Absent if the files were validated. */
   notValidated?: string;
 }
 
-/** Consecutive outdated reads before a report. */
 const maxOutdatedReads = 6;
 /** Delay of the first report of missing files; the interval doubles. */
 const firstNoticeMs = 1_000;
@@ -45,12 +41,12 @@ const firstNoticeMs = 1_000;
 const validationRetryMs = 30_000;
 /** Files are read in milliseconds unless the file system hangs. */
 const filesLimitMs = 10_000;
-/** Three runs of Envoy of at most 30 s each. */
+/** Envoy runs three times, at most 30 s each. */
 const validationLimitMs = 90_000;
 const firstReadPauseMs = 500;
 const maxReadPauseMs = 60_000;
 
-/** For changes, the delay starts with the first change of a batch. */
+/** Changes are read a fixed delay after the first change of a batch. */
 export const certWatcherMachine = setup({
   types: {
     context: {} as WatchContext,

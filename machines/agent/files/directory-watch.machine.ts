@@ -8,9 +8,8 @@ interface DirectoryInput {
 }
 
 interface DirectoryContext extends DirectoryInput {
-  /** Content when the last watch failed; `null` if unknown. */
+  /** Hash of the content when the last watch failed; `null` if unknown. */
   knownHash: string | null;
-  /** Backoff; 0 without a recent failure. */
   pauseMs: number;
 }
 

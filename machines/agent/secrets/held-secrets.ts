@@ -19,13 +19,12 @@ export interface HeldSecret {
   serialNumber: string;
   parts: RootParts;
   isSubscribed: boolean;
-  /** A client was subscribed and may still use the received version. */
+  /** Whether a client was subscribed and may still use the received version. */
   wasSubscribed: boolean;
-  /** All subscribed clients have acknowledged this version. */
+  /** Version that all subscribed clients have acknowledged. */
   acknowledged: string;
   /** Why there is no newer version; empty without an error. */
   lacking: string;
-  /** Why a client rejected the version. */
   refused: string;
 }
 
@@ -50,7 +49,7 @@ function directoryOf(file: string): string {
   return slash === 0 ? '/' : file.slice(0, slash);
 }
 
-/** Also true without clients. */
+/** A version without clients counts as acknowledged. */
 export function isAcknowledged({ isSubscribed, acknowledged, version }: HeldSecret): boolean {
   return !isSubscribed || acknowledged === version;
 }

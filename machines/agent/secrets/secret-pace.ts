@@ -1,6 +1,6 @@
 /** Node limits a timer to 24.8 days, and a timer stops while the machine sleeps, so the clock is checked at least this often. */
 export const maxTimerMs = 3_600_000;
-/** Applies to expired certificates too, so that the authority is not called continuously. */
+/** The minimum applies to expired certificates too, so that the authority is not called continuously. */
 const minWaitMs = 1_000;
 
 const firstPauseMs = 500;
@@ -18,7 +18,7 @@ export interface CertificateLifetime {
 }
 
 export interface RenewalGrace {
-  /** Share of the remaining lifetime. */
+  /** Share of the remaining lifetime at which the certificate is renewed. */
   readonly ratio: number;
   readonly jitter: number;
 }
@@ -41,11 +41,11 @@ export function waitMs(untilMs: number, nowMs: number): number {
   return Math.min(maxTimerMs, Math.max(minWaitMs, untilMs - nowMs));
 }
 
-/** If the authority can sign that many certificates. */
+/** Certificates of a tainted root are renewed within this time, if the authority can sign that many. */
 const taintedWindowMs = 30_000;
 
 /**
- * Within a quarter of the remaining lifetime too.
+ * The renewal also happens within a quarter of the remaining lifetime.
  *
  * @param draw from 0 to 1
  */
@@ -54,12 +54,12 @@ export function taintedRenewalMs(remainingMs: number, draw: number): number {
 }
 
 export interface ObtainFailure {
-  /** Includes this failure; once the certificate has expired, counts only failures after the expiry. */
+  /** Consecutive failures, including this one; once the certificate has expired, only those after the expiry. */
   readonly failures: number;
   readonly draw: number;
-  /** Of the current certificate; 0 without one. */
+  /** Remaining lifetime of the current certificate; 0 without one. */
   readonly leftMs: number;
-  /** Requested by the authority; 0 if none. */
+  /** Pause that the authority requested. */
   readonly pushbackMs: number;
 }
 

@@ -29,7 +29,6 @@ export interface SecretInput {
   source: SecretSource;
   /** Empty if no directory is watched. */
   directory: string;
-  /** Part of the name of the actor that watches the directory. */
   number: number;
   grace: RenewalGrace;
   /** The bundle is also added to roots in files. */
@@ -41,18 +40,17 @@ type CallerCredential = 'token' | 'certificate';
 interface SecretContext extends SecretInput {
   version: string;
   endsAtMs: number | null;
-  /** By the wall clock. */
   obtainedAtMs: number;
   renewAtMs: number;
   /** Hash of the current version's root; empty if unknown. */
   root: string;
   /** The certificate must not have these roots. */
   tainted: readonly string[];
-  /** From 0 to 1; drawn once per version. */
+  /** Random, from 0 to 1; drawn once per version. */
   draw: number;
   nowMs: number;
   credential: CallerCredential;
-  /** Once the last version has expired, counts only failures after the expiry. */
+  /** Consecutive failures; once the last version has expired, only those after the expiry. */
   failures: number;
   pauseMs: number;
 }
@@ -87,7 +85,7 @@ const obtainLimitMs = 30_000;
 /** Files are replaced one after the other (FILE_DEBOUNCE_DURATION). */
 const settleMs = 100;
 const clockLimitMs = 10_000;
-/** Authorities date certificates two minutes back. */
+/** Authorities date certificates back by two minutes. */
 const maxClockStepMs = 120_000;
 
 const secretSetup = setup({
@@ -133,7 +131,7 @@ const secretSetup = setup({
       context.endsAtMs !== null &&
       context.endsAtMs > result.atMs,
     hasExpired: ({ context: { endsAtMs } }, { atMs }: ObtainResult) => endsAtMs !== null && endsAtMs <= atMs,
-    /** Also due if the clock was set back: by this clock, the certificate may not be valid yet. */
+    /** The renewal is also due if the clock was set back: by this clock, the certificate may not be valid yet. */
     isRenewalDue: ({ context: { renewAtMs, obtainedAtMs } }, { atMs }: { atMs: number }) =>
       atMs >= renewAtMs || atMs < obtainedAtMs - maxClockStepMs,
     hasExpiry: ({ context }) => context.endsAtMs !== null,
@@ -203,7 +201,6 @@ const secretSetup = setup({
   },
 });
 
-/** For a failure without a result. */
 function clearResult({ nowMs }: SecretContext) {
   return { atMs: nowMs, draw: 0.5, pushbackMs: 0 };
 }

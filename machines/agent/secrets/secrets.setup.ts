@@ -37,24 +37,23 @@ import {
 import { type SecretInput, type SecretSource, secretMachine } from './secret.machine.ts';
 
 export interface SecretsInput extends IdentitySettings {
-  /** Obtain the expected secrets before the hand-over, because Envoys subscribe immediately. */
+  /** Whether to obtain the expected secrets before the hand-over, because Envoys subscribe immediately. */
   obtainsFirst?: boolean;
 }
 
 export interface SecretsContext extends SecretsInput {
   held: HeldSecret[];
-  /** Part of the next actor's name. */
   started: number;
   parts: RootParts;
   /** Hash of the last certificate's root; empty without one. */
   root: string;
   /** Certificates must not have these roots. */
   tainted: readonly string[];
-  /** Served when Envoy trusts the authorities of the certificate. */
+  /** The certificate is served when Envoy trusts its authorities. */
   deferredCertificate: Pick<HeldSecret, 'version' | 'serialNumber'> | null;
   /** Serial number of the last certificate that was reported as served. */
   reportedCertificate: string;
-  /** Version of the control plane's last roots, once reported as served. */
+  /** Version of the control plane's last roots if it was reported as served. */
   reportedBundle: string;
   failures: number;
   /** The files of OUTPUT_CERTS are written again after this time; 0 if the last write succeeded. */
@@ -66,7 +65,7 @@ export type ServerFound = 'nobody' | 'a server' | 'another agent';
 
 const probeLimitMs = 3_000;
 const openLimitMs = 10_000;
-/** Retries after 1, 2, 4, 8 and 16 s. */
+/** The socket is opened again after 1, 2, 4, 8 and 16 s. */
 const maxOpenFailures = 5;
 const firstPauseMs = 1_000;
 const minOutputPauseMs = 500;
@@ -231,7 +230,6 @@ export const secretsSetup = setup({
       ({ context }) => rootsInForce(context).actor,
       ({ context }): SecretRefresh => ({ type: 'secret.refresh', parts: context.parts }),
     ),
-    /** Stores the roots in memory under their hash. */
     storeBundle: (_, _params: TrustBundleReceived) => {},
     /**
      * A bundle with the root of the last certificate replaces the roots issued with that certificate, which are older and may include a root that was
@@ -254,7 +252,7 @@ export const secretsSetup = setup({
       peer('xds-proxy'),
       (_, { hash }: TrustBundleReceived): TrustBundleServed => ({ type: 'trust-bundle.served', hash }),
     ),
-    /** Once per version. */
+    /** Reports once per version. */
     reportBundleAcknowledged: enqueueActions(({ context, enqueue }) => {
       const { parts, reportedBundle } = context;
       const roots = rootsInForce(context);
@@ -263,7 +261,7 @@ export const secretsSetup = setup({
       enqueue.assign({ reportedBundle: parts.bundle });
       enqueue.sendTo(peer('xds-proxy'), { type: 'trust-bundle.served', hash: parts.bundle });
     }),
-    /** Once per certificate; a root rotation waits for this report. */
+    /** Reports once per certificate; a root rotation waits for the report. */
     reportCertificateAcknowledged: enqueueActions(({ context: { held, reportedCertificate }, enqueue }) => {
       const identity = held.find(({ name }) => name === identityName);
       if (

@@ -5,12 +5,12 @@
 import type { EnvoyResponded, RefusedListener } from '../status-protocol.ts';
 
 export interface KnownListeners {
-  /** Rejected at the start of Envoy. */
+  /** Listeners that Envoy rejected at its start and still lacks. */
   readonly lacking: readonly RefusedListener[];
   /** These rejected listeners do not affect readiness. */
   readonly tolerated: readonly string[];
   readonly toleratedBefore: readonly string[];
-  /** Once is enough, because listeners change with services. */
+  /** Whether Envoy has served an application port. Once is enough, because listeners change with services. */
   readonly servedApplication: boolean;
 }
 

@@ -37,7 +37,7 @@ const probeAt = (at: EnvoyProbe['at']) =>
     params: ({ event }: { event: { request: number } }) => ({ request: event.request, at }),
   }) as const;
 
-/** Ignores responses of an earlier probe. */
+/** A response of an earlier probe is ignored. */
 const notReady = {
   actions: {
     type: 'respondNotReady',
@@ -99,11 +99,10 @@ export const statusMachine = statusSetup.createMachine({
         },
         'http.failed': { actions: { type: 'reportFailed', params: ({ event }) => ({ reason: event.reason }) } },
         'quit.requested': { actions: 'forwardQuit' },
-        // The serving epoch is about to be drained, or there is none.
+        // No epoch serves, or the serving epoch is about to be drained.
         'drain.requested': {},
         'drain.ordered': {},
         'upgrade.requested': { actions: 'forwardUpgrade' },
-        // Raised for the region of the request.
         'readiness.responded': {},
       },
       type: 'parallel',

@@ -21,25 +21,22 @@ import {
 } from './lacking-listeners.ts';
 
 export interface StatusInput {
-  /** 0 without server. */
   port: number;
   /** If false, applications are xDS clients, and readiness does not depend on Envoy. */
   hasEnvoy: boolean;
   awaitsApplication: boolean;
-  /** The proxy is not ready before the control plane's first name table. */
   awaitsNames: boolean;
-  /** The proxy is not ready before the gRPC bootstrap file is written. */
   awaitsGrpcBootstrap: boolean;
 }
 
 interface StatusContext extends StatusInput {
-  /** Why this proxy is not ready, while Envoy is not probed. */
+  /** Why the proxy is not ready while Envoy is not probed. */
   reason: string;
   pendingRequest: number | null;
   listeners: KnownListeners;
 }
 
-/** The response is then "not ready". */
+/** After this time, the response is "not ready". */
 const responseLimitMs = 5_000;
 export const stoppingReason = 'agent is stopping';
 /** A hanging Envoy is reported as ready for at most this time. */

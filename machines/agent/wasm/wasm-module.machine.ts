@@ -6,7 +6,7 @@ import type { ModuleFailed, ModuleFetched, WasmModule } from '../wasm-protocol.t
 export type FetchOutcome = { file: string } | { reason: string };
 
 export interface FetchLimits {
-  /** Includes redirects and the write to disk. */
+  /** Limit of one attempt, including redirects and the write to disk. */
   attemptMs: number;
   /** The control plane is notified after these attempts, so that a server restart is not reported. */
   quickAttempts: number;

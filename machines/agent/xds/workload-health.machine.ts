@@ -3,7 +3,7 @@ import { promiseEffect, reasonOf } from '../../effect.ts';
 import { noLane } from '../timeline.ts';
 import type { HealthChanged } from '../xds-protocol.ts';
 
-/** In milliseconds. */
+/** Times are in milliseconds. */
 export interface ProbeTimes {
   initialDelayMs: number;
   periodMs: number;
@@ -14,7 +14,6 @@ export interface ProbeTimes {
 }
 
 interface WorkloadHealthContext extends ProbeTimes {
-  /** Counted up to the threshold. */
   successes: number;
   failures: number;
   reportedHealth: 'nothing' | 'healthy' | 'unhealthy';
@@ -23,7 +22,7 @@ interface WorkloadHealthContext extends ProbeTimes {
 /** `reason` is empty if the workload is healthy. */
 export type HealthProbeResult = { reason: string };
 
-/** For the probe of Envoy's readiness, which has a separate timeout. */
+/** The probe of Envoy's readiness has a separate timeout. */
 const additionalTimeoutMs = 6_000;
 
 /** Only changes are reported. */
@@ -37,7 +36,7 @@ const onFailed = <Params>(params: Params) =>
     { target: 'waiting', actions: 'countFailure' },
   ] as const;
 
-/** For a control plane that does not receive the workload's health from a kubelet. */
+/** A control plane may not receive the workload's health from a kubelet. */
 export const workloadHealthMachine = setup({
   types: {
     context: {} as WorkloadHealthContext,

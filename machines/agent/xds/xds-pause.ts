@@ -1,12 +1,11 @@
 export type UpstreamCredential = 'token' | 'certificate';
 
 export interface UpstreamFailures {
-  /** Counted up to {@link maxFailures}. */
+  /** Consecutive failures, up to {@link maxFailures}. */
   readonly count: number;
-  /** The control plane rejected this agent. */
   readonly isRefusal: boolean;
   readonly retryAfterMs: number;
-  /** The token, or after its rejection the certificate, as long as that is accepted. */
+  /** Credential of the next connection: the token, or after its rejection the certificate, as long as that is accepted. */
   readonly credential: UpstreamCredential;
 }
 

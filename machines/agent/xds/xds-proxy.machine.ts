@@ -25,12 +25,12 @@ import { xdsStreamMachine } from './xds-stream.machine.ts';
 import type { ProbedHealth } from './xds-stream.setup.ts';
 
 export interface XdsProxyInput {
-  /** Empty without proxy. */
+  /** Path of the socket; empty without proxy. */
   socket: string;
-  /** This workload has secrets, with roots that Envoy trusts. */
+  /** Whether this workload has secrets, with roots that Envoy trusts. */
   hasSecrets: boolean;
   probe: ProbeTimes | null;
-  /** Streams are those of proxyless gRPC: one per target of a client, and one per server. */
+  /** Whether streams are those of proxyless gRPC: one per target of a client, and one per server. */
   proxyless: boolean;
   moduleLimits?: FetchLimits;
 }
@@ -42,21 +42,20 @@ interface KnownStream {
 }
 
 interface XdsProxyContext extends XdsProxyInput {
-  /** In the order in which they were opened. */
   streams: readonly KnownStream[];
   failures: UpstreamFailures;
   /** Every Envoy has the certificate with this serial number. */
   certificate: string;
   health: ProbedHealth | null;
-  /** Streams that may open without a delay. */
+  /** Number of streams that may open without a delay. */
   tokens: number;
-  /** Not fetched yet. */
+  /** Wasm modules that are not fetched yet. */
   modules: readonly { readonly id: number; readonly stream: number }[];
 }
 
 /** Hot restarts and replacements need several streams. */
 const maxEnvoyStreams = 8;
-/** For the targets and servers of a pod's programs. */
+/** Each target and each server of a pod's programs has a stream. */
 const maxProxylessStreams = 64;
 /** After these streams, one opens per period, because each uses a connection to the control plane. */
 const burst = 16;

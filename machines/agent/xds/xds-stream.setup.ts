@@ -18,9 +18,8 @@ import { clearFailures, pauseAfter, type UpstreamCredential, type UpstreamFailur
 export interface XdsStreamInput {
   stream: number;
   protocol: 'sotw' | 'delta';
-  /** From 0 to 1; spreads the first backoff. */
+  /** Random, from 0 to 1; spreads the first backoff. */
   chance: number;
-  /** Of previous streams. */
   failures: UpstreamFailures;
   /** Every Envoy of the workload has the certificate with this serial number; empty if unknown. */
   certificate: string;

@@ -88,7 +88,6 @@ function accessLogServer({ metrics, ownership, budget = new ReadingBudget() }: A
   });
 }
 
-/** Reads a stream to its end. */
 async function receive(call: ServerCall, metrics: MeshMetrics, budget: ReadingBudget): Promise<string> {
   const reader = new FrameReader({ wholeBytes: maxMessageBytes, maxBytes: maxMessageBytes });
   let rules: StreamRules | undefined;

@@ -18,7 +18,6 @@ export type AdmitClaim = (spiffeId: string, claim: PeerClaim) => boolean;
 
 export interface EntryLabels {
   readonly labels: Labels;
-  /** `undefined` for outbound requests. */
   readonly peer: PeerOutcome | undefined;
 }
 

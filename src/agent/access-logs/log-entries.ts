@@ -30,7 +30,6 @@ export interface AccessLogEntry {
   services: string;
   upstreamPeer: string;
   upstreamLocal: string;
-  /** Values of the rules' expressions, by number of the expression. */
   values: string[];
 }
 
@@ -108,7 +107,6 @@ function readEntry(cursor: WireCursor, protocol: AccessLogEntry['protocol']): Ac
   return entry;
 }
 
-/** `AccessLogCommon`. */
 function readCommon(cursor: WireCursor, entry: AccessLogEntry): void {
   const field = cursor.tag();
   switch (field) {
@@ -277,7 +275,6 @@ function readCustomTag(cursor: WireCursor, entry: AccessLogEntry): void {
   });
 }
 
-/** `ConnectionProperties`. */
 function readConnection(cursor: WireCursor, entry: AccessLogEntry): void {
   const field = cursor.tag();
   if (field === tag(1, 0)) entry.received = cursor.varint();
@@ -285,7 +282,6 @@ function readConnection(cursor: WireCursor, entry: AccessLogEntry): void {
   else cursor.skip(field);
 }
 
-/** `HTTPRequestProperties`. */
 function readRequest(cursor: WireCursor, entry: AccessLogEntry): void {
   const field = cursor.tag();
   if (field !== tag(13, 2)) {
@@ -298,7 +294,7 @@ function readRequest(cursor: WireCursor, entry: AccessLogEntry): void {
   });
 }
 
-/** `HTTPResponseProperties`. A response without body has the gRPC status in its headers. */
+/** A response without body has the gRPC status in its headers. */
 function readResponse(cursor: WireCursor, entry: AccessLogEntry): void {
   const field = cursor.tag();
   if (field === tag(1, 2)) {

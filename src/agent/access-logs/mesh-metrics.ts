@@ -34,7 +34,6 @@ interface Resolved {
 
 const overflowRetryMs = 1_000;
 
-/** Cached field combinations per label set. */
 const resolvedPerSet = 2;
 const maxConnections = 20_000;
 
@@ -180,7 +179,7 @@ export class MeshMetrics {
   }
 }
 
-/** Key of all fields on which an entry's labels depend. */
+/** The key consists of all fields on which an entry's labels depend. */
 function keyOf(entry: AccessLogEntry): string {
   const { protocol, cluster, route, flags, code, contentType, grpcStatus, peerUri, localUri, claim } = entry;
   const isGrpc = contentType.startsWith('application/grpc');

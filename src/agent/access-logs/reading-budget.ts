@@ -22,11 +22,7 @@ export class ReadingBudget {
     this.#now = now;
   }
 
-  /**
-   * Calls `notify` when reading is paused and when it continues.
-   *
-   * @returns unsubscribe function
-   */
+  /** @returns unsubscribe function */
   follow(notify: (isCongested: boolean) => void): () => void {
     this.#followers.add(notify);
     return () => this.#followers.delete(notify);

@@ -1,4 +1,4 @@
-/** Entries contain the bytes since the connection was opened. */
+/** Envoy's entries contain the bytes since the connection was opened, not since the previous entry. */
 import { type AccessLogEntry, logTypes } from './log-entries.ts';
 
 export interface ConnectionChange {

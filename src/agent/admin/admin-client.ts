@@ -7,7 +7,7 @@ export interface AdminResponse {
   readonly body: string;
 }
 
-/** State of `/ready`. Envoy serves only in `LIVE`. */
+/** Envoy serves only in state `LIVE`. */
 export interface AdminState {
   readonly live: boolean;
   /** `LIVE`, `INITIALIZING`, …, or why there was no response. */
@@ -36,7 +36,6 @@ export interface AdminClient {
   serverInfo(): Promise<ServerInfo>;
 }
 
-/** The process of the admin interface may be blocked. */
 export class AdminTimeoutError extends Error {
   override readonly name = 'AdminTimeoutError';
 }

@@ -4,7 +4,7 @@ import type { AdminClient } from './admin-client.ts';
 
 export interface ApplicationPorts {
   readonly ports: readonly number[];
-  /** Addresses of this proxy; listeners at other addresses are for outbound traffic. */
+  /** Listeners at other addresses are for outbound traffic. */
   readonly addresses: readonly string[];
 }
 

@@ -12,7 +12,6 @@ const attempts = 100;
 const minSparePort = 16_000;
 const usualFirstOutgoingPort = 32_768;
 
-/** @throws Error if no port is free */
 export async function freeAdminPort(
   host: string,
   takenPort: number,
@@ -25,7 +24,7 @@ export async function freeAdminPort(
   throw new Error(`no free port for the Envoy admin interface from ${first} to ${end - 1}: set --spareAdminPort`);
 }
 
-/** Outside the ephemeral range, so that no outgoing connection takes the port while it moves from parent to child. */
+/** Ports outside the ephemeral range: no outgoing connection takes the port while it moves from parent to child. */
 function quietPorts(): PortRange {
   return { first: minSparePort, end: Math.max(minSparePort + 1, firstOutgoingPort()) };
 }

@@ -1,4 +1,3 @@
-/** Probes the admin interface until this epoch is live, and reports the results to the chart. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fromCallback } from 'xstate';
 import type { ProbeOrder } from '../../../machines/agent/envoy/epoch.machine.ts';
@@ -166,7 +165,6 @@ class Probe {
     this.#report({ type: 'probe.passed', timeToLiveMs, unseenMs: hostMs() - this.#notLiveAt });
   }
 
-  /** Names of rejected listeners; empty if unknown. */
   async #missingListeners(): Promise<string> {
     const rejectedListeners = this.#input.listeners ? ((await getRejectedListeners(this.#admin)) ?? []) : [];
     if (rejectedListeners.length === 0) return '';

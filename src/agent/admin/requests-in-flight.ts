@@ -1,4 +1,4 @@
-/** Counts the active requests of an Envoy; a graceful stop waits for them. */
+/** A graceful stop waits for the active requests of an Envoy. */
 import { fromPromise } from 'xstate';
 import type { AdminConnector } from './admin-client.ts';
 
@@ -23,7 +23,7 @@ export function countRequests({ adminAt, ownPorts }: CountEnvironment) {
 }
 
 /**
- * Counts active HTTP requests plus connections without HTTP, which count as one request each.
+ * Connections without HTTP count as one request each.
  *
  * @returns -1 without any statistics
  */

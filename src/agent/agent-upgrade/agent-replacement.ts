@@ -23,7 +23,7 @@ export interface Inheritance {
   readonly log: Logger;
 }
 
-/** Timeout of a resumption, below that of the chart. */
+/** This timeout is below that of the chart. */
 export const takeBackLimitMs = 300;
 
 /** A custom bootstrap is not patched. */

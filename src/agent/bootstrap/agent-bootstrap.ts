@@ -16,7 +16,6 @@ import { templateBootstrap } from './template/template-bootstrap.ts';
 export interface BootstrapParameters {
   readonly adminPort: number;
   readonly run: EpochId;
-  /** Whether a server on this host provides tokens. */
   readonly hasCredentialServer: boolean;
 }
 

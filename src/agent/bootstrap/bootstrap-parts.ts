@@ -11,7 +11,6 @@ export function loadAssignment(cluster: string, host: string, port: number): Jso
   };
 }
 
-/** @param http2 fields of `Http2ProtocolOptions` */
 export function http2OptionsWith(http2: Json): Json {
   return {
     'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {

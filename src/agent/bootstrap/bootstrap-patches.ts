@@ -80,7 +80,6 @@ const noPatches = new Uint8Array();
 const maxPatchBytes = 1024 * 1024;
 const refusals: ReadonlySet<string> = new Set(['UNAUTHENTICATED', 'PERMISSION_DENIED']);
 
-/** Sends one request and cancels it when its actor is stopped. */
 export function requestPatches(environment: PatchesEnvironment) {
   return fromCallback<PatchesCancel, { credential: UpstreamCredential }>(({ input, receive, sendBack }) => {
     const stop = new AbortController();

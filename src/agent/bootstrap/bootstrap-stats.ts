@@ -12,7 +12,6 @@ import type { OptionErrors } from '../../runtime/option-errors.ts';
 export interface StatsFacts {
   readonly config: Pick<ProxyConfig, 'extraStatTags' | 'proxyStatsMatcher'>;
   readonly annotations: Readonly<Record<string, string>>;
-  /** Values of `{pod_ip}` in patterns. */
   readonly addresses: readonly string[];
   readonly exitOnZeroActiveConnections: boolean;
 }
@@ -21,7 +20,6 @@ const listenerAddress = String.raw`((?:[_.[:digit:]]*|[_\[\]aAbBcCdDeEfF[:digit:
 /** A name ending with `;`, as chartpilot generates it. */
 const chartpilotName = String.raw`((?:[_.[:digit:]\w]*|[_\[\]aAbBcCdDeEfF[:digit:]\w\:]*))`;
 
-/** Tags of every proxy, in output order. */
 const builtInTags: readonly (readonly [name: string, regex: string])[] = [
   ['cluster_name', String.raw`^cluster(\.(.+);)`],
   ['http_conn_manager_prefix', String.raw`^http\.(${chartpilotName};\.)`],

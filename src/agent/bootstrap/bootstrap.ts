@@ -25,7 +25,7 @@ export interface BootstrapFacts {
   readonly annotations: Readonly<Record<string, string>>;
   readonly delta: boolean;
   readonly connectTimeoutMs: number;
-  /** Path of the SDS socket, of the agent or of another server. */
+  /** The socket may belong to the agent or to another server. */
   readonly secretSocket: string;
   readonly hasSecrets: boolean;
   readonly dualStack: boolean;
@@ -209,7 +209,7 @@ export function lookupFamily({ local, dualStack }: Pick<BootstrapFacts, 'local' 
   return local.ipVersion === 'v6' ? 'AUTO' : 'V4_ONLY';
 }
 
-/** The agent's xDS socket. Each stream has its own connection. */
+/** Each stream has its own connection. */
 function controlPlane({ connectTimeoutMs, xdsSocket }: BootstrapFacts): Json {
   const limits = { max_connections: 100_000, max_pending_requests: 100_000, max_requests: 100_000 };
   return {
@@ -320,7 +320,6 @@ interface Forwarding {
   readonly statPrefix: string;
   readonly prefix: string;
   readonly cluster: string;
-  /** Whether the client needs a mesh certificate. */
   readonly secure?: boolean;
   readonly compressor?: Json | undefined;
 }
@@ -366,7 +365,7 @@ function forwardingListener(
   };
 }
 
-/** Mutual TLS with mesh certificates. Until Envoy has the certificates, it serves without metrics. */
+/** Until Envoy has the certificates, it serves without metrics. */
 const meshTls: Json = {
   name: 'envoy.transport_sockets.tls',
   typed_config: {

@@ -10,7 +10,7 @@ export interface ControlPlaneTls {
 }
 
 /**
- * The settings at startup; each connection evaluates them again. `undefined` for plaintext.
+ * Each connection evaluates the settings again. `undefined` for plaintext.
  *
  * @throws ChartpilotError CONFIG_INVALID if TLS is required and the root file does not exist
  */

@@ -8,7 +8,7 @@ import { xdsSocketPath } from '../xds/xds-streams.ts';
 import { nodeFacts } from './agent-bootstrap.ts';
 import { buildNode } from './node-metadata.ts';
 
-/** Certificate provider instance that the control plane refers to. */
+/** The control plane refers to this certificate provider instance. */
 const providerName = 'default';
 /** As in Istio. */
 const maxRefreshSeconds = 900;

@@ -1,4 +1,4 @@
-/** A separate file, because it loads the descriptors of Envoy's complete API, which few agents need. */
+/** This is a separate file, because it loads the descriptors of Envoy's complete API, which few agents need. */
 import { fromBinary, type JsonObject, type JsonValue, type Message, toBinary, toJson } from '@bufbuild/protobuf';
 import * as E from 'fp-ts/lib/Either.js';
 import { decodeLenient, envoyApi } from '../../model/envoy-api/envoy-api.ts';
@@ -30,7 +30,6 @@ export class BootstrapPatchMessage {
     return Object.keys(toJson(envoyApi().getMessage(bootstrapMessage)!, this.#patches, json) as JsonObject);
   }
 
-  /** @throws ChartpilotError CONFIG_INVALID if the patches do not fit */
   mergedInto(bootstrap: object): object {
     const decoded = decodeLenient(bootstrapMessage, bootstrap as JsonValue, { keepsTypes: true });
     // Unknown fields would be lost.

@@ -12,10 +12,8 @@ export interface NodeFacts {
   readonly addresses: readonly string[];
   readonly config: ProxyConfig;
   readonly env: NodeJS.ProcessEnv;
-  /** Pod labels of the downward API. */
   readonly podLabels: Readonly<Record<string, string>>;
   readonly podAnnotations: Readonly<Record<string, string>>;
-  /** 0 without such a listener. */
   readonly envoyStatusPort: number;
   readonly envoyPrometheusPort: number;
   readonly outlierLogPath?: string;

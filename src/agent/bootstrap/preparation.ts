@@ -46,7 +46,7 @@ export function adminOf({ addresses, config }: ProxyOptions): PrepareEnvironment
   return { host: localAddresses(addresses).localhost, port: config.proxyAdminPort };
 }
 
-/** Candidates for temporary files, in case the run directory is not writable. */
+/** The run directory may not be writable. */
 export function scratchFolders(runDir: string, { configPath }: ProxyOptions['config']): ScratchParent[] {
   return [
     { path: resolve(runDir), flag: '--runDir' },

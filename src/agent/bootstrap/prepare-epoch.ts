@@ -1,4 +1,4 @@
-/** Writes the bootstrap of an epoch before its process starts and, if requested, validates it with Envoy. */
+/** Writes the bootstrap of an epoch and, if requested, validates it with Envoy. */
 
 import { rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -60,7 +60,7 @@ export function prepareEpoch(environment: PrepareEnvironment, priorValidation?: 
   });
 }
 
-/** Skipped if they could not be read at startup. */
+/** Certificates that could not be read at startup are not checked. */
 async function whyOutdated(
   environment: PrepareEnvironment,
   { certificates }: PrepareOrder,
@@ -94,7 +94,6 @@ async function writeBootstrap(
   return { configFile: file, adminPort, ...(node !== undefined && { node }) };
 }
 
-/** Validates the bootstrap with another Envoy binary. */
 export async function validateBootstrapWith(
   environment: PrepareEnvironment,
   binary: string,

@@ -1,6 +1,6 @@
 import type { UpstreamCounts } from './dns-upstream.ts';
 
-/** Seconds. */
+/** In seconds. */
 const buckets = [0.001, 0.005, 0.01, 0.1, 1, 5] as const;
 
 export class DnsCounts {

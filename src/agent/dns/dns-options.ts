@@ -33,10 +33,9 @@ export interface DnsSources {
 }
 
 const defaultAddress = { host: 'localhost', port: 15053 };
-/** The host's resolv.conf from before the agent became its name server. */
+/** This resolv.conf is from before the agent became the host's name server. */
 const hostResolvConf = '/var/lib/istio/resolv.conf';
 
-/** Invalid settings are reported to `errors`. */
 export function dnsOptions(sources: DnsSources): DnsOptions | undefined {
   const { role, env, domain, errors } = sources;
   if (role !== 'sidecar' || !isOn(env.ISTIO_META_DNS_CAPTURE)) return undefined;
@@ -93,7 +92,7 @@ function addressesOf(host: string, servers: readonly string[]): string[] {
   return families.length === 0 ? ['127.0.0.1'] : families;
 }
 
-/** Removes this server from its upstream servers, to prevent a loop. */
+/** This server must not forward to itself. */
 function omitItself(
   addresses: readonly string[],
   servers: readonly string[],

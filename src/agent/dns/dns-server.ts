@@ -16,7 +16,6 @@ export interface DnsServerOptions {
   readonly port: number;
   /** Whether another agent may open the port at the same time. */
   readonly isShared?: boolean;
-  /** `undefined` before the first table. */
   readonly names: () => DnsNames | undefined;
   /** If false, the server responds with SERVFAIL. */
   readonly forwardBeforeTable: boolean;
@@ -78,7 +77,7 @@ export class DnsServer implements Taker {
     return [...this.#udp.map(keepUdpSocket), ...this.#tcp.map(keepTcpServer)];
   }
 
-  /** Handles a query that a previous agent received at the same address. */
+  /** A previous agent received the query at the same address. */
   takeQuestion(question: Buffer, peer: { readonly address: string; readonly port: number }, local: string): void {
     const socket = this.#udp.find((udpSocket) => udpSocket.address().address === local);
     if (socket !== undefined) this.#takeDatagram(socket, question, peer);
@@ -89,7 +88,7 @@ export class DnsServer implements Taker {
     else this.#serve(connection);
   }
 
-  /** Closes a shared port when no query is pending, or after `limitMs`. */
+  /** Waits until no query is pending, or for `limitMs`. */
   async leave(limitMs: number): Promise<void> {
     const deadline = performance.now() + limitMs;
     do await sleep(leavePollMs);
@@ -114,9 +113,7 @@ export class DnsServer implements Taker {
     await once(socket, 'listening');
     try {
       socket.setRecvBufferSize(receiveBytes);
-    } catch {
-      // Keep the kernel's default.
-    }
+    } catch {}
     socket.on('error', (error) => this.#options.failed(error));
     socket.on('message', (message, peer) => this.#takeDatagram(socket, message, peer));
     return socket.address().port;

@@ -12,7 +12,6 @@ export class DnsTables {
     this.#workload = workload;
   }
 
-  /** `undefined` before the first table. */
   get names(): DnsNames | undefined {
     return this.#names;
   }

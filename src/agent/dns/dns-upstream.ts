@@ -1,4 +1,3 @@
-/** Forwards queries for other names to the name servers of resolv.conf. */
 import { randomInt } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { connect, isIPv6 } from 'node:net';

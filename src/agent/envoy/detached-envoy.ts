@@ -19,7 +19,7 @@ import { startTimeOf } from './base-ids/base-ids.ts';
 import type { DetachedChannels } from './output/output-channels.ts';
 import { readTextQuietly, removeQuietly } from './quiet-files.ts';
 
-/** Identifies a process even if its PID is reused. */
+/** The start time identifies a process even if its PID is reused. */
 export interface ProcessIdentity {
   readonly pid: number;
   /** Field 22 of /proc/PID/stat. */
@@ -127,7 +127,6 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
     return detached;
   }
 
-  /** `undefined` if it never started, or its exit cannot be observed. */
   static adopt(folder: string): DetachedEnvoy | undefined {
     const envoy = identityIn(join(folder, 'envoy'));
     const shell = identityIn(join(folder, 'wrapper'));
@@ -145,7 +144,6 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
     return detached;
   }
 
-  /** The shell's PID until Envoy has started. */
   get pid(): number | undefined {
     return this.#envoy?.pid ?? this.#wrapper?.pid;
   }
@@ -164,7 +162,7 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
     for (const stream of [this.stdout, this.stderr, this.#life]) stream?.destroy();
   }
 
-  /** Call after the exit was handled. */
+  /** Must be called after the exit was handled. */
   removeFolder(): void {
     removeQuietly(this.folder);
   }

@@ -4,11 +4,13 @@ export interface EnvoyFlags {
   readonly ipVersion: 'v4' | 'v6';
   readonly logLevel: string;
   readonly componentLogLevel: string;
-  /** The same for every epoch: Envoy resets connections if a child has fewer workers than its parent (docs/hot-restart-reference.md, fact 9). */
+  /**
+   * Each epoch has the same number of workers: Envoy resets connections if a child has fewer workers than its parent (docs/hot-restart-reference.md,
+   * fact 9).
+   */
   readonly concurrency: number;
-  /** YAML or JSON that Envoy merges over the bootstrap; empty if not configured. */
+  /** Envoy merges this YAML or JSON over the bootstrap. */
   readonly configOverride: string;
-  /** An Envoy without hot restart needs no shared memory. */
   readonly disableHotRestart?: boolean;
   /** Istio's bootstrap contains deprecated fields, which Envoy would log. */
   readonly skipDeprecatedLogs?: boolean;
@@ -47,7 +49,7 @@ export function envoyArguments(flags: EnvoyFlags, { configFile, epoch, baseId }:
   ];
 }
 
-/** Opens no port and uses no base ID. */
+/** A validating Envoy opens no port and uses no base ID. */
 export function validationArguments(flags: EnvoyFlags, configFile: string): string[] {
   return [
     ...['--mode', 'validate'],
@@ -80,7 +82,7 @@ export const envoyLogLevels = ['trace', 'debug', 'info', 'warning', 'warn', 'err
 export interface ProxyLogLevel {
   readonly level: string;
   readonly components: string;
-  /** Items with more than one colon. */
+  /** These items have more than one colon. */
   readonly dropped: readonly string[];
 }
 

@@ -23,16 +23,15 @@ export interface BinaryPaths {
 
 export interface OpenBinary {
   readonly fd: number;
-  /** With symbolic links resolved. */
+  /** Symbolic links are resolved. */
   readonly realPath: string;
   readonly stats: BigIntStats;
 }
 
-/** A pinned file in the record for the next agent. */
 export interface DescribedBinary {
   readonly name: string;
   readonly realPath: string;
-  /** Device, inode, size and modification time. */
+  /** Consists of device, inode, size and modification time. */
   readonly identity: string;
   readonly digest?: string;
 }
@@ -42,7 +41,6 @@ interface PinnedBinary extends OpenBinary {
   digest?: string;
 }
 
-/** Name of the binary of the first epoch. */
 export const firstBinary = 'first';
 
 /** O_PATH: also opens a file that is executable but not readable. */

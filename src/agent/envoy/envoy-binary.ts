@@ -71,7 +71,6 @@ function requireExecutable(path: string, source: string): FoundEnvoy {
   });
 }
 
-/** @throws ChartpilotError ENVOY_NOT_FOUND if the user has no home directory */
 export function cacheFolder(env: NodeJS.ProcessEnv, home?: () => string, version?: string): string {
   const folder = cacheFolderOf(env, home, version);
   if (folder !== undefined) return folder;
@@ -101,7 +100,7 @@ export interface InstallOptions {
   readonly env: NodeJS.ProcessEnv;
   readonly progress: (line: string) => void;
   readonly python?: string;
-  /** Only for tests of a hot restart between two versions. */
+  /** Tests of a hot restart between two versions set this. */
   readonly version?: string;
   /** Envoy for another platform is installed without running it. */
   readonly platform?: string;
@@ -179,7 +178,7 @@ function cacheNameOf(version: string, platform: string): string {
 
 interface PipInstall extends Required<Pick<InstallOptions, 'python' | 'env' | 'progress'>> {
   readonly requirement: string;
-  /** SHA-256 of the only archive that pip may install. */
+  /** pip may install only the archive with this SHA-256. */
   readonly archive: string;
   readonly target: string;
   readonly platform: string;

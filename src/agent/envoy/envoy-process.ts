@@ -30,19 +30,19 @@ export interface EnvoyProcessEnvironment {
   readonly binaries: BinaryPaths;
   readonly flags: EnvoyFlags;
   readonly log: Logger;
-  /** Destination of Envoy's standard output (default: the agent's). */
+  /** Receives Envoy's standard output (default: that of the agent). */
   readonly accessLog?: Pick<LineSink, 'write' | 'waitForSpace'>;
   readonly table: ProcessTable;
   readonly adminAt: AdminConnector;
-  /** Access logs are not recorded. */
+  /** Records Envoy's log, but not access logs. */
   readonly recorder?: Pick<Recorder, 'record'>;
   /** Command prefix that ends Envoy together with its parent (parent-death.ts); empty if unavailable. */
   readonly guard: readonly string[];
-  /** OOM kills in the control group of the Envoys. */
+  /** Counts OOM kills in the control group of the Envoys. */
   readonly outOfMemoryKills: OutOfMemoryCounter;
   /** Folders in which output pipes get a temporary name. */
   readonly scratch: readonly ScratchParent[];
-  /** Absent without live restore. */
+  /** The record of Envoys that outlive this agent is absent without live restore. */
   readonly held?: Pick<AgentRecord, 'recordStart' | 'folderOf'> & Partial<Pick<AgentRecord, 'living'>>;
 }
 
@@ -139,7 +139,7 @@ function runEnvoy(
   };
 }
 
-/** `null` for an output that this agent does not read. */
+/** An output is `null` if this agent does not read it. */
 interface StartedEnvoy {
   readonly child: ChildProcess | DetachedEnvoy;
   readonly binary: string;
@@ -161,7 +161,7 @@ function startEnvoy(environment: EnvoyProcessEnvironment, run: StartOrder): Star
   return { problem: `cannot start Envoy: ${startedProcess.problem}` };
 }
 
-/** `undefined` if no pipes are available that the next agent could open. */
+/** `undefined` if the next agent could not open the pipes. */
 function startDetached(
   heldProcesses: NonNullable<EnvoyProcessEnvironment['held']>,
   { scratch }: EnvoyProcessEnvironment,
@@ -199,7 +199,7 @@ function adoptEnvoy({ held }: EnvoyProcessEnvironment, run: StartOrder): Started
   return { child, binary: run.binary, stdout: child.stdout, stderr: child.stderr };
 }
 
-/** Classifies a SIGKILL that this agent did not send, by the OOM counter of the kernel. */
+/** The OOM counter of the kernel shows the cause of a SIGKILL that this agent did not send. */
 function causeOfKill(
   killsBefore: number | undefined,
   killsNow: number | undefined,

@@ -1,5 +1,3 @@
-/** Envoy's `--mode validate` opens no port and needs no base ID and no shared memory. */
-
 import { silentLogger } from '../../runtime/output/log.ts';
 import { runForOutput } from '../../runtime/run-for-output.ts';
 import { EnvoyOutput } from './output/envoy-log.ts';

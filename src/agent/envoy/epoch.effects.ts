@@ -13,7 +13,7 @@ export interface EpochEffects extends ActorsOf<typeof epochMachine, 'prepare'> {
   readonly process: Omit<EnvoyProcessEnvironment, 'outOfMemoryKills'>;
   readonly probe: Omit<ProbeEnvironment, 'isMarkedInitializing'>;
   readonly drain: DrainEnvironment;
-  /** The agent removes a configuration file that it generated when the epoch ends. */
+  /** Whether the agent generated the configuration file, and therefore removes it when the epoch ends. */
   readonly ownsConfigFile: boolean;
   readonly log: Logger;
 }

@@ -9,7 +9,7 @@ export const setprivGuard: readonly string[] = ['setpriv', '--pdeathsig', 'KILL'
 /** A `setpriv` that takes longer to run `true` is unusable. */
 const maxGuardMs = 5_000;
 
-/** Empty if the prefix does not work. `setpriv` requests the kernel's signal, then executes the command. */
+/** Returns an empty prefix if it does not work. `setpriv` requests the kernel's signal, then executes the command. */
 export async function parentDeathGuard(): Promise<readonly string[]> {
   // setpriv may be missing, or not support the option (BusyBox).
   const { failed } = await runForOutput(setprivGuard[0]!, [...setprivGuard.slice(1), 'true'], {

@@ -34,7 +34,7 @@ export class ProcessTable {
     this.#isHandedOver = false;
   }
 
-  /** Before handed-over Envoys are adopted again. */
+  /** Called before handed-over Envoys are adopted again. */
   clear(): void {
     this.#runningByChild.clear();
   }

@@ -15,7 +15,7 @@ export interface EpochId {
   readonly baseId: number;
 }
 
-/** Identified by its start time too, because the kernel reuses PIDs. */
+/** The start time identifies the process too, because the kernel reuses PIDs. */
 export class ServingProcess {
   readonly #pid: number;
   readonly #startTime: string | undefined;

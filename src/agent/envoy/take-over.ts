@@ -7,7 +7,7 @@ import { isMarkedInitializing } from './base-ids/shared-memory.ts';
 export interface TakeOverEnvironment {
   readonly adminAt: AdminConnector;
   readonly sharedMemoryDir?: string;
-  /** For an adopted child whose parent responded before the adoption, which can no longer be checked. */
+  /** Whether the parent of an adopted child responded before the adoption, which can no longer be checked. */
   readonly hadParent?: boolean;
 }
 

@@ -20,7 +20,6 @@ export interface CertificateFilesContent {
   readonly digest: string;
   readonly files: string[];
   readonly problems: string[];
-  /** Codes of the problems; `undefined` without problems. */
   readonly code?: string;
   readonly notValidated?: string;
 }

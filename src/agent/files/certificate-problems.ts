@@ -10,7 +10,6 @@ const pairs: readonly (readonly [certificate: string, key: string])[] = [
   ['cert-chain.pem', 'key.pem'],
 ];
 
-/** A certificate chain with its key, or trusted certificates. */
 export type CertificateSet = { readonly certificate: string; readonly key: string } | { readonly roots: string };
 
 export interface CertificateFindings {
@@ -22,7 +21,6 @@ interface ReadFile {
   readonly name: string;
   readonly certificates: readonly PemFileBlock[];
   readonly keys: readonly PemFileBlock[];
-  /** The first valid certificate; `undefined` without one. */
   readonly first: X509Certificate | undefined;
   readonly key: KeyObject | undefined;
   readonly problems: CertificateProblem[];
@@ -75,7 +73,7 @@ function parse(
     problems.push(problemOf(code, `${blockText} is encrypted, which Envoy does not support here`, { path: name }));
   } else {
     try {
-      // A label of OpenSSL that Envoy accepts and Node does not.
+      // Envoy accepts this label of OpenSSL, and Node does not.
       if (block.label === 'TRUSTED CERTIFICATE') return undefined;
       return isCertificate(block) ? new X509Certificate(block.text) : createPrivateKey(block.text);
     } catch (error) {

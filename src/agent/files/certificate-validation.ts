@@ -7,7 +7,6 @@ import { envoyLogFormat } from '../envoy/envoy-args.ts';
 import { type ValidationEnvironment, type ValidationResult, validateWithEnvoy } from '../envoy/envoy-validation.ts';
 import type { CertificateSet } from './certificate-problems.ts';
 
-/** @returns the rejected sets */
 export type CertificateValidator = (sets: readonly CertificateSet[], signal: AbortSignal) => Promise<ValidatedSet[]>;
 
 export interface ValidatedSet {
@@ -47,7 +46,7 @@ export function certificateValidator(
   };
 }
 
-/** Validation starts no listeners and opens no ports. */
+/** A validation starts no listeners and opens no ports. */
 function setArguments(sets: readonly CertificateSet[]): string[] {
   const bootstrap = {
     static_resources: {

@@ -13,7 +13,7 @@ import type { ValidationResult } from '../envoy/envoy-validation.ts';
 export interface BinaryCheckEnvironment {
   readonly binaries: EnvoyBinaries;
   readonly turns: FileTurns;
-  /** Without the bootstrap; the binary must accept all of them. */
+  /** The binary must accept all of these arguments; the bootstrap is not among them. */
   readonly envoyArguments: readonly string[];
   readonly hotRestart: boolean;
   readonly validate: (path: string, signal: AbortSignal) => Promise<ValidationResult>;
@@ -113,7 +113,7 @@ function describeBinary(release: string): string {
 
 interface ProgramOutput {
   readonly exitCode: number | undefined;
-  /** stdout and stderr: versions of Envoy differ in which they use. */
+  /** Versions of Envoy differ in whether they use stdout or stderr. */
   readonly output: string;
   readonly problem: string;
 }

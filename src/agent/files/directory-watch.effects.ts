@@ -23,7 +23,7 @@ import { certificateFile, kubernetesInternal, maxFiles } from './certificate-fil
 export interface WatchTimes {
   /** Interval of checks that the path still names the same directory. */
   readonly identityMs: number;
-  /** Polling finds changes that the kernel did not report. */
+  /** Interval of polling, which finds changes that the kernel did not report. */
   readonly safetyMs: number;
 }
 
@@ -107,7 +107,7 @@ class Burst {
 
 interface WatchEnvironment {
   readonly report: (event: Report) => void;
-  /** Directories with a pending check of an aborted watch. */
+  /** A check of an aborted watch is pending for these directories. */
   readonly hanging: Set<string>;
   readonly times: WatchTimes;
   readonly files: WatchedFiles;
@@ -120,7 +120,7 @@ class DirectoryWatch {
   readonly #environment: WatchEnvironment;
   readonly #timer: NodeJS.Timeout;
   #watcher: FSWatcher | undefined;
-  /** `undefined` before the first check, and after the directory was removed. */
+  /** Undefined before the first check, and after the directory was removed. */
   #identity: string | undefined;
   #isFirstCheck = true;
   #isChecking = false;

@@ -1,4 +1,3 @@
-/** Other programs may read certificate and bootstrap files while they are written. */
 import { replaceFile } from '../../runtime/files/replace-file.ts';
 import { readSmallFile } from './certificate-reading.ts';
 

@@ -27,7 +27,7 @@ export interface GrpcServerLimits {
   readonly streams: number;
   /** Rate per connection; a new call costs the server more than the client. */
   readonly callRate: Pace;
-  /** Rate in total, because a client can open more connections. */
+  /** Total rate, because a client can open more connections. */
   readonly totalCallRate: Pace;
   /** Bytes per call that a client may send before the server reads them. */
   readonly windowBytes: number;
@@ -54,7 +54,7 @@ export interface GrpcServerOptions {
 
 const maxPathBytes = 108;
 const neighbourLimitMs = 1_000;
-/** Excess streams count as invalid frames. */
+/** A connection with more invalid frames, or more excess streams, is closed. */
 const maxInvalidFrames = 100;
 const maxHeaderBytes = 64 * 1024;
 
@@ -75,7 +75,6 @@ export class ServerCall {
     });
   }
 
-  /** Also true if the client disconnected. */
   get isEnded(): boolean {
     return this.#isEnded || this.stream.destroyed;
   }

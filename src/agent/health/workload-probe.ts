@@ -1,4 +1,4 @@
-/** For a control plane that does not get the workload's health from a kubelet. */
+/** The control plane may not get the workload's health from a kubelet. */
 import { spawn } from 'node:child_process';
 import { get } from 'node:http';
 import type { ProbeTimes } from '../../../machines/agent/xds/workload-health.machine.ts';
@@ -27,11 +27,10 @@ export interface WorkloadProbe {
 }
 
 export interface ProbedHost {
-  /** Address of the workload, unless the probe names another one. */
+  /** The probe may name another address. */
   readonly destination: string;
-  /** Source address of connections; `undefined` for any. */
   readonly source: string | undefined;
-  /** For the readiness of Envoy; 0 if it is not probed. */
+  /** The readiness of Envoy is probed at this port; 0 if it is not probed. */
   readonly statusPort: number;
   readonly localhost: string;
 }

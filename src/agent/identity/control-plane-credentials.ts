@@ -20,18 +20,18 @@ export interface ConnectionCredentials {
     readonly certificate?: KeyPair;
   };
   readonly headers: Readonly<Record<string, string>>;
-  /** For the log, without secrets. */
+  /** A description for the log, without secrets. */
   readonly description: string;
 }
 
 export interface CredentialSources {
   readonly config: Pick<ProxyConfig, 'controlPlaneAuthPolicy' | 'discoveryAddress' | 'proxyMetadata'>;
   readonly env: NodeJS.ProcessEnv;
-  /** The current workload certificate, used without a token. */
+  /** Used if there is no token. */
   readonly workloadCertificate?: () => KeyPair | undefined;
   /** These roots are trusted in addition to the file if they succeed its roots. */
   readonly distributedRoots?: DistributedRoots;
-  /** Shared with other readers of the same mounts. */
+  /** Other readers of the same mounts share this queue. */
   readonly turns?: FileTurns;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
@@ -165,7 +165,7 @@ export function tokenFile(env: NodeJS.ProcessEnv): string | undefined {
   return policy === 'first-party-jwt' ? '/var/run/secrets/kubernetes.io/serviceaccount/token' : undefined;
 }
 
-/** The call would fail with an invalid header value. */
+/** A call with an invalid header value would fail. */
 function isToken(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text);
 }

@@ -5,7 +5,6 @@ import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { isLoopback } from '../../runtime/addresses/loopback.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
 
-/** Services of a control plane, each with its own root. */
 export type ControlPlaneService = 'xds' | 'ca';
 
 export interface RootSources {

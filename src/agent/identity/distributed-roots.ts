@@ -6,7 +6,7 @@
 import { LRUCache } from 'lru-cache';
 import { certificatesIn, hashOfRoots, unionOf } from './root-set.ts';
 
-/** Earlier roots that a file may still contain. */
+/** Maximum earlier roots that a file may still contain. */
 const maxAncestors = 32;
 
 export class DistributedRoots {

@@ -1,9 +1,7 @@
-/** Blocks of a PEM file (RFC 7468), including malformed ones. */
-
 export interface PemFileBlock {
   readonly number: number;
   readonly label: string;
-  /** Without the last line if the block is truncated. */
+  /** The last line is missing if the block is truncated. */
   readonly text: string;
   readonly isWhole: boolean;
 }

@@ -5,7 +5,6 @@ import { isLinkLocal } from '../../runtime/addresses/link-local.ts';
 import { isUnspecified } from '../../runtime/addresses/unspecified-address.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 
-/** Addresses by which Envoy and the agent reach each other. */
 export interface LocalAddresses {
   readonly localhost: '127.0.0.1' | '::1';
   readonly wildcard: '0.0.0.0' | '::';

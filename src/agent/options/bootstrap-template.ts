@@ -10,7 +10,7 @@ export interface BootstrapTemplate {
 /** Istio's template has 30 KiB. */
 const maxTemplateBytes = 1024 * 1024;
 
-/** `ISTIO_BOOTSTRAP`, otherwise the template of the configuration, which `customConfigFile` overrides. */
+/** The variable `ISTIO_BOOTSTRAP` overrides `customConfigFile`, which overrides the template of the configuration. */
 export function bootstrapTemplate(
   { customConfigFile, proxyBootstrapTemplatePath }: ProxyConfig,
   env: NodeJS.ProcessEnv,

@@ -2,7 +2,6 @@
 import { readFileSync } from 'node:fs';
 import { ChartpilotError, isSystemError } from '../../runtime/errors.ts';
 
-/** @returns no entries if the file does not exist */
 export function readDownwardFile(path: string): Record<string, string> {
   let content: string;
   try {

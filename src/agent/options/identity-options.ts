@@ -31,7 +31,6 @@ export interface IdentitySources {
   readonly config: Pick<ProxyConfig, 'controlPlaneAuthPolicy' | 'discoveryAddress' | 'customConfigFile'> &
     Partial<Pick<ProxyConfig, 'tracing' | 'envoyMetricsService' | 'envoyAccessLogService'>>;
   readonly env: NodeJS.ProcessEnv;
-  /** Assumes that the pod's token exists. */
   readonly assumesToken?: boolean | undefined;
 }
 

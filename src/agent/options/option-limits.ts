@@ -1,4 +1,3 @@
-/** Finds values and combinations that Envoy would reject, or that exceed the range of timers. */
 import { accessSync, constants, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { maxTimerMs } from '../../model/fields/duration.ts';

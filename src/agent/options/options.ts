@@ -51,7 +51,7 @@ export interface ProxyOptions {
   readonly restartPolicy: 'retry' | 'exit';
   readonly hotRestart: boolean;
   readonly watchBinary: boolean;
-  /** With LIVE_RESTORE, the next agent of the container adopts the Envoy of a killed agent. */
+  /** Whether the next agent of the container adopts the Envoy of a killed agent (LIVE_RESTORE). */
   readonly liveRestore: boolean;
   readonly baseId: number | undefined;
   /** Admin port of an Envoy that starts beside the serving one without a hot restart; 0 for any free port. */
@@ -61,7 +61,6 @@ export interface ProxyOptions {
   readonly runDir: string | undefined;
   readonly identity: IdentityOptions;
   readonly env: NodeJS.ProcessEnv;
-  /** Valid but suspicious settings. */
   readonly warnings: readonly LogWarning[];
 }
 

@@ -62,7 +62,7 @@ export interface SourceFindings {
   readonly warnings: LogWarning[];
 }
 
-/** Unset fields are absent. */
+/** Unset fields are absent from the result. */
 export function mergeSources(
   { flags, env, podAnnotations, directory }: MergedSources,
   findings: SourceFindings,
@@ -254,7 +254,7 @@ const annotationOf: Readonly<Record<string, string>> = {
   statusPort: 'status.sidecar.istio.io/port',
 };
 
-/** An older name of terminationDrainDuration, with the lowest precedence. */
+/** This is an older name of terminationDrainDuration, with the lowest precedence. */
 function terminationDrain(env: NodeJS.ProcessEnv, errors: OptionErrors): Partial<ProxyConfig> {
   const text = env.TERMINATION_DRAIN_DURATION_SECONDS;
   if (text === undefined || text === '') return {};

@@ -43,7 +43,7 @@ export interface ProxyFlags {
   /** True if the flag has no value. */
   readonly lightstepSecure?: string | true;
   readonly lightstepCacertPath?: string;
-  /** Only for `bootstrap`: overrides of detected settings. */
+  /** `bootstrap` has these flags, which override detected settings. */
   readonly proxyConfig?: string;
   readonly podInfoDir?: string;
   readonly nodeId?: string;

@@ -294,7 +294,7 @@ function watchOptions(
   };
 }
 
-/** Empty names are ignored. */
+/** Empty names in the configuration are ignored. */
 function tlsFiles(config: ProxyConfig): string[] {
   const files = [config.envoyMetricsService, config.envoyAccessLogService].flatMap((service) => {
     const tls = service?.tlsSettings;

@@ -10,7 +10,6 @@ import { inScratchFolder, unwritableError } from '../envoy/scratch-folder.ts';
 
 export interface Requirements {
   readonly runDir: string;
-  /** `undefined` if no files are generated. */
   readonly configPath: string | undefined;
   readonly hotRestart: boolean;
   readonly sharedMemoryDir?: string;
@@ -60,7 +59,7 @@ function requireSharedMemory(directory: string): void {
   }
 }
 
-/** Base IDs and running processes are found in /proc, and mkfifo pipes to Envoy and the signal forwarding of bin/pilot-agent need it. */
+/** Running processes and base IDs are found in /proc. Named pipes to Envoy and the signal forwarding of bin/pilot-agent need it too. */
 function requireProc(): void {
   try {
     readFileSync('/proc/net/unix');

@@ -1,4 +1,3 @@
-/** DNS queries over UDP for the next agent. */
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 
 const maxQuestions = 4_096;
@@ -6,7 +5,7 @@ const maxLength = 4 * 1024 * 1024;
 
 /** Beyond the limit, drops the oldest queries, because their clients time out first. */
 export class BufferedQueries {
-  /** One query per line: client address and base64 of the query. */
+  /** Each line has the client address and the query in base64. */
   readonly lines: string[] = [];
   /** Includes dropped queries. */
   total = 0;

@@ -17,7 +17,7 @@ export class KeptPorts {
     return this.#passedOn.isAfterAnother;
   }
 
-  /** Call only in the serving agent. */
+  /** Must be called only in the serving agent. */
   async listen(): Promise<void> {
     await this.#passedOn.listen();
   }

@@ -1,4 +1,3 @@
-/** Messages between an agent, the shell that keeps its sockets open, and the next agent. */
 import type { Socket as UdpSocket } from 'node:dgram';
 import type { Server } from 'node:net';
 

@@ -21,7 +21,7 @@ export interface Taker {
 
 const maxHeaderBytes = 512;
 const headerLimitMs = 2_000;
-/** A query of 64 KiB in base64. */
+/** A line contains a query of at most 64 KiB, in base64. */
 const maxLineBytes = 100_000;
 /** Time limit for all queries of a previous agent. */
 const idleMs = 15_000;
@@ -32,7 +32,7 @@ export class PassedOn {
   readonly #takers = new Map<PassedPort, Taker>();
   readonly #waitingSockets = new Set<Socket>();
   #server: Server | undefined;
-  /** Also true if there is only a record, because the socket may have been deleted. */
+  /** The record counts too, because the socket may have been deleted. */
   readonly isAfterAnother: boolean;
 
   constructor(directory: string) {

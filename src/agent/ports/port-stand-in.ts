@@ -43,14 +43,13 @@ const [directory = '', sockets = '[]'] = process.argv.slice(2);
 process.title = 'port-stand-in';
 const heldSockets = JSON.parse(sockets) as HeldSocket[];
 const deadline = performance.now() + standLimitMs;
-// Ends the process despite open connections.
+// Open connections do not keep the process alive longer than this.
 setTimeout(() => process.kill(process.pid, 'SIGKILL'), lastLimitMs).unref();
 
 await Promise.all(
   heldSockets.map((socket) => (socket.transport === 'udp' ? passQuestions(socket) : passConnections(socket))),
 );
 
-/** `undefined` if the other agent is unavailable. */
 function dial(header: Omit<PassingHeader, 'format'>): Promise<Socket | undefined> {
   return new Promise((resolve) => {
     const socket = connect({ path: passedOnIn(directory), allowHalfOpen: true });

@@ -1,4 +1,3 @@
-/** Messages between the agent and the thread that generates a CSR. */
 import type { CertificateCode } from '../../runtime/error-codes/certificates.ts';
 import type { KeyPair } from '../../runtime/grpc/key-pair.ts';
 

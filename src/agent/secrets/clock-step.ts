@@ -1,4 +1,3 @@
-/** Also reports steps of the clock when a suspended host resumes. */
 import { fromPromise } from 'xstate';
 import { type Clocks, clockStepText, watchClockSteps } from '../../runtime/clock-steps.ts';
 import type { Logger } from '../../runtime/output/log.ts';

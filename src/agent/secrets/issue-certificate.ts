@@ -25,7 +25,7 @@ const callLimits = { limitMs: 10_000, maxBytes: 1024 * 1024 };
 /** The thread loads in 0.2 s, or several seconds on a busy host. */
 const helperLimitMs = 15_000;
 
-/** Next to this file in the sources and in the bundles. */
+/** The helper is next to this file, in the sources and in the bundles. */
 const helperModule = new URL(`./certificate-helper${extname(import.meta.filename)}`, import.meta.url);
 
 export interface IssueEnvironment {

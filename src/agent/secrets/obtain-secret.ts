@@ -44,9 +44,8 @@ export interface ObtainEnvironment {
   readonly mounted: MountedFiles | undefined;
   readonly issue: (order: ObtainOrder, signal: AbortSignal) => Promise<VerifiedSecret>;
   readonly now: () => number;
-  /** Random numbers from 0 to 1. */
   readonly draw: () => number;
-  /** For problems of files that are used nevertheless. */
+  /** Receives problems of files that are used nevertheless. */
   readonly warn?: (warning: RevocationWarning) => void;
   readonly counts?: SecretCounts;
 }

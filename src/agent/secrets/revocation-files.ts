@@ -12,7 +12,7 @@ export interface RevocationFiles {
   readonly crl: string;
 }
 
-/** Does not prevent the use of the file. */
+/** A warning does not prevent the use of the file. */
 export interface RevocationWarning {
   readonly file: string;
   readonly code: CertificateCode;
@@ -23,7 +23,6 @@ export interface RootsWithLists {
   readonly roots: readonly string[];
   /** At least one list. An authority without a usable list keeps its previous list if that is usable. */
   readonly lists: readonly RevocationList[];
-  /** Includes lists that expire soon. */
   readonly warnings: readonly RevocationWarning[];
   /** `null` if no list expires. */
   readonly endsAtMs: number | null;

@@ -1,4 +1,4 @@
-/** Encodes field by field, because generated types would load descriptors of half of Envoy's API. */
+/** Messages are encoded field by field, because generated types would load descriptors of half of Envoy's API. */
 
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { secretType } from '../../../machines/discovery/xds/ads-types.ts';
@@ -14,7 +14,7 @@ export interface SecretRequest {
 
 const maxNames = 100;
 const maxNameCharacters = 4096;
-/** For all names of a stream, because thousands of streams store them. */
+/** The limit is for all names of a stream, because thousands of streams store them. */
 const maxNamesCharacters = 32 * 1024;
 const maxErrorCharacters = 1_000;
 
@@ -81,7 +81,7 @@ export function certificateSecret(name: string, { chain, key }: KeyPair): Uint8A
   return secretOf(name, 2, certificate.finish());
 }
 
-/** In PEM; the lists are optional. */
+/** Roots and lists are in PEM. */
 export function rootsSecret(name: string, roots: string, lists = ''): Uint8Array {
   const validation = new BinaryWriter();
   validation.tag(1, WireType.LengthDelimited).bytes(inline(Buffer.from(roots)));

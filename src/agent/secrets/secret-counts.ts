@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { identityName } from '../../../machines/agent/secrets/held-secrets.ts';
 import type { SecretVault } from './secret-vault.ts';
 
-/** Milliseconds. */
+/** In milliseconds. */
 const buckets = [10, 50, 100, 500, 1_000, 5_000, 10_000] as const;
 const prefix = 'istio_agent_';
 const requestType = 'request_type="csr"';
@@ -39,7 +39,7 @@ export class SecretCounts {
     this.#identityFailure = reason;
   }
 
-  /** `undefined` if the workload has a certificate. */
+  /** The reason why the workload has no certificate. */
   get missingCertificate(): string | undefined {
     for (const [name] of this.#vault.newestPairs()) if (name === identityName) return undefined;
     return this.#identityFailure || 'not obtained yet';

@@ -31,7 +31,7 @@ const defaultStreamRate = {
   ofOne: { burst: maxStreamsOfEnvoy, perSecond: 100 },
   inWhole: { burst: 3 * maxStreamsOfEnvoy, perSecond: 200 },
 };
-/** Does not count the first name of a stream. Each change starts or stops an actor; 2,000 take 1 s. */
+/** The first name of a stream is not counted. Each change starts or stops an actor; 2,000 changes take 1 s. */
 const defaultChangeRate = { burst: 200, perSecond: 20 };
 /** The first request contains the node metadata. */
 const maxRequestBytes = 1024 * 1024;
@@ -40,9 +40,9 @@ export interface SecretServerEnvironment {
   readonly vault: SecretVault;
   readonly ownership?: Ownership;
   readonly log: Logger;
-  /** Changes of subscriptions; set by tests. */
+  /** Limits changes of subscriptions; tests set it. */
   readonly changes?: Pace;
-  /** New streams; set by tests. */
+  /** Limits new streams; tests set it. */
   readonly begun?: Pace;
 }
 
@@ -63,7 +63,7 @@ interface Subject {
   readonly streams: Set<SecretStream>;
   /** `undefined` if the secret is unavailable. */
   version: string | undefined;
-  /** Last version that all subscribers acknowledged, according to a report. */
+  /** The last version whose acknowledgement by all subscribers was reported. */
   reportedAcknowledged: string | undefined;
   isRefused: boolean;
 }

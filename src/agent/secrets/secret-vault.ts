@@ -6,7 +6,6 @@ import type { KeyPair } from '../../runtime/grpc/key-pair.ts';
 import { certificateSecret, rootsSecret } from './sds-messages.ts';
 
 export interface StoredSecret {
-  /** Encoded for Envoy. */
   readonly resource: Uint8Array;
   readonly pair?: KeyPair;
   readonly roots?: string;
@@ -66,7 +65,7 @@ export class SecretVault {
     this.#secrets.delete(name);
   }
 
-  /** For ROOTCA; one PEM text per root. */
+  /** Each root has its own PEM text. */
   keepSet(kind: keyof RootParts, hash: string, roots: readonly string[]): void {
     keepNewest(this.#sets[kind], hash, roots);
   }

@@ -22,13 +22,11 @@ export interface WorkloadSecretsOptions extends Pick<ProxyOptions, 'identity' | 
   readonly credentialTurns?: FileTurns;
   readonly vault?: SecretVault;
   readonly counts?: SecretCounts;
-  /** Roots of the control plane, in addition to a file. */
   readonly distributedRoots?: DistributedRoots;
   readonly ownership?: Ownership;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
   readonly clocks?: Clocks;
-  /** Random numbers from 0 to 1. */
   readonly draw?: () => number;
 }
 

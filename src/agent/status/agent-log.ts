@@ -28,7 +28,7 @@ export function agentLog(): (record: TraceRecord) => LogEntry | 'logged elsewher
     processEntry(record, starting);
 }
 
-/** The start was successful or is no longer needed. */
+/** With these outcomes, the start was successful or is no longer needed. */
 const expectedOutcomes: { readonly [Outcome in RestartOutcome]?: LogEntry['event'] } = {
   live: 'restart.ended.live',
   'called off': 'restart.ended.canceled',
@@ -134,7 +134,7 @@ function unavailableEntry({ name, reason, code, attempts, pauseMs }: SecretUnava
   return { event: 'secret.lacking', ...fields };
 }
 
-/** The process of an adopted Envoy reports `process.spawned` too, and is not logged. */
+/** The process of an adopted Envoy reports `process.spawned` too, but only new processes are logged. */
 function processEntry(record: TraceRecord, starting: ReadonlySet<string>): LogEntry | undefined {
   if (record.kind !== 'event' || record.event.type !== 'process.spawned' || !starting.has(record.to)) return undefined;
   return { event: 'process.spawned', epoch: record.to, pid: record.event.pid };

@@ -38,14 +38,13 @@ export class AgentMetrics {
   ]);
   readonly #binaries = { offered: 0, refused: 0, withdrawn: 0 };
   readonly #restarts = new Map<string, { labels: Record<'reason' | 'how' | 'outcome', string>; count: number }>();
-  /** Not in the histogram yet; few, because a hot restart takes seconds. */
+  /** These times are not in the histogram yet. They are few, because a hot restart takes seconds. */
   readonly #timesToLive: number[] = [];
   /** The serving epoch, or the last one that served. */
   #epoch = '';
   #notServingSeconds = 0;
-  /** By the clocks of the trace and of this class. */
+  /** Measured by the clocks of the trace and of this class. */
   #idleSince: { t: number; now: number } | undefined;
-  /** By the clock of this class. */
   #unresponsiveSince: number | undefined;
   #hasCertificate = (): boolean => true;
   readonly #uncaught = new Map<UncaughtOrigin, number>();
@@ -86,7 +85,7 @@ export class AgentMetrics {
     this.#mesh = metrics;
   }
 
-  /** In chunks of complete lines, possibly several megabytes. */
+  /** The chunks contain complete lines, possibly several megabytes. */
   meshText(): Iterable<string> {
     return this.#mesh?.text() ?? [];
   }
@@ -120,7 +119,6 @@ export class AgentMetrics {
     this.#unresponsiveSince = undefined;
   }
 
-  /** Ignores calls after the first. */
   recordReady(sinceStartMs: number): void {
     this.#startupSeconds ??= sinceStartMs / 1000;
   }
@@ -141,7 +139,7 @@ export class AgentMetrics {
     this.#uncaught.set(origin, (this.#uncaught.get(origin) ?? 0) + 1);
   }
 
-  /** Only events that the supervisor receives and sends are counted. */
+  /** The supervisor receives and sends the counted events. */
   observe(record: TraceRecord): void {
     if (record.kind !== 'event') return;
     const type = record.event.type.replace(/^epoch\./, '');
@@ -174,7 +172,6 @@ export class AgentMetrics {
     }
   }
 
-  /** Includes metrics without samples. */
   async definitions(): Promise<MetricDefinition[]> {
     this.#exposition ??= createExposition();
     return definitionsOf((await this.#exposition).registry);

@@ -70,7 +70,6 @@ export class ApplicationProber {
 }
 
 export interface ProbeCaller {
-  /** Alternating names and values. */
   readonly rawHeaders: readonly string[];
   readonly userAgent: string | undefined;
 }

@@ -1,4 +1,4 @@
-/** Parses `ISTIO_KUBE_APP_PROBERS`, the application probes that were rewritten to the status port. */
+/** `ISTIO_KUBE_APP_PROBERS` contains the application probes that were rewritten to the status port. */
 
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import {
@@ -67,7 +67,6 @@ export function parseProbes(
 
 const fieldBelow = (path: string, field: string): string => (path === '' ? field : `${path}.${field}`);
 
-/** @throws VariableError */
 export function applicationProbeOf(prober: JsonFields, path: string, warnings: LogWarning[]): ApplicationProbe {
   const kinds = (['httpGet', 'tcpSocket', 'grpc'] as const).filter((kind) => (prober[kind] ?? undefined) !== undefined);
   const [kind] = kinds;

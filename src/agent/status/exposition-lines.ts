@@ -14,7 +14,7 @@ function labelsWith(blanks: string, beginning = ''): string {
   return `\\{${blanks}${beginning}(?:${label}${blanks}(?:,${blanks}|(?=\\})))*\\}`;
 }
 
-/** A quoted metric name is in the braces. */
+/** A quoted metric name is inside the braces. */
 function seriesWith(blanks: string): string {
   return `(?:${name}(?:${blanks}${labelsWith(blanks)})?|${labelsWith(blanks, `${quotedPattern}${blanks}(?:,${blanks}|(?=\\}))`)})`;
 }
@@ -35,7 +35,7 @@ const textTypes = 'counter|gauge|histogram|summary|untyped';
 const openTypes = 'counter|gauge|histogram|summary|unknown|info|stateset|gaugehistogram';
 
 interface Grammar {
-  /** Excludes the timestamp, whose unit differs between the formats, and the exemplar. */
+  /** The pattern excludes the timestamp, whose unit differs between the formats, and the exemplar. */
   readonly bare: RegExp;
   readonly sample: RegExp;
   readonly type: RegExp;
@@ -68,7 +68,7 @@ const anyType = wholeLine(
   `#[ \\t]+TYPE[ \\t]+(${name}|${quotedPattern})[ \\t]+(${textTypes}|${openTypes})${anyBlanks}\\r?`,
 );
 const unit = wholeLine(`# UNIT (${name}) (${name})`);
-/** The only comments that can be invalid. */
+/** Other comments cannot be invalid. */
 const metadata = /#[ \t]+(?:(TYPE)|(HELP)|UNIT)\b/y;
 const endOfBody = wholeLine(`# EOF${anyBlanks}\\r?`);
 const emptyLine = /\r?(?:\n|$)/y;
@@ -85,11 +85,7 @@ type LineResult = 'as it is' | { readonly text: string } | undefined;
 
 const omittedLine = { text: '' };
 
-/**
- * Keeps the lines that a scraper accepts.
- *
- * @param lines complete lines, with one character per byte
- */
+/** @param lines complete lines, with one character per byte */
 export function validLines(lines: string, to: ExpositionFormat, from: ExpositionFormat = to): ValidLines {
   const outputLines: string[] = [];
   const mayBeBroken = isBroken(lines);
@@ -160,7 +156,7 @@ function otherType(lines: string, offset: number, type: RegExp): LineResult {
   return matchesAt(type, outputLine, 0) ? { text: outputLine } : omittedLine;
 }
 
-/** In milliseconds for text format, in seconds for OpenMetrics. */
+/** Text format has milliseconds, OpenMetrics seconds. */
 function timeOf(time: string | undefined): string {
   return time === undefined ? '' : ` ${time}`;
 }

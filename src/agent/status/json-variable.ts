@@ -3,7 +3,7 @@ import { type FieldViolation, mustBe, wrongType } from '../../model/fields/viola
 import { messageOf } from '../../runtime/errors.ts';
 
 export class VariableError extends Error {
-  /** Such as `targets[0].port`; empty for the whole value. */
+  /** A path such as `targets[0].port`; empty for the whole value. */
   readonly field: string;
   readonly violation: FieldViolation;
 

@@ -18,7 +18,6 @@ export interface MetricsTarget {
 
 export interface MergedMetricsEnvironment {
   readonly metrics: AgentMetrics;
-  /** Loopback address of Envoy and the application. */
   readonly localhost: string;
   readonly adminPort: () => number | undefined;
   readonly targets: readonly MetricsTarget[];
@@ -35,7 +34,7 @@ const maxRedirects = 5;
 /** Other work of the event loop, such as readiness probes of Envoy, continues after this time. */
 const sliceMs = 2;
 const maxScrapes = 4;
-/** Includes waiting scrapes; prevents that one slow client blocks others. */
+/** Waiting scrapes count too. One slow client must not block others. */
 const maxScrapesPerAddress = 2;
 const maxWaiting = 32;
 const defaultLimitMs = 10_000;
@@ -139,7 +138,7 @@ export class MergedMetrics {
     output.end(isOpen ? endOfBody : '');
   }
 
-  /** Lets other work run between chunks. */
+  /** Other work runs between chunks. */
   async #writeMesh(output: Output, disconnected: AbortSignal, isOpen: boolean): Promise<void> {
     const scrapeTurns = new Turns(sliceMs);
     let unwrittenText = '';
@@ -295,13 +294,13 @@ function mediaTypeOf({ headers }: IncomingMessage): string {
   return (headers['content-type'] ?? '').split(';', 1)[0]!.trim().toLowerCase();
 }
 
-/** The default if the application's content type is malformed. */
+/** The default applies if the application's content type is malformed. */
 function openMetricsTypeOf({ headers }: IncomingMessage): string {
   const contentType = headers['content-type'] ?? '';
   return /^[\w/.-]+(; ?[\w-]+=[\w.-]+){0,4}$/.test(contentType) ? contentType : openMetricsFormat;
 }
 
-/** The formats must consist of lines. */
+/** A part may send only formats that consist of lines. */
 function headersFor(part: MetricsSource, { headers }: IncomingMessage): Record<string, string> {
   const formats = part === 'envoy' ? ['text/plain', 'text/*'] : ['text/plain', 'text/*', openMetricsType];
   const acceptHeader = headers.accept
@@ -378,7 +377,6 @@ async function* completeLines(body: IncomingMessage, maxBytes: number, signal: A
   }
 }
 
-/** Rejects when the client has disconnected. */
 async function write(output: Output, data: string | Buffer, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   if (data.length > 0 && !output.write(data)) await once(output, 'drain', { signal });

@@ -2,7 +2,7 @@ import type { DnsNames } from '../../runtime/dns/dns-names.ts';
 
 const namesPerChunk = 500;
 
-/** In chunks, because a large mesh has tens of thousands of names. */
+/** The text is yielded in chunks, because a large mesh has tens of thousands of names. */
 export function* nameTableText(names: DnsNames): Generator<string> {
   let lines: string[] = [];
   let separator = '{"table":{\n';

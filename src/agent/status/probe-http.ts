@@ -1,4 +1,4 @@
-/** One GET, with redirects within the same origin. */
+/** A probe follows redirects only within the same origin. */
 import { type Agent, type IncomingMessage, request } from 'node:http';
 import { type ClientHttp2Session, connect as connectHttp2, type OutgoingHttpHeaders } from 'node:http2';
 import { isIPv6, type Socket } from 'node:net';
@@ -23,7 +23,7 @@ const maxRedirects = 10;
 const maxBodyBytes = 64 * 1024;
 const maxHeaderBytes = 16 * 1024;
 
-/** These headers concern one connection. */
+/** These headers concern one connection and are not forwarded. */
 const hopByHop: ReadonlySet<string> = new Set([
   ...['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade', 'te', 'trailer'],
   ...['http2-settings', 'content-length', 'expect', 'proxy-authorization', 'proxy-authenticate'],

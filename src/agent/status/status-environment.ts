@@ -12,20 +12,18 @@ import type { MetricsTarget } from './merged-metrics.ts';
 
 export interface StatusServerEnvironment {
   readonly adminAt: AdminConnector;
-  /** Admin port before the first Envoy serves. */
+  /** Used before the first Envoy serves. */
   readonly adminPort: number;
   readonly runsEnvoy: boolean;
   readonly metrics: AgentMetrics;
-  /** For probes of the serving Envoy without its admin interface. */
+  /** The serving Envoy can be probed at these ports without its admin interface. */
   readonly ports: ServingPorts;
-  /** `undefined` if no epoch with a process was started. */
   readonly newestEpoch: () => string | undefined;
   readonly log: Logger;
   readonly prober: ApplicationProber;
   readonly applicationMetrics: readonly MetricsTarget[];
   /** A sidecar drains only inbound listeners, because its workload may still be finishing. */
   readonly drain: 'inboundonly' | 'all';
-  /** `undefined` before the first table. */
   readonly names?: () => DnsNames | undefined;
   readonly access: DebuggerAccess;
   readonly profiling: boolean;
@@ -33,13 +31,11 @@ export interface StatusServerEnvironment {
   readonly metricsForThisHost: boolean;
   /** Envoy must serve these ports before the proxy is ready. */
   readonly application: ApplicationPorts;
-  /** Why peers reject the workload's certificate because of its dates. Absent without secret server. */
+  /** Returns why peers reject the workload's certificate because of its dates. Absent without secret server. */
   readonly certificateProblem?: () => string | undefined;
-  /** Absent if the trace is not served. */
   readonly trace?: TraceEndpoint;
   /** Starts the currently installed agent, which then replaces this one. Absent if no launcher can start it. */
   readonly orderSuccessor?: () => void;
-  /** Default: all addresses. */
   readonly host?: string;
   /**
    * `later`: the other agent responds until this one has an Envoy. `first`: no other process may use the port at the start. Absent: the port is not

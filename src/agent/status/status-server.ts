@@ -68,7 +68,7 @@ class StatusEndpoint {
   readonly #server: Server;
   /** Connections that this server closes; those of debuggers are not included. */
   readonly #sockets = new Set<Socket>();
-  /** Opened when there is an Envoy to probe. */
+  /** The port is opened when there is an Envoy to probe. */
   #deferredPort: number | undefined;
   /** Requests that arrive while the status actor decides share its response. */
   #pending: { readonly request: number; readonly responses: ServerResponse[] } | undefined;
@@ -77,7 +77,7 @@ class StatusEndpoint {
   readonly #profiler: Profiler;
   #admin: AdminClient;
   #servingProcess: ServingProcess | undefined;
-  /** The newest epoch when the serving one began to serve. */
+  /** Name of the newest epoch when the serving one began to serve. */
   #servingEpoch: string | undefined;
   /** `undefined` before the serving epoch first listed its listeners. */
   #reportedListeners: string | undefined;
@@ -404,7 +404,7 @@ class StatusEndpoint {
     response.end('OK', orderSuccessor);
   }
 
-  /** Includes derived names. */
+  /** The names include derived ones. */
   #names(request: IncomingMessage, response: ServerResponse): void {
     if (this.#isRefused(request, response, { methods: ['GET', 'HEAD'] })) return;
     const names = this.#environment.names?.();

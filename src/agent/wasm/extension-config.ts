@@ -79,7 +79,7 @@ function variablesIn(variables: Uint8Array | undefined): ReadonlyMap<string, str
   return pullVariables;
 }
 
-/** Removes the variables for the agent. */
+/** Also removes the variables for the agent. */
 export function withFile(extension: Uint8Array, file: string): Uint8Array {
   const source = encodeField(1, encodeField(1, Buffer.from(file)));
   return replaceField(

@@ -128,7 +128,7 @@ export class ExtensionResponses {
     return reason === '' ? undefined : reason;
   }
 
-  /** Empty if Envoy keeps the previous version. */
+  /** The result is empty if Envoy keeps the previous version. */
   #contentOf({ content, code, failure }: Extension): Uint8Array[] {
     const { received } = this.#fetches;
     if (failure === undefined) {

@@ -12,7 +12,7 @@ import { replaceFile } from '../../runtime/files/replace-file.ts';
 /** As in Istio's agent. */
 export const maxModuleBytes = 256 * 1024 * 1024;
 export const maxCacheBytes = 512 * 1024 * 1024;
-/** Includes image names. */
+/** Image names count too. */
 export const maxCacheFiles = 4_096;
 export const maxUnusedMs = 24 * 60 * 60 * 1_000;
 /** Envoy reads a file after it received its name, so the file must exist until then. */
@@ -49,7 +49,6 @@ export class ModuleCache {
   readonly #folder: string;
   readonly #limits: CacheLimits;
   readonly #now: () => number;
-  /** Verified by this process. */
   readonly #verifiedFiles = new Set<string>();
 
   constructor(folder: string, limits: Partial<CacheLimits> = {}, now: () => number = Date.now) {
@@ -75,7 +74,6 @@ export class ModuleCache {
     return file;
   }
 
-  /** @param name set with {@link nameImage} */
   async lookupImage(name: string): Promise<StoredModule | undefined> {
     const file = this.#imageFileOf(name);
     const sha256 = await readFile(file, 'latin1').catch(() => '');
@@ -85,7 +83,6 @@ export class ModuleCache {
     return module === undefined ? undefined : { file: module, sha256 };
   }
 
-  /** @throws Error if the name cannot be written */
   async nameImage(name: string, { sha256 }: Pick<StoredModule, 'sha256'>): Promise<void> {
     await replaceFile(this.#imageFileOf(name), sha256, { draft: 'unique' });
   }

@@ -1,4 +1,3 @@
-/** Implements `imagePullPolicy`. */
 import type { RemoteCode } from './extension-config.ts';
 import { isImageUrl, parseImageUrl } from './image/image-reference.ts';
 

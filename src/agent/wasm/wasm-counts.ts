@@ -1,6 +1,6 @@
 /** The names of the metrics are those of Istio's agent. */
 
-/** Milliseconds. */
+/** In milliseconds. */
 const buckets = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 2_048, 4_096, 8_192, 16_384] as const;
 const prefix = 'istio_agent_wasm_';
 

@@ -14,7 +14,7 @@ export interface WasmModules {
   readonly cache: ModuleCache;
   readonly fetch: GuardedFetch;
   readonly counts: WasmCounts;
-  /** By number of the fetch. Docker configurations are not in events, because they contain secrets. */
+  /** The key is the number of the fetch. Docker configurations are not in events, because they contain secrets. */
   readonly pullSecrets: Map<number, string>;
   /** Whether a registry may use plaintext. */
   readonly isInsecure: (registry: string) => boolean;
@@ -94,7 +94,7 @@ function expectedDigest({ digest }: ImageReference, sha256: string): string {
 interface Pull {
   readonly image: ImageReference;
   readonly name: string;
-  /** For the manifest or index; empty for any. */
+  /** SHA-256 of the manifest or index; empty if any is valid. */
   readonly digest: string;
 }
 

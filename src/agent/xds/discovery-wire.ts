@@ -17,7 +17,7 @@ const maxReasonCharacters = 1_000;
 
 export interface RequestHead {
   readonly typeUrl: string;
-  /** Of the acknowledged or rejected response; otherwise empty. */
+  /** Nonce of the acknowledged or rejected response. */
   readonly nonce: string;
   readonly rejection: string | undefined;
 }
@@ -40,7 +40,7 @@ export function readRequest(message: Uint8Array, protocol: DiscoveryProtocol): R
   return { typeUrl, nonce, rejection };
 }
 
-/** The subscribed names in the state-of-the-world protocol, the unsubscribed names in the delta protocol. */
+/** Returns the subscribed names in the state-of-the-world protocol, the unsubscribed names in the delta protocol. */
 export function namesIn(
   message: Uint8Array,
   protocol: DiscoveryProtocol,
@@ -65,7 +65,7 @@ export function typeOfResponse(message: Uint8Array): string | undefined {
   return textIn(message, responseFields.typeUrl);
 }
 
-/** The type of the first resource, because the response's own type follows the resources. */
+/** Returns the type of the first resource, because the response's own type follows the resources. */
 export function typeInResponseStart(message: Uint8Array, protocol: DiscoveryProtocol): string | undefined {
   const resource = startOfField(message, 2);
   const anyBytes = protocol === 'sotw' || resource === undefined ? resource : startOfField(resource, 2);
@@ -95,7 +95,7 @@ function startOfField(bytes: Uint8Array, fieldNumber: number): Uint8Array | unde
 export interface InternalResponse {
   readonly version: string;
   readonly nonce: string;
-  /** Without its envelope; `undefined` without a resource. */
+  /** Contains the resource without its envelope. */
   readonly value: Uint8Array | undefined;
 }
 
@@ -142,7 +142,7 @@ export interface InternalRequest {
   readonly nodeMetadata?: Readonly<Record<string, string>>;
 }
 
-/** Needs no node, which Envoy's first request of the stream contains. */
+/** The request needs no node, which Envoy's first request of the stream contains. */
 export function internalRequest(
   { typeUrl, version = '', nonce = '', refusal, nodeMetadata }: InternalRequest,
   protocol: DiscoveryProtocol,

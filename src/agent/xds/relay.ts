@@ -25,7 +25,7 @@ import {
 import { FieldScanner } from './field-scanner.ts';
 import type { XdsActivity } from './xds-activity.ts';
 
-/** Sent after Envoy's first request for listeners. */
+/** A subscription is sent after Envoy's first request for listeners. */
 export interface InternalSubscription {
   readonly typeUrl: string;
   /**
@@ -33,7 +33,7 @@ export interface InternalSubscription {
    * received
    */
   take(value: Uint8Array, acknowledge: (refusal?: string) => void): void;
-  /** Sent with each acknowledgement; `undefined` for none. */
+  /** The metadata is sent with each acknowledgement. */
   nodeMetadata?(): Readonly<Record<string, string>> | undefined;
 }
 
@@ -42,7 +42,7 @@ export interface RelayOptions {
   readonly subscriptions: readonly InternalSubscription[];
   readonly activity: XdsActivity;
   readonly report: RelayReport;
-  /** The agent may send other requests from this call on. */
+  /** The agent may send other requests after this call. */
   readonly subscribed?: () => void;
   /** Absent if extensions are forwarded unchanged. */
   readonly extensionFetches?: ExtensionFetches;
@@ -54,7 +54,7 @@ export interface RelayReport {
   upstreamInvalid(reason: string): void;
   /** One end stops (`on`) or resumes accepting bytes. */
   congested(side: Side, on: boolean): void;
-  /** No client subscribes to the type. */
+  /** No client subscribes to the type of a dropped response. */
   dropped(typeUrl: string): void;
   rejected(typeUrl: string, nonce: string, reason: string): void;
   /** `nonce` is empty if the message has none. Absent if messages are not recorded. */
@@ -80,18 +80,18 @@ export class Relay {
   readonly #requests = new FrameReader({ wholeBytes, peekBytes });
   readonly #responses = new FrameReader({ wholeBytes, peekBytes });
   readonly #sides: Readonly<Record<Side, CongestedSide>>;
-  /** They wait for the end of a message that is forwarded in chunks. */
+  /** These frames wait for the end of a message that is forwarded in chunks. */
   #ownFrames: Buffer[] = [];
   #isReadingRequest = false;
   readonly #extensions: ExtensionResponses | undefined;
-  /** They wait for the end of a response that is forwarded in chunks. */
+  /** These responses wait for the end of a response that is forwarded in chunks. */
   #rewritten: Buffer[] = [];
   #isReadingResponse = false;
   /** A response to the agent that arrives in chunks. */
   #internal: { readonly typeUrl: string; pieces: Buffer[]; bytes: number } | undefined;
   /** `undefined` if messages are not recorded. */
   #scanner: FieldScanner | undefined;
-  /** By type; `undefined` while the response is pending. */
+  /** The acknowledgement of a type is `undefined` while the response is pending. */
   readonly #acknowledgements = new Map<string, InternalRequest | undefined>();
   #hasSubscribed = false;
   #hasResponse = false;
@@ -156,7 +156,7 @@ export class Relay {
     else this.#sides.upstream.wrote(this.#upstream.write(frame));
   }
 
-  /** Reports changed node metadata. */
+  /** Called when the node metadata has changed. */
   repeatAcknowledgement(typeUrl: string): void {
     const lastAcknowledgement = this.#acknowledgements.get(typeUrl);
     const nodeMetadata = this.#subscriptions.get(typeUrl)?.nodeMetadata?.();

@@ -14,7 +14,6 @@ export function bundleIn(value: Uint8Array): Omit<TrustBundleReceived, 'type'> |
   return { roots, hash: hashOfRoots(roots), members: hashesOf(roots), tainted: taintedIn(value) };
 }
 
-/** From a previous agent; `undefined` without a valid bundle. */
 export function storedBundle(value: Uint8Array | undefined): Omit<TrustBundleReceived, 'type'> | undefined {
   try {
     return value && bundleIn(value);

@@ -32,14 +32,13 @@ import type { XdsStreams } from './xds-streams.ts';
 
 export interface UpstreamEnvironment {
   readonly streams: XdsStreams;
-  /** `host:port`. */
   readonly discoveryAddress: string;
   readonly credentials: (credential: UpstreamCredential, stopped: AbortSignal) => Promise<ConnectionCredentials>;
-  /** The cluster, and the headers of XDS_HEADER_…. */
+  /** The headers contain the cluster, and those of XDS_HEADER_…. */
   readonly headers: Readonly<Record<string, string>>;
   readonly activity: XdsActivity;
   readonly log: Logger;
-  /** For the next agent, if any may follow. */
+  /** The next agent starts with the stored roots. */
   readonly storeBundle?: (value: Uint8Array) => void;
   /** Later connections are verified by these roots too. */
   readonly receivedRoots?: DistributedRoots;
@@ -263,7 +262,7 @@ class UpstreamStream {
     this.#report({ type: 'bundle.received', ...bundle });
   };
 
-  /** Not sent to a control plane that sends no roots, because it does not support the report. */
+  /** A control plane that sends no roots does not support the report. */
   reportCertificate(serialNumber: string): void {
     this.#certificate = serialNumber;
     this.#relay?.repeatAcknowledgement(proxyConfigType);

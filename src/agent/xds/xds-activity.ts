@@ -3,10 +3,10 @@ export class XdsActivity {
   responses = 0;
   dropped = 0;
   connectionFailures = 0;
-  /** Streams that failed, or that the control plane ended. */
+  /** Counts streams that failed, or that the control plane ended. */
   readonly upstreamEnds = { error: 0, cancelled: 0 };
-  /** Includes streams that were ended because of invalid or unread messages. */
+  /** Counts streams that Envoy ended, or that were ended because of invalid or unread messages. */
   readonly downstreamEnds = { error: 0, cancelled: 0 };
-  /** Empty after a response. */
+  /** Last error of the control plane; empty after a response. */
   trouble = '';
 }

@@ -22,7 +22,7 @@ export function xdsHeaders(env: NodeJS.ProcessEnv): { headers: Record<string, st
   return { headers: Object.fromEntries(headers), warnings };
 }
 
-/** Headers that HTTP/2, gRPC and the token use. */
+/** HTTP/2, gRPC and the token use these headers. */
 const reservedHeaders: ReadonlySet<string> = new Set([
   'te',
   'content-type',
@@ -42,7 +42,7 @@ export function clusterHeader({ ISTIO_META_CLUSTER_ID: cluster = '' }: NodeJS.Pr
   return valueOf(cluster) || undefined;
 }
 
-/** HTTP/2 rejects surrounding whitespace; `undefined` if the value is invalid. */
+/** HTTP/2 rejects surrounding whitespace. */
 function valueOf(text: string): string | undefined {
   const value = text.trim();
   return /^[\x20-\x7e]*$/.test(value) ? value : undefined;

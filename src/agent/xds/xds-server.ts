@@ -15,7 +15,7 @@ const maxNameCharacters = 64;
 export interface XdsServerEnvironment {
   readonly streams: XdsStreams;
   readonly ownership?: Ownership;
-  /** Roots that a previous agent received. */
+  /** A previous agent received these roots. */
   readonly storedBundle?: () => Uint8Array | undefined;
   readonly random?: () => number;
 }

@@ -1,7 +1,7 @@
 import { relative, resolve } from 'node:path';
 import type { ServerCall } from '../grpc/grpc-server.ts';
 
-/** Relative to the working directory if that is shorter, because the kernel limits the length of the path. */
+/** The path is relative to the working directory if that is shorter, because the kernel limits its length. */
 export function xdsSocketPath(configPath: string): string {
   return socketPath(configPath, 'XDS');
 }
@@ -27,7 +27,6 @@ export class XdsStreams {
   #lastStream = 0;
   #lastModule = 0;
 
-  /** @param envoy empty without a name */
   add(call: ServerCall, envoy: string): number {
     const stream = ++this.#lastStream;
     this.#calls.set(stream, call);
@@ -43,7 +42,7 @@ export class XdsStreams {
     return ++this.#lastModule;
   }
 
-  /** Includes earlier streams of the Envoy. Empty for an Envoy without a name. */
+  /** Includes extensions of earlier streams of the Envoy. Empty for an Envoy without a name. */
   extensionsOf(stream: number): Set<string> {
     const envoy = this.#envoys.get(stream) ?? '';
     const extensions = this.#extensions.get(envoy) ?? new Set();

@@ -24,7 +24,7 @@ export const systemNamespaces: ReadonlySet<string> = new Set([
   ...['kube-system', 'kube-public', 'kube-node-lease', 'local-path-storage'],
 ]);
 
-/** Istio 1.16 and earlier accepted more values than `true` and `false`, in any case. */
+/** Includes the values that Istio 1.16 and earlier accepted; upper and lower case are equal. */
 const booleanValues: ReadonlyMap<string, boolean> = new Map([
   ...['true', 'y', 'yes', 'on'].map((value) => [value, true] as const),
   ...['false', 'n', 'no', 'off'].map((value) => [value, false] as const),

@@ -6,7 +6,6 @@ import type { Texts } from '../pod/pod.ts';
 import { injectKey, systemNamespaces } from './decision.ts';
 
 export interface WebhookEntry {
-  /** Such as `rev.namespace.sidecar-injector.istio.io`. */
   readonly name: string;
   readonly namespaceSelector: LabelSelector;
   readonly objectSelector: LabelSelector;

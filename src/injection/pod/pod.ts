@@ -75,7 +75,7 @@ export interface Volume extends Json {
 }
 
 export const proxyContainerName = 'istio-proxy';
-/** The second container checks redirection by a CNI plugin. */
+/** The second container checks the redirection of a CNI plugin. */
 export const initContainerName = 'istio-init';
 export const validationContainerName = 'istio-validation';
 
@@ -104,7 +104,7 @@ export function allContainersOf({ spec }: Pod): readonly Container[] {
   return [...spec.containers, ...(spec.initContainers ?? [])];
 }
 
-/** Excludes the proxy. */
+/** The proxy is not an application container. */
 export function applicationContainersOf({ spec }: Pod): readonly Container[] {
   const sidecars = (spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always');
   return [...spec.containers, ...sidecars].filter((container) => !isSidecarContainer(container));
@@ -192,7 +192,7 @@ export function readPod(value: unknown, path = ''): Decoded<Pod> {
   return E.right({ ...cleanValue, metadata: cleanValue.metadata ?? {} } as Pod);
 }
 
-/** List items stay. */
+/** Items of lists stay, even if they are `null`. */
 function withoutNulls(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNulls);
   if (!isObject(value)) return value;

@@ -197,7 +197,7 @@ function mountsOf({ pod }: TemplateInput): Json[] {
 
 const podInfo = (path: string): Json => ({ path, fieldRef: { fieldPath: `metadata.${path}` } });
 
-/** Their names are reserved in injected pods. */
+/** The names of these volumes are reserved in injected pods. */
 export function proxyVolumes({ pod }: TemplateInput): readonly Volume[] {
   const override = annotationOf(pod, 'sidecar.istio.io/bootstrapOverride');
   const token = { path: 'istio-token', expirationSeconds: 43_200, audience: 'istio-ca' };

@@ -11,7 +11,6 @@ export interface TemplateInput {
   readonly workload: PodOwner;
   readonly settings: InjectionSettings;
   readonly mesh: MeshConfig;
-  /** Merged from the mesh default, ProxyConfig objects and the pod's annotation. */
   readonly proxyConfig: ProxyConfig;
   /** Redirection excludes this user and group. */
   readonly proxyUid: number;
@@ -23,7 +22,7 @@ export interface TemplateInput {
 
 export type TemplatePod = Json;
 
-/** Envoy's listener for readiness (`/healthz/ready`). */
+/** Port of Envoy's listener for readiness (`/healthz/ready`). */
 export const healthPort = 15_021;
 export const envoyMetricsPort = 15_090;
 
@@ -82,7 +81,7 @@ export function addedEnvironment({ settings, proxyConfig }: TemplateInput): read
   return Object.entries(addedVariables).map(([name, value]) => ({ name, value }));
 }
 
-/** For containers that neither change the network nor bind privileged ports. */
+/** These containers neither change the network nor bind privileged ports. */
 export function restrictedSecurity({ proxyUid, proxyGid }: TemplateInput): Json {
   return {
     allowPrivilegeEscalation: false,

@@ -55,7 +55,7 @@ function struct(name: string, values: Json, onUnknownInCondition?: (name: string
   return new GoStruct(name, fields, onUnknownInCondition);
 }
 
-/** `index` returns an empty string for a missing key, as in Go. */
+/** As in Go, `index` returns an empty string for a missing key. */
 function textMap(texts: unknown): GoMap {
   return new GoMap(Object.entries((texts ?? {}) as Record<string, string>), '');
 }

@@ -17,12 +17,12 @@ export function parentOf(pid: number): number | undefined {
   }
 }
 
-/** Whether another child of this agent's parent owns one of these base IDs. */
+/** The siblings are other children of this agent's parent. */
 export function areHeldBySibling(baseIds: readonly number[] | undefined): boolean {
   return haveSibling(inodesOf(/ (\d+) @chartpilot_base_id_(\d+)(?:_in_[0-9a-f]+)?@*$/gm, baseIds));
 }
 
-/** Whether another child of this agent's parent owns or requests this base ID by a name of {@link containerNamesOf}. */
+/** The sibling owns or requests the base ID by a name of {@link containerNamesOf}. */
 export function isRequestedBySibling(baseId: number): boolean {
   return haveSibling(inodesOf(requestNames, [baseId]));
 }

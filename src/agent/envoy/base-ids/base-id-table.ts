@@ -12,7 +12,7 @@ export class BaseIdTable {
     return { baseIds: [...claim.baseIds], sweptFiles: [...claim.sweptFiles] };
   }
 
-  /** Takes the base IDs of a killed agent; `undefined` if that fails. */
+  /** `undefined` if the base IDs of the killed agent cannot be taken. */
   async resume(
     options: BaseIdOptions,
     baseIds: readonly number[],
@@ -21,7 +21,7 @@ export class BaseIdTable {
     return claim && { baseIds: [...claim.baseIds], sweptFiles: [] };
   }
 
-  /** Resolves when the table contains all claims in progress, also those of a chart that has ended. */
+  /** Also waits for claims of a chart that has ended. */
   async settled(): Promise<void> {
     await Promise.allSettled(this.#pending);
   }
@@ -39,18 +39,16 @@ export class BaseIdTable {
     }
   }
 
-  /** Never throws. */
   release(baseIds: readonly number[]): void {
     for (const claim of this.#claims) if (claim.baseIds.some((baseId) => baseIds.includes(baseId))) this.#end(claim);
   }
 
-  /** Waits for the exit of these IDs' Envoys, for a limited time. */
+  /** Waits for a limited time until the Envoys of these IDs have exited. */
   async releaseWhenFree(baseIds: readonly number[]): Promise<void> {
     await areFree(baseIds);
     this.release(baseIds);
   }
 
-  /** Leaves the IDs and their Envoys to another agent. */
   handOverAll(): void {
     for (const claim of this.#claims) {
       this.#claims.delete(claim);

@@ -16,7 +16,6 @@ import { claimForContainer, claimName, type OwnedSocket } from './base-id-owners
 
 export interface BaseIdOptions {
   readonly runDir: string;
-  /** Any base ID is acceptable if absent. */
   readonly baseId?: number;
   /** Maximum wait for the exit of a killed agent's Envoys. */
   readonly sweepLimitMs?: number;
@@ -25,7 +24,7 @@ export interface BaseIdOptions {
   readonly resumeLimitMs?: number;
   /** If another agent keeps these base IDs, waiting for them is useless. */
   readonly isOwnedByOther?: () => boolean;
-  /** Called if an unrelated process has the name of a base ID. */
+  /** An unrelated process has the name of the base ID. */
   readonly onForeignName?: (baseId: number) => void;
 }
 
@@ -40,7 +39,7 @@ export interface ClaimedBaseId {
 
 interface Owner {
   readonly pid: number;
-  /** Field 22 of /proc/PID/stat. */
+  /** The start time is field 22 of /proc/PID/stat. */
   readonly startTime: string;
 }
 
@@ -192,7 +191,7 @@ function removeQuietly(file: string): void {
   }
 }
 
-/** Removes the locks and shared memory of killed agents whose Envoys have exited. */
+/** Waits until the Envoys of killed agents have exited. */
 async function sweep({
   runDir,
   sweepLimitMs = defaultSweepLimitMs,

@@ -12,7 +12,7 @@ export class EnvoyLogRecords {
   #lastTakenAt: number;
   #omittedCount = 0;
   #omittedSince = 0;
-  /** Lines inside a private key cannot be recognized one by one. */
+  /** Whether the last line was inside a private key, whose lines cannot be recognized one by one. */
   #isWritingKey = false;
 
   /** @param now monotonic milliseconds */

@@ -19,7 +19,7 @@ const levels: ReadonlyMap<string, Level> = new Map([
   ['critical', 'error'],
 ]);
 
-/** `undefined` if the line has no prefix in the format `envoyLogFormat`. */
+/** `undefined` unless the line has a prefix in the format `envoyLogFormat`. */
 export function parseEnvoyLine(line: string): EnvoyLogLine | undefined {
   const [, level, component, text] = /^\S+\t(\w+)\tenvoy ([^\t]*)\t(.*)$/.exec(line) ?? [];
   const parsedLevel = level === undefined ? undefined : levels.get(level);
@@ -29,16 +29,16 @@ export function parseEnvoyLine(line: string): EnvoyLogLine | undefined {
 const maxReasonLength = 400;
 /** Older messages do not explain the exit. */
 const maxReasonAgeMs = 5_000;
-/** A warning that is the reason of an exit with code 0. */
+/** This warning is the reason of an exit with code 0. */
 const caughtSignal = /^caught ENVOY_SIG[A-Z]+$/;
-/** Expected during a hot restart or shutdown; also resets of connections to the agent's sockets, which last less than 10 s at a hand-over. */
+/** Warnings of a hot restart or shutdown, and resets of connections to the agent's sockets, which last less than 10 s at a hand-over. */
 const expectedWarnings: readonly RegExp[] = [
   /^shutting down admin due to child startup$/,
   /^terminating parent process$/,
   caughtSignal,
   /^\w+ gRPC config stream to [xs]ds-grpc closed( since \ds ago)?: 1[34], .*upstream_reset_(before|after)_response_started\{/,
 ];
-/** A status that the agent sent on its xDS socket. */
+/** The agent sent this status on its xDS socket. */
 const loggedByAgent = /^\w+ gRPC config stream to xds-grpc closed( since \d+s ago)?: \d+, .*\{via_upstream\}/;
 /**
  * Start of the reason, as in `: Proto constraint validation failed`. In an error about a message it follows the text of that message, which has many
@@ -53,7 +53,6 @@ export interface EnvoyOutputOptions {
   readonly now?: () => number;
 }
 
-/** Reads the output of one process. */
 export class EnvoyOutput {
   readonly #log: Logger;
   readonly #run: EnvoyOutputOptions['run'];
@@ -75,7 +74,7 @@ export class EnvoyOutput {
     return this.#refusedByParent;
   }
 
-  /** The most significant recent message; empty without such a message. */
+  /** Returns the most significant recent message. */
   exitReason(): string {
     return this.#lastReason === undefined || this.#now() - this.#lastReason.at > maxReasonAgeMs
       ? ''
@@ -115,7 +114,7 @@ function logLevelOf({ level, text }: EnvoyLogLine): Level {
   return expectedWarnings.some((line) => line.test(text)) ? 'info' : level;
 }
 
-/** 2 for an error, 1 for its continuation or a caught signal, 0 for start-up banner, info, warnings and stack frames. */
+/** Returns 2 for an error, 1 for its continuation or a caught signal, 0 for start-up banner, info, warnings and stack frames. */
 function weightOf(level: Level, text: string, hasNoPrefix: boolean): number {
   if (/^\s|^#\d+:|^Backtrace |^Envoy version:|^Address mapping:/.test(text)) return 0;
   if (hasNoPrefix || caughtSignal.test(text)) return 1;

@@ -1,7 +1,7 @@
-/** Reads the pipe even if the lines cannot be processed. */
+/** The pipe is read even if the lines cannot be processed. */
 import type { Readable } from 'node:stream';
 
-/** Splits longer lines, so that a line without end does not fill the memory. */
+/** Longer lines are split, so that a line without end does not fill the memory. */
 const maxLineBytes = 64 * 1024;
 const lineEnd = 10;
 

@@ -20,7 +20,7 @@ import type { EpochId } from '../serving-envoy.ts';
 import { containerIdentity, OtherRecords } from './other-records.ts';
 import { markAlive } from './record-owner.ts';
 
-/** For another version, the next agent kills the recorded Envoys and starts a new one. */
+/** An agent of another format kills the recorded Envoys and starts a new one. */
 export const recordFormat = 3;
 const maxRecordBytes = 64 * 1024;
 const maxEpochs = 8;
@@ -41,7 +41,7 @@ interface RecordContent {
   readonly format: typeof recordFormat;
   readonly baseIds: readonly number[];
   readonly knowledge: PersistedState;
-  /** Time at which each epoch entered its phase, by the epoch's name. */
+  /** Time at which each epoch, by its name, entered its phase. */
   readonly since: Readonly<Record<string, number>>;
   readonly processes: readonly RecordedProcess[];
   readonly binaries: readonly DescribedBinary[];
@@ -65,7 +65,6 @@ export class AgentRecord {
   #writtenText = '';
   #current: RecordContent | undefined;
 
-  /** @throws ChartpilotError if the directory cannot be created */
   constructor(runDir: string) {
     ensureRunDir(runDir);
     this.#directory = join(runDir, `live-restore-${containerIdentity()}`);
@@ -88,7 +87,6 @@ export class AgentRecord {
     return this.#directory;
   }
 
-  /** `undefined` if there is no valid record. */
   get baseIds(): readonly number[] | undefined {
     return (parseRecord(this.#text) ?? this.#current)?.baseIds;
   }
@@ -105,7 +103,7 @@ export class AgentRecord {
     return this.#text !== '' || this.#folders().length > 0;
   }
 
-  /** Kills its Envoys and returns `undefined` if the state is unusable. */
+  /** Kills the Envoys and returns `undefined` if the state is unusable. */
   async read(): Promise<FoundRecord | undefined> {
     // If no agent took over after a hand-over, the record of this agent is valid, even if the file could not be written.
     const storedRecord = parseRecord(this.#text) ?? this.#current;
@@ -201,7 +199,6 @@ export class AgentRecord {
     return folder === undefined ? undefined : envoyIn(folder)?.pid;
   }
 
-  /** `undefined` if the record does not match the processes. */
   async #adoptionOf({ knowledge, since, processes }: RecordContent): Promise<Adoption | undefined> {
     const epochs: AdoptedEpoch[] = [];
     for (const record of knowledge.epochs) {
@@ -277,7 +274,7 @@ export interface FoundRecord extends Pick<RecordContent, 'baseIds' | 'binaries'>
   pidOf(run: EpochId): number | undefined;
 }
 
-/** Maximum milliseconds for which the child of a draining epoch can have been live unobserved. */
+/** Maximum time for which the child of a draining epoch can have been live unobserved. */
 function unseenMsOf(
   { epoch, baseId, phase }: EpochRecord,
   processes: readonly RecordedProcess[],

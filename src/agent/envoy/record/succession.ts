@@ -24,7 +24,7 @@ import { isAlive, type ProcessIdentity } from '../detached-envoy.ts';
 import { recordFormat } from './agent-record.ts';
 
 const maxLineBytes = 512;
-/** For the `ready` message of a new connection. */
+/** Timeout of the `ready` message of a new connection. */
 const readyLimitMs = 2_000;
 const dialLimitMs = 1_000;
 const endPollMs = 5;
@@ -81,7 +81,6 @@ export class SuccessionServer {
     this.#onRefused = onRefused;
   }
 
-  /** @throws Error if it does not exit */
   async killNewerAgent(limitMs: number): Promise<void> {
     const { newerAgent } = this;
     if (newerAgent === undefined) return;
@@ -157,7 +156,7 @@ export class SuccessionServer {
     const path = socketIn(this.#directory);
     // A closed server removes the name that it was bound to. Because the name is unique, it does not remove the next server's socket.
     const ownPath = `${path}.${process.pid}.${this.#links++}`;
-    // Left by an earlier process with this PID.
+    // An earlier process with this PID may have left the socket.
     rmSync(ownPath, { recursive: true, force: true });
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
@@ -178,7 +177,6 @@ function isSocket(path: string): boolean {
   }
 }
 
-/** @param onConfirmed called when this agent owns the Envoys */
 export function successorLink(directory: string, onConfirmed: () => void) {
   return fromCallback<TakeoverConfirm, undefined>(({ sendBack, receive }) => {
     let isOpen = true;

@@ -5,11 +5,11 @@ export interface ImageReference {
   readonly registry: string;
   readonly repository: string;
   readonly reference: string;
-  /** In hexadecimal; empty for an image named by its tag. */
+  /** The digest is in hexadecimal, and empty for an image named by its tag. */
   readonly digest: string;
 }
 
-/** For image names without a host. */
+/** The registry of image names without a host. */
 export const defaultRegistry = 'index.docker.io';
 
 const registryPattern = /^(?:[a-z0-9-]+(?:\.[a-z0-9-]+)*|\[[0-9a-f:.]+\])(?::\d{1,5})?$/;

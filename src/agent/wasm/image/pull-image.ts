@@ -22,7 +22,7 @@ import type { RegistryCredentials } from './registry-credentials.ts';
 import { tarFile } from './tar-file.ts';
 
 export interface PullOptions {
-  /** Does not connect to blocked addresses. */
+  /** Requests do not connect to blocked addresses. */
   readonly fetch: GuardedFetch;
   readonly allowsPlain: boolean;
   readonly credentials: RegistryCredentials | undefined;
@@ -43,7 +43,7 @@ const defaultLimits: ImageLimits = {
 };
 
 export interface PulledImage {
-  /** Of the image's manifest, in hexadecimal. */
+  /** Digest of the image's manifest, in hexadecimal. */
   readonly digest: string;
   /** Includes the digest of the index if the image name refers to one. */
   readonly digests: readonly string[];

@@ -3,15 +3,13 @@ import { isObject } from '../../../runtime/json-object.ts';
 import { defaultRegistry } from './image-reference.ts';
 
 export interface RegistryCredentials {
-  /** For `Authorization: Basic`. */
   readonly basic?: string;
-  /** For `Authorization: Bearer`. */
   readonly bearer?: string;
 }
 
 /** Kubernetes limits a Secret to 1 MiB. */
 const maxConfigLength = 1024 * 1024;
-/** Names of the same registry. */
+/** These are names of the same registry. */
 const dockerHub: ReadonlySet<string> = new Set([defaultRegistry, 'docker.io', 'registry-1.docker.io']);
 
 /**

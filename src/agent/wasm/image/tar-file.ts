@@ -6,7 +6,7 @@ export interface TarLimits {
 }
 
 const blockBytes = 512;
-/** Long names and pax headers. */
+/** Limits long names and pax headers. */
 const maxHeaderBytes = 64 * 1024;
 
 interface Entry {
