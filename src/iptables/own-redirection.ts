@@ -143,7 +143,7 @@ function all(conditions: readonly Applicability[]): Applicability {
   return conditions.includes('sometimes') ? 'sometimes' : 'always';
 }
 
-/** Both programs have chains such as `ISTIO_OUTPUT` and `istio-output`. */
+/** iptables has chains such as `ISTIO_OUTPUT`, nft such as `istio-output`. */
 function commonName(name: string): string {
   return name.toLowerCase().replaceAll('_', '-');
 }

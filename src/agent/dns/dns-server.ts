@@ -113,7 +113,9 @@ export class DnsServer implements Taker {
     await once(socket, 'listening');
     try {
       socket.setRecvBufferSize(receiveBytes);
-    } catch {}
+    } catch {
+      // Keep the kernel's buffer size.
+    }
     socket.on('error', (error) => this.#options.failed(error));
     socket.on('message', (message, peer) => this.#takeDatagram(socket, message, peer));
     return socket.address().port;
