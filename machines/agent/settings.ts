@@ -11,13 +11,17 @@ export interface AgentSettings {
   drainMs: number;
   /** Envoy's --parent-shutdown-time-s: from a live child to the exit of its parent. */
   parentShutdownMs: number;
+  /** How long a stopping agent drains Envoy before it terminates Envoy. */
   terminationDrainMs: number;
+  /** A stopping agent then waits, without a limit, until no request is active. */
   exitOnZeroActiveConnections: boolean;
   /** Clients that have not yet removed this proxy may still send requests. Applies only with `exitOnZeroActiveConnections`. */
   minimumDrainMs: number;
+  /** Limit for a child to become live. */
   startLimitMs: number;
   /** Maximum time from an ordered termination to SIGKILL. Covers a blocked main thread (measured: 10 s). */
   stopLimitMs: number;
+  /** Tolerance after the parent-shutdown time. */
   parentGraceMs: number;
   /** An epoch that was live for this time resets the retry budget. */
   healthyMs: number;
@@ -42,13 +46,16 @@ export interface AgentSettings {
   succeeds: boolean;
   /** If false, the agent serves applications that are xDS clients. */
   runsEnvoy: boolean;
+  /** 0 means that there is no status server. */
   statusPort: number;
   /** Whether Envoy is ready only after it has served an application port. */
   awaitsApplication: boolean;
   dns: boolean;
   identity: IdentitySettings;
   patchedBootstrap: boolean;
+  /** An empty path means that there is no xDS proxy. */
   xdsSocket: string;
+  /** An empty path means that there are no standard metrics. */
   accessLogSocket: string;
   /** Whether the pod's programs are proxyless gRPC clients and servers, so that no xDS stream replaces another. */
   proxyless: boolean;
