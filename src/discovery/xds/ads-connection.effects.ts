@@ -1,4 +1,3 @@
-/** Effects of the chart `ads-connection`: one xDS stream. */
 import { fromCallback } from 'xstate';
 import { adsConnectionMachine } from '../../../machines/discovery/xds/ads-connection.machine.ts';
 import type { ConnectionPush, StreamOrder } from '../../../machines/discovery/xds/ads-protocol.ts';

@@ -1,9 +1,7 @@
-/** Limits of the xDS server for each client. */
 import type { ExchangeRules } from '../../../machines/discovery/xds/ads-exchange.ts';
 import type { AddressPaceLimits } from './admission/address-pace.ts';
 import type { UnidentifiedLimits } from './admission/unidentified-connections.ts';
 
-/** Times in milliseconds. */
 export interface AdsLimits {
   /** If 0, only the load limits streams. Default 0. */
   readonly streamsPerSecond?: number;
@@ -15,7 +13,7 @@ export interface AdsLimits {
   readonly maxServedStreams?: number;
   /** Subscribed names per stream. Default 200 000. */
   readonly maxNames?: number;
-  /** Characters of subscribed names per stream. Default 16 Mi. */
+  /** Maximum per stream. Default 16 Mi. */
   readonly maxNameChars?: number;
   /** Maximum time that a response waits for earlier ones. Default 2 min. */
   readonly congestionMs?: number;

@@ -12,7 +12,7 @@ export interface AdmissionView {
   readonly slots: number;
 }
 
-/** Calls must not throw and must return immediately. */
+/** Methods must not throw and must return immediately. */
 export interface AdsObserver {
   /** `/package.Service/Method` of an accepted stream (`grpc_server_started_total`). */
   streamOpened?(method: string): void;
@@ -50,9 +50,9 @@ export interface AdsObserver {
   clustersAwaited?(isWaiting: boolean): void;
   /** Clusters that could not be used within the limit (`pilot_xds_abandoned_clusters_total`). */
   clustersAbandoned?(clusters: number): void;
-  /** Clusters that were removed early (`pilot_xds_evicted_clusters_total`). */
+  /** `pilot_xds_evicted_clusters_total`. */
   clustersEvicted?(clusters: number): void;
-  /** Clusters that are kept but not configured (`pilot_xds_kept_clusters`). */
+  /** `pilot_xds_kept_clusters`. */
   clustersRetained?(reason: RetainedCluster['state'], change: number): void;
   /** `pilot_xds_given_up_clusters`. */
   clustersGivenUp?(change: number): void;
@@ -62,7 +62,7 @@ export interface AdsObserver {
   addressHeldOff?(): void;
   /** `pilot_xds_waiting_clients`, `pilot_xds_admission_slots`. */
   admissionMeasured?(view: AdmissionView): void;
-  /** Called when a stream waited too long for a slot (`pilot_xds_refused_streams_total`). */
+  /** `pilot_xds_refused_streams_total`. */
   streamRefused?(): void;
   pushFinished?(durationMs: number, clients: number): void;
 }
@@ -73,16 +73,14 @@ export interface WatchView {
   readonly names: readonly string[];
   readonly nonceSent: string;
   readonly nonceAcked: string;
-  /** Empty before the first rejected response. */
   readonly nonceRejected?: string;
   readonly versionSent: string;
   readonly versionAcked: string;
-  /** Error of the last NACK. Empty after an ACK. */
+  /** Empty after an ACK. */
   readonly lastError: string;
   /** Last response (ISO 8601). `undefined` before the first. */
   readonly sentAt: string | undefined;
   readonly resourcesSent?: number;
-  /** Content of the next response, for example after the next ACK. */
   readonly pending?: 'nothing' | 'names' | 'changes' | 'everything';
   /** Clusters that delayed resources of the type wait for. */
   readonly awaits?: readonly string[];
@@ -93,7 +91,7 @@ export interface WatchView {
 }
 
 export interface ConnectionView {
-  /** ID of the form `<node ID>-<counter>`. */
+  /** `<node ID>-<counter>`. */
   readonly id: string;
   readonly node: string;
   readonly identity: NodeIdentity;

@@ -1,4 +1,3 @@
-/** The gRPC servers of an ADS server: one for plaintext ports and one for TLS ports. */
 import type { Server as NetServer, Socket } from 'node:net';
 import {
   type MethodDefinition,
@@ -30,10 +29,9 @@ import { plaintextSecurity, type StreamKind, type StreamSecurity } from './strea
 
 export type Accept = (call: AdsCall, kind: StreamKind, security: StreamSecurity) => void;
 
-/** A unary method on the same ports. */
 export interface UnaryService {
   readonly method: MethodDefinition<Buffer, Buffer>;
-  /** @param known call when the client is identified */
+  /** @param known called when the client is identified */
   handle(
     call: ServerUnaryCall<Buffer, Buffer>,
     peer: CallPeer,
@@ -56,7 +54,6 @@ interface Injectors {
 interface Ports {
   readonly server: Server;
   readonly unidentified: UnidentifiedConnections;
-  /** Injectors of the first port. */
   injectors: Injectors | undefined;
 }
 
@@ -68,7 +65,6 @@ export interface AdsPortsOptions {
   readonly knownNodes: KnownNodes;
   readonly listener: RefusalListener;
   readonly setUp: ConnectionSetUp;
-  /** Method that is served on TLS ports. */
   readonly unary?: UnaryService;
 }
 
@@ -133,7 +129,6 @@ export class AdsPorts {
     }
   }
 
-  /** @returns false if no port is open */
   serveSocket(socket: Socket): boolean {
     const { plaintext: ports } = this.#ports;
     if (ports.injectors === undefined || this.#listeners.size === 0) return false;
@@ -157,12 +152,11 @@ export class AdsPorts {
     return this.#allPorts.some(({ unidentified }) => unidentified.queue.isFull);
   }
 
-  /** Call when the server rejects a stream for its own reasons. */
   refundStream({ isSecure }: StreamSecurity, peer: string): void {
     this.#ports[isSecure ? 'secure' : 'plaintext'].unidentified.refundStream(peer);
   }
 
-  /** Call when a stream waits for admission. @returns a function that ends the wait; idempotent */
+  /** @returns a function that ends the wait; idempotent */
   beginWait({ isSecure }: StreamSecurity, peer: string): () => void {
     return this.#ports[isSecure ? 'secure' : 'plaintext'].unidentified.beginWait(peer);
   }
@@ -175,7 +169,6 @@ export class AdsPorts {
     this.#ports[isSecure ? 'secure' : 'plaintext'].unidentified.streamEnded(peer);
   }
 
-  /** Resolves when all streams are closed. */
   async shutDown(): Promise<void> {
     this.#closeListeners();
     await Promise.all(

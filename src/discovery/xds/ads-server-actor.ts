@@ -1,4 +1,3 @@
-/** Effects of `discovery/ads-server`: the gRPC server and its streams. */
 import type { ServerCredentials } from '@grpc/grpc-js';
 import { type AnyActorRef, fromCallback } from 'xstate';
 import { peer } from '../../../machines/discovery/peers.ts';
@@ -11,12 +10,10 @@ import { type AdsServer, type AdsServerOptions, createAdsServer } from './ads-se
 import { ProxyTurns } from './turns/proxy-turns.ts';
 
 export interface AdsEffectOptions extends Omit<AdsServerOptions, 'sender' | 'joined' | 'left' | 'waitingProxies'> {
-  /** Address of the plaintext port. */
   readonly address: ListenAddress;
   /** `credentials` is called when the port is opened. */
   readonly securePort?: { readonly address: ListenAddress; readonly credentials: () => ServerCredentials };
   readonly shutdownMs: number;
-  /** Called for each run of the actor. */
   readonly onCreated: (server: AdsServer) => void;
   readonly onListening: (port: number) => void;
 }

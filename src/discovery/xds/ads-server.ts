@@ -51,27 +51,23 @@ export interface AdsServer {
    * @throws ChartpilotError PORT_IN_USE or LISTEN_FAILED
    */
   listen(address: string, credentials?: ServerCredentials): Promise<{ port: number }>;
-  /** Serves a connection of another plaintext port. @returns false if no port is open */
+  /**
+   * Serves a connection of another plaintext port.
+   *
+   * @returns false if no port is open
+   */
   serveSocket(socket: Socket): boolean;
   /**
-   * Updates connections synchronously and in order. Affected resources are generated and written, or wait for an ACK. A server that drains sends no
-   * changes: the next server of each client has them.
+   * Updates connections synchronously and in order. A server that drains sends no changes: the next server of each client has them.
    *
    * @returns the number of affected connections
    */
   serve(connections: readonly number[], change: ResourceChange): number;
   /** Updates all connections in slices of the event loop, for servers without a push queue. */
   push(change: ResourceChange): void;
-  /** Connections in the order of acceptance. */
   connections(): ConnectionView[];
-  /**
-   * The client is expected to reconnect.
-   *
-   * @param id of its ConnectionView
-   * @returns false if there is no such client
-   */
   disconnect(id: string): boolean;
-  /** Rejects streams that wait for admission, and ends every other stream after the client's last ACK or NACK, so that clients reconnect elsewhere. */
+  /** Rejects streams that wait for admission, and ends every other stream after the client's last ACK or NACK. */
   drain(budgetMs: number): Promise<void>;
   close(): void;
 }
@@ -102,9 +98,7 @@ class GrpcAdsServer implements AdsServer {
   readonly #requestTurns = new RequestTurns();
   /** Separate, so that opening and closing streams do not delay others. */
   readonly #openingTurns = new RequestTurns();
-  /** Connections with an accepted node. */
   readonly #joinedConnections = new Set<number>();
-  /** Connections without any ACK so far. */
   readonly #unacknowledgedConnections = new Set<number>();
   /** Rate-limited, because unauthenticated clients can cause these lines. */
   readonly #repeatedLines: RepeatedLines;
@@ -290,7 +284,6 @@ class GrpcAdsServer implements AdsServer {
     });
   }
 
-  /** @returns whether the stream was connected */
   #connect({ call, intake, kind }: IncomingStream, security: StreamSecurity, admission: Admitted): boolean {
     if (call.cancelled) return false;
     if (this.#isDraining) {
@@ -401,7 +394,6 @@ class GrpcAdsServer implements AdsServer {
 /** Share of the time for draining. The rest is for sending the final status. */
 const drainShare = 0.9;
 
-/** Ends the stream. Idempotent. */
 function disconnectStream({ actor }: Connection, timeoutMs: number): void {
   const order: ConnectionDrain = { type: 'connection.drain', withinMs: timeoutMs };
   if (!actor.getSnapshot().hasTag('leaving')) actor.send(order);

@@ -1,4 +1,3 @@
-/** Definitions of the xDS services: ADS, and one for each type. */
 import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js';
 import {
   clusterType,
@@ -29,7 +28,7 @@ export const xdsMethods: readonly StreamKind[] = [
   ]),
 ];
 
-/** Messages are raw bytes, which this server parses and frames itself. */
+/** This server parses and frames messages itself. */
 export function rawStream(path: string): MethodDefinition<Buffer, Buffer> {
   const asItIs = (bytes: Buffer): Buffer => bytes;
   return {

@@ -9,7 +9,7 @@ import type { ResourceChange, ResourceReferences } from './resource-source.ts';
 import type { SecurePort } from './secure-port/secure-port.ts';
 import { withToolClients } from './tool-clients.ts';
 
-/** Address that is used if xDS is served only on the HTTP port. */
+/** Used if xDS is served only on the HTTP port. */
 const onlyForHttp: ListenAddress = { host: '127.0.0.1', port: 0 };
 
 export interface XdsOptions {
@@ -55,7 +55,6 @@ export class Xds {
     return this.#server?.connections() ?? [];
   }
 
-  /** @returns false if there is no such stream */
   disconnect(id: string): boolean {
     return this.#server?.disconnect(id) ?? false;
   }
@@ -64,7 +63,6 @@ export class Xds {
     this.#server?.push(change);
   }
 
-  /** @returns whether the connection is served */
   serveSocket(socket: Socket): boolean {
     return this.#isOpen && this.#server!.serveSocket(socket);
   }

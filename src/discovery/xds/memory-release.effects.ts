@@ -1,4 +1,4 @@
-/** Effects of the chart `memory-release`: collects garbage and returns pages of V8's heap to the system. */
+/** Collects garbage and returns pages of V8's heap to the system (chart `memory-release`). */
 import { setFlagsFromString } from 'node:v8';
 import { measureMemory, runInNewContext } from 'node:vm';
 import { type Actor, type ActorOptions, fromCallback } from 'xstate';
@@ -27,7 +27,7 @@ export class MemoryRelease {
     });
   }
 
-  /** Call with the number of served proxies whenever it changes. Ignored after {@link stop}. */
+  /** Ignored after {@link stop}. */
   setServed(proxies: number): void {
     if (this.#actor.getSnapshot().status !== 'active') return;
     const maxServed = this.#maxServed;
@@ -63,9 +63,7 @@ function memoryReleaseWithEffects(logger: Logger, onError: (error: unknown) => v
   });
 }
 
-/**
- * Starts an incremental collection of the whole heap. V8 has no other function for it that Node exposes: a measurement is the result of a collection.
- */
+/** Collects the whole heap incrementally. V8 has no other function for it that Node exposes: a measurement is the result of a collection. */
 async function collectIncrementally(): Promise<void> {
   await measureMemory({ mode: 'summary', execution: 'eager' });
 }
@@ -74,7 +72,7 @@ type CollectGarbage = (options: { readonly type: 'major'; readonly flavor: 'last
 
 let collectGarbage: CollectGarbage | undefined;
 
-/** Collects as if memory were exhausted: only then V8 also returns pages that it keeps for reuse. */
+/** Only if memory seems exhausted, V8 also returns pages that it keeps for reuse. */
 function releasePages(): { beforeMib: number; afterMib: number; pauseMs: number } {
   collectGarbage ??= exposedCollection();
   const residentBytes = process.memoryUsage.rss();
@@ -84,7 +82,7 @@ function releasePages(): { beforeMib: number; afterMib: number; pauseMs: number 
   return { beforeMib: mib(residentBytes), afterMib: mib(process.memoryUsage.rss()), pauseMs };
 }
 
-/** Without a global function `gc`, which libraries might call. */
+/** Creates no global function `gc`, which libraries might call. */
 function exposedCollection(): CollectGarbage {
   setFlagsFromString('--expose-gc');
   const exposed = runInNewContext('gc') as CollectGarbage;

@@ -1,4 +1,3 @@
-/** Debug commands as xDS requests with one response and no subscription. */
 import type { EndCode } from '../../../machines/discovery/xds/ads-protocol.ts';
 import type { EncodedResource, NodeIdentity } from './resource-source.ts';
 
@@ -7,7 +6,7 @@ export interface OneShotRequest {
   readonly typeUrl: string;
   /** For `istio.io/debug`, contains one command line. */
   readonly names: readonly string[];
-  /** Unverified node. */
+  /** The node is not verified. */
   readonly node: NodeIdentity;
   /** Empty on a port without authentication. */
   readonly identities: readonly string[];
@@ -19,7 +18,6 @@ export type OneShotResponse =
       readonly version: string;
       readonly resources: readonly EncodedResource[];
     }
-  /** Ends the stream. */
   | { readonly code: EndCode; readonly reason: string };
 
 /** If the type does not exist (`undefined`) or an error occurs, the stream stays open without a response. */

@@ -14,7 +14,6 @@ const socketsPerPort = process.platform === 'linux' ? 8 : 1;
  * Fails with EADDRINUSE if another process listens on the port.
  *
  * @param onConnection called with a paused socket
- * @returns at least one listener
  */
 export async function openPort(
   { host, port }: ListenAddress,
@@ -30,7 +29,7 @@ export async function openPort(
     return listener;
   };
   if (socketsPerPort === 1) return [await listen(port, false)];
-  // Fails if another process has the port, with which sockets with SO_REUSEPORT could share it. Closed before it accepts a connection.
+  // Fails if another process has the port. Sockets with SO_REUSEPORT could share it.
   if (port !== 0) (await listen(port, false)).close();
   const listeners = [await listen(port, true)];
   try {

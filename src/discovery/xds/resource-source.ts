@@ -1,13 +1,13 @@
-/** Interface between the ADS server (streams, nonces, subscriptions, sent resources) and a source of each node's resources. */
+/** Interface between the ADS server and a source of each node's resources. */
 import type { EndCode } from '../../../machines/discovery/xds/ads-protocol.ts';
 
 import type { Watches } from '../../../machines/discovery/xds/watch-record.ts';
 import type { EnvoyBuild } from '../../model/node/envoy-build.ts';
 
-/** An encoded resource. All streams share its bytes. */
+/** All streams share its bytes. */
 export interface EncodedResource {
   readonly name: string;
-  /** A hash, or a counter of the source: equal for equal content. Other versions are sent again. */
+  /** Equal for equal content, such as a hash or a counter of the source. */
   readonly version: string;
   /** Field 2 of a DiscoveryResponse, including tag and length: `0x12 len Any`. */
   readonly sotwFrame: Uint8Array;
@@ -18,19 +18,16 @@ export interface EncodedResource {
 }
 
 /**
- * Immutable resources of a type for a node.
- *
- * The ADS server keeps the map as the record of resources sent on a stream. Equal nodes should get the same map, so that differences are computed
- * once. If the source returns the last map, nothing changed.
+ * Equal nodes should get the same map, so that differences are computed once. If the source returns the last map, nothing changed. The ADS server
+ * keeps the map as the record of resources sent on a stream.
  */
 export interface ResourceSet {
   /** `version_info` and `system_version_info` of the response. */
   readonly version: string;
-  /** Resources by name, in the order of sending. May include requested names that do not exist. */
+  /** The map has the order of sending. It may include requested names that do not exist. */
   readonly resources: ReadonlyMap<string, EncodedResource>;
 }
 
-/** When a client can use a new cluster. */
 export interface ClusterReadiness {
   /** `at once` after reading the cluster, `assignment` after receiving its endpoints, `warming` after acknowledging CDS. */
   readonly usableAfter: 'at once' | 'assignment' | 'warming';
@@ -47,9 +44,8 @@ export interface FetchLimit {
 
 /** Used only while clusters are new to a client or are removed. */
 export interface ResourceReferences {
-  /** Whether a listener, route configuration or extension configuration names the cluster. */
   names(resource: EncodedResource, cluster: string): boolean;
-  /** Named clusters, in the order of `clusters`. */
+  /** Returns the names in the order of `clusters`. */
   namesAmong(resource: EncodedResource, clusters: ReadonlySet<string>): readonly string[];
   usabilityOf(cluster: EncodedResource): ClusterReadiness;
   fetchesEndpoints(cluster: EncodedResource): boolean;
@@ -58,7 +54,7 @@ export interface ResourceReferences {
   routeConfigurationsOf(listener: EncodedResource): ReadonlySet<string>;
   /** Whether the route configuration has virtual hosts, apart from one that matches any host. */
   hasHosts(configuration: EncodedResource): boolean;
-  /** Limits how long Envoy fetches dependencies of the cluster. Returns the same cluster if all fetches have limits. */
+  /** Limits how long Envoy fetches dependencies. Returns the same cluster if all fetches have limits. */
   withFetchLimit(cluster: EncodedResource, limit: FetchLimit): EncodedResource;
 }
 
@@ -66,7 +62,7 @@ export interface NodeIdentity {
   readonly id: string;
   readonly cluster: string;
   readonly metadata: Readonly<Record<string, unknown>>;
-  /** Identity that matches the node. Absent on ports without authentication. */
+  /** Absent on ports without authentication. */
   readonly verifiedIdentity?: string;
   /** Absent if the client has no verified identities. */
   readonly identities?: readonly string[];
@@ -77,7 +73,6 @@ export interface NodeIdentity {
   readonly envoy?: EnvoyBuild;
 }
 
-/** The source decides whether a change affects a node. */
 export interface ResourceChange {
   readonly version: string;
   readonly forced: boolean;
@@ -87,7 +82,6 @@ export interface ResourceChange {
 
 export type ResponseCause = 'request' | 'push';
 
-/** A resource set that is built in steps. */
 export interface ResourcePreparation {
   /** May throw. @returns whether there are more steps */
   runStep(): boolean;
@@ -95,7 +89,6 @@ export interface ResourcePreparation {
   result(): ResourceSet | undefined;
 }
 
-/** Resources for one stream of a connected node. */
 export interface NodeResources {
   /**
    * If it throws, nothing is sent and the client keeps its resources.
@@ -106,16 +99,16 @@ export interface NodeResources {
   get(typeUrl: string, names: readonly string[] | '*'): ResourceSet | undefined;
   /** Builds in steps a set that {@link get} would build slowly. */
   prepare?(typeUrl: string, names: readonly string[] | '*'): ResourcePreparation | undefined;
-  /** Watched types that may differ for this node after the change. If empty, nothing is pushed. */
+  /** Watched types that may differ for this node after the change. */
   typesToPush(change: ResourceChange, watched: readonly string[]): readonly string[];
   /** @param version of the {@link ResourceSet} */
   sent?(typeUrl: string, version: string, cause: ResponseCause): void;
   acknowledged?(typeUrl: string, version: string): void;
-  /** Called for a NACK. {@link provideWatches} provides the reason. */
+  /** The reason is in {@link provideWatches}. */
   rejected?(typeUrl: string): void;
   /** Provides access to the client's subscriptions, ACKs and NACKs. */
   provideWatches?(watches: () => Watches): void;
-  /** Called with metadata from a later request, unverified. */
+  /** The metadata of a later request is not verified. */
   nodeUpdated?(typeUrl: string, metadata: Readonly<Record<string, unknown>>): void;
   /** @param failure `undefined` if the workload is healthy */
   healthReported?(failure: string | undefined): void;
@@ -124,11 +117,10 @@ export interface NodeResources {
 
 export interface StreamRejection {
   readonly code: EndCode;
-  /** Reason that the client receives. */
   readonly reason: string;
 }
 
-/** Result of opening a node. The code defaults to INVALID_ARGUMENT. */
+/** The code defaults to INVALID_ARGUMENT. */
 export type OpenedNode = { readonly error: string; readonly code?: EndCode } | { readonly resources: NodeResources };
 
 export interface ResourceSource {

@@ -1,12 +1,9 @@
-/** Effects of the chart `stream-admission`: measures the load of the server and applies the number of slots. */
 import { fromCallback } from 'xstate';
 import { measureIntervalMs, streamAdmissionMachine } from '../../../machines/discovery/xds/stream-admission.machine.ts';
 import { LoadMeter } from './admission/load-meter.ts';
 
 export interface AdmissionEffects {
-  /** Received requests that are not processed yet. */
   readonly requests: () => number;
-  /** Connected proxies that wait for a push. */
   readonly proxies: () => number;
   readonly isFull: () => boolean;
   readonly applySlots: (slots: number) => void;

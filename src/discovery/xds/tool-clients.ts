@@ -11,7 +11,7 @@ export function isToolClient({ metadata }: Pick<NodeIdentity, 'metadata'>): bool
   return metadata.GENERATOR === 'event';
 }
 
-/** Accepts tools without validating their node, which is invented. Other clients use the given source. */
+/** The node of a tool is invented, so it is not validated. */
 export function withToolClients(proxySource: ResourceSource): ResourceSource {
   return {
     open: (node, onRefused) => (isToolClient(node) ? { resources: noResources } : proxySource.open(node, onRefused)),

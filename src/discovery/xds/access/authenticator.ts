@@ -1,20 +1,17 @@
-/** Authenticates the client of a stream on a TLS port. */
 import { messageOf } from '../../../runtime/errors.ts';
 
 export interface CallPeer {
   readonly host: string;
   /** Address, with the port if known. Identifies the connection. */
   readonly address: string;
-  /** Returns the values of a request header in order, for a lower-case name. */
+  /** @param name lower case */
   readonly metadata: (name: string) => readonly string[];
-  /** Certificate that TLS verified. */
   readonly certificate: PeerCertificate | undefined;
 }
 
 export interface PeerCertificate {
   /** DER. Names are read from it, because Node's text form is ambiguous. */
   readonly raw: Buffer;
-  /** Serial number in hexadecimal. */
   readonly serialNumber?: string | undefined;
   /** Time such as `Nov 23 02:05:07 2026 GMT`. */
   readonly valid_to?: string | undefined;
@@ -23,7 +20,7 @@ export interface PeerCertificate {
 export type Authentication =
   /** Verified identities. Those of the mesh are SPIFFE IDs. */
   | { readonly identities: readonly string[] }
-  /** `isUnavailable` means that the check was not possible and may succeed later. */
+  /** `isUnavailable` means that the check may succeed later. */
   | { readonly failure: string; readonly isUnavailable?: boolean };
 
 export interface Authenticator {
@@ -32,7 +29,7 @@ export interface Authenticator {
   authenticate(peer: CallPeer): Authentication | Promise<Authentication>;
 }
 
-/** Tries authenticators until one succeeds. Without authenticators, the client is accepted without an identity. */
+/** Without authenticators, the client is accepted without an identity. */
 export async function authenticate(authenticators: readonly Authenticator[], peer: CallPeer): Promise<Authentication> {
   if (authenticators.length === 0) return { identities: [] };
   const failures: string[] = [];

@@ -1,5 +1,3 @@
-/** Determines whether a client may use a node ID. */
-
 import * as E from 'fp-ts/lib/Either.js';
 import { workloadIdentityOf } from '../../../identity/spiffe-id.ts';
 import { readNodeNames } from '../../../model/node/node-names.ts';
@@ -8,8 +6,6 @@ import type { NodeIdentity } from '../resource-source.ts';
 /**
  * Accepts a client without identities, because its port requires none. Any other client must have exactly one identity: a workload of the node's
  * namespace and, if the node names it, service account.
- *
- * @returns the identity, or the reason for the rejection
  */
 export function authorize(
   node: Pick<NodeIdentity, 'id' | 'metadata'>,

@@ -1,4 +1,3 @@
-/** Authenticates service accounts by bearer tokens of a trusted issuer. */
 import {
   decodeProtectedHeader,
   errors,
@@ -14,7 +13,7 @@ import { type IssuerKeys, KeysUnavailable } from './issuer-keys.ts';
 
 export interface TokenRule {
   readonly issuer: string;
-  /** A token must contain at least one of these. If empty, every token is rejected. */
+  /** A token must contain at least one of these. */
   readonly audiences: readonly string[];
   readonly keys: IssuerKeys;
 }
@@ -22,7 +21,7 @@ export interface TokenRule {
 export interface BearerTokenOptions {
   readonly name: string;
   readonly rule: TokenRule;
-  /** Trust domain of the mesh, because tokens contain none. */
+  /** Tokens contain no trust domain. */
   readonly trustDomain: () => string;
   readonly now?: () => Date;
   readonly isRevoked?: (id: string) => boolean;
@@ -33,13 +32,12 @@ export interface BearerTokenOptions {
 export interface NotYetValid {
   readonly authenticator: string;
   readonly issuer: string;
-  /** Seconds until the token becomes valid. */
   readonly aheadSeconds: number;
 }
 
 /** Only asymmetric signatures are accepted. */
 const algorithms = ['ES256', 'ES384', 'RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'EdDSA'];
-/** Service account tokens have about 1 KB, tokens with groups are longer. */
+/** Service account tokens have about 1 KB; tokens with groups are longer. */
 const maxTokenLength = 16 * 1024;
 /** Clock difference for `nbf` and `exp`, as in Kubernetes (`jwt.DefaultLeeway` of go-jose) and Envoy (`clock_skew_seconds`). */
 export const clockLeewaySeconds = 60;
@@ -124,7 +122,7 @@ async function verifyWith(keys: JWTVerifyGetKey, token: string, options: JWTVeri
   }
 }
 
-/** Token from the header `authorization: Bearer …`. Several headers are rejected. */
+/** Several headers are rejected. */
 export function tokenOf({ metadata }: CallPeer): { readonly token: string } | { readonly failure: string } {
   const headers = metadata('authorization');
   const token = headers.length === 1 ? /^Bearer ([\w.-]+)$/.exec(headers[0]!)?.[1] : undefined;
@@ -134,7 +132,7 @@ export function tokenOf({ metadata }: CallPeer): { readonly token: string } | { 
     : { token };
 }
 
-/** @param user Kubernetes user name of the account */
+/** @param user Kubernetes user name */
 export function identityOfAccount(user: unknown, trustDomain: string): Authentication {
   const account = serviceAccountNamed(user);
   if (account === undefined) return { failure: 'the subject of the token is not a service account' };

@@ -1,4 +1,3 @@
-/** Identity from a client certificate that TLS verified. It must be an X.509-SVID. */
 import { hash } from 'node:crypto';
 import { readCertificate } from '../../../identity/certificate.ts';
 import { problemTexts } from '../../../identity/certificate-problem.ts';
@@ -11,7 +10,7 @@ import type { Authentication, Authenticator } from './authenticator.ts';
 const maxCachedResults = 1_024;
 
 /**
- * Authenticates a client by the only URI of its certificate. TLS verified the chain at the handshake, so the expiry is checked again for each stream.
+ * The certificate must be an X.509-SVID. TLS verified the chain at the handshake, so only the expiry is checked again for each stream.
  *
  * @param isRevoked by serial number
  * @param now milliseconds since 1970
@@ -47,7 +46,7 @@ function identityOf(der: Uint8Array): Authentication {
   }
 }
 
-/** The last second belongs to the validity period (RFC 5280 §4.1.2.5). An invalid time means expired. */
+/** The last second belongs to the validity period (RFC 5280 §4.1.2.5). */
 function hasEnded(end: string | undefined, now: number): boolean {
   return end !== undefined && !(now < Date.parse(end) + 1_000);
 }

@@ -53,7 +53,7 @@ function asIpv4(host: string): string {
   return host.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '');
 }
 
-/** Splits the header at commas. Semicolons separate the pairs of an element, and quoted values can contain both. */
+/** Quoted values can contain commas and semicolons. */
 function elementsOf(text: string): string[] {
   return splitOutsideQuotes(text, ',');
 }
@@ -65,7 +65,7 @@ function valuesOf(element: string, key: string): string[] {
   });
 }
 
-/** Returns why the certificate is not a valid X.509-SVID. The proxy verifies the chain, but possibly not the rules of SVIDs. */
+/** The proxy verifies the chain, but possibly not the rules of SVIDs. */
 function certificateProblem(forwarded: readonly string[], uris: readonly string[]): string | undefined {
   const [first, ...otherElements] = forwarded;
   if (first === undefined) return undefined;

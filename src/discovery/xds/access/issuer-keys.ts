@@ -1,4 +1,3 @@
-/** Keys of a token issuer, for jose. */
 import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
 import { messageOf } from '../../../runtime/errors.ts';
 import { BlockedAddresses } from '../../../runtime/fences/blocked-addresses.ts';
@@ -9,13 +8,13 @@ export interface IssuerKeys {
   /** @throws KeysUnavailable without keys, if the issuer does not respond */
   get(): Promise<JWTVerifyGetKey>;
   /**
-   * Call for a token with an unknown key ID.
+   * Called for a token with an unknown key ID.
+   *
    * @returns whether the keys may have changed
    */
   refresh(): Promise<boolean>;
 }
 
-/** Error after which a later attempt may succeed. */
 export class KeysUnavailable extends Error {
   override readonly name = 'KeysUnavailable';
 }
@@ -39,7 +38,6 @@ const maxKeyAgeMs = 10 * 60_000;
 /** Minimum interval between fetches, also for unknown key IDs. */
 const minFetchIntervalMs = 30_000;
 
-/** Uses the last response of the issuer until a newer one arrives. */
 export class FetchedKeys implements IssuerKeys {
   readonly #options: FetchedKeysOptions;
   #keys: JWTVerifyGetKey | undefined;
@@ -55,7 +53,6 @@ export class FetchedKeys implements IssuerKeys {
   async get(): Promise<JWTVerifyGetKey> {
     const isOld = this.#now() - this.#fetchedAt > maxKeyAgeMs;
     if (this.#keys === undefined) await this.#fetchIfDue();
-    // Fetches in the background, because the old keys are still usable.
     else if (isOld) void this.#fetchIfDue();
     if (this.#keys === undefined) throw new KeysUnavailable(`no keys of the token issuer: ${this.#failure}`);
     return this.#keys;

@@ -1,7 +1,4 @@
-/**
- * Service account tokens for machines without Kubernetes, signed with a key file that the control plane reads too (issue "Identity"; `pilot-discovery
- * token`).
- */
+/** Service account tokens for machines without Kubernetes. */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto';
 import { existsSync, linkSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -45,7 +42,7 @@ export function localTokenKey(file: string): KeyObject {
   }
 }
 
-/** Creates the file atomically. Never replaces a file that another process creates at the same time. */
+/** Never replaces a file that another process creates at the same time. */
 function createKey(file: string): void {
   makeFolder(dirname(file), 0o700);
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });

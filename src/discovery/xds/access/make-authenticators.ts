@@ -29,17 +29,11 @@ export interface AccessParts {
   readonly revocations:
     | { isCertificateRevoked(serial: string): boolean; isTokenRevoked(id: string): boolean }
     | undefined;
-  /** Reviews tokens of the cluster. */
   readonly server?: ApiServer | undefined;
-  /** API servers by cluster ID. */
   readonly remoteServer?: NonNullable<TokenReviewOptions['remoteServer']>;
 }
 
-/**
- * Returns authenticators in the order in which they are tried.
- *
- * @throws ChartpilotError if configured tokens cannot be verified, which would reject all clients
- */
+/** @throws ChartpilotError if configured tokens cannot be verified, which would reject all clients */
 export async function makeAuthenticators(
   { authenticates, jwtRule, authority, trustedGateways, clusterId, clusterAliases }: AccessOptions,
   { logger, mesh, revocations, server, remoteServer = () => undefined }: AccessParts,

@@ -16,20 +16,18 @@ import { identityOfAccount, tokenOf } from './bearer-token.ts';
 type Reviewer = Pick<ApiServer, 'request'>;
 
 export interface TokenReviewOptions {
-  /** API server of this cluster, which also reviews tokens without a cluster ID. */
+  /** Also reviews tokens without a cluster ID. */
   readonly server: Reviewer;
   readonly clusters: readonly string[];
-  /** `undefined` for a cluster outside of the mesh. Absent without other clusters. */
+  /** `undefined` for a cluster outside of the mesh. */
   readonly remoteServer?: (cluster: string) => Reviewer | undefined;
   readonly audience: string;
-  /** Trust domain of the mesh, because tokens contain none. */
   readonly trustDomain: () => string;
   readonly isRevoked?: (id: string) => boolean;
 }
 
-/** Maximum time that a client waits for a review. */
 const reviewTimeoutMs = 5_000;
-/** Limit per API server, so that unknown clients cannot overload it. A slow server does not delay reviews by others. */
+/** The limit applies per API server, so that unknown clients cannot overload it. */
 const maxReviews = 64;
 /** Leaves capacity for other addresses while the API server is slow. */
 const maxReviewsOfAddress = 48;
@@ -91,13 +89,12 @@ function newTasks(): FairTasks {
   });
 }
 
-/** Shares are per address, because nothing else is verified yet, then per claimed namespace and account behind a shared address. */
+/** Shares are per address, because nothing else is verified yet, then per claimed namespace and account. */
 function shareOf(host: string, token: string): ShareKey {
   const subject = claimedSubject(token);
   return [addressGroup(host), subject.split(':')[2] ?? '', subject];
 }
 
-/** Subject that the token claims, unverified. */
 function claimedSubject(token: string): string {
   try {
     return decodeJwt(token).sub?.slice(0, maxSubject) ?? '';

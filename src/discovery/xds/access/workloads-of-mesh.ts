@@ -1,4 +1,3 @@
-/** Limits identities to workloads of this mesh. */
 import { workloadIdentityOf } from '../../../identity/spiffe-id.ts';
 import type { Authenticator } from './authenticator.ts';
 

@@ -1,22 +1,18 @@
 /**
- * Queues connections from a throttled address with known nodes, because those of its busy client cannot be distinguished from others. Connections are
- * accepted one at a time, oldest first. If the queue is full, a random connection is closed: during a flood, rarely one of a node.
- *
- * A connection of a node costs little, so many are accepted. If an accepted connection sends too much without a node, fewer are accepted for a while.
+ * Queues connections from a throttled address with known nodes, because those of its busy client cannot be distinguished from others. If the queue is
+ * full, a random connection is closed: during a flood, rarely one of a node.
  */
 
 import { letEscape } from '../../../runtime/fences/uncaught.ts';
 import { setNewest } from './drop-oldest.ts';
 
 export interface AcceptQueueLimits {
-  /** Interval between accepted connections of an address. Default 5 ms. */
+  /** Interval between accepted connections of an address. */
   readonly spacingMs: number;
-  /** Maximum per address. All are accepted within a second. Default 192. */
   readonly maxWaiting: number;
-  /** Divisor of the rate and of `maxWaiting` after {@link AcceptQueue.slowDown}, and its duration. Default 4, 5 s. */
+  /** Divisor of the rate and of `maxWaiting` after {@link AcceptQueue.slowDown}. */
   readonly slowFactor: number;
   readonly slowMs: number;
-  /** Waiting connections of all addresses. Default 1024. */
   readonly maxTotal: number;
 }
 
@@ -30,7 +26,6 @@ export const acceptQueueLimits: AcceptQueueLimits = {
 
 const maxSlow = 1_024;
 
-/** The part of `net.Socket` that is used. */
 export interface WaitingConnection {
   readonly destroyed: boolean;
   destroy(): void;
@@ -46,7 +41,6 @@ export class AcceptQueue<C extends WaitingConnection> {
   readonly #limits: AcceptQueueLimits;
   readonly #random: () => number;
   readonly #queues = new Map<string, Waiting<C>[]>();
-  /** Time at which the slowdown ends, by address. */
   readonly #slowUntilByGroup = new Map<string, number>();
   #count = 0;
   #turnCount = 0;
@@ -60,7 +54,7 @@ export class AcceptQueue<C extends WaitingConnection> {
 
   /**
    * @param onBegin not called if the connection is closed first
-   * @returns false if this connection was closed because the queue is full
+   * @returns false if the queue is full and this connection was closed
    */
   add(group: string, connection: C, onBegin: () => void): boolean {
     const { maxTotal, slowFactor } = this.#limits;
@@ -82,7 +76,7 @@ export class AcceptQueue<C extends WaitingConnection> {
     return evictedConnection !== connection;
   }
 
-  /** Call when an accepted connection has sent too much. */
+  /** Called when an accepted connection has sent too much without a node. */
   slowDown(group: string): void {
     setNewest(this.#slowUntilByGroup, group, performance.now() + this.#limits.slowMs, maxSlow);
   }
@@ -99,7 +93,6 @@ export class AcceptQueue<C extends WaitingConnection> {
     this.#timer ??= setTimeout(() => this.#acceptOnePerAddress(), this.#limits.spacingMs);
   }
 
-  /** Accepts one connection of each address. */
   #acceptOnePerAddress(): void {
     this.#timer = undefined;
     const isTurnOfSlow = ++this.#turnCount % this.#limits.slowFactor === 0;

@@ -1,16 +1,13 @@
 /**
- * Budget of an address for connections and streams without an identified node.
- *
- * Each connection or stream is charged, and refunded when a node is identified. An address that exceeds it is throttled for a second, then for twice
- * as long each time (see UnidentifiedConnections). Clients behind one address (NAT, the pods of a node behind a gateway) share its budget.
+ * Budget of an address for connections and streams without an identified node. An address that exceeds it is throttled for a second, then for twice
+ * as long each time. Clients behind one address (NAT, the pods of a node behind a gateway) share its budget.
  */
 import { setNewest } from './drop-oldest.ts';
 
 export interface AddressPaceLimits {
-  /** Maximum budget, and its recovery per second. A stream costs 1. Default 2000 and 200. */
+  /** Maximum budget, and its recovery per second. A stream costs 1. */
   readonly burst: number;
   readonly perSecond: number;
-  /** Minimum and maximum duration of throttling. Default 1 s and 60 s. */
   readonly firstHoldMs: number;
   readonly maxHoldMs: number;
 }
@@ -22,17 +19,15 @@ export const addressPaceLimits: AddressPaceLimits = {
   maxHoldMs: 60_000,
 };
 
-/** Maximum number of addresses with a stored budget. */
 const maxAddresses = 20_000;
 /** If an address was not throttled for this multiple of its last duration, the next duration is the minimum again. */
 const resetFactor = 10;
 
 interface Account {
   used: number;
-  /** Time at which `used` was last computed. */
+  /** Time of the last update of `used`. */
   at: number;
   until: number;
-  /** Last duration of throttling. 0 if never throttled. */
   holdMs: number;
 }
 
@@ -62,7 +57,7 @@ export class AddressPace {
     return account.holdMs;
   }
 
-  /** Call when a node is identified. */
+  /** Called when a node is identified. */
   refund(group: string, units: number): void {
     const account = this.#accounts.get(group);
     if (account !== undefined) account.used = Math.max(0, account.used - units);

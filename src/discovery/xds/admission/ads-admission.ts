@@ -1,16 +1,15 @@
 /**
  * Fair queue of new streams: round-robin over addresses, and over the nodes and connections of each address.
  *
- * A stream occupies a slot until its first response is written, for at most one second. The number of slots depends on the load
- * (machines/discovery/xds/stream-admission.machine.ts). With a rate (`PILOT_MAX_REQUESTS_PER_SECOND`), streams are also
- * spaced evenly. A stream waits at most 60 s for a slot and at most 1 s for the rate, and is then rejected. Known nodes (see KnownNodes) are admitted
- * first, then addresses with known nodes, then all others, which come first in every fourth round.
+ * A stream occupies a slot until its first response is written, for at most one second. A stream waits at most 60 s for a slot and at most 1 s for
+ * the rate (`PILOT_MAX_REQUESTS_PER_SECOND`), and is then rejected. Known nodes (see KnownNodes) are admitted first, then addresses with known nodes,
+ * then all others.
  *
- * Only the first request identifies the node of a stream. It is read ahead for the first waiting stream of each connection. A node ID is neither
- * verified nor secret, so each ID has priority for one stream at a time, and again only after {@link priorityIntervalMs}.
+ * Only the first request identifies the node of a stream, so it is read ahead for the first waiting stream of each connection. A node ID is neither
+ * verified nor secret, so each ID has priority for one stream at a time.
  *
- * Streams without an identified node are limited by address. A rejected connection that retries precedes connections of its address that came later,
- * so retrying clients are admitted even if new ones keep arriving.
+ * A rejected connection that retries precedes connections of its address that came later, so retrying clients are admitted even if new ones keep
+ * arriving.
  */
 
 import { addressGroup } from '../../../runtime/fences/connection-bounds.ts';
@@ -26,23 +25,22 @@ const maxWaitForRateMs = 1_000;
 const priorityIntervalMs = 250;
 /** Every fourth round starts with unknown addresses. */
 const turnOfUnknown = 4;
-/** Maximum number of streams whose first request is read ahead. Beyond it, reading ahead ends for the oldest one. */
+/** Beyond this limit, reading ahead ends for the oldest stream. */
 const maxReadAhead = 2_000;
 /** Waiting and admitted streams without an identified node. */
 const maxUnidentifiedOfAddress = 1_000;
-/** Additional streams per address with known nodes, one for each connection, for clients that reconnect during a flood. */
+/** Additional streams per address with known nodes, for clients that reconnect during a flood. */
 const reservedForReconnects = 200;
-/** Maximum number of waiting streams for all addresses, and of additional ones for addresses with known nodes. */
+/** Maximum number for all addresses, and additional ones for addresses with known nodes. */
 const maxWaiting = 10_000;
 const reservedForKnownNodes = 2_000;
 const maxRejected = 10_000;
 const noop = (): void => {};
 
-/** Calls back with the node ID in the first request of a stream, if there is one. */
 export type NodeReader = (onNode: (node: string) => void) => void;
 
 export interface Admitted extends Slot {
-  /** Call when the node is identified or the stream ends. Idempotent. */
+  /** Called when the node is identified or the stream ends. Idempotent. */
   identified(): void;
 }
 
@@ -64,10 +62,9 @@ export interface Admission {
 export interface AdmissionOptions {
   /** If 0 or less, only the load limits streams. */
   readonly perSecond: number;
-  /** Time of a monotonic clock in milliseconds. */
+  /** Monotonic clock in milliseconds. */
   readonly now: () => number;
   readonly known: KnownNodes;
-  /** Number of slots. Default: unlimited. */
   readonly slots?: number;
   /** Called when the first stream starts waiting for a slot, and when none waits any more. */
   readonly onChange?: (isQueued: boolean) => void;
@@ -85,7 +82,7 @@ interface WaitingStream {
   readonly begin: (admitted: Admitted) => void;
   readonly refuse: () => void;
   queue: AddressQueue;
-  /** Unverified node ID. */
+  /** The node ID is not verified. */
   node: string | undefined;
   isDone: boolean;
 }
@@ -105,18 +102,14 @@ class FairAdmission implements Admission {
   readonly #slots: Slots;
   #isQueued = false;
   #waitingCount = 0;
-  /** Queues of known nodes, of addresses with known nodes, and of other addresses. */
   readonly #nodeQueue: AddressQueue = new Map();
   readonly #addressQueue: AddressQueue = new Map();
   readonly #unknownAddresses: AddressQueue = new Map();
   /** Oldest first. Streams that no longer wait are removed only when they are the oldest. */
   #waitingStreams: WaitingStream[] = [];
-  /** Waiting streams whose first request is read ahead, oldest first. */
   readonly #readAhead = new Set<WaitingStream>();
   readonly #nextWithPriority = new Map<string, WaitingStream>();
-  /** Time until which each node has no priority. */
   readonly #noPriorityUntil = new Map<string, number>();
-  /** Admitted streams, by address and by connection. */
   readonly #unidentifiedByAddress = new Map<string, number>();
   readonly #unidentifiedByPeer = new Map<string, number>();
   /** Time of the first attempt of each rejected connection, until one of its streams is admitted. */
@@ -201,8 +194,6 @@ class FairAdmission implements Admission {
     this.#updateQueued();
   }
 
-  // ---- identification
-
   #startReadAhead(stream: WaitingStream, readNode: NodeReader): void {
     this.#readAhead.add(stream);
     const [oldest] = this.#readAhead;
@@ -248,9 +239,7 @@ class FairAdmission implements Admission {
     return stream.node !== undefined && this.#nextWithPriority.get(nodeKeyOf(stream)) === stream;
   }
 
-  // ---- turns
-
-  /** If the wait in the queue of the address exceeds the maximum, rejects its last stream in favor of an earlier one. */
+  /** If the queue is too long, rejects its last stream in favor of an earlier one. */
   #hasCapacityFor(stream: WaitingStream): boolean {
     const all = stream.queue.get(stream.group) ?? [];
     // Streams that may belong to known nodes are not counted.
@@ -373,13 +362,13 @@ class FairAdmission implements Admission {
   }
 }
 
-/** Order within an address: identified streams first. */
+/** Within an address, identified streams come first. */
 function precedes(stream: WaitingStream, other: WaitingStream): boolean {
   if ((stream.node === undefined) !== (other.node === undefined)) return stream.node !== undefined;
   return stream.round < other.round || (stream.round === other.round && stream.since < other.since);
 }
 
-/** Inserts the stream by {@link precedes}. A new address is served last. */
+/** A new address is served last. */
 function enqueue(stream: WaitingStream): void {
   const { queue, group } = stream;
   const queued = queue.get(group) ?? [];
@@ -416,7 +405,6 @@ function countDown(counts: Map<string, number>, key: string): void {
   else counts.delete(key);
 }
 
-/** Address of `host:port`, or its network prefix (see addressGroup). */
 export function groupOfPeer(peer: string): string {
   return addressGroup(peer.slice(0, Math.max(0, peer.lastIndexOf(':'))));
 }

@@ -1,11 +1,9 @@
 /**
- * Queue of accepted connections before TLS handshake and HTTP/2 session. It limits how many are being set up, until their first streams, and starts
- * them in order: an iteration of the event loop then handles few of them, and the first ones complete early. While many streams wait for admission,
- * connections wait here, where one costs a few KiB.
+ * Queue of accepted connections before TLS handshake and HTTP/2 session. It limits how many are being set up, until their first streams, so that the
+ * first ones complete early. While many streams wait for admission, connections wait here, where one costs a few KiB.
  *
- * A connection waits for a slot only after its first bytes: a TLS ClientHello, or the preface of HTTP/2. One that stays silent or waits too long is
- * closed. In plaintext, a returning client immediately sends up to 64 KiB of subscriptions. While much of this is buffered, the data of further
- * connections stays in the kernel, including connections whose first bytes were awaited.
+ * A connection waits for a slot only after its first bytes: a TLS ClientHello, or the preface of HTTP/2. In plaintext, a returning client immediately
+ * sends up to 64 KiB of subscriptions. While much of this is buffered, the data of further connections stays in the kernel.
  */
 import type { Socket } from 'node:net';
 import { letEscape } from '../../../runtime/fences/uncaught.ts';
@@ -15,17 +13,14 @@ import { maxSlotMs, type Slot, Slots } from './slots.ts';
 export interface ConnectionQueueOptions {
   readonly maxPerAddress: number;
   readonly maxTotal: number;
-  /**
-   * Maximum first bytes of all waiting connections. Above half of it (three quarters for addresses with known nodes), no connection is read.
-   */
+  /** Maximum first bytes of all waiting connections. Above half of it (three quarters for addresses with known nodes), no connection is read. */
   readonly maxTotalBytes: number;
-  /** Maximum wait for the first bytes, and maximum wait in total. */
+  /** Limits the wait for the first bytes, and the wait in total. */
   readonly maxWaitMs: number;
   readonly isOpen: () => boolean;
   readonly isKnown: (group: string) => boolean;
   /** Called when the first connection starts waiting for a slot, and when none waits any more. */
   readonly onChange?: (isQueued: boolean) => void;
-  /** Called when a connection is closed because it waited too long for a slot. */
   readonly onExpired?: () => void;
 }
 
@@ -36,9 +31,8 @@ interface Entry {
   readonly socket: Socket;
   readonly begin: () => void;
   readonly kind: AddressKind;
-  /** While its first bytes are awaited. */
+  /** Set while the first bytes are awaited. */
   reading: Slot | undefined;
-  /** Whether it was read before. */
   wasRead: boolean;
 }
 
@@ -47,11 +41,10 @@ type AddressKind = 'known' | 'unknown';
 /** Connections by address, in the order in which addresses are served. */
 type TurnOrder = Map<string, Entry[]>;
 
-/** A client sends at most its TLS ClientHello, or 64 KiB of data (HTTP/2's initial window), before the server's first bytes. */
+/** Before the server's first bytes, a client sends at most its TLS ClientHello, or 64 KiB of data (HTTP/2's initial window). */
 const maxFirstBytes = 96 * 1024;
-/** Every fourth round starts with addresses without known nodes. */
 const turnOfUnknown = 4;
-/** Connections that are read at a time until their first bytes arrive, or for a limited time. Together they send up to 16 MiB. */
+/** Connections that are read at a time. Together they send up to 16 MiB. */
 const maxReading = 256;
 const maxReadingMs = 250;
 const readShares = { known: 0.75, unknown: 0.5 } as const;
@@ -60,10 +53,9 @@ export class ConnectionQueue {
   readonly #options: ConnectionQueueOptions;
   readonly #knownGroupTurns: TurnOrder = new Map();
   readonly #unknownTurns: TurnOrder = new Map();
-  /** Connections that are not read yet, oldest first. */
   readonly #unreadEntries: Record<AddressKind, Set<Entry>> = { known: new Set(), unknown: new Set() };
   readonly #readingSlots: Slots;
-  /** Connections that are read and have sent nothing, by address, oldest first. */
+  /** Connections that have sent nothing, oldest first. */
   readonly #silentEntries = new Map<string, Set<Entry>>();
   readonly #counts = new Map<string, number>();
   readonly #entries = new Set<Entry>();
@@ -89,7 +81,6 @@ export class ConnectionQueue {
     this.#readingSlots = new Slots(maxReading, now, () => this.#readNext(), maxReadingMs);
   }
 
-  /** Number of connections, including those without first bytes. */
   get size(): number {
     return this.#entries.size;
   }
@@ -140,7 +131,6 @@ export class ConnectionQueue {
     return true;
   }
 
-  /** Call when the client has opened its first stream. */
   setUpCompleted(socket: Socket): void {
     this.#slotOf.get(socket)?.release();
   }
@@ -225,7 +215,7 @@ export class ConnectionQueue {
     return this.#bytes >= this.#options.maxTotalBytes * readShares[kind];
   }
 
-  /** Leaves the data of silent connections in the kernel. They are read again before others. */
+  /** The data of silent connections stays in the kernel. They are read again before others. */
   #stopReading(kind: AddressKind): void {
     const stopped = [...this.#silentEntries.values()].flatMap((entries) =>
       [...entries].filter((entry) => entry.kind === kind && setReading(entry.socket, false)),
@@ -245,7 +235,6 @@ export class ConnectionQueue {
     else this.wake();
   }
 
-  /** @returns whether another connection may start */
   #beginNext(): boolean {
     if (!this.#mayBegin()) return false;
     const order = [this.#knownGroupTurns, this.#unknownTurns];
@@ -253,7 +242,6 @@ export class ConnectionQueue {
     const turnOrder = order.find(({ size }) => size > 0)!;
     const [group, [entry]] = turnOrder.entries().next().value as [string, [Entry]];
     const entries = turnOrder.get(group)!;
-    // Serves the address after all others.
     turnOrder.delete(group);
     turnOrder.set(group, entries);
     this.#beginEntry(entry);
@@ -332,7 +320,11 @@ export class ConnectionQueue {
   }
 }
 
-/** Node has no public method for this. @returns false if its private handle was not found: the data is read */
+/**
+ * Node has no public method for this.
+ *
+ * @returns false if its private handle was not found: the data is read
+ */
 function setReading(socket: Socket, isReading: boolean): boolean {
   const { _handle: handle } = socket as { _handle?: Partial<ReadHandle> | null };
   if (handle?.readStart === undefined || handle.readStop === undefined) return false;

@@ -12,7 +12,6 @@ import { visibleLine } from '../../../runtime/visible-text.ts';
 import type { ClientConnection, SecurePortCredentials } from '../secure-port/server-certificates.ts';
 import { isEnded, type PacedSession } from './session-pace.ts';
 
-/** The part of grpc-js' connection injector that is used. */
 export interface ConnectionInjector {
   injectConnection(socket: import('node:net').Socket): void;
 }
@@ -25,20 +24,18 @@ export interface Http2Watch {
 
 /** Limits beyond which nghttp2 closes a session. */
 export interface SessionLimits {
-  /** Initial maximum of concurrent streams of a session. */
+  /** Initial maximum of a session. */
   readonly maxConcurrentStreams: number;
-  /** Streams that the client resets: burst, and rate per second. */
   readonly resetBurst: number;
   readonly resetsPerSecond: number;
 }
 
-/** Invalid frames, and rejected streams, per session. */
+/** Limit of invalid frames, and of rejected streams, per session. */
 const maxInvalid = 100;
 /** Maximum time until the client closes a rejected call. */
 const refusedLingerMs = 5_000;
 const maxHeaderBytes = 16 * 1024;
 
-/** Creates an HTTP/2 server to which accepted sockets can be passed. */
 export function createInjector(
   server: Server,
   credentials: ServerCredentials,
@@ -62,7 +59,6 @@ export function createInjector(
   return injector;
 }
 
-/** The servers, oldest first. */
 function http2ServersOf(server: Server): EventEmitter[] {
   const servers = field(server, 'http2Servers');
   return servers instanceof Map ? [...servers.keys()].filter(isEmitter) : [];
@@ -86,7 +82,7 @@ interface SecureSocket {
   destroy(): void;
 }
 
-/** Closes a connection with an invalid client certificate before its first request. A connection without one is accepted. */
+/** A connection without a client certificate is accepted. */
 function rejectInvalidCertificates(http2: EventEmitter, check: CertificateCheck): void {
   const handlers = http2.listeners('secureConnection') as ((socket: SecureSocket) => void)[];
   http2.removeAllListeners('secureConnection');
@@ -118,7 +114,7 @@ function hasExpired(certificate: Uint8Array): boolean {
   return Date.now() > new X509Certificate(certificate).validToDate.getTime();
 }
 
-/** DER, leaf first. Empty without a client certificate. Some versions of Node omit intermediates that the client sends (nodejs/node#65579). */
+/** DER, leaf first. Some versions of Node omit intermediates that the client sends (nodejs/node#65579). */
 export function chainOf(socket: Pick<SecureSocket, 'getPeerCertificate'>): Uint8Array[] {
   const chain: Uint8Array[] = [];
   const visitedCertificates = new Set<unknown>();
@@ -160,7 +156,7 @@ function watchServer(http2: EventEmitter, { sessionBegan, streamBegan }: Http2Wa
   });
 }
 
-/** Rejects a call before grpc-js handles it. Discards request data until the client has read the status. */
+/** Discards request data until the client has read the status. */
 function rejectCall(stream: Stream, reason: string): void {
   stream.on('error', () => {});
   stream.respond(

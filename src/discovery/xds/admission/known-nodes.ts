@@ -1,20 +1,17 @@
 /**
- * Nodes that acknowledged a response, by address. Admission prefers them when too many clients connect, and UnidentifiedConnections never rejects all
- * connections of their addresses.
+ * Nodes that acknowledged a response, by address. Admission prefers them when too many clients connect.
  *
  * Node IDs are not secret, and a client can invent any number. So IDs that were served once are separate from proven ones, which reconnected or were
- * served for half a minute. New IDs evict only each other within their address, and connected nodes are evicted last. Beyond the total limit, the
- * address with the most nodes loses a quarter.
+ * served for half a minute. New IDs evict only each other within their address, and connected nodes are evicted last.
  */
 import { hash } from 'node:crypto';
 
 export interface KnownNodesLimits {
-  /** Maximum number of new and of proven nodes per address. Default 1024 each. */
+  /** Maximum per address. */
   readonly maxNew: number;
   readonly maxProven: number;
-  /** Default 20 000. */
   readonly maxAddresses: number;
-  /** Maximum number of nodes of all addresses. Default 100 000. */
+  /** Maximum of all addresses. */
   readonly maxTotal: number;
 }
 
@@ -26,9 +23,9 @@ const defaultLimits: KnownNodesLimits = {
 };
 
 const provenAfterMs = 30_000;
-/** Maximum number of connected nodes that are skipped to find one to evict. */
+/** Connected nodes that are skipped to find one to evict. */
 const maxSkipped = 16;
-/** The largest address loses a quarter of its nodes. */
+/** Beyond the total limit, the largest address loses a quarter of its nodes. */
 const lossDivisor = 4;
 
 interface NodeRecord {
@@ -46,7 +43,6 @@ interface AddressNodes {
 export class KnownNodes {
   readonly #now: () => number;
   readonly #limits: KnownNodesLimits;
-  /** Addresses, least recently seen first. */
   readonly #addresses = new Map<string, AddressNodes>();
   #count = 0;
 
@@ -67,7 +63,7 @@ export class KnownNodes {
     return nodes.proven.has(key) || nodes.unproven.has(key);
   }
 
-  /** Call once for each stream, at its first ACK. */
+  /** Called once for each stream, at its first ACK. */
   acknowledged(group: string, node: string): void {
     const nodes = this.#touchAddress(group);
     const key = keyOf(node);
@@ -154,7 +150,7 @@ export class KnownNodes {
   }
 }
 
-/** Key of limited length, because clients choose the node ID. */
+/** Clients choose node IDs of any length. */
 function keyOf(node: string): string {
   return hash('sha1', node, 'base64');
 }

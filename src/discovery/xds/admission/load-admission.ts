@@ -1,6 +1,6 @@
 /**
  * Admits clients according to load. The chart `stream-admission` determines how many TLS handshakes, and how many streams without a first response,
- * may be in progress at a time. Other streams wait, and behind them connections that are not set up.
+ * may be in progress at a time.
  *
  * A client that returns with its configuration needs only a small first response, so its stream has separate slots. Because a client can claim this
  * falsely, it must have a certificate.
@@ -28,12 +28,10 @@ import type { ConnectionSetUp } from './unidentified-connections.ts';
 const maxWaitingStreams = 3_500;
 const loggedAfterMs = 1_000;
 
-/** Ports whose connections wait before they are set up. */
 export interface LimitedPorts {
   readonly waiting: number;
   readonly isFull: boolean;
   setSlots(slots: number): void;
-  /** Sets up as many connections as there is capacity for. */
   wake(): void;
 }
 
@@ -43,14 +41,13 @@ export interface LoadAdmissionOptions {
   readonly known: KnownNodes;
   readonly logger: Logger;
   readonly recorder?: Recorder;
-  /** Received requests that are not processed yet. */
+  /** Requests that are received but not processed. */
   readonly requests: () => number;
   readonly proxies: () => number;
   /** Called with each measurement, and when no client is waiting. */
   readonly onMeasured?: (view: AdmissionView) => void;
 }
 
-/** Calls back with the content of the first request of a stream. */
 export type FirstRequestReader = (seen: (first: FirstRequest) => void) => void;
 
 export class LoadAdmission {
@@ -96,11 +93,9 @@ export class LoadAdmission {
   }
 
   /**
-   * Calls `begin` or `refuse` at most once, immediately or later, and neither after the returned function was called.
-   *
+   * See {@link Admission.admit}.
    *
    * @param isTrusted whether the client has a verified certificate
-   * @returns the release function; call it when the stream is closed
    */
   admit(
     { peer, isTrusted }: { readonly peer: string; readonly isTrusted: boolean },
@@ -132,7 +127,6 @@ export class LoadAdmission {
     };
   }
 
-  /** Options for the connection queues of the ports. */
   get setUp(): ConnectionSetUp {
     const onChange = (): void => this.#onQueueChange();
     return {

@@ -1,7 +1,6 @@
 /** Limits frames that clients can send at low cost: pings, settings, streams. */
 import { constants } from 'node:http2';
 
-/** The part of Node's ServerHttp2Session that is used. */
 export interface PacedSession {
   on(event: 'ping' | 'remoteSettings' | 'stream', listener: () => void): unknown;
   goaway(code: number): void;
@@ -53,7 +52,7 @@ export function isEnded(session: PacedSession): boolean {
   return endedSessions.has(session) || session.destroyed === true;
 }
 
-/** Maximum number of concurrent streams of a session before its nodes are identified. */
+/** Limit of a session before its nodes are identified. */
 export const firstStreams = 100;
 
 /** Raises the stream limit of a session to twice the number of its identified nodes, up to the server's limit. */
@@ -68,7 +67,6 @@ export class StreamAllowance {
     this.#allowedStreams = Math.min(firstStreams, maxStreams);
   }
 
-  /** @param nodes identified nodes of this session */
   grow(nodes: number): void {
     if (nodes * 2 <= this.#allowedStreams || this.#allowedStreams >= this.#maxStreams) return;
     this.#allowedStreams = Math.min(this.#allowedStreams * 2, this.#maxStreams);

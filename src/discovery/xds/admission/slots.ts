@@ -1,7 +1,7 @@
 /** Limits how many clients are in one stage of connecting. */
 
 export interface Slot {
-  /** Call when the client completes the stage or disconnects. Idempotent. */
+  /** Called when the client completes the stage or disconnects. Idempotent. */
   release(): void;
 }
 
@@ -43,7 +43,6 @@ export class Slots {
     return slot;
   }
 
-  /** 0 if a slot is free. */
   get freeInMs(): number {
     const now = this.#now();
     for (const [slot, since] of this.#takenSlots) {

@@ -14,7 +14,6 @@ const smallBytes = 1024;
 const maxFrameBytes = 16 * 1024;
 const maxInterceptors = 8;
 
-/** Runs before the first byte of each call. */
 export const smallPiecesInterceptor: ServerInterceptor = (_, call) => {
   const decoder = decoderOf(call);
   if (decoder !== undefined) joinSmallPieces(decoder);
@@ -30,7 +29,7 @@ export function joinSmallPieces(decoder: Decoder): void {
   };
 }
 
-/** Joins the last pieces while they have similar lengths, as in a binary counter: each byte is copied O(log n) times. */
+/** Joins pieces of similar lengths, as in a binary counter: each byte is copied O(log n) times. */
 function joinLast(buffers: Buffer[]): void {
   while (buffers.length > 1) {
     const [previousBuffer, lastBuffer] = [buffers.at(-2)!, buffers.at(-1)!];

@@ -2,9 +2,8 @@
  * Limits TCP connections without an identified node in duration, by address and in total (see ConnectionBounds). This includes silent connections,
  * unfinished TLS handshakes, and HTTP/2 sessions without settings or streams.
  *
- * Their address is charged (see AddressPace). While an address is throttled, its new connections are reset before any set-up, and connections with
- * too many useless streams receive ENHANCE_YOUR_CALM and are closed. At addresses with known nodes, new connections are queued instead, and may open
- * a few streams until a node is identified.
+ * While an address is throttled (see AddressPace), its new connections are reset, and connections with too many useless streams receive
+ * ENHANCE_YOUR_CALM. At addresses with known nodes, new connections are queued instead, and may open a few streams until a node is identified.
  */
 import type { Socket } from 'node:net';
 import { addressGroup, type ConnectionBounds } from '../../../runtime/fences/connection-bounds.ts';
@@ -15,14 +14,13 @@ import type { KnownNodes } from './known-nodes.ts';
 import { closeBusySession, limitFrames, type PacedSession, StreamAllowance } from './session-pace.ts';
 
 export interface UnidentifiedLimits {
-  /** Timeout for identifying a node, which also starts after the last stream of an identified node. Default 30 s. */
+  /** Timeout for identifying a node, which also starts after the last stream of an identified node. */
   readonly silentMs: number;
-  /** Maximum data received in this time. Default 16 MiB. */
+  /** Maximum data received in this time. */
   readonly maxSilentBytes: number;
-  /** Unidentified connections. Default 512 per address and 4096 in total. */
   readonly maxIdlePerAddress: number;
   readonly maxIdleConnections: number;
-  /** Includes connections of served clients. Default 10 000 per address and 60 000 in total. */
+  /** Includes connections of served clients. */
   readonly maxPerAddress: number;
   readonly maxConnections: number;
 }
@@ -39,11 +37,10 @@ export const unidentifiedLimits: UnidentifiedLimits = {
 const sweepMs = 1_000;
 /** Time in which a client can read the status of a stream that is rejected at shutdown. */
 const statusLingerMs = 1_000;
-/** Cost of a connection, in streams. Refunded when a node is identified. A TLS handshake takes one millisecond of CPU time. */
+/** Costs are in streams. A TLS handshake takes one millisecond of CPU time. */
 const connectionCosts = { plaintext: 2, tls: 8 } as const;
 /** Received bytes that cost as much as a stream. Rejected compressed headers are the most expensive frames. */
 const bytesPerUnit = 4 * 1024;
-/** Cost of a session that is closed because of pings or settings, in streams. */
 const busySessionCost = 400;
 /** Useless streams per connection at a throttled address. */
 const maxWasted = 20;
@@ -54,7 +51,6 @@ const wasteDecay = 0.9;
 
 /** A socket before its handshake or session costs a few KiB. */
 const maxQueuedConnections = 8_192;
-/** Maximum data of queued connections. */
 const maxQueuedBytes = 64 * 1024 * 1024;
 
 export type ConnectionRefusal = 'address held off' | 'too many connections' | 'too busy' | 'waited too long';
@@ -65,7 +61,6 @@ export interface ConnectionSetUp extends Pick<ConnectionQueueOptions, 'isOpen' |
 
 export interface UnidentifiedOptions {
   readonly limits: UnidentifiedLimits;
-  /** Limits of the connections of all ports. */
   readonly bounds: ConnectionBounds<Socket>;
   readonly pace: AddressPace;
   readonly known: KnownNodes;
@@ -89,7 +84,6 @@ interface TrackedConnection {
   /** Streams in the admission queue, and the time since which there is at least one. */
   waitingStreams: number;
   waitingSince: number;
-  /** Cost charged before identification, and the part of received bytes that it includes. */
   charged: number;
   chargedBytes: number;
   session: PacedSession | undefined;
@@ -101,7 +95,7 @@ interface TrackedConnection {
 export class UnidentifiedConnections {
   readonly #options: UnidentifiedOptions;
   readonly #acceptQueue = new AcceptQueue<Socket>(acceptQueueLimits, Math.random);
-  /** Connections before their set-up, except those of throttled addresses. */
+  /** Excludes connections of throttled addresses. */
   readonly queue: ConnectionQueue;
   /** Connections by `host:port`, which is the peer of their streams. */
   readonly #trackedConnections = new Map<string, TrackedConnection>();
@@ -125,13 +119,8 @@ export class UnidentifiedConnections {
     );
   }
 
-  /**
-   * Accepts, queues or closes a new connection.
-   *
-   * @param onAdmitted sets the connection up; `isSuspect` is true if its address is throttled
-   */
+  /** @param onAdmitted sets the connection up; `isSuspect` is true if its address is throttled */
   admit(socket: Socket, onAdmitted: (isSuspect: boolean) => void): void {
-    // Socket errors are ignored here, because `close` follows.
     socket.on('error', () => socket.destroy());
     const { pace, known, reportRefusal: refused } = this.#options;
     const group = addressGroup(socket.remoteAddress);
@@ -173,9 +162,9 @@ export class UnidentifiedConnections {
   }
 
   /**
-   * Excludes the time in the admission queue from the client's silence.
+   * The time in the admission queue is not the client's silence.
    *
-   * @returns a function that ends the exclusion; idempotent
+   * @returns a function that ends the wait; idempotent
    */
   beginWait(peer: string): () => void {
     const connection = this.#trackedConnections.get(peer);
@@ -189,7 +178,6 @@ export class UnidentifiedConnections {
     };
   }
 
-  /** Refunds a stream that the server rejected for its own reasons. */
   refundStream(peer: string): void {
     const connection = this.#trackedConnections.get(peer);
     if (connection === undefined) return;
@@ -197,7 +185,6 @@ export class UnidentifiedConnections {
     this.#options.pace.refund(connection.group, 1);
   }
 
-  /** Call when the node of a stream is identified. */
   identified(peer: string): void {
     const connection = this.#trackedConnections.get(peer);
     if (connection === undefined) return;
@@ -210,7 +197,6 @@ export class UnidentifiedConnections {
     this.#options.bounds.busy(connection.socket);
   }
 
-  /** Call when a stream with an identified node ends. */
   streamEnded(peer: string): void {
     const connection = this.#trackedConnections.get(peer);
     if (connection === undefined || --connection.streams > 0) return;
@@ -220,12 +206,7 @@ export class UnidentifiedConnections {
     this.#options.bounds.idle(connection.socket);
   }
 
-  /**
-   * Closes connections without an identified node: immediately if they have no HTTP/2 session, otherwise after the client could read the status of a
-   * rejected stream.
-   *
-   * @returns a promise that resolves when all connections are closed
-   */
+  /** Connections with an HTTP/2 session are closed only after the client could read the status of a rejected stream. */
   whenEmpty(): Promise<void> {
     this.#acceptQueue.clear();
     this.queue.clear();
@@ -246,7 +227,6 @@ export class UnidentifiedConnections {
     for (const { socket } of this.#trackedConnections.values()) socket.destroy();
   }
 
-  /** Closes connections that exceed the limits of a throttled address. */
   closeBusy(group: string): void {
     for (const connection of this.#trackedConnections.values())
       if (connection.group === group) this.#closeIfBusy(connection);
@@ -282,7 +262,6 @@ export class UnidentifiedConnections {
     this.#chargeAddress(connection.group, units);
   }
 
-  /** Charges an unidentified client for data received since the last call. */
   #chargeForBytes(connection: TrackedConnection): void {
     const units = Math.floor((connection.socket.bytesRead - connection.chargedBytes) / bytesPerUnit);
     if (connection.streams > 0 || units <= 0) return;
@@ -296,7 +275,6 @@ export class UnidentifiedConnections {
     if (forMs > 0) this.#options.onThrottled(group, forMs);
   }
 
-  /** Other connections of its address continue. */
   #closeIfBusy(connection: TrackedConnection): void {
     if (connection.wasted <= maxWasted && connection.charged <= maxCharged) return;
     if (!this.#options.pace.isThrottled(connection.group)) return;

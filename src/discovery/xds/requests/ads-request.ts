@@ -18,26 +18,25 @@ import { hasBytesAt, type RequestNameLists, TooManyNames, type WireNames } from 
 export interface ReadRequest {
   readonly request: AdsRequest;
   readonly node: Uint8Array | undefined;
-  /** Whether the request has too many names, and so was not read completely. */
+  /** If true, the request was not read completely. */
   readonly exceedsNames: boolean;
 }
 
 /** Field numbers of the node. Names and subscribed names are field 3 in both protocols. */
 const nodeOf = { sotw: 2, delta: 1 } as const;
 
-/** Parses requests of one stream. Name lists that a client repeats in each ACK are compared instead of parsed. */
+/** Name lists that a client repeats in each ACK are compared instead of parsed. */
 export class RequestReader {
   readonly #lists: RequestNameLists;
   readonly #maxNames: number;
   readonly #lastLists = new Map<string, WireNames>();
 
-  /** @param maxNames a request with more is not read completely */
   constructor(lists: RequestNameLists, maxNames: number) {
     this.#lists = lists;
     this.#maxNames = maxNames;
   }
 
-  /** Throws if the bytes are not a DiscoveryRequest. */
+  /** @throws Error if the bytes are not a DiscoveryRequest */
   readSotw(bytes: Uint8Array): ReadRequest {
     const request = {
       protocol: 'sotw',
@@ -76,7 +75,7 @@ export class RequestReader {
     return this.#lastLists.values();
   }
 
-  /** Throws if the bytes are not a DeltaDiscoveryRequest. */
+  /** @throws Error if the bytes are not a DeltaDiscoveryRequest */
   readDelta(bytes: Uint8Array): ReadRequest {
     const request: Mutable<DeltaRequest> = {
       protocol: 'delta',
@@ -128,11 +127,9 @@ export class RequestReader {
   }
 }
 
-/** Names of a field, usually consecutive. */
 class GatheredNames {
   readonly #lists: RequestNameLists;
   readonly #maxNames: number;
-  /** The first consecutive names. */
   run: WireNames | undefined;
   /** Further names. Name lists would take more memory if names alternate with other fields. */
   readonly #separateNames: string[] = [];
@@ -146,7 +143,10 @@ class GatheredNames {
     return this.run !== undefined && this.#separateNames.length === 0;
   }
 
-  /** The field begins at `start` and its tag has been read. Throws if there are too many names. */
+  /**
+   * @param start start of the field, whose tag has been read
+   * @throws Error if there are too many names
+   */
   gather(reader: BinaryReader, start: number, read: () => WireNames): void {
     if (this.run === undefined) {
       this.run = read();
@@ -165,7 +165,7 @@ class GatheredNames {
 
 type Mutable<Of> = { -readonly [Key in keyof Of]: Of[Key] };
 
-/** Throws if the bytes are not a Node. */
+/** @throws Error if the bytes are not a Node */
 export function readNode(bytes: Uint8Array): NodeIdentity {
   const node = fromBinary(NodeSchema, bytes);
   const { id, cluster, metadata, locality } = node;
@@ -184,15 +184,14 @@ export function readNode(bytes: Uint8Array): NodeIdentity {
 /** Maximum number of fields before the node of a message, and before the ID of a node. Clients write both first. */
 const maxSearchedFields = 16;
 
-/** Content of a first request, unverified. */
+/** The content of a first request is not verified. */
 export interface FirstRequest {
   /** `undefined` if the ID is missing, too far back in the message, or too long. */
   readonly nodeId: string | undefined;
-  /** Whether the client already has configuration: it sends `initial_resource_versions` (delta) or `version_info` (SotW). */
+  /** Whether the client already has configuration. */
   readonly isReturning: boolean;
 }
 
-/** Reads the beginning of a request. */
 export function readFirstRequest(request: Uint8Array, delta: boolean): FirstRequest {
   return { nodeId: nodeIdOf(request, delta), isReturning: hasFirstField(request, delta ? 5 : 1) };
 }
@@ -246,7 +245,6 @@ function readString(bytes: Uint8Array, fieldNumber: number, maxBytes: number): s
   return text;
 }
 
-/** Reads `message` from a google.rpc.Status. */
 function readStatusMessage(bytes: Uint8Array): string {
   return readString(bytes, 2, maxTextBytes.rejection);
 }

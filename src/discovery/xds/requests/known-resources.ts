@@ -1,11 +1,7 @@
-/**
- * Interns the resources that clients report from an earlier stream (`initial_resource_versions`). Equal entries are parsed once, and equal lists are
- * one object.
- */
+/** Interns the resources that clients report from an earlier stream (`initial_resource_versions`). */
 import type { KnownResources } from '../../../../machines/discovery/xds/watch-record.ts';
 import { decodePrefix, maxTextBytes, readFields } from './request-fields.ts';
 
-/** An entry of `initial_resource_versions`. */
 interface KnownResource {
   readonly name: string;
   readonly version: string;
@@ -14,11 +10,10 @@ interface KnownResource {
 /** At the limit, all are dropped. */
 const maxEntries = 50_000;
 const maxEntryBytes = 512;
-/** Lists with which a request is compared, and the length of those that are kept. */
+/** A request is compared with this many lists. */
 const maxRecent = 16;
 const maxRecentNames = 20_000;
 
-/** Shared by all streams of a server. */
 export class KnownResourceLists {
   readonly #shareNames: (names: readonly string[]) => readonly string[];
   readonly #byBytes = new Map<string, KnownResource>();
@@ -30,7 +25,7 @@ export class KnownResourceLists {
     this.#shareNames = shareNames;
   }
 
-  /** Throws if the bytes are not an entry. */
+  /** @throws Error if the bytes are not an entry */
   entry(bytes: Uint8Array): KnownResource {
     if (bytes.length > maxEntryBytes) return parse(bytes);
     const key = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1');
@@ -42,7 +37,6 @@ export class KnownResourceLists {
     return entry;
   }
 
-  /** @param versions by name */
   list(versions: ReadonlyMap<string, string>): KnownResources {
     const similar = this.#recent.find(
       ({ names }) => names.length === versions.size && names.every((name) => versions.has(name)),

@@ -1,6 +1,5 @@
 /**
  * Assembles requests without a long list of repeated names. A SotW client sends all names of its endpoints with each ACK, 60 KB for a thousand names.
- * Joining the pieces for five hundred clients at once created 30 MB of garbage.
  */
 import type { WireNames } from './request-names.ts';
 
@@ -11,7 +10,7 @@ export interface MessageDecoder {
 
 /** Tag of `resource_names` in a DiscoveryRequest. */
 const namesTag = 0x1a;
-/** Wire type, which is the lowest three bits of a tag. */
+/** A wire type is the lowest three bits of a tag. */
 const lengthDelimited = 2;
 const prefixBytes = 5;
 /** Shorter lists usually arrive in one piece. */
@@ -21,7 +20,6 @@ const maxTailBytes = 4 * 1024;
 
 const omittedRuns = new WeakMap<ArrayBufferLike, WireNames>();
 
-/** Names of a message that are omitted from its bytes. */
 export function omittedFrom(message: Uint8Array): WireNames | undefined {
   return omittedRuns.get(message.buffer);
 }
@@ -31,14 +29,11 @@ interface Run {
   /** Bytes before the names, including the message's prefix. */
   readonly head: Buffer;
   readonly names: WireNames;
-  /** Number of received bytes of names. */
   receivedNameBytes: number;
-  /** Bytes after the names. */
   readonly tail: Buffer;
   tailAt: number;
 }
 
-/** Wraps grpc-js' decoder, and passes other messages to it unchanged. */
 export class KnownRuns implements MessageDecoder {
   readonly #decoder: MessageDecoder;
   readonly #lists: () => Iterable<WireNames>;
@@ -90,7 +85,6 @@ export class KnownRuns implements MessageDecoder {
     return laterBytes.length === 0 ? [message] : [message, ...this.write(laterBytes)];
   }
 
-  /** Call when the list differs, before anything after the names is consumed. */
   #passOn({ head, names, receivedNameBytes }: Run, laterBytes: Buffer): Buffer[] {
     this.#run = undefined;
     const repeatedBytes = names.bytes.subarray(0, receivedNameBytes);
@@ -101,7 +95,7 @@ export class KnownRuns implements MessageDecoder {
   }
 }
 
-/** Detects a message that starts here and whose names so far are equal to a previous list. */
+/** Detects a message that starts here and repeats a list. */
 function startRun(data: Buffer, lists: Iterable<WireNames>): Run | undefined {
   if (data.length <= prefixBytes || data[0] !== 0) return undefined;
   const length = data.readUInt32BE(1);

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 
 /**
  * LRU cache with a limit in bytes that always keeps the newest entry. lru-cache would reject an entry beyond the limit, but caching the largest
- * bodies saves the most. The size of such an entry is the whole limit.
+ * bodies saves the most.
  */
 export function keepRecentlyUsed<Key extends {}, Value extends {}>(
   maxBytes: number,

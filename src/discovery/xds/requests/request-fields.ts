@@ -1,7 +1,6 @@
-/** Reads fields of encoded messages without a decoder. */
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
 
-/** Maximum stored bytes of texts that are only compared or shown. Types that are served and nonces that were issued are shorter. */
+/** Maximum stored bytes of texts that are only compared or shown. */
 export const maxTextBytes = { typeUrl: 256, nonce: 256, version: 256, rejection: 2_048 } as const;
 
 export const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -11,7 +10,7 @@ export function decodePrefix(bytes: Uint8Array, maxBytes: number): string {
   return utf8.decode(bytes.length <= maxBytes ? bytes : bytes.subarray(0, maxBytes));
 }
 
-/** Calls `onField` with each length-delimited field and its start; `onField` reads the field and returns true, or leaves it unread. */
+/** @param onField reads a length-delimited field and returns true, or leaves it unread */
 export function readFields(
   bytes: Uint8Array,
   onField: (field: number, reader: BinaryReader, start: number) => boolean,

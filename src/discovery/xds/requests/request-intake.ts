@@ -1,14 +1,11 @@
-/**
- * Reads the requests of a stream one at a time: each after the previous one was processed, and only while the stream is not paused. Until then,
- * HTTP/2 flow control limits the client.
- */
+/** Reads the requests of a stream one at a time, each after the previous one was processed. Until then, HTTP/2 flow control limits the client. */
 import type { AdsCall } from '../stream/ads-transport.ts';
 import type { WorkTurns } from './request-turns.ts';
 
 export class RequestIntake {
   readonly #call: AdsCall;
   readonly #workTurns: WorkTurns;
-  /** Requests the next message from grpc-js. `undefined` until grpc-js requests one. */
+  /** Set while grpc-js expects the next message. */
   #readNext: (() => void) | undefined;
   #peekListener: (() => void) | undefined;
   #isPaced = false;
@@ -20,7 +17,7 @@ export class RequestIntake {
     this.#workTurns = workTurns;
   }
 
-  /** Reads the first request without consuming it. Call at most once, before {@link start}. */
+  /** Does not consume the request. Called at most once, before {@link start}. */
   peek(onRequest: (bytes: Buffer) => void): void {
     const call = this.#call;
     this.#pace();
@@ -35,7 +32,7 @@ export class RequestIntake {
     call.once('readable', this.#peekListener);
   }
 
-  /** @param onMessage processes a request; must not throw */
+  /** @param onMessage must not throw */
   start(onMessage: (bytes: Buffer) => void): void {
     const call = this.#call;
     this.#pace();
@@ -52,7 +49,6 @@ export class RequestIntake {
     if (this.#peekListener !== undefined) call.resume();
   }
 
-  /** Pauses reading until {@link resume}. */
   pause(): void {
     this.#isHeld = true;
   }

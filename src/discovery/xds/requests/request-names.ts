@@ -21,25 +21,24 @@ const nameBytes = 32;
 /** A message is compared with these recent lists before its names are parsed. */
 const maxLatest = 4;
 const latestBytes = { least: 1024, most: 1024 * 1024 } as const;
-/** Beyond this number, all are dropped, but lists keep their names. */
+/** Beyond this limit, all are dropped, but lists keep their names. */
 const maxKnownNames = 100_000;
 const maxInternedNameLength = 512;
 
-/** Shared by all streams of a server. */
 export class RequestNameLists {
   readonly #namesByBytes = keepRecentlyUsed<string, WireNames>(
     maxKeptBytes,
     ({ bytes, names }) => bytes.length + names.length * nameBytes + listBytes,
   );
-  /** Recent lists, newest first. */
+  /** The newest list comes first. */
   #latest: readonly WireNames[] = [];
-  /** Weak references, so that unused lists are garbage-collected. */
+  /** Unused lists are garbage-collected. */
   readonly #sharedLists = new WeakValues<readonly string[]>();
   /** Interned, because thousands of lists contain the same names. */
   readonly #names = new Map<string, string>();
   readonly knownResourceLists = new KnownResourceLists((names) => this.intern(names));
 
-  /** Reads consecutive fields that start here. Throws if they do not end within the bytes or if there are more than `maxNames`. */
+  /** @throws Error if the fields do not end within the bytes or if there are more than `maxNames` */
   read(bytes: Uint8Array, start: number, maxNames: number): WireNames {
     for (const latest of this.#latest) if (hasBytesAt(bytes, start, latest.bytes)) return latest;
     const names = this.#read(bytes.subarray(start, endOfRun(bytes, start, maxNames)));
@@ -101,7 +100,11 @@ export class TooManyNames extends Error {
   override readonly name = 'TooManyNames';
 }
 
-/** End of consecutive fields with the same one-byte tag. Throws if they do not end within the bytes or if there are more than `maxNames`. */
+/**
+ * End of consecutive fields with the same one-byte tag.
+ *
+ * @throws Error if they do not end within the bytes or if there are more than `maxNames`
+ */
 function endOfRun(bytes: Uint8Array, start: number, maxNames: number): number {
   const tag = bytes[start];
   let offset = start;

@@ -1,4 +1,4 @@
-/** Shares the event loop between other work and requests, however many or large they are. */
+/** Shares the event loop between requests and other work. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { letEscape } from '../../../runtime/fences/uncaught.ts';
 import { isTurnFull, Slices } from '../turns/slices.ts';
@@ -10,13 +10,12 @@ const restFactor = 3;
 /** Larger requests always wait in the queue, because they may be slow. */
 const largeBytes = 32 * 1024;
 
-/** Work in small steps. Each call returns whether there are more. An error ends the work. */
+/** Returns whether there are more steps. An error ends the work. */
 export type SteppedWork = () => boolean;
 
-/** Schedules work that clients cause. */
 export interface WorkTurns {
   /**
-   * Runs small work immediately if there is time, otherwise from the queue. Errors are reported as uncaught.
+   * Runs small work immediately if there is time. Errors are reported as uncaught.
    *
    * @param next called when the client may cause further work; delayed after slow work
    */
@@ -25,13 +24,11 @@ export interface WorkTurns {
   startWork(work: SteppedWork): void;
 }
 
-/** Round-robin queue for all streams of a server. */
 export class RequestTurns implements WorkTurns {
   #waitingWork: SteppedWork[] = [];
   /** Work that has completed its step in this round. */
   #next: SteppedWork[] = [];
   readonly #slices = new Slices(() => this.#runSlice());
-  /** Time of the first request in this iteration of the event loop. */
   #turnStartedAt: number | undefined;
   #turnEndImmediate: NodeJS.Immediate | undefined;
 
@@ -47,7 +44,7 @@ export class RequestTurns implements WorkTurns {
   }
 
   startWork(work: SteppedWork): void {
-    // Keeps the owner's asynchronous context, so that an uncaught error closes the owner's stream.
+    // Keeps the asynchronous context, so that an uncaught error closes the stream that caused it.
     const inOwnName = AsyncLocalStorage.snapshot();
     this.#next.push(() => inOwnName(fenced, work));
     this.#slices.start();
@@ -79,7 +76,7 @@ export class RequestTurns implements WorkTurns {
     return now - this.#turnStartedAt < turnMs && !isTurnFull();
   }
 
-  /** Uses two lists, because removing the first element of a long list takes time in proportion to its length. */
+  /** Removing the first element of a long list would take time in proportion to its length. */
   #runSlice(): boolean {
     if (this.#waitingWork.length === 0) {
       this.#waitingWork = this.#next.reverse();

@@ -1,4 +1,4 @@
-/** Sending side of a stream, which builds ordered responses and writes each after earlier ones were sent. */
+/** Builds ordered responses and writes each after earlier ones were sent. */
 import type {
   AdsStreamReport,
   ResponseOrder,
@@ -44,13 +44,12 @@ export class AdsResponder implements GatedStream {
   readonly #context: StreamContext;
   readonly #sentByType = new Map<string, SentResources>();
   #client: KnownClient | undefined;
-  /** Waiting orders, at most one per type, because the exchange waits for each outcome. */
+  /** There is at most one order per type, because the exchange waits for each outcome. */
   #orders: WaitingOrder[] = [];
   #unflushedBytes = 0;
   #isCongested = false;
   #responses = 0;
   #wasRefusedSecrets = false;
-  /** Removal times, computed on first use. */
   #removal: RemovalTimes | undefined;
   readonly #rolloutGate: RolloutGate | undefined;
 
@@ -70,7 +69,7 @@ export class AdsResponder implements GatedStream {
     return this.#unflushedBytes;
   }
 
-  /** Whether a response waited for earlier ones at the last check. */
+  /** Whether a response waited at the last check. */
   get isCongested(): boolean {
     return this.#isCongested;
   }
@@ -170,7 +169,6 @@ export class AdsResponder implements GatedStream {
     this.#client = undefined;
   }
 
-  /** Sends responses until too many bytes are unsent. */
   #sendDueResponses(): void {
     while (this.#orders.length > 0 && this.#unflushedBytes <= maxUnflushedBytes) {
       const { order, set } = this.#orders[0]!;
@@ -184,7 +182,7 @@ export class AdsResponder implements GatedStream {
     this.#options.onCongestionChange(isCongested);
   }
 
-  /** Prepares an order with the resources at the time of the order. */
+  /** Uses the resources at the time of the order. */
   #prepareOrder(order: ResponseOrder): WaitingOrder {
     const { typeUrl, names } = order;
     if (isOneTimeType(typeUrl) || typeUrl === secretType) return { order, set: undefined };
@@ -200,7 +198,6 @@ export class AdsResponder implements GatedStream {
     return this.#inTurns(order, () => (this.#step(gateSteps) ? 'building' : set));
   }
 
-  /** Builds the response in steps that other work can interrupt. */
   #buildInSteps(order: ResponseOrder, preparation: ResourcePreparation): WaitingOrder {
     const { observer } = this.#context;
     const { typeUrl } = order;
@@ -224,7 +221,7 @@ export class AdsResponder implements GatedStream {
     });
   }
 
-  /** @param buildSlice runs one step, and returns the resource set when it is complete */
+  /** @param buildSlice returns the resource set when it is complete */
   #inTurns(order: ResponseOrder, buildSlice: () => ResponseSet | 'building'): WaitingOrder {
     const waitingOrder: WaitingOrder = { order, set: 'building' };
     this.#context.turns.startWork(() => {
@@ -241,7 +238,11 @@ export class AdsResponder implements GatedStream {
     return set === undefined || set === 'failed' ? undefined : this.gate?.precomputeInSteps(order, set);
   }
 
-  /** @returns whether there are more steps; an error closes the stream */
+  /**
+   * An error closes the stream.
+   *
+   * @returns whether there are more steps
+   */
   #step(steps: Steps<void>): boolean {
     const step: { done?: boolean } = { done: true };
     this.#options.runGuarded(() => Object.assign(step, steps.next()));
@@ -256,10 +257,7 @@ export class AdsResponder implements GatedStream {
     else this.#respondFrom(order, set);
   }
 
-  /**
-   * Sends no response for missing Secrets. After a removal, Envoy would use the cluster or listener without the Secret, and requests would fail until
-   * it exists.
-   */
+  /** Sends no response for missing Secrets: after a removal, Envoy would use the cluster or listener without the Secret. */
   #respondWithSecrets(order: ResponseOrder): void {
     const { typeUrl } = order;
     const set = this.#getMeasured(typeUrl, () => this.#client?.resources.get(typeUrl, order.names));
@@ -293,7 +291,7 @@ export class AdsResponder implements GatedStream {
     this.#respond(preparedResponse.order, preparedResponse.set.version, selection);
   }
 
-  /** One-shot responses are not recorded as sent. */
+  /** The response is not recorded as sent. */
   #respondOnce(order: ResponseOrder): void {
     const { typeUrl, names } = order;
     const result = this.#getMeasured(typeUrl, () => {
@@ -323,7 +321,6 @@ export class AdsResponder implements GatedStream {
     }
   }
 
-  /** Measures the call and reports errors. */
   #getMeasured<Answer>(typeUrl: string, getValue: () => Answer): Answer | 'failed' {
     const startedAt = performance.now();
     const result = this.#tryGet(typeUrl, getValue);

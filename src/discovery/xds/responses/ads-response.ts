@@ -1,4 +1,3 @@
-/** Assembles discovery responses from encoded resources. */
 import { keepRecentlyUsed } from '../requests/recently-used.ts';
 import type { EncodedResource } from '../resource-source.ts';
 import { allocateBuffer, concatChunks, encodedLength, WireWriter } from './wire.ts';
@@ -25,7 +24,7 @@ export type ResponseResources = ReadonlyMap<string, EncodedResource> | readonly 
 /** Equal in DiscoveryResponse and DeltaDiscoveryResponse, except for removed names. */
 const field = { version: 1, typeUrl: 4, nonce: 5, removed: 6 } as const;
 
-/** Encodes all fields except resources in one piece, because protobuf fields may have any order. */
+/** Encodes all fields except resources. Protobuf fields may have any order. */
 export function encodeHead(head: ResponseHead): Buffer {
   const length =
     textLength(field.version, head.version) +
@@ -42,13 +41,12 @@ export function encodeHead(head: ResponseHead): Buffer {
   return writer.finish();
 }
 
-/** The field `control_plane`, whose number differs between the protocols. */
+/** The number of the field differs between the protocols. */
 export interface ControlPlaneFields {
   readonly sotwField: Uint8Array;
   readonly deltaField: Uint8Array;
 }
 
-/** @param identifier `ControlPlane.identifier` */
 export function encodeControlPlane(identifier: string): ControlPlaneFields {
   const encodeField = (number: number): Uint8Array => {
     const content = encodedLength(1, identifier);
@@ -70,20 +68,17 @@ export function bytesIn({ head, trailingChunks }: ResponseParts): number {
   return length;
 }
 
-/** Maximum size of cached joined frames: some complete types, for a few proxy shapes and both protocols. The original frames stay in memory too. */
+/** Enough for some complete types, for a few proxy shapes and both protocols. The original frames stay in memory too. */
 const maxKeptBytes = 32 * 1024 * 1024;
 
 /** Number of sends in pieces after which a response is joined, because each piece costs every stream a write. */
 const maxSendsInPieces = 16;
-/** Maximum size of responses that are cached joined in addition to their pieces. */
+/** Larger responses are not cached in addition to their pieces. */
 const maxWholeBytes = 16 * 1024 * 1024;
 
 type FrameSource = ResponseResources | EncodedResource;
 
-/**
- * Caches joined frames of resources that are sent together, so that a push of the same resources to many streams joins them once. Keys are the
- * collections and resources themselves.
- */
+/** Caches joined frames, so that a push of the same resources to many streams joins them once. Keys are the collections and resources themselves. */
 export class SharedBodies {
   readonly #bodies = {
     sotw: keepRecentlyUsed<ResponseResources, Body>(maxKeptBytes / 2, bytesOf),
@@ -93,10 +88,8 @@ export class SharedBodies {
     sotw: keepRecentlyUsed<FrameSource, readonly [Uint8Array]>(maxWholeBytes / 2, ([message]) => message.length),
     delta: keepRecentlyUsed<FrameSource, readonly [Uint8Array]>(maxWholeBytes / 2, ([message]) => message.length),
   };
-  /** Number of sends in pieces so far. */
   readonly #sendings = { sotw: new WeakMap<FrameSource, number>(), delta: new WeakMap<FrameSource, number>() };
 
-  /** Frames in as few pieces as is efficient. */
   framesOf(resources: ResponseResources, delta: boolean): readonly Uint8Array[] {
     if (countOf(resources) > 1)
       return this.#joinedMessage(resources, delta, () => this.#joinedFrames(resources, delta));
@@ -115,7 +108,7 @@ export class SharedBodies {
     return body.bodyChunks;
   }
 
-  /** Joins often-sent pieces. Rarely sent ones stay shared with other bodies. */
+  /** Rarely sent pieces stay shared with other bodies. */
   #joinedMessage(
     sentResources: FrameSource,
     delta: boolean,
@@ -143,14 +136,12 @@ export class SharedBodies {
 
 interface Body {
   readonly bodyChunks: readonly Uint8Array[];
-  /** Number of bytes copied from frames. */
   readonly copiedBytes: number;
 }
 
 /** Larger frames are not copied, because several bodies can share them, and a copy costs more than a write. */
 const minPieceBytes = 4 * 1024;
 
-/** Joins small neighboring frames. */
 function joinFrames(frames: readonly Uint8Array[]): Body {
   const chunks: Uint8Array[] = [];
   let copied = 0;

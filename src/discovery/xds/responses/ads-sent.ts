@@ -1,9 +1,4 @@
-/**
- * Sent resources of one type on a stream, and the part of a new set that must be sent. References the source's maps where possible.
- *
- * The selection depends on the sent resources, the new map and the order. Streams with the same inputs (compared by identity) share a selection that
- * is computed once.
- */
+/** Sent resources of one type on a stream. Streams with the same inputs (compared by identity) share a selection that is computed once. */
 import type { ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { isByName } from '../../../../machines/discovery/xds/ads-types.ts';
 import type { KnownResources } from '../../../../machines/discovery/xds/watch-record.ts';
@@ -16,13 +11,12 @@ import { LayeredResources } from './layered-resources.ts';
 type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
 export interface ResponseSelection {
-  /** The complete set or a part. Equal selections are the same object. */
+  /** Equal selections are the same object. */
   readonly resources: ResourceMap | readonly EncodedResource[];
   /** In delta responses, names that the client must remove. */
   readonly removedNames: readonly string[];
   /** New or changed names; `'all'` if everything is sent regardless of the client's state. */
   readonly changedNames: Names;
-  /** Names that were not sent before. */
   readonly addedNames: readonly string[];
 }
 
@@ -40,7 +34,7 @@ interface Outcome {
   readonly nextState: SentState;
 }
 
-/** An outcome and its inputs, without the two maps. */
+/** Does not reference the two maps. */
 interface CachedOutcome extends Outcome {
   readonly forgottenNames: Names;
   readonly order: ResponseOrder;
@@ -52,7 +46,6 @@ export interface ResourceDifference {
   readonly changedNames: readonly string[];
   /** Changed names that are not in the old map. */
   readonly addedNames: readonly string[];
-  /** Names that are only in the old map. */
   readonly removedNames: readonly string[];
 }
 
@@ -86,7 +79,6 @@ export class SentResources {
     return this.#sentState.resources.has(name);
   }
 
-  /** Whether unchanged resources must be sent again. */
   get hasForgotten(): boolean {
     return this.#sentState.forgottenNames.length > 0;
   }
@@ -112,11 +104,7 @@ export class SentResources {
     };
   }
 
-  /**
-   * Returns `undefined` if there is nothing to send.
-   *
-   * A subscription always gets a response, even if none of its resources exist: an empty list, or in delta the removed names.
-   */
+  /** A subscription always gets a response, even if none of its resources exist: an empty list, or in delta the removed names. */
   selectResources(order: ResponseOrder, set: ResourceSet): ResponseSelection | undefined {
     this.#lastOutcome =
       order.has === undefined
@@ -133,12 +121,7 @@ function joinNames(names: Names, otherNames: Names): Names {
   return otherNames.length === 0 ? names : [...new Set([...names, ...otherNames])];
 }
 
-// ---- returning clients
-
-/**
- * Selects the resources that a returning client needs, compared with those of its previous stream, possibly to another server: a version identifies
- * the same content on all servers.
- */
+/** The resources of a returning client may come from another server: a version identifies the same content on all servers. */
 function resumeClient(
   { forgottenNames }: SentState,
   order: ResponseOrder,
@@ -193,9 +176,6 @@ function sharedPart(allResources: ResourceMap, partResources: readonly EncodedRe
   return partResources;
 }
 
-// ---- cached results
-
-/** Outcomes for a pair of maps. */
 interface Step {
   readonly difference: ResourceDifference;
   /** Outcomes, newest last. Weak references, so that an idle stream does not keep later outcomes in memory. */
@@ -234,7 +214,6 @@ function outcomeOf(
   return newOutcome;
 }
 
-/** Difference between two maps, cached by pair. */
 export function differenceOf(previous: ResourceMap, current: ResourceMap): ResourceDifference {
   return stepOf(previous, current).difference;
 }
@@ -253,7 +232,7 @@ function stepOf(previous: ResourceMap, current: ResourceMap): Step {
   return step;
 }
 
-/** Compares lists by identity. Equal but distinct lists are computed again. */
+/** Compares lists by identity. */
 function isSameOrder(order: ResponseOrder, other: ResponseOrder): boolean {
   return (
     order.names === other.names &&
@@ -305,8 +284,6 @@ function baseOf(resources: ResourceMap): ResourceMap {
 function overlayNames(resources: ResourceMap): readonly string[] {
   return resources instanceof LayeredResources ? [...resources.overrides.keys(), ...resources.omittedNames] : noNames;
 }
-
-// ---- selection
 
 function computeOutcome(
   previous: SentState,
@@ -387,7 +364,7 @@ function takeSome(
   };
 }
 
-/** Records a response to some names. Other resources of the client are unchanged. */
+/** Other resources of the client are unchanged. */
 function withSome(
   previous: SentState,
   names: readonly string[],
@@ -412,7 +389,6 @@ function withSome(
   return { resources, forgottenNames: stillForgotten };
 }
 
-/** Removed names that are still subscribed. */
 function subscribedRemovals(subscription: readonly string[] | '*', allRemoved: readonly string[]): readonly string[] {
   if (subscription === '*' || allRemoved.length === 0) return allRemoved;
   const subscribedNames = new Set(subscription);

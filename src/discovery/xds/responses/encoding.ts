@@ -1,4 +1,3 @@
-/** Encodes protobuf-es messages into bytes that all streams share. */
 import { hash } from 'node:crypto';
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
@@ -13,7 +12,7 @@ const versionLength = 16;
 /**
  * Equal messages have equal bytes and so equal versions, regardless of the key order of their maps.
  *
- * @param name the resource's name (`name`, or `cluster_name` of a ClusterLoadAssignment).
+ * @param name `name`, or `cluster_name` of a ClusterLoadAssignment
  */
 export function encodeResource<Desc extends DescMessage>(
   schema: Desc,
@@ -24,15 +23,13 @@ export function encodeResource<Desc extends DescMessage>(
   return encodeValue(typeUrlPrefix + schema.typeName, value, name);
 }
 
-/** 96 bits of a hash. */
 export function versionOf(content: string | Uint8Array): string {
   return hash('sha256', content, 'base64url').slice(0, versionLength);
 }
 
 export interface ValueOptions {
-  /** Defaults to a hash of the value. */
+  /** The default is a hash of the value. */
   readonly version?: string;
-  /** Further chunks of the value. */
   readonly tailChunks?: readonly Uint8Array[];
 }
 
@@ -66,12 +63,11 @@ const none: readonly Uint8Array[] = [];
 export interface FramedValue {
   readonly typeUrl: string;
   readonly firstChunk: Uint8Array;
-  /** Offset of the value in `firstChunk`. */
   readonly start: number;
   readonly tailChunks: readonly Uint8Array[];
 }
 
-/** Finds the value of a resource that {@link encodeValue} framed. */
+/** Inverse of {@link encodeValue}. */
 export function valueOf({ sotwFrame, tailChunks }: EncodedResource): FramedValue {
   const reader = new BinaryReader(sotwFrame);
   // Skips field 2 of the response, field 1 of its Any, and field 2 of the Any. Their lengths include `tailChunks`.

@@ -1,4 +1,3 @@
-/** A map of resources stored as differences from a base. */
 import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import { identityText, WeakValues } from '../../../model/collections/weak-values.ts';
 import type { EncodedResource } from '../resource-source.ts';
@@ -7,10 +6,9 @@ type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
 const layersOf = memoizeByObject((_: ResourceMap) => new WeakValues<ResourceMap>());
 
-/** Immutable. Ordered like the base, then additional resources. */
+/** An immutable map that is stored as differences from a base. It has the order of the base; additional resources follow. */
 export class LayeredResources implements ResourceMap {
   readonly base: ResourceMap;
-  /** Added or replaced resources. */
   readonly overrides: ResourceMap;
   /** Names that are only in the base. */
   readonly omittedNames: ReadonlySet<string>;
@@ -49,10 +47,7 @@ export class LayeredResources implements ResourceMap {
     return previous instanceof LayeredResources && previous.#isEquivalentTo(candidate) ? previous : candidate;
   }
 
-  /**
-   * Like {@link layerOver}, but equal differences from one base share a map while it is in use, so that results for this map are computed and encoded
-   * once.
-   */
+  /** Equal differences from one base share a map while it is in use, so that results for this map are computed and encoded once. */
   static sharedLayerOver(
     base: ResourceMap,
     overrides: readonly EncodedResource[],

@@ -1,13 +1,8 @@
-/** Requested Secrets that do not exist. */
 import type { ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import type { ResourceSet } from '../resource-source.ts';
 import type { SentResources } from './ads-sent.ts';
 
-/**
- * The order without names that neither exist nor were sent. `undefined` if no other name is ordered.
- *
- * @param sentResources resources of the client
- */
+/** Omits names that neither exist nor were sent. */
 export function omitMissing(
   order: ResponseOrder,
   { resources }: ResourceSet,

@@ -18,7 +18,7 @@ export interface AdsResponderOptions {
   /** Method as `/package.Service/Method`. */
   readonly method: string;
   readonly isDelta: boolean;
-  /** Type of a separate service. Null for ADS. */
+  /** Null for ADS. */
   readonly onlyType: string | null;
   readonly peer: string;
   readonly transport: AdsTransport;
@@ -26,7 +26,6 @@ export interface AdsResponderOptions {
   readonly onReport: (report: AdsStreamReport) => void;
   /** Runs a task. Its error closes the stream. */
   readonly runGuarded: (task: () => void) => void;
-  /** Called when orders start or stop waiting for earlier responses. */
   readonly onCongestionChange: (isCongested: boolean) => void;
   readonly onBroken: (error: Error) => void;
   readonly onRolloutEvent: (event: RolloutEvent) => void;

@@ -38,7 +38,7 @@ export class WireWriter {
   readonly #buffer: Buffer;
   #position = 0;
 
-  /** @param buffer of the final length; see {@link allocateBuffer} */
+  /** @param buffer of the final length */
   constructor(buffer: Buffer) {
     this.#buffer = buffer;
   }
@@ -47,7 +47,6 @@ export class WireWriter {
     return this.#position;
   }
 
-  /** Writes the tag and the length of a field. */
   header(field: number, length: number): void {
     this.#varint(field * 8 + 2);
     this.#varint(length);
@@ -63,13 +62,12 @@ export class WireWriter {
     this.raw(content);
   }
 
-  /** Writes encoded fields. */
   raw(content: Uint8Array): void {
     this.#buffer.set(content, this.#position);
     this.#position += content.length;
   }
 
-  /** Throws if the buffer is not full. */
+  /** @throws Error if the buffer is not full */
   finish(): Buffer {
     if (this.#position !== this.#buffer.length) {
       throw new Error(`wrote ${this.#position} of ${this.#buffer.length} bytes`);

@@ -34,7 +34,6 @@ export interface RetainingStream extends DrainingStream {
   /** Whether the client accepts unrequested clusters, like Envoy on ADS. */
   readonly takesUnrequested: boolean;
   watchOf(typeUrl: string): Watch | undefined;
-  /** `undefined` if unknown. */
   departedResources(): DepartedResources | undefined;
 }
 
@@ -47,7 +46,6 @@ interface RetainedResponse {
 
 const namingTypes = [listenerType, routeType, extensionType];
 
-/** Union of two maps, cached by pair. */
 const unionOf = memoizeByPair((previous: ResourceMap, current: ResourceMap) =>
   LayeredResources.sharedLayerOver(current, resourcesOf(previous, differenceOf(previous, current).removedNames), []),
 );
@@ -124,9 +122,9 @@ export class ClusterRetention {
   }
 
   /**
-   * Clusters of a previous stream that are configured again. Those with the client's version are recorded as sent.
+   * Records a cluster of a previous stream as sent if it is configured again and the client has this version.
    *
-   * @returns their names
+   * @returns the names of all that are configured again
    */
   recordReturned({ resources }: ResourceSet): readonly string[] {
     const sentResources = this.#stream.sentOf(clusterType);
@@ -145,11 +143,11 @@ export class ClusterRetention {
   }
 
   /**
-   * Adds the endpoints of retained clusters, because generated endpoints for a removed name would be empty.
+   * Generated endpoints for a removed name would be empty.
    *
    * @param of.configured all clusters of the node
    * @param of.outdated names without a response, unless the client's resources are known
-   * @param of.unused clusters that were sent on this stream and are not used yet
+   * @param of.unused sent on this stream and not used yet
    */
   endpoints(
     { retained }: Rollout,
@@ -258,12 +256,11 @@ export class ClusterRetention {
     this.#drainingListeners.onReturning();
   }
 
-  /** Call before a listener, route or extension response is built. */
   recordReplacement(typeUrl: string, next: ResourceMap): void {
     this.#drainingListeners.recordReplacement(typeUrl, next);
   }
 
-  /** Whether a listener fetches the route configuration, including listeners that the client may still use. */
+  /** Includes listeners that the client may still use. */
   drainingFetches(routeConfiguration: string): boolean {
     return this.#drainingListeners.fetches(routeConfiguration);
   }
@@ -291,7 +288,6 @@ export class ClusterRetention {
     };
   }
 
-  /** Sent resources, including those of the previous stream until the client acknowledges listeners or routes. */
   resources(hasClusters: boolean): DepartedResources | undefined {
     const clusters = hasClusters ? this.#stream.sentOf(clusterType).resources : this.#departedResources?.clusters;
     if (clusters === undefined) return undefined;
@@ -308,8 +304,8 @@ export class ClusterRetention {
   }
 
   /**
-   * Endpoints for a client that requests them before clusters. For removed clusters, these are those of the previous stream. If unknown, they are not
-   * sent and the client keeps its own, because its routes may name the cluster.
+   * Handles a client that requests endpoints before clusters. If the endpoints of a removed cluster are unknown, they are not sent and the client
+   * keeps its own, because its routes may name the cluster.
    */
   endpointsOfLastStream(
     order: ResponseOrder,

@@ -21,7 +21,6 @@ export class DepartedClusters {
   readonly #retentionMs: number;
   readonly #clients = new Map<string, Departed>();
 
-  /** @param retentionMs how long a client's resources are kept */
   constructor(retentionMs: number) {
     this.#retentionMs = retentionMs;
   }

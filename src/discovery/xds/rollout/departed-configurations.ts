@@ -22,7 +22,7 @@ export interface RoutedStream {
   generating(typeUrl: string): Steps<void>;
 }
 
-/** Names of route configurations that the listeners reference, cached by listener map. */
+/** Cached by listener map. */
 const fetchedBy = memoizeByObject((references: ResourceReferences) =>
   memoizeByObject(
     (listeners: ResourceMap): ReadonlySet<string> =>
@@ -30,7 +30,6 @@ const fetchedBy = memoizeByObject((references: ResourceReferences) =>
   ),
 );
 
-/** Prepares {@link DepartedConfigurations.prepareWithout} in steps. */
 export function* readingRoutes(stream: RoutedStream, order: ResponseOrder, set: ResourceSet): Steps<void> {
   if (candidates(stream, order, set).length === 0) return;
   yield* stream.generating(listenerType);
@@ -51,7 +50,6 @@ export class DepartedConfigurations {
     this.#drainingFetches = drainingFetches;
   }
 
-  /** Kept names that are still subscribed. */
   retainedNamesOf(typeUrl: string): readonly string[] {
     const retainedNames = this.#retainedNames?.get(typeUrl);
     if (retainedNames === undefined) return [];
@@ -106,7 +104,7 @@ function departedRoutes(stream: RoutedStream, order: ResponseOrder, set: Resourc
   return names.filter((name) => !fetchedNames.has(name));
 }
 
-/** Extension configurations to keep: in delta, Envoy fails the requests of a filter whose configuration was removed. */
+/** In delta, Envoy fails the requests of a filter whose extension configuration was removed. */
 function missingExtensions({ typeUrl, names }: ResponseOrder, { resources }: ResourceSet): readonly string[] {
   return typeUrl === extensionType && names !== '*' ? names.filter((name) => !resources.has(name)) : [];
 }

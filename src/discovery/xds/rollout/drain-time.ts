@@ -1,9 +1,8 @@
-/** Determines how long a node's Envoy drains connections of a replaced listener. Agents start Envoy with `--drain-time-s`. */
 import { durationMsOf } from '../../../model/fields/duration.ts';
 import type { NodeIdentity } from '../resource-source.ts';
 import type { RemovalTimes } from './draining-listeners.ts';
 
-/** Maximum, as in agents (src/model/mesh/mesh-config-rules.ts). It also limits how long a client can keep clusters. */
+/** Agents apply the same maximum (src/model/mesh/mesh-config-rules.ts). It also limits how long a client can keep clusters. */
 const maxDrainMs = 3_600_000;
 
 /** @param defaults for a node that does not report its drain time */
@@ -12,7 +11,6 @@ export function removalTimesOf(node: NodeIdentity | undefined, defaults: Removal
   return drainMs === undefined ? defaults : { ...defaults, drainMs };
 }
 
-/** `drainDuration` of a ProxyConfig that an agent sent, at most {@link maxDrainMs}. */
 function drainMsOf(config: unknown): number | undefined {
   const { drainDuration } = (typeof config === 'object' && config !== null ? config : {}) as {
     drainDuration?: unknown;

@@ -25,7 +25,7 @@ interface ReplacedResources {
   /** `undefined` if the resources are from a previous stream and unknown. */
   readonly previous: ResourceMap | undefined;
   readonly names: readonly string[];
-  /** End of draining. `undefined` while draining may not have started. */
+  /** `undefined` while draining may not have started. */
   drainEndsAt: number | undefined;
 }
 
@@ -37,7 +37,6 @@ export const maxListenerWarmingMs = 15_000;
 
 const noNames: readonly string[] = [];
 
-/** Listeners of the old map that the new one changes or removes. */
 const replacedNames = memoizeByPair((previous: ResourceMap, current: ResourceMap): readonly string[] => {
   const { changedNames, removedNames } = differenceOf(previous, current);
   return [...changedNames.filter((name) => previous.has(name)), ...removedNames];
@@ -51,13 +50,13 @@ export class DrainingListeners {
     this.#stream = stream;
   }
 
-  /** Call for a returning client: it may already drain some listeners, and the first responses replace others. */
+  /** A returning client may already drain some listeners, and the first responses replace others. */
   onReturning(): void {
     if (this.#replacedResources?.some(({ previous }) => previous === undefined) === true) return;
     this.#add({ typeUrl: listenerType, previous: undefined, names: noNames, drainEndsAt: undefined });
   }
 
-  /** Call before a listener, route or extension response is built. */
+  /** Called before a listener, route or extension response is built. */
   recordReplacement(typeUrl: string, next: ResourceMap): void {
     if (typeUrl === extensionType) return;
     const { resources: previous } = this.#stream.sentOf(typeUrl);
@@ -73,7 +72,7 @@ export class DrainingListeners {
     if (this.#replacedResources.length > maxReplacements) this.#replacedResources.splice(1, 1);
   }
 
-  /** Call when the client has acknowledged everything that may name clusters. */
+  /** Called when the client has acknowledged everything that may name clusters. */
   startDrain(): void {
     this.#forgetDrained();
     for (const replacedListener of this.#replacedResources ?? [])
@@ -96,7 +95,7 @@ export class DrainingListeners {
     return this.#stream.removal.drainMs + maxListenerWarmingMs;
   }
 
-  /** Whether a draining listener fetches the route configuration. For listeners of a previous stream, this is unknown. */
+  /** Returns false for listeners of a previous stream, which are unknown. */
   fetches(routeConfiguration: string): boolean {
     this.#forgetDrained();
     const { references } = this.#stream;

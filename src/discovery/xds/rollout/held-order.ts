@@ -1,4 +1,3 @@
-/** Removes delayed resources from orders (rollout-gate.ts). */
 import type { ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import type { EncodedResource, ResourceSet } from '../resource-source.ts';
 import type { SentResources } from '../responses/ads-sent.ts';
@@ -36,7 +35,7 @@ function isNothingToSend(
   return changedNames.length === 0 && removedNames.length === 0 && !sentResources.hasForgotten;
 }
 
-/** Replaces delayed resources by those of the client. `undefined` if nothing remains to send. */
+/** `undefined` if nothing remains to send. */
 export function withClientVersions(
   order: ResponseOrder,
   set: ResourceSet,

@@ -1,7 +1,4 @@
-/**
- * Delays listeners, route and extension configurations that name clusters which the client cannot use yet, and keeps the sets from which they are
- * sent later.
- */
+/** Delays listeners, route and extension configurations that name clusters which the client cannot use yet. */
 import type { ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import {
   anyCluster,
@@ -43,7 +40,6 @@ export class HeldResources {
     this.#record = record;
   }
 
-  /** `undefined` if no resource of the type is delayed. */
   versionOf(typeUrl: string): string | undefined {
     return this.#candidates?.get(typeUrl)?.set.version;
   }
@@ -65,8 +61,6 @@ export class HeldResources {
   }
 
   /**
-   * Replaces held resources by the versions that the client already has.
-   *
    * @param unsent configured clusters that were not sent
    * @returns `undefined` if everything is delayed
    */
@@ -103,7 +97,7 @@ export class HeldResources {
     return this.#record.current.held.filter((heldResource) => heldResource.typeUrl === typeUrl).map(({ name }) => name);
   }
 
-  /** Adds the delayed names to an order for some names, because all must come from one set. */
+  /** Adds the delayed names, because all must come from one set. */
   #withHeldNames(order: ResponseOrder): ResponseOrder {
     if (order.all || order.changed) return order;
     const requestedNames = new Set([...order.requested, ...this.#heldNames(order.typeUrl)]);
@@ -136,7 +130,7 @@ export class HeldResources {
     );
   }
 
-  /** Delayed resources that are ready, in the delayed version. */
+  /** Returns delayed resources that are ready, in the delayed version. */
   release(order: ResponseOrder): PreparedResponse | undefined {
     const { typeUrl } = order;
     const candidates = this.#candidates?.get(typeUrl);

@@ -1,4 +1,4 @@
-/** Handles a changed make-before-break record: sends reports to the chart of the stream, updates metrics, and sends events to its exchange. */
+/** Sends reports about a changed make-before-break record to the chart of the stream and to its exchange, and updates metrics. */
 import type {
   AcknowledgementOverdue,
   ClustersAwaitedBy,
@@ -35,10 +35,7 @@ export interface ReportedStream {
   readonly observer: Pick<AdsObserver, 'clustersAwaited' | 'clustersRetained' | 'clustersGivenUp'>;
 }
 
-/**
- * Reports to the chart of a stream. A report may lead to newer records, which are reported first. Each report is sent only if it differs from the
- * last one.
- */
+/** A report may lead to newer records, which are reported first. */
 export class RolloutReports {
   readonly #stream: ReportedStream;
   #isWaiting = false;
@@ -49,7 +46,6 @@ export class RolloutReports {
     this.#stream = stream;
   }
 
-  /** @param current the record at the time of the call */
   report(previous: Rollout, current: () => Rollout): void {
     this.#count(previous, current());
     for (const report of retainedBetween(previous, current())) this.#stream.onReport(report);
@@ -100,7 +96,6 @@ function countOf({ retained }: Rollout, state: RetentionState): number {
   return count;
 }
 
-/** One report for each state that clusters have entered. */
 function* retainedBetween(previous: Rollout, { retained }: Rollout): Generator<ClustersRetained> {
   if (previous.retained === retained || retained.length === 0) return;
   const previousStates = new Map(previous.retained.map(({ name, state }) => [name, state]));

@@ -48,9 +48,8 @@ type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
 export interface GatedStream extends RetainingStream, WarmingStream, HoldingStream, RecordedStream, RoutedStream {
   readonly limitMs: number;
-  /** Whether reading of requests is paused. */
   readonly isCongested: boolean;
-  /** The client has half-closed the stream: it acknowledges no clusters. */
+  /** A client that has half-closed the stream acknowledges no clusters. */
   readonly isHalfClosed: boolean;
 }
 
@@ -70,7 +69,7 @@ export class RolloutGate {
   /** Whether the client has clusters and requests none on this stream, like an Envoy while one of them warms. */
   #isWarming = false;
   #clustersVersion = '';
-  /** Updated clusters of the current CDS response that the client may warm indefinitely. */
+  /** Clusters that the current CDS response updates and that the client may warm indefinitely. */
   #updatedNames: readonly string[] = noNames;
   /** Steps of the limit until more clusters that may block the ACK are given up. 0 means at the limit. */
   #searchSteps = 0;
@@ -118,7 +117,7 @@ export class RolloutGate {
     return this.#record.current.held.length === 0 ? noNames : awaitedClusters(this.#record.current, typeUrl);
   }
 
-  /** Computes in steps what {@link prepare} and {@link onSent} need. All streams share the cached results. */
+  /** All streams share the cached results. */
   *precomputeInSteps(order: ResponseOrder, set: ResourceSet): Steps<void> {
     const { version, resources } = set;
     const { typeUrl, has, requested: requestedNames } = order;
@@ -159,7 +158,7 @@ export class RolloutGate {
     return preparedResponse;
   }
 
-  /** Call before the outcome of the response is reported. */
+  /** Called before the outcome of the response is reported. */
   onSent(order: ResponseOrder, version: string, selection: ResponseSelection, nonce: string): void {
     if (order.typeUrl === endpointType) this.#recordAssignmentsSent(selection);
     if (order.typeUrl === clusterType) this.#recordClustersSent(order, version, selection, nonce);
@@ -207,10 +206,7 @@ export class RolloutGate {
     return this.#retention.resources(this.#subscription === 'all');
   }
 
-  /**
-   * Advances the limit by a step. Pauses while nothing can be sent to the client, but for at most one limit, because Envoy waits 15 s for requested
-   * resources.
-   */
+  /** Pauses while nothing can be sent to the client, but for at most one limit, because Envoy waits 15 s for requested resources. */
   expire(): void {
     this.#blockedSteps = this.#stream.isCongested ? this.#blockedSteps + 1 : 0;
     if (this.#blockedSteps > 0 && this.#blockedSteps <= stepsOfLimit) return;
@@ -348,7 +344,6 @@ export class RolloutGate {
     this.#prepareDropped(previous);
   }
 
-  /** Prepares resources again if their delayed version is obsolete. */
   #prepareDropped(previous: Rollout['held']): void {
     const { held } = this.#record.current;
     for (const typeUrl of new Set(
@@ -421,10 +416,7 @@ export class RolloutGate {
     );
   }
 
-  /**
-   * Configured clusters that were not sent to the client. Only a response to a request can precede its clusters, because a push sends clusters of the
-   * same context first.
-   */
+  /** Only a response to a request can precede its clusters, because a push sends clusters of the same context first. */
   #unsentClusters(order: ResponseOrder, { version }: ResourceSet): readonly string[] {
     if (!this.#mayPrecedeClusters(order, version)) return noNames;
     const clusters = this.#stream.generatedSet(clusterType);

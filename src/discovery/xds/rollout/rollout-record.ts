@@ -35,7 +35,6 @@ export class RolloutRecord {
     for (const event of [...eventsOf(previous, this.#current, currentType)]) this.#stream.takeRolloutEvent(event);
   }
 
-  /** Removes the stream's clusters and waits from metrics. */
   end(): void {
     this.#reports.end(this.#current);
   }

@@ -1,4 +1,3 @@
-/** Determines which clusters a client warms after a CDS response, and until when (machines/discovery/xds/cluster-rollout.ts). */
 import type { ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { clusterType, endpointType, secretType } from '../../../../machines/discovery/xds/ads-types.ts';
 import {
@@ -50,7 +49,6 @@ export interface SentResponse {
   readonly order: ResponseOrder;
   readonly selection: ResponseSelection;
   readonly nonce: string;
-  /** The first CDS response on the stream. */
   readonly isFirst: boolean;
   /** Updated clusters that the client may warm indefinitely. */
   readonly updated: readonly string[];
@@ -110,7 +108,7 @@ function addedClusters(
   );
 }
 
-/** Unused clusters that a response contains again. @param addedNames names of new clusters in the response */
+/** @param addedNames names of new clusters in the response */
 function resentClusters(
   stream: WarmingStream,
   rollout: Rollout,
@@ -125,7 +123,7 @@ function resentClusters(
   return names.length === 0 ? [] : asSent(stream, rollout, sentResources, addedNames, names);
 }
 
-/** Determines when the client can use these clusters. @param addedNames names of new clusters in the response */
+/** @param addedNames names of new clusters in the response */
 function asSent(
   stream: WarmingStream,
   rollout: Rollout,
@@ -186,7 +184,7 @@ function memoizeByName(find: (name: string) => boolean): (name: string) => boole
   };
 }
 
-/** Clusters whose new version fetches a secret that no cluster of the client fetched. Cached by pair of maps. */
+/** Clusters whose new version fetches a secret that no cluster of the client fetched. */
 export const updatesThatFetch = memoizeByObject((references: ResourceReferences) =>
   memoizeByPair((previous: ResourceMap, next: ResourceMap): readonly string[] => {
     const { changedNames, addedNames } = differenceOf(previous, next);
@@ -221,7 +219,7 @@ const secretUses = memoizeByObject(({ secretsOf }: ResourceReferences) =>
   }),
 );
 
-/** Clusters that fetch secrets, those with rare secrets first, because Envoy already has a common secret for other clusters. */
+/** Clusters with rare secrets come first, because Envoy already has a common secret for other clusters. */
 const fetchingClusters = memoizeByObject((references: ResourceReferences) =>
   memoizeByObject((clusters: ResourceMap): readonly string[] => {
     const uses = secretUses(references)(clusters);
@@ -233,7 +231,6 @@ const fetchingClusters = memoizeByObject((references: ResourceReferences) =>
   }),
 );
 
-/** Clusters that may wait for a secret indefinitely. */
 function suspectsAmong(stream: WarmingStream, clusters: ResourceMap): Suspects {
   const { references } = stream;
   const possible = fetchingClusters(references)(clusters);
@@ -245,12 +242,10 @@ function suspectsAmong(stream: WarmingStream, clusters: ResourceMap): Suspects {
   return { certain: possible.filter(fetchesMissing), possible };
 }
 
-/** Suspects, any of which may cause the missing ACK. */
 export function suspectsFor(stream: WarmingStream, rollout: Rollout, clusters: ResourceMap): NextSuspects {
   return nextSuspects(rollout, suspectsAmong(stream, clusters));
 }
 
-/** @param sentResources resources of the client */
 export function withFetchLimits(
   references: ResourceReferences,
   { givenUp }: Rollout,
@@ -266,7 +261,7 @@ export function withFetchLimits(
 
 const clustersPerStep = 32;
 
-/** Returns a function that runs steps until they were completed for the pair, because their results are cached. */
+/** The results of the steps are cached for the pair. */
 function oncePerPair<First extends object, Second extends object>() {
   const progressOf = memoizeByPair((_first: First, _second: Second) => ({ isDone: false }));
   return function* (first: First, second: Second, steps: Steps<void>): Steps<void> {
@@ -323,8 +318,6 @@ function* readingSuspects(stream: WarmingStream, rollout: Rollout, clusters: Res
 }
 
 /**
- * Prepares references in steps.
- *
  * @param response.isKnown whether the resources of the client are known
  * @param response.isFirst whether this is the first CDS response on the stream
  */

@@ -1,11 +1,9 @@
-/** The flags of the TLS port: `--secureGRPCAddr`, `--tls*`, `--caCertFile`. */
-
 import { ChartpilotError } from '../../../runtime/errors.ts';
 import type { LogEntry, LogWarning } from '../../../runtime/log-events/log-events.ts';
 import { listOf } from '../../environment.ts';
 import { type ListenAddress, parseListenAddress } from '../../listen-address.ts';
 
-/** PEM files. Set all three, or none if this process's CA signs the certificate. */
+/** Either all three are set, or none if this process's CA signs the certificate. */
 export interface ServerCertificateFiles {
   readonly caFile: string;
   readonly certificateFile: string;
@@ -16,7 +14,7 @@ export interface SecurePort {
   readonly address: ListenAddress;
   /** `undefined` if this process's CA signs the certificate. */
   readonly files: ServerCertificateFiles | undefined;
-  /** OpenSSL names. If empty, defaults apply. TLS 1.3 has separate suites. */
+  /** OpenSSL names. TLS 1.3 has separate suites. */
   readonly cipherSuites: readonly string[];
   readonly minVersion: 'TLSv1.2' | 'TLSv1.3';
 }
@@ -27,13 +25,11 @@ export interface SecurePortFlags {
   readonly caCertFile?: string;
   readonly tlsCertFile?: string;
   readonly tlsKeyFile?: string;
-  /** Parsed from `--tls-cipher-suites`. */
   readonly tlsCipherSuites?: string;
   readonly tlsMinVersion?: string;
 }
 
 export interface SecurePortReport {
-  /** Whether a CA is configured, so that the port is opened. */
   readonly hasAuthority: boolean;
   readonly mayHaveAuthority: boolean;
   readonly writeEntry: (entry: LogEntry) => void;

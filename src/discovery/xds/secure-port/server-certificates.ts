@@ -1,4 +1,3 @@
-/** Certificate of the TLS port from three PEM files. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { SecureServerOptions } from 'node:http2';
 import type { SecureContextOptions, TlsOptions } from 'node:tls';
@@ -22,11 +21,7 @@ export interface PemServerCertificate {
   readonly notAfter: Date;
 }
 
-/**
- * Validates PEM format, key, validity period and chain.
- *
- * @throws ChartpilotError FILE_UNREADABLE or CONFIG_INVALID
- */
+/** @throws ChartpilotError FILE_UNREADABLE or CONFIG_INVALID */
 export function readServerCertificate(files: ServerCertificateFiles, now: Date): PemServerCertificate {
   const { ca, chain, key } = readTogetherSync((resolvePath) => ({
     ca: read('--caCertFile', files.caFile, resolvePath),
@@ -57,7 +52,7 @@ export function readServerCertificate(files: ServerCertificateFiles, now: Date):
   return { ca, chain, key, serialNumber, notAfter };
 }
 
-/** Why the chain is invalid, if so. Clients that trust the new roots would reject a certificate that is only partly updated. */
+/** Clients that trust the new roots would reject a certificate that is only partly updated. */
 function pathProblem(
   files: ServerCertificateFiles,
   { ca, chain }: Pick<PemServerCertificate, 'ca' | 'chain'>,
@@ -83,7 +78,6 @@ export interface OtherClients {
 
 const noOtherClients: OtherClients = { acceptsChain: () => false, roots: [] };
 
-/** A connection whose client has a valid certificate. */
 export interface ClientConnection {
   /** Node's TLSSocket. For each call, grpc-js decides from `authorized` whether the certificate identifies the client. */
   readonly socket: { authorized?: boolean };
@@ -92,7 +86,6 @@ export interface ClientConnection {
     close(): void;
     once(event: 'close', listener: () => void): unknown;
   };
-  /** DER, leaf first, as far as Node knows it. */
   readonly chain: readonly Uint8Array[];
 }
 
@@ -101,7 +94,6 @@ type OpenConnection = Pick<ClientConnection, 'socket' | 'session'>;
 /** Credentials of the TLS port. A client certificate is requested but optional; authenticators validate it. */
 export class SecurePortCredentials extends ServerCredentials {
   #otherClients: OtherClients;
-  /** Roots of client certificates, by {@link rootKeyOf}. */
   #roots: ReadonlySet<string>;
   /** Connections, with the root of the client's certificate if known. */
   readonly #clients = new Map<OpenConnection, string | undefined>();
@@ -113,9 +105,8 @@ export class SecurePortCredentials extends ServerCredentials {
   }
 
   /**
-   * Replaces the certificate for new handshakes. Existing connections continue. If a root is no longer trusted, connections that are not known to
-   * chain to another root accept no more calls, and their clients must reconnect: otherwise a stolen key of the old root could obtain a certificate
-   * of the next root on an existing connection.
+   * Existing connections continue. If a root is no longer trusted, connections that are not known to chain to another root accept no more calls:
+   * otherwise a stolen key of the old root could obtain a certificate of the next root on an existing connection.
    */
   replaceCertificate(
     port: TlsChoices,
@@ -130,12 +121,10 @@ export class SecurePortCredentials extends ServerCredentials {
     for (const [client, root] of this.#clients) if (root === undefined || !now.has(root)) this.#disconnect(client);
   }
 
-  /** TLS options for another server with the same certificate and clients. */
   get tlsOptions(): TlsOptions {
     return { ...this._getConstructorOptions(), ...this._getSecureContextOptions() };
   }
 
-  /** Whether a client whose certificate TLS rejects is accepted. */
   acceptsOther(chain: readonly Uint8Array[]): boolean {
     return this.#otherClients.acceptsChain(chain);
   }
@@ -163,7 +152,7 @@ function rootsOf({ ca }: PemServerCertificate, { roots }: OtherClients): Readonl
   return new Set([...readCertificates(ca.toString()), ...roots].map(rootKeyOf));
 }
 
-/** Cached {@link rootKeyOf}, by the DER bytes of a certificate. Parsing takes a millisecond, as long as the handshake. */
+/** Parsing takes a millisecond, as long as the handshake. */
 const rootKeys = new LRUCache<string, string>({ max: 256 });
 
 /**

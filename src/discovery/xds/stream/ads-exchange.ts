@@ -19,14 +19,12 @@ import { OneAtATime } from '../../../runtime/one-at-a-time.ts';
 export interface AdsExchangeOptions {
   /** Rules, which may change when the node becomes known. */
   readonly rules: () => ExchangeRules;
-  /** Reports events to the chart of the stream. */
   readonly report: (report: AdsStreamReport) => void;
   /** The outcome of each order must be reported to the exchange. */
   readonly send: (orders: readonly ResponseOrder[]) => void;
   readonly routine: RoutineListener | undefined;
 }
 
-/** Listener for events that are traced only at level full. */
 export interface RoutineListener {
   reported(report: AdsStreamReport): void;
   pushed(order: ConnectionPush): void;

@@ -1,5 +1,3 @@
-/** Effects of the chart `ads-connection`: a gRPC stream and the resources of its node. */
-
 import type { EndStatus } from '../../../../machines/discovery/xds/ads-connection-context.ts';
 import {
   type ExchangeRules,
@@ -135,8 +133,7 @@ export class AdsStream {
       if (this.#life.is === 'ending') onEnded();
     });
     call.on('cancelled', () => this.#onDisconnected('cancelled by the client'));
-    // grpc-js also emits an error for a status that the server sends. The status follows earlier responses and would be lost if the stream were
-    // closed now.
+    // The status follows earlier responses and would be lost if the stream were closed now.
     call.on('error', (error: Error) => {
       if (codeOf(this.#life) === undefined || clientOf(this.#life) === undefined) this.#close(messageOf(error));
     });
@@ -174,7 +171,6 @@ export class AdsStream {
     });
   }
 
-  /** @returns whether the change affects a watched type */
   push(change: ResourceChange): boolean {
     // Also updates the context of a node without subscriptions, for its next request.
     const client = clientOf(this.#life);
@@ -283,7 +279,7 @@ export class AdsStream {
     this.#report({ type: 'node.invalid', reason });
   }
 
-  /** The node with its verified identity; `undefined` if the client may not use this node. */
+  /** Returns `undefined` if the client may not use this node. */
   #authorizeNode(node: NodeIdentity, identities: readonly string[]): NodeIdentity | undefined {
     if (!this.#security.checksIdentity) return node;
     const result = authorize(node, identities);
@@ -360,7 +356,6 @@ export class AdsStream {
     }
   }
 
-  /** Ignored until the client is accepted. */
   #processHealth({ rejection }: AdsRequest): void {
     clientOf(this.#life)?.resources.healthReported?.(rejection === null ? undefined : shortenText(rejection));
   }
@@ -399,7 +394,6 @@ export class AdsStream {
     }
   }
 
-  /** Pauses reading requests while the response buffer is full. */
   #setCongested(isCongested: boolean): void {
     if (isCongested) this.#intake.pause();
     this.#exchange.handleEvent({ type: isCongested ? 'stream.congested' : 'stream.resumed' });

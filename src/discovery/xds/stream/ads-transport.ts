@@ -1,6 +1,4 @@
-/**
- * Writes responses to a stream, either through grpc-js' writer, which copies them for each client, or directly to its HTTP/2 stream without a copy.
- */
+/** Writes responses to a stream, either through grpc-js' writer, which copies them for each client, or directly to its HTTP/2 stream. */
 import { constants, type OutgoingHttpHeaders } from 'node:http2';
 import type { Writable } from 'node:stream';
 import { Metadata, type ServerDuplexStream, status } from '@grpc/grpc-js';
@@ -20,14 +18,10 @@ export interface AdsTransport {
    */
   send(parts: ResponseParts, flushed: (error?: Error | null) => void): number;
   end(code: EndCode, reason: string): void;
-  /**
-   * Closes the client's side of an ended stream after the status is sent. With an error code (RST_STREAM), clients of gRPC's C core would ignore the
-   * status.
-   */
+  /** Closes the client's side of an ended stream. With an error code (RST_STREAM), clients of gRPC's C core would ignore the status. */
   finish(): void;
-  /** Discards unsent data. */
   abort(): void;
-  /** `undefined` if no status was sent or its code is unknown. */
+  /** `undefined` if no status was sent. */
   readonly sentCode: string | undefined;
   /** Whether everything including the status was sent or can never be sent. */
   readonly isDone: boolean;
@@ -65,8 +59,8 @@ const prefixBytes = 5;
 const maxCopiedBytes = 8 * 1024;
 
 /**
- * Maximum write to a TLS connection. Node keeps a buffer as large as the largest write for the life of the connection (NodeBIO, in steps of 16 KiB):
- * a response of 225 KiB cost each connection 225 KiB. Two writes with frames and records fit into one step.
+ * Node keeps a buffer as large as the largest write for the life of a TLS connection (NodeBIO, in steps of 16 KiB). Two writes with frames and
+ * records fit into one step.
  */
 const maxSecureWriteBytes = 8_000;
 
@@ -127,7 +121,6 @@ function onDone(of: Ending, onEnd: () => void): void {
   of.once('close', onEnd);
 }
 
-/** Writes all parts together by corking the stream. */
 function writeAll(stream: Http2Stream, chunks: readonly Uint8Array[], flushed: (error?: Error | null) => void): void {
   stream.cork();
   chunks.forEach((chunk, i) => {
@@ -137,7 +130,7 @@ function writeAll(stream: Http2Stream, chunks: readonly Uint8Array[], flushed: (
   stream.uncork();
 }
 
-/** Splits large parts into views and joins small ones, because each write takes an iteration of the event loop. */
+/** Joins small parts, because each write takes an iteration of the event loop. */
 function secureWrites(chunks: readonly Uint8Array[]): Uint8Array[] {
   const writes: Uint8Array[] = [];
   let joinedChunks: Uint8Array[] = [];
@@ -160,7 +153,7 @@ function secureWrites(chunks: readonly Uint8Array[]): Uint8Array[] {
   return writes;
 }
 
-/** Closes a stream whose response is complete, because further messages would not be read. */
+/** Further messages of the client would not be read. */
 export function endOpenSide(call: AdsCall): void {
   http2StreamOf(call)?.close(constants.NGHTTP2_NO_ERROR);
 }
@@ -185,7 +178,6 @@ function endCall(call: AdsCall, code: EndCode, reason: string): void {
   call.emit('error', Object.assign(new Error(details), { code: status[code], details }));
 }
 
-/** The part of Node's ServerHttp2Stream that is used. */
 interface Http2Stream extends Ending {
   readonly writable: boolean;
   readonly session?: { readonly encrypted?: boolean };
@@ -200,7 +192,7 @@ interface Http2Stream extends Ending {
 /** Interceptors wrap the call that owns the stream. */
 const maxInterceptors = 8;
 
-/** Wraps the message decoder of a call. Like the HTTP/2 stream, it is found by its structure. */
+/** Like the HTTP/2 stream, the decoder is found by its structure. */
 export function replaceDecoder(
   call: AdsCall,
   wrap: (grpcDecoder: MessageDecoder, isAtRest: () => boolean) => MessageDecoder,
@@ -252,7 +244,7 @@ const disconnectCodes: ReadonlySet<unknown> = new Set([
   'ERR_STREAM_WRITE_AFTER_END',
 ]);
 
-/** Whether a write failed because the client has disconnected. The end of the stream reports that too. */
+/** The end of the stream reports this too. */
 export function isClientDisconnected(error: Error): boolean {
   return disconnectCodes.has((error as NodeJS.ErrnoException).code);
 }

@@ -3,11 +3,9 @@ import type { Authenticator } from '../access/authenticator.ts';
 import type { RequestIntake } from '../requests/request-intake.ts';
 import type { AdsCall } from './ads-transport.ts';
 
-/** Authentication on the port of a stream. */
 export interface StreamSecurity {
   readonly isSecure: boolean;
   readonly authenticators: readonly Authenticator[];
-  /** Whether the client's identity must match the node. */
   readonly checksIdentity: boolean;
 }
 
@@ -29,9 +27,8 @@ export interface IncomingStream {
 }
 
 export interface StreamListener {
-  /** Reports to the stream's chart. */
   report(report: AdsStreamReport): void;
-  /** Reports pushes to the stream's chart if routine events are traced. */
+  /** Not called unless routine events are traced. */
   pushed(order: ConnectionPush): void;
   /** Called when a response was written or the client has all requested resources. */
   responded(): void;

@@ -1,4 +1,3 @@
-/** Validates the node in a client's first message. */
 import type { AdsStreamReport } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 import { maxNodeBytes, maxNodeIdLength } from '../ads-limits.ts';

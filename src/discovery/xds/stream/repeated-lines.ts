@@ -4,7 +4,6 @@ import type { Logger } from '../../../runtime/output/log.ts';
 
 /** Minimum interval between two lines of one kind. */
 const repeatAfterMs = 60_000;
-/** All further kinds are treated as one. */
 const maxKinds = 32;
 
 type Warning = EventOfLevel<'warn'>;
@@ -14,17 +13,12 @@ interface Kind {
   readonly fields: object;
   /** Time from which the next line may be written. */
   readonly nextLineAt: number;
-  /** Lines omitted since the last written one. */
   readonly omittedCount: number;
-  /** Time of the last occurrence. */
   readonly lastAt: number;
   readonly isWritten: boolean;
 }
 
-/**
- * Writes the first line of each kind, then at most one per {@link repeatAfterMs}, with the number of omitted lines (`repeated`). With `persistsMs`, a
- * line is written only if the failure still occurs this long after its first occurrence.
- */
+/** Writes the first line of each kind, then at most one per {@link repeatAfterMs}, with the number of omitted lines (`repeated`). */
 export class RepeatedLines {
   readonly #logger: Pick<Logger, 'warn'>;
   readonly #now: () => number;
@@ -32,7 +26,7 @@ export class RepeatedLines {
 
   readonly #persistsMs: number;
 
-  /** @param persistsMs shorter failures are not written */
+  /** @param persistsMs a line is written only if the failure still occurs this long after its first occurrence */
   constructor(logger: Pick<Logger, 'warn'>, now: () => number, persistsMs = 0) {
     this.#logger = logger;
     this.#now = now;
@@ -65,7 +59,6 @@ export class RepeatedLines {
     });
   }
 
-  /** Writes the number of omitted lines. */
   end(): void {
     for (const { event, fields, omittedCount, isWritten } of this.#kinds.values()) {
       if (isWritten && omittedCount > 0) this.#write(event, fields, omittedCount);

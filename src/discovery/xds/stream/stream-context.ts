@@ -21,9 +21,8 @@ export interface StreamContext {
   /** If `undefined`, responses do not contain this field. */
   readonly controlPlane?: ControlPlaneFields;
   readonly nameLists: RequestNameLists;
-  /** Schedules the processing of requests. */
   readonly turns: WorkTurns;
-  /** Schedules the closing of streams, thousands of which can end together with their TCP connection. */
+  /** Thousands of streams can end together with their TCP connection. */
   readonly closingTurns: WorkTurns;
   readonly oneShot?: OneShot;
   readonly rules: ExchangeRules;
@@ -32,9 +31,8 @@ export interface StreamContext {
     readonly references: ResourceReferences;
     readonly removal: RemovalTimes;
     readonly departedClusters: DepartedClusters;
-    /** Maximum duration of a wait. */
     readonly limitMs: number;
-    /** Set by tests. Defaults to {@link rolloutRules}. */
+    /** Default: {@link rolloutRules}. */
     readonly rules?: RolloutRules;
   };
   /** Whether routine events are reported to the charts, for the trace. */

@@ -5,23 +5,17 @@ export interface ServedClient {
   readonly resources: NodeResources;
 }
 
-/**
- * `client` is served until the stream is disposed, because its last responses may be in flight. `code` is the status with which the server ended the
- * stream, if any.
- *
- * Order of states, any of which may be skipped: arriving, admitted, serving, ending or gone, over, disposed.
- */
+/** `client` is served until the stream is disposed, because its last responses may be in flight. Any state may be skipped. */
 export type StreamLife =
   /** The stream is not authenticated yet. */
   | { readonly is: 'arriving' }
   /** The stream is authenticated, without an accepted node. */
   | { readonly is: 'admitted'; readonly identities: readonly string[] }
   | { readonly is: 'serving'; readonly client: ServedClient }
-  /** The server ended the stream. The client may not have received the status. */
+  /** The client may not have received the status. */
   | { readonly is: 'ending'; readonly client: ServedClient | undefined; readonly code: string }
   /** The client has disconnected. The chart will be notified. */
   | { readonly is: 'gone'; readonly client: ServedClient | undefined; readonly code: string | undefined }
-  /** The chart was notified of the end. */
   | { readonly is: 'over'; readonly client: ServedClient | undefined; readonly code: string | undefined }
   | { readonly is: 'disposed'; readonly node: NodeIdentity | undefined };
 

@@ -1,4 +1,3 @@
-/** Writes log lines and calls the observer for one stream. */
 import type {
   AdsRequest,
   AdsStreamReport,
@@ -27,7 +26,7 @@ export class StreamLog {
     this.#repeatedLines = new RepeatedLines({ warn: (event, fields) => this.#logger.warn(event, fields) }, context.now);
   }
 
-  /** Created on demand, because a logger for each stream would need more memory than the other fields. */
+  /** A logger for each stream would need more memory than the other fields. */
   get #logger(): Logger {
     const { logger } = this.#context;
     return logger.levels.hasProxies ? logger.ofProxy(this.#node().split('~')[2] ?? '') : logger;

@@ -1,6 +1,6 @@
 /**
- * Limits the number of served streams, with fair shares for namespaces and, within them, for service accounts. Clients without an identity have one
- * share, divided by address. A stream beyond the limit ends the newest stream of the largest namespace.
+ * Limits the number of served streams, with fair shares for namespaces and, within them, for service accounts. A stream beyond the limit ends the
+ * newest stream of the largest namespace.
  */
 import { getHeapStatistics } from 'node:v8';
 import { workloadIdentityOf } from '../../../identity/spiffe-id.ts';
@@ -10,7 +10,7 @@ import { groupOfPeer } from '../admission/ads-admission.ts';
 import type { StreamRejection } from '../resource-source.ts';
 
 export interface ServedStream {
-  /** Address of the client as `host:port`. */
+  /** `host:port` */
   readonly peer: string;
   reject(why: StreamRejection): void;
 }
@@ -18,7 +18,6 @@ export interface ServedStream {
 /** Upper estimate of a stream's heap size (docs/scaling.md, `replica.connectionKib`). */
 const bytesOfStream = 32 * 1024;
 
-/** Number of streams that use half of the heap. */
 export function maxServedStreamsForHeap(heapBytes = getHeapStatistics().heap_size_limit): number {
   return Math.max(1, Math.floor(heapBytes / 2 / bytesOfStream));
 }
@@ -41,7 +40,6 @@ export class StreamShares {
     return this.#streams.accepts(key) ? undefined : this.#exhaustedRejection(key);
   }
 
-  /** Adds a stream, which may end another one. */
   add(stream: ServedStream, identities: readonly string[]): void {
     const key = keyOf(stream.peer, identities);
     const rejection = this.#streams.add(stream, key);

@@ -5,9 +5,8 @@ import type { ResourceChange } from '../resource-source.ts';
 import { Slices } from './slices.ts';
 
 export interface ProxyTurnsOptions {
-  /** Updates a connection synchronously. */
   serve(connection: number, change: ResourceChange, order: ProxiesServe): void;
-  /** Reports an error. Other connections are served anyway. */
+  /** Other connections are served anyway. */
   onFailed?(connection: number, error: unknown): void;
   /** Called when all connections of an order were served. May cause another order. */
   onServed(order: ProxiesServe): void;
@@ -16,7 +15,6 @@ export interface ProxyTurnsOptions {
 export class ProxyTurns {
   readonly #options: ProxyTurnsOptions;
   readonly #orders: ProxiesServe[] = [];
-  /** Change of the first order, and number of its connections that were served. */
   #current: { readonly change: ResourceChange; completedCount: number } | undefined;
   readonly #slices = new Slices(() => this.#orders[0] !== undefined && this.#serveOne(this.#orders[0]));
 
@@ -41,7 +39,6 @@ export class ProxyTurns {
     this.#current = undefined;
   }
 
-  /** @returns whether there is more work */
   #serveOne(order: ProxiesServe): boolean {
     const { version, forced, configs, connections } = order;
     this.#current ??= { change: { version, forced, configs: new Set(configs) }, completedCount: 0 };

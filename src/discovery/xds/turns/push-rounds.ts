@@ -4,9 +4,7 @@ import type { ResourceChange } from '../resource-source.ts';
 import { Slices } from './slices.ts';
 
 export interface PushRoundsOptions {
-  /** Called at the start of each round. */
   readonly clients: () => Iterable<number>;
-  /** Errors are reported as uncaught. Other clients are served anyway. */
   readonly serve: (client: number, change: ResourceChange) => void;
   readonly finished?: (durationMs: number, clients: number) => void;
 }
@@ -40,7 +38,6 @@ export class PushRounds {
     this.#currentRound = undefined;
   }
 
-  /** @returns whether there is another client */
   #serveOne(): boolean {
     const { clients, serve, finished } = this.#options;
     if (this.#currentRound === undefined) {
@@ -50,7 +47,6 @@ export class PushRounds {
       this.#currentRound = { change, clients: [...clients()], completedCount: 0, startedAt: performance.now() };
     }
     const currentRound = this.#currentRound;
-    // A round may have no clients.
     if (currentRound.clients.length > 0) {
       const client = currentRound.clients[currentRound.completedCount++]!;
       try {

@@ -21,22 +21,20 @@ export function countSocketBytes(bytes: number): void {
   socketBytes += bytes;
 }
 
-/** Whether further writes must wait for a later iteration. */
 export function isTurnFull(): boolean {
   return socketBytes >= maxTurnBytes;
 }
 
-/** Runs work for many clients in slices of the event loop. */
 export class Slices {
   readonly #runSlice: () => boolean;
   #scheduledSlice: NodeJS.Immediate | undefined;
 
-  /** @param runSlice runs some work, possibly none, and returns whether there is more. Errors are reported as uncaught, and other work continues. */
+  /** @param runSlice runs some work, possibly none, and returns whether there is more. An error is reported as uncaught, and other work continues. */
   constructor(runSlice: () => boolean) {
     this.#runSlice = runSlice;
   }
 
-  /** Starts asynchronously, unless it is running. */
+  /** The first slice runs asynchronously. Does nothing if slices are running. */
   start(): void {
     this.#scheduledSlice ??= setImmediate(() => this.#slice());
   }
