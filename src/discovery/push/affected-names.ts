@@ -1,5 +1,3 @@
-/** Determines which subscribed resources of a client may differ after changes. */
-
 import { type ConfigKey, configKeyText, parseConfigKey } from '../../model/config/config.ts';
 import type { NodeType } from '../../model/node/proxy.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -18,7 +16,7 @@ export function mayAffectType(kind: string, typeUrl: string, nodeType: NodeType)
   return changesType(kind, typeUrl, nodeType) || (typeUrl === endpointType && visibilityKinds.has(kind));
 }
 
-/** Keys of the hosts of changed DestinationRules, because the keys of rules do not contain hosts. */
+/** The keys of DestinationRules do not contain hosts. */
 export function hostsOfRules({ context, previous, changedKeys }: ContextPublication): readonly string[] {
   const hosts = [...changedKeys].map(parseConfigKey).flatMap((key) => {
     if (key.kind !== 'DestinationRule') return [];
@@ -30,7 +28,6 @@ export function hostsOfRules({ context, previous, changedKeys }: ContextPublicat
   return [...new Set(hosts)].map((name) => configKeyText({ kind: ruleHost, namespace: '', name }));
 }
 
-/** Whether the visibility of services changed, apart from created and deleted ones. */
 export function changesVisibleServices(
   keys: readonly ConfigKey[],
   shape: ProxyShape,
@@ -56,15 +53,10 @@ export function changesVisibleServices(
 export interface AffectedScope {
   readonly typeUrl: string;
   readonly nodeType: NodeType;
-  /** Whether visibility changed since the push context of the names, see {@link changesVisibleServices}. */
   readonly visibilityChanged: boolean;
 }
 
-/**
- * Returns all names, unless the generator can narrow down each change.
- *
- * @param changedNames changed keys, including those of {@link hostsOfRules}
- */
+/** @param changedNames changed keys, including those of {@link hostsOfRules} */
 export function affectedNames(
   changedNames: ReadonlySet<string>,
   nameList: NameList,

@@ -6,8 +6,6 @@ import type { ConfigSnapshot } from '../config/snapshots/config-snapshot.ts';
 const valuesOfPort = 20;
 
 /**
- * Counts values in the specs of changed objects, and ports of changed services.
- *
  * @param configs objects of the context; if absent, only services count
  * @returns at most `max`
  */

@@ -1,5 +1,3 @@
-/** Desired resources of each proxy: push context → generators → encoded resources. */
-
 import * as E from 'fp-ts/lib/Either.js';
 import type { Watches } from '../../../machines/discovery/xds/watch-record.ts';
 import { workloadIdentityOf } from '../../identity/spiffe-id.ts';
@@ -35,17 +33,16 @@ import { keepsShape, TypesToPushMemo } from './types-to-push-memo.ts';
 export interface MeshResourcesOptions {
   readonly context: () => PushContext | undefined;
   readonly cache: EncodedCache;
-  /** Cluster IDs by alias (`--clusterAliases`). */
+  /** `--clusterAliases` */
   readonly clusterAliases?: Readonly<Record<string, string>>;
   /** If absent, each client may receive the Secrets of its namespace. */
   readonly secretAccess?: SecretReaders;
-  /** Called with Secrets and ConfigMaps that a node requests and may receive, and with none when the node is closed. */
+  /** Called with what a node requests and may receive, and with nothing when the node is closed. */
   readonly onCredentialsNeeded?: (node: object, references: readonly CredentialReference[]) => void;
   /** If absent, only objects of the push context exist. */
   readonly readingOf?: (reference: CredentialReference) => ReferencedState;
   readonly rejections?: RejectionListener;
   readonly responses?: ResponseListener;
-  /** @param node ID */
   readonly warn?: (node: string, message: string) => void;
 }
 
@@ -70,7 +67,7 @@ export interface ResponseListener {
 }
 
 export interface SecretReaders {
-  /** Called when a proxy of this account (`namespace/name`) requests Secrets. */
+  /** @param account `namespace/name` */
   addProxy(account: string): SecretReader;
 }
 
@@ -95,7 +92,7 @@ export class MeshResources implements ResourceSource {
     this.#options = options;
   }
 
-  /** Call before streams are notified. */
+  /** Must be called before streams are notified. */
   recordPublication(published: ContextPublication & Partial<Pick<Publication, 'configs'>>): void {
     this.#sharedTables.history.add(published);
     this.#options.cache.carryOver(published);
@@ -114,7 +111,6 @@ export class MeshResources implements ResourceSource {
     return { resources: openedNode };
   }
 
-  /** Nodes with this ID, one for each stream. */
   nodesOf(id: string): readonly MeshNode[] {
     return [...this.#nodes].filter(({ proxy }) => proxy.id === id);
   }
@@ -160,7 +156,6 @@ export class MeshNode implements NodeResources {
   readonly #sharedTables: SharedTables;
   #context: PushContext;
   #shape: ProxyShape;
-  /** Set by the first request for a Secret. */
   #reader: SecretReader | undefined;
   #neededCredentials: readonly string[] = [];
   #isClosed = false;
@@ -187,7 +182,6 @@ export class MeshNode implements NodeResources {
     this.#warn();
   }
 
-  /** Shape, which proxies with equal properties share. */
   get shape(): ProxyShape {
     return this.#shape;
   }
@@ -196,7 +190,6 @@ export class MeshNode implements NodeResources {
     return this.#context;
   }
 
-  /** Limitations, as one text per type. */
   get limitations(): readonly string[] {
     return [...this.#limitations.values()].map(({ text }) => text).filter((text) => text !== '');
   }
@@ -262,7 +255,7 @@ export class MeshNode implements NodeResources {
     return this.permittedNames(typeUrl, names);
   }
 
-  /** Returns names in the verified namespace or granted to its Gateways. Does not check the account's permission to read Secrets. */
+  /** Does not check the account's permission to read Secrets. */
   #permittedByNamespace(names: readonly string[]): readonly string[] {
     const { type, configNamespace } = this.proxy;
     return permittedSecrets(names, {
@@ -279,7 +272,6 @@ export class MeshNode implements NodeResources {
     return this.#reader !== undefined && !this.#reader.isDecided;
   }
 
-  /** Returns the names that the client may receive, as the same list for the same input. */
   permittedNames(typeUrl: string, names: readonly string[]): readonly string[] {
     if (typeUrl !== secretType) return names;
     const { account } = this.#details;
@@ -370,7 +362,7 @@ export class MeshNode implements NodeResources {
     if (text !== '') this.#options.warn?.(this.proxy.id, `gRPC without a proxy: ${text}`);
   }
 
-  /** Text of limited length, because a mesh can have thousands of plugins. */
+  /** The length is limited, because a mesh can have thousands of plugins. */
   #withheldWasmText(): string | undefined {
     const keys = withheldWasm(this.#shape, this.#context);
     if (keys.length === 0) return undefined;

@@ -1,4 +1,3 @@
-/** Effects of the chart `push`: builds and publishes push contexts. */
 import { fromPromise } from 'xstate';
 import { type PublishedContext, pushMachine } from '../../../machines/discovery/push/push.machine.ts';
 import type { MeshState } from './contexts/mesh-state.ts';

@@ -1,4 +1,4 @@
-/** Finds references between encoded resources. Each resource is parsed once for all streams. */
+/** Each resource is parsed once for all streams. */
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { fetchesEndpoints, isEmptyAssignment } from '../../networking/references/cluster-endpoints.ts';
 import { clustersAmong, clustersNamedIn, namesCluster } from '../../networking/references/cluster-references.ts';

@@ -1,5 +1,3 @@
-/** Caches which types a change between two contexts pushes, by shape. */
-
 import { type ConfigKey, parseConfigKey } from '../../model/config/config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { type PushedType, typesToPush } from '../../model/proxy/types-to-push.ts';
@@ -11,7 +9,7 @@ export interface ContextPair {
   readonly previous: PushContext;
   readonly changes: ChangesBetween;
   readonly keys: readonly ConfigKey[];
-  /** Namespaces of the changed endpoints, if nothing else has changed. */
+  /** `undefined` if anything else has changed. */
   readonly endpointNamespaces: ReadonlySet<string> | undefined;
   /** Results by current, then previous shape. */
   readonly resultsByShape: Map<ProxyShape, Map<ProxyShape, ReadonlySet<PushedType>>>;
@@ -65,6 +63,6 @@ export class TypesToPushMemo {
   }
 }
 
-/** True if only endpoints of other namespaces have changed, the most frequent case: a proxy's service targets are services of its own namespace. */
+/** Most changes affect only endpoints of other namespaces. A proxy's service targets are services of its own namespace. */
 export const keepsShape = ({ endpointNamespaces }: ContextPair, namespace: string): boolean =>
   endpointNamespaces?.has(namespace) === false;

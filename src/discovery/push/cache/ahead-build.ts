@@ -4,14 +4,13 @@ const maxPartsPerPiece = 8;
 /** One virtual host may have thousands of routes. */
 const maxPieceMs = 2;
 
-/** Builds parts that the lists of many proxies share, as long as any of these proxies is connected. */
+/** Builds parts that the lists of many proxies share. */
 export class AheadBuild {
   readonly #partsToEncode: Iterator<PartToEncode | undefined>;
   readonly #encode: (part: PartToEncode) => void;
   readonly #now: () => number;
   #isDone = false;
 
-  /** @param now monotonic clock in milliseconds */
   constructor(
     partsToEncode: Iterator<PartToEncode | undefined>,
     encode: (part: PartToEncode) => void,
@@ -26,11 +25,7 @@ export class AheadBuild {
     return this.#isDone;
   }
 
-  /**
-   * Runs until a limit or a pause (`undefined`).
-   *
-   * @returns whether there is more to build
-   */
+  /** @returns whether there is more to build */
   buildPiece(): boolean {
     const startedAt = this.#now();
     for (let built = 0; built < maxPartsPerPiece && !this.#isDone; built++) {

@@ -1,4 +1,4 @@
-/** Resource sets by push context, type, shape and names. Sets of an unused context are garbage-collected. */
+/** Sets of an unused context are garbage-collected. */
 import { HeldKeys } from '../../../model/collections/held-keys.ts';
 import { WeakValues } from '../../../model/collections/weak-values.ts';
 import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
@@ -13,7 +13,6 @@ export class ContextSets {
   readonly #shapeKeys = new WeakMap<ProxyShape, number>();
   #lastShapeKey = 0;
   #latest: WeakRef<CachedSets> | undefined;
-  /** Releases the list of a set that no proxy uses. */
   readonly #holders = new HeldKeys((key) => {
     const setsByKey = this.#latest?.deref()?.byKey;
     const set = setsByKey?.get(key);

@@ -3,7 +3,7 @@
  *
  * There are two layers. A {@link ResourceMemory} caches single values (a service's clusters, an assignment, a virtual host) across push contexts.
  * Above it are complete lists by context, type and shape. The next context reuses a list if the change cannot affect it; otherwise the list is the
- * base of a new one, built on the first request. Lists that differ little from a common one store only the differences ({@link LayeredResources}).
+ * base of a new one. Lists that differ little from a common one store only the differences ({@link LayeredResources}).
  */
 
 import { WeakValues } from '../../../model/collections/weak-values.ts';
@@ -40,9 +40,8 @@ export interface EncodedCacheOptions {
   readonly generators?: ReadonlyMap<string, Generator>;
   /** PILOT_XDS_CACHE_SIZE: cached values, without lists. 0 disables the cache (PILOT_ENABLE_XDS_CACHE). */
   readonly maxEntries: number;
-  /** PILOT_XDS_CACHE_BYTES: approximate maximum size of cached values. Default: unlimited. */
+  /** PILOT_XDS_CACHE_BYTES. Default: unlimited. */
   readonly maxBytes?: number;
-  /** Called when many values are built repeatedly because the cache is too small. */
   readonly onThrashing?: (figures: ThrashingFigures) => void;
   readonly onUnencodable?: (resource: EnvoyResource, error: unknown) => void;
   /** PILOT_ENABLE_CDS_CACHE and PILOT_ENABLE_RDS_CACHE; default true. */
@@ -105,7 +104,6 @@ export class EncodedCache {
     return this.#resourceMemory.size;
   }
 
-  /** Approximate size, updated on each publication. */
   get bytes(): number {
     return this.#resourceMemory.bytes;
   }
@@ -114,7 +112,7 @@ export class EncodedCache {
     return this.#resourceMemory.dependentConfigs;
   }
 
-  /** Sizes by type, for the latest context. A resource in several lists is counted once. */
+  /** A resource in several lists is counted once. */
   sizes(): Readonly<Record<string, { readonly entries: number; readonly bytes: number }>> {
     const setsByType = Map.groupBy(this.#sets.latestSets, ({ typeUrl }) => typeUrl);
     return Object.fromEntries(
@@ -134,7 +132,6 @@ export class EncodedCache {
     return (proxyless ? grpcGenerators : this.#generators).get(typeUrl);
   }
 
-  /** `undefined` if there is no generator for the type. */
   get(
     context: PushContext,
     typeUrl: string,
@@ -151,7 +148,6 @@ export class EncodedCache {
     return names === '*' ? noResources : this.#getNamed(context, typeUrl, shape, this.#names.intern(names), generator);
   }
 
-  /** Generates messages for debug pages that show how resources were generated. */
   generate(
     context: PushContext,
     typeUrl: string,
@@ -166,7 +162,7 @@ export class EncodedCache {
     return names === '*' ? [] : (generator?.build(shape, context, names, this.#resourceMemory) ?? []);
   }
 
-  /** Steps that prepare the list for `get`; each returns whether there are more. `undefined` if the list is fast to build. */
+  /** Each step returns whether there are more. `undefined` if the list is fast to build. */
   prepare(
     context: PushContext,
     typeUrl: string,
@@ -194,7 +190,7 @@ export class EncodedCache {
     return listBuild?.isLong ? () => listBuild.step() : undefined;
   }
 
-  /** Returns the build that must finish first. For a layered list, this is the build of the common list. */
+  /** For a layered list, this is the build of the common list. */
   #pendingBuildOf(
     context: PushContext,
     typeUrl: string,
@@ -209,7 +205,6 @@ export class EncodedCache {
     return this.#pendingBuildOf(context, typeUrl, layer.commonShape, this.#models.modelFor(nameList).model, generator);
   }
 
-  /** Reuses all lists that the change cannot affect. */
   carryOver(publication: ContextPublication & Partial<Pick<Publication, 'configs'>>): void {
     const { context, previous, forced, configs } = publication;
     const changedKeys = withGateways(publication);
@@ -244,7 +239,6 @@ export class EncodedCache {
     }
   }
 
-  /** Clears the cache (`/debug/cachez?clear=true`) and the lists of this context. */
   clear(context: PushContext | undefined): void {
     this.#resourceMemory.clear();
     if (context === undefined) return;
@@ -286,7 +280,7 @@ export class EncodedCache {
     return listBuild;
   }
 
-  /** Steps that build a complete long list. `undefined` if it exists or is short. */
+  /** `undefined` if the list exists or is short. */
   #prepareFullList(context: PushContext, typeUrl: string, shape: ProxyShape): (() => boolean) | undefined {
     const generator = this.#generatorOf(typeUrl, shape);
     if (generator?.scope !== 'all' || generator.building === undefined || !this.#keeps(typeUrl)) return undefined;
@@ -360,7 +354,6 @@ export class EncodedCache {
     return set.list;
   }
 
-  /** `undefined` if the list exists. Shapes that share a list share its build. */
   #listBuildFor(
     context: PushContext,
     typeUrl: string,
@@ -413,7 +406,6 @@ export class EncodedCache {
     return listBuild;
   }
 
-  /** Returns the list that shapes share if the type depends only on a part that they have in common. */
   #sharedListFor(context: PushContext, typeUrl: string, shape: ProxyShape, names: NameList, generator: Generator) {
     if (!this.#keeps(typeUrl)) return undefined;
     const projection = generator.projection?.(shape, context);
@@ -434,7 +426,7 @@ export class EncodedCache {
   }
 }
 
-/** Adds changed network gateways, because every assignment depends on them. */
+/** Every assignment depends on network gateways. */
 function withGateways({ context, previous, changedKeys }: ContextPublication): ReadonlySet<string> {
   if (previous === undefined || context.networkGateways === previous.networkGateways) return changedKeys;
   return new Set([...changedKeys, configKeyText({ kind: 'NetworkGateways', namespace: '', name: '' })]);

@@ -1,4 +1,3 @@
-/** Builds a list of named resources in steps that other work can interrupt. */
 import type { EnvoyResource } from '../../../networking/index.ts';
 import type { PartToEncode } from '../../../networking/messages/resource.ts';
 import type { EncodedResource } from '../../xds/resource-source.ts';
@@ -11,12 +10,11 @@ const maxShortList = 64;
 export interface ListBuildOptions {
   /** Names to build. All others are reused from the base. */
   readonly names: readonly string[];
-  /** Previous version of the list. */
   readonly base: ResourceMap | undefined;
-  /** A list of the same context and shape, whose resources are reused. */
+  /** Its resources are reused. */
   readonly siblingResources: ResourceMap | undefined;
   readonly build: (names: readonly string[]) => readonly EnvoyResource[];
-  /** Like `build`, but in steps. Absent if building is fast. */
+  /** Absent if building is fast. */
   readonly buildInSteps?:
     | ((names: readonly string[]) => Iterator<PartToEncode | undefined, readonly EnvoyResource[]>)
     | undefined;
@@ -44,7 +42,6 @@ export class ListBuild {
     return isHeavy ? this.#position < names.length : names.length - this.#position > maxShortList;
   }
 
-  /** @returns whether there is more to build */
   step(): boolean {
     const { names, onComplete, base, isHeavy = false } = this.#options;
     if (this.#complete !== undefined) return false;

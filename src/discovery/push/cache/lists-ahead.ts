@@ -1,4 +1,4 @@
-/** Builds shared parts of long lists in pieces, before the lists themselves. */
+/** Builds shared parts of long lists before the lists themselves. */
 import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import { EnvoyResource, type Generator } from '../../../networking/index.ts';
@@ -29,7 +29,6 @@ export class ListsAhead {
     this.#listParts = listParts;
   }
 
-  /** @returns `undefined` if there is nothing to build ahead */
   buildFor(
     context: PushContext,
     typeUrl: string,

@@ -46,7 +46,7 @@ function orderIndexes(subjects: readonly string[]): Uint32Array {
   return positions.sort((a, b) => (subjects[a]! < subjects[b]! ? -1 : subjects[a]! > subjects[b]! ? 1 : a - b));
 }
 
-/** Caches arrays by identity, so that a repeated lookup does not read their names. */
+/** Arrays are cached by identity, so that a repeated lookup does not read their names. */
 export class InternedNameLists {
   readonly #listsByArray = new WeakMap<readonly string[], NameList>();
   readonly #lists = new WeakValues<NameList>();
@@ -76,10 +76,10 @@ export interface ModelledList {
   readonly missingNames: readonly string[];
 }
 
-/** Finds a recent similar list (the model). Resources are built for the model and shared by similar lists. */
+/** Finds a recent similar list (the model), with which a list shares resources. */
 export class ModelLists {
   readonly #modelledLists = new WeakMap<NameList, ModelledList>();
-  /** Models, most recent first. Lists keep their models in memory. */
+  /** The most recent model is first. Lists keep their models in memory. */
   #models: readonly WeakRef<NameList>[] = [];
 
   /** Returns the list itself if there is no similar list. */
@@ -104,7 +104,6 @@ function findSimilar(list: NameList, models: readonly NameList[]): ModelledList 
   return undefined;
 }
 
-/** `undefined` if more than `maxDifferences` names differ. */
 function nameDifference(
   list: NameList,
   model: NameList,

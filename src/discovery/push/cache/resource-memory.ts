@@ -1,5 +1,3 @@
-/** Caches generated values across push contexts. */
-
 import { type LinkedItem, LinkedQueue } from '../../../model/collections/linked-queue.ts';
 import { hashOf } from '../../../model/collections/persistent-map.ts';
 import { type ConfigKey, configKeyText } from '../../../model/config/config.ts';
@@ -10,16 +8,14 @@ import { Encodable, ResourceOfParts } from '../../../networking/messages/resourc
 export interface ResourceMemoryOptions {
   /** PILOT_XDS_CACHE_SIZE; 0 disables the cache. */
   readonly maxEntries: number;
-  /** PILOT_XDS_CACHE_BYTES: approximate maximum size. Default: unlimited. */
+  /** PILOT_XDS_CACHE_BYTES. Default: unlimited. */
   readonly maxBytes?: number;
-  /** Called when many evicted values were built again. The threshold doubles after each call. */
   readonly onThrashing?: (figures: ThrashingFigures) => void;
   /** Types whose caching PILOT_ENABLE_CDS_CACHE or PILOT_ENABLE_RDS_CACHE disables. */
   readonly uncachedTypes?: ReadonlySet<CachedType>;
 }
 
 export interface ThrashingFigures {
-  /** Repeated builds since the last call. */
   readonly rebuiltCount: number;
   readonly entries: number;
   readonly bytes: number;
@@ -29,14 +25,13 @@ export interface MemoryCounts {
   hits: number;
   misses: number;
   evictions: number;
-  /** Number of misses for evicted entries. */
   rebuilds: number;
 }
 
 const entryBytes = 300;
 /** Entries are measured after their resources are encoded. */
 const maxUnmeasured = 8_192;
-/** Maximum number of recently dropped keys. The same number of older ones is kept too. */
+/** The same number of older keys is kept too. */
 const maxDropped = 32_768;
 /** A listener may depend on all services. */
 const maxDependencies = 256;
@@ -62,14 +57,13 @@ interface SharedBytes {
 
 /**
  * Returns an entry only for the inputs that it was built from, so that an old context that is still served neither receives newer values nor leaves
- * outdated ones. If the cache is full, the least recently used entry is evicted.
+ * outdated ones.
  */
 export class ResourceMemory implements Memory {
   readonly counts: MemoryCounts = { hits: 0, misses: 0, evictions: 0, rebuilds: 0 };
   readonly #options: ResourceMemoryOptions;
   readonly #entries = new Map<string, Entry>();
   readonly #queue = new LinkedQueue<Entry>();
-  /** IDs of dependent entries by object key. */
   readonly #dependants = new Map<string, Set<string>>();
 
   #bytes = 0;
@@ -136,7 +130,6 @@ export class ResourceMemory implements Memory {
     return this.#entries.get(`${type} ${key}`)?.value;
   }
 
-  /** Removes entries that depend on changed objects, and evicts entries beyond the limits. */
   forget(changedKeys: Iterable<string>): void {
     this.#measure();
     this.#reportThrashing();
@@ -186,7 +179,7 @@ export class ResourceMemory implements Memory {
     this.#bytes -= sharedBlock.bytes;
   }
 
-  /** Reports repeated builds, except a few that result from changes and rare use. */
+  /** A few repeated builds result from changes and rare use. */
   #reportThrashing(): void {
     const remade = this.counts.rebuilds - this.#reportedRemade;
     if (remade < this.#reportThreshold) return;
@@ -249,7 +242,7 @@ export class ResourceMemory implements Memory {
   }
 }
 
-/** Size without shared blocks. The size of a list includes its elements. */
+/** Shared blocks are not counted. */
 function bytesIn(value: unknown): number {
   if (value instanceof Encodable) return value.bytesKept;
   let sum = 0;

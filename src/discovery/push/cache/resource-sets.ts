@@ -5,14 +5,13 @@ import type { ListBuild, ResourceMap } from './list-build.ts';
 import type { NameList } from './name-list.ts';
 import type { WholeListBuild } from './whole-list-build.ts';
 
-/** Resources of a type for a shape (and a list of names), in one or several contexts. */
 export interface CachedSet {
   readonly typeUrl: string;
   /** Weak reference, so that a set without proxies is not reused. */
   readonly shape: WeakRef<ProxyShape>;
   readonly names: WeakRef<NameList> | undefined;
   list: ResourceMap | undefined;
-  /** List of an earlier context, and the number of that context in the history. */
+  /** `baseOf` is the number of the base's context in the history. */
   readonly base: ResourceMap | undefined;
   readonly baseOf: number;
   readonly visibilityChanged: boolean;
@@ -20,13 +19,11 @@ export interface CachedSet {
 
 export interface CachedSets {
   readonly byKey: Map<string, CachedSet>;
-  /** Number of sets at which unused ones are removed. */
+  /** Unused sets are removed at this number of sets. */
   sweepAt: number;
   /** Lists that are reused when a client adds a name to its subscription. */
   readonly lists: WeakValues<ResourceMap>;
-  /** Whether too much has changed to build a list in one step. */
   readonly buildsAhead: boolean;
-  /** Builds by type and by the part of proxies on which they depend. */
   readonly aheadBuilds: Map<string, AheadBuild>;
   readonly builds: WeakValues<ListBuild>;
   readonly wholeBuilds: WeakValues<WholeListBuild>;
@@ -34,14 +31,13 @@ export interface CachedSets {
 
 export const minSweptSets = 1_000;
 
-/** Number of contexts for which an unused list remains a base. */
 const maxLag = 256;
 
 export function isSetInUse({ shape, names }: CachedSet): boolean {
   return shape.deref() !== undefined && (names === undefined || names.deref() !== undefined);
 }
 
-/** Removes unused sets, because clients may change subscriptions within one context. */
+/** Clients may change subscriptions within one context, so unused sets are removed. */
 export function addSet(sets: CachedSets, key: string, set: CachedSet): void {
   const { byKey } = sets;
   if (byKey.size >= sets.sweepAt) {
@@ -51,7 +47,7 @@ export function addSet(sets: CachedSets, key: string, set: CachedSet): void {
   byKey.set(key, set);
 }
 
-/** Returns the set for the next context. Its base is the list of this set, or otherwise the base of this set. */
+/** The next base is the list of this set, or otherwise the base of this set. */
 export function outdatedSet(set: CachedSet, number: number, changesVisibility: () => boolean): CachedSet | undefined {
   const isNamed = set.names !== undefined;
   if (set.list !== undefined) {

@@ -1,4 +1,3 @@
-/** Represents the resources of a shape as the resources of a common shape with a few differences. */
 import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import type { Generator } from '../../../networking/index.ts';

@@ -5,7 +5,7 @@ import type { ResourceMap } from './list-build.ts';
 export interface WholeListBuildOptions {
   readonly base: ResourceMap | undefined;
   readonly build: () => readonly EnvoyResource[];
-  /** Like `build`, but in steps. Absent if building is fast. */
+  /** Absent if building is fast. */
   readonly buildSteps: Iterator<undefined, readonly EnvoyResource[]> | undefined;
   /** `undefined` if no version is valid. */
   readonly encode: (resource: EnvoyResource, previous: EncodedResource | undefined) => EncodedResource | undefined;
@@ -13,7 +13,6 @@ export interface WholeListBuildOptions {
   readonly onComplete: (list: ResourceMap) => void;
 }
 
-/** Builds a complete list of a type in steps that other work can interrupt. */
 export class WholeListBuild {
   readonly #steps: Iterator<void, void>;
   #hasFailed = false;
@@ -26,7 +25,6 @@ export class WholeListBuild {
     return this.#hasFailed;
   }
 
-  /** @returns whether there is more to build */
   step(): boolean {
     try {
       return this.#steps.next().done !== true;

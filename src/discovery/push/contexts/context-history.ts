@@ -35,7 +35,6 @@ export class ContextHistory {
     return this.changesSince(this.#numbers.get(previous), current);
   }
 
-  /** Like {@link changesBetween}, with the number of the earlier context. */
   changesSince(fromNumber: number | undefined, current: PushContext): ChangesBetween | undefined {
     const to = this.#numbers.get(current);
     const oldest = this.#newest - this.#steps.length;

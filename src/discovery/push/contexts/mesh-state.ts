@@ -34,7 +34,6 @@ export interface MeshStateOptions {
   };
   readonly domain: string;
   readonly clusterId: string;
-  /** Values of `--registries`. */
   readonly registries?: readonly string[];
   readonly registryOptions?: Partial<RegistryOptions>;
   readonly features?: Features;
@@ -42,7 +41,6 @@ export interface MeshStateOptions {
   /** Objects of the cluster that only the registry reads. Absent without a Kubernetes registry. */
   readonly cluster?: FollowedObjects;
   readonly maxEndpointsPerNamespace?: number;
-  /** Absent if no token keys are fetched. */
   readonly keySets?: { resolve(set: ConfigSet): ConfigSet };
 }
 
@@ -58,7 +56,7 @@ export interface Publication extends ContextPublication {
   readonly configs: ConfigSnapshot;
   /** Like `configs`, but for a RequestAuthentication that waits for keys, its previous version. */
   readonly appliedConfigs: ConfigSnapshot;
-  /** Keys of changed objects. Empty in the first publication. */
+  /** Empty in the first publication. */
   readonly objects: readonly string[];
 }
 
@@ -70,7 +68,6 @@ export interface ContextOrder {
 
 interface NextObjects {
   readonly appliedConfigs: ConfigSnapshot;
-  /** Keys of changed objects that the order does not contain. */
   readonly differingKeys: readonly string[];
   readonly objects: readonly string[];
 }
@@ -119,7 +116,7 @@ export class MeshState {
     return this.#options.meshConfigs?.snapshot ?? ConfigSnapshot.empty;
   }
 
-  /** Includes Pods and Nodes that only the registry reads. The set is the same object until a change. */
+  /** The set is the same object until a change. */
   get objects(): ConfigSet {
     const { set } = this.configs;
     if (this.#options.cluster === undefined) return set;
@@ -133,7 +130,6 @@ export class MeshState {
     return this.#cachedObjects.set;
   }
 
-  /** Includes objects that only the registry reads. */
   get allObjects(): readonly Config[] {
     return [...this.configs.byKey.values(), ...this.registries.objects.clusterObjects()];
   }
@@ -142,7 +138,6 @@ export class MeshState {
     return (this.#options.meshConfigs?.limitedCount ?? 0) + this.registries.objects.limitedCount;
   }
 
-  /** Gateway API fields that have no effect. */
   get translationProblems(): Iterable<Problem> {
     return this.#options.meshConfigs?.translationProblems ?? [];
   }
@@ -155,7 +150,6 @@ export class MeshState {
     return this.registries.snapshot;
   }
 
-  /** `undefined` until the first context is built. */
   get context(): PushContext | undefined {
     return this.#context;
   }
@@ -164,17 +158,17 @@ export class MeshState {
     return this.settings.mesh;
   }
 
-  /** Calls back before proxies are notified. */
+  /** The listener is called before proxies are notified. */
   onPublished(listener: (published: Publication) => void): void {
     this.#listeners.push(listener);
   }
 
-  /** Calls back after {@link computeServices}. */
+  /** The listener is called after {@link computeServices}. */
   onReported(listener: (report: ServiceObjectReport) => void): void {
     this.#reportListeners.push(listener);
   }
 
-  /** Calls back when the host name of a gateway resolves to new addresses. {@link computeServices} then reports the change. */
+  /** The listener is called when the host name of a gateway resolves to new addresses. {@link computeServices} then reports the change. */
   onGatewaysResolved(listener: () => void): () => void {
     this.#gatewayListeners.add(listener);
     return () => void this.#gatewayListeners.delete(listener);
@@ -189,7 +183,7 @@ export class MeshState {
   }
 
   /**
-   * Like {@link computeServices}, but in steps, after the running build.
+   * Waits for the running build.
    *
    * @param signal aborts; the next call then reports these changes too
    */
@@ -246,7 +240,7 @@ export class MeshState {
     return runToEnd(this.#publishContextInSteps(order));
   }
 
-  /** Like {@link publishContext}, but in steps, after services reflect all earlier changes. */
+  /** Waits until services reflect all earlier changes. */
   async publishContextInTurns(order: ContextOrder): Promise<PushContext> {
     await this.#computations.waitUntilIdle();
     return await this.#builds.do(() => new Turns().through(this.#publishContextInSteps(order)));

@@ -1,4 +1,4 @@
-/** Ensures that a push context contains only objects whose services are computed, because one file can define both. */
+/** A push context must contain only objects whose services are computed, because one file can define both. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 /** Runs one computation at a time, followed by another if something changed during it. */
@@ -14,7 +14,7 @@ export class ServiceComputations {
     return computation;
   }
 
-  /** Resolves after the running and the next computation, even if they fail. Services then reflect all objects that changed before this call. */
+  /** Services then reflect all objects that changed before this call. Resolves even if computations fail. */
   async waitUntilIdle(): Promise<void> {
     for (let waits = 0; waits < 2 && this.#runningTask !== undefined; waits++) {
       await this.#runningTask.catch(() => {});
