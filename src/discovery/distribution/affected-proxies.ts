@@ -1,4 +1,4 @@
-/** Determines the proxies and resource types to which a change of an object is pushed. */
+/** Determines to which proxies and types a change of an object is pushed. */
 import type { Config, ConfigKey } from '../../model/config/config.ts';
 import { configKeyOf, configKeyText } from '../../model/config/config.ts';
 import type { ServiceEntry } from '../../model/kinds/workloads/service-entry.ts';
@@ -8,7 +8,7 @@ import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { WorkloadPolicies } from '../../model/push-context/workload-policies.ts';
 import { serviceKey } from '../../model/services/service.ts';
 
-/** Keys that pushes use for an object. A ServiceEntry has the keys of its hosts. */
+/** A ServiceEntry has the keys of its hosts. */
 function pushedKeysOf(config: Config): readonly ConfigKey[] {
   const key = configKeyOf(config);
   if (config.kind !== 'ServiceEntry') return [key];
@@ -30,14 +30,13 @@ const listOf: Readonly<Record<string, Exclude<keyof WorkloadPolicies, 'id' | 'pe
   EnvoyFilter: 'envoyFilters',
 };
 
-/** Types that the object affects. Empty if it does not affect the shape. */
 export function affectedTypes(config: Config, shape: ProxyShape, context: PushContext): ReadonlySet<PushedType> {
   if (!mayApply(config, shape, context)) return noTypes;
   const seenProxy = { shape, context };
   return typesToPush({ forced: false, keys: pushedKeysOf(config) }, seenProxy, seenProxy);
 }
 
-/** Whether the object applies to the shape. A changed policy is pushed to its whole namespace, but applies only to selected workloads. */
+/** A changed policy is pushed to its whole namespace, but applies only to selected workloads. */
 function mayApply({ kind, namespace, name }: Config, shape: ProxyShape, context: PushContext): boolean {
   const isIt = (isSearchedObject: Config): boolean =>
     isSearchedObject.name === name && isSearchedObject.namespace === namespace;

@@ -1,4 +1,3 @@
-/** History of changed objects by push context. */
 import type { ContextPublication } from '../push/contexts/mesh-state.ts';
 import { numberOfVersion } from './proxy-progress.ts';
 
@@ -19,7 +18,7 @@ export class ChangedObjects {
     if (this.#steps.length > maxSteps) this.#steps = this.#steps.slice(maxSteps / 2);
   }
 
-  /** Objects changed between two versions. `undefined` if unknown, because the history is too short or a push was forced. */
+  /** `undefined` if the history is too short or a push was forced. */
   keysBetween(afterNumber: number, untilNumber: number): ReadonlySet<string> | undefined {
     const [oldest] = this.#steps;
     if (oldest === undefined || afterNumber < oldest.number - 1) return undefined;

@@ -1,4 +1,3 @@
-/** Statuses of objects from informers, and errors of objects from configuration sources. */
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import { parseConfigKey } from '../../model/config/config.ts';
 import type { KindName } from '../../model/kinds/index.ts';
@@ -70,7 +69,7 @@ function conditionsIn(status: unknown): KnownStatus['conditions'] {
   return conditionsByType;
 }
 
-/** Formats errors as one line that fits into a status or an Event. */
+/** The text must fit into a status or an Event. */
 export function problemsText(errors: readonly ConfigProblem[]): string {
   const texts = errors
     .slice(0, maxErrors)

@@ -10,7 +10,6 @@ export interface ObjectDistributionOptions {
   readonly objects: StatusObjects;
   readonly configs: () => ConfigSnapshot;
   readonly proxies: () => Iterable<FollowedProxy>;
-  /** Generates resources of a type for a shape, with the objects on which they depend. */
   readonly generate: (
     context: PushContext,
     typeUrl: string,
@@ -19,7 +18,7 @@ export interface ObjectDistributionOptions {
   ) => readonly { readonly name: string; readonly dependsOn: readonly ConfigKey[] }[];
   /** Absent if there is only one replica. */
   readonly otherReplicas?: OtherReplicaCounts;
-  /** REVISION. Absent or empty: the default revision. */
+  /** REVISION. Absent or empty for the default revision. */
   readonly revision?: string;
   /** Monotonic clock in milliseconds. */
   readonly now: () => number;

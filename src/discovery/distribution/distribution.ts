@@ -27,13 +27,13 @@ import { RejectionCauseFinder } from './rejection-cause-finder.ts';
 import { OwnCounts, totalOf } from './replica-report.ts';
 import { generationOf, hasStatus, statusKinds } from './status-objects.ts';
 
-/** Minimum interval of non-urgent updates. */
+/** Non-urgent updates have this minimum interval. */
 const minUpdateIntervalMs = 10_000;
 /** Delay after which a changed ServiceEntry is evaluated even if no push names it. No push does if its services are unchanged. */
 const unnamedWaitMs = 10_000;
 /** Maximum time for proxies to reconnect to a new control plane. Until then, an object without proxies is not complete. */
 const settlingMs = 60_000;
-/** Duration of two renewals, in which a replica that serves proxies writes its Lease and counts. */
+/** In two renewals, a replica that serves proxies writes its Lease and counts. */
 const presenceMs = 4_000;
 const maxTraceMs = 20;
 /** CPU time for objects that are neither recent nor rejected. An object may take a millisecond if there are many proxy shapes. */
@@ -49,7 +49,6 @@ export class ObjectDistribution {
   /** Objects that are not in the last push context yet, with the time of the change. */
   readonly #unpublishedSince = new Map<string, number>();
   readonly #followedObjects = new Map<string, FollowedObject>();
-  /** Recent objects that all proxies have applied. */
   readonly #complete = new Map<string, ObjectProgress>();
   readonly #errors = new Map<string, ObjectError>();
   readonly #warnings = new ObjectWarnings();
@@ -60,11 +59,9 @@ export class ObjectDistribution {
   readonly #startedAt: number;
   #latest: PushContext | undefined;
   #mustCompareAll = true;
-  /** Whether the chart was notified since the start of the last evaluation. */
   #isNotified = false;
   /** Reports read from this time on include all replicas that served proxies when the last object became complete. */
   #checkAt: number | undefined;
-  /** Index of the last evaluated object that is neither recent nor rejected. */
   #next = 0;
 
   constructor(options: ObjectDistributionOptions) {
@@ -78,7 +75,6 @@ export class ObjectDistribution {
     options.objects.onErrors((key, error) => this.#setError(key, error));
   }
 
-  /** Call when objects were merged from their sources. Those in `touched` may have changed. */
   objectsComposed(touchedKeys: Iterable<string>, changedKeys: ReadonlySet<string>): void {
     for (const key of touchedKeys) {
       if (!hasStatus(kindOf(key))) continue;
@@ -114,7 +110,7 @@ export class ObjectDistribution {
     if (this.#rejections.add(proxy, typeUrl)) this.#notifyWatchers();
   }
 
-  /** Call when a proxy accepts a type that it rejected before. */
+  /** Called when a proxy accepts a type that it rejected before. */
   accepted(proxy: FollowedProxy, typeUrl: string): void {
     if (this.#rejections.remove(proxy, typeUrl)) this.#notifyWatchers();
   }
@@ -123,7 +119,7 @@ export class ObjectDistribution {
     if (this.#rejections.disconnected(proxy)) this.#notifyWatchers();
   }
 
-  /** Call when another replica wrote a different status. Reports the status again. */
+  /** Called when another replica wrote a different status. */
   repeatReport(key: string): void {
     const latest = this.#latest;
     if (latest === undefined) return;
@@ -152,7 +148,6 @@ export class ObjectDistribution {
     this.#notifyWatchers();
   }
 
-  /** Replaces the warnings about objects that take only partial effect. */
   setWarnings(warningsByObject: ReadonlyMap<string, ObjectWarning>): void {
     // Statuses may contain warnings of an earlier process.
     if (!this.#warnings.hasDiagnostics) this.compareAllStatuses();
@@ -161,13 +156,13 @@ export class ObjectDistribution {
     if (changedKeys.length > 0) this.#notifyWatchers();
   }
 
-  /** Call when another replica may have written statuses. */
+  /** Called when another replica may have written statuses. */
   compareAllStatuses(): void {
     this.#mustCompareAll = true;
     this.#notifyWatchers();
   }
 
-  /** Called at most once before each evaluation. */
+  /** The listener is called at most once before each evaluation. */
   onChange(listener: () => void): () => void {
     this.#watchers.add(listener);
     if (this.#isNotified) listener();
@@ -190,7 +185,7 @@ export class ObjectDistribution {
     };
   }
 
-  /** Objects that not all proxies have applied, or that are invalid or take only partial effect. */
+  /** Includes objects that are invalid or take only partial effect. */
   get unfinishedKeys(): Iterable<string> {
     return new Set([...this.#followedObjects.keys(), ...this.#errors.keys(), ...this.#warnings.keys]);
   }
@@ -219,10 +214,7 @@ export class ObjectDistribution {
     return { unfinished, tookMs: Math.ceil(this.#options.now() - start) };
   }
 
-  /**
-   * Tracks a complete object again if another replica reports a proxy without it: that replica may have started to serve proxies just before its
-   * Lease existed.
-   */
+  /** Another replica may have started to serve proxies just before its Lease existed. */
   async #checkComplete(): Promise<void> {
     const { otherReplicas } = this.#options;
     if (!otherReplicas?.isWriter) {
@@ -236,7 +228,7 @@ export class ObjectDistribution {
     if (this.#checkAt !== undefined && otherReplicas.readAt >= this.#checkAt) this.#checkAt = undefined;
   }
 
-  /** Tracks changed ServiceEntries that no push names. @returns the number of those that a push may still name */
+  /** @returns the number of changed ServiceEntries that a push may still name */
   #followUnnamed(): number {
     let awaited = 0;
     for (const [key, since] of this.#unpublishedSince) {
@@ -294,7 +286,6 @@ export class ObjectDistribution {
       const count = progress.countOf((shape) => affectedTypes(config, shape, context), number);
       this.#evaluateObject(key, followedObject, count, rejections.get(key));
     };
-    // Evaluates all rejected and recent objects, and a part of the others.
     const remainingKeys = [...this.#followedObjects.keys()];
     const first = new Set([...[...rejections.keys()].slice(0, maxRejected), ...remainingKeys.splice(-maxNewest)]);
     for (const key of first) {
@@ -326,7 +317,7 @@ export class ObjectDistribution {
     });
   }
 
-  /** Tracks a complete object again when a proxy rejects it. Such a proxy has not applied the latest push context. */
+  /** The rejecting proxy has not applied the latest push context. */
   #followRejected(key: string): void {
     if (this.#followedObjects.has(key) || this.#latest === undefined) return;
     const config = this.#options.configs().byKey.get(key);
@@ -416,7 +407,7 @@ export class ObjectDistribution {
     this.#notifyWatchers();
   }
 
-  /** Updates the generation when a new version of an object has the same effect. */
+  /** A new version of an object can have the same effect. */
   #updateGeneration(key: string): void {
     const config = this.#options.configs().byKey.get(key);
     const latest = this.#latest;

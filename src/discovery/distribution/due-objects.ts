@@ -1,4 +1,3 @@
-/** Objects whose status must be updated, reported at the end of an evaluation. */
 import { setBounded } from '../../model/collections/set-bounded.ts';
 
 /** @param urgent whether to write the status immediately */
@@ -18,7 +17,7 @@ export class DueObjects {
     this.#listeners.add(listener);
   }
 
-  /** Limits urgent updates, so that a proxy that repeatedly connects, rejects and disconnects does not cause a write each time. */
+  /** Urgent updates are limited, so that a proxy that repeatedly connects, rejects and disconnects does not cause a write each time. */
   add(key: string, isUrgent: boolean, now: number): void {
     const previousUpdates = this.#urgentUpdates.get(key);
     const urgentUpdates =

@@ -1,4 +1,4 @@
-/** Current NACKs of connected proxies and their causes. Each type of a stream has one entry, regardless of the number of NACKs. */
+/** Each type of a stream has one entry, regardless of the number of NACKs. */
 
 import { setBounded } from '../../model/collections/set-bounded.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -52,8 +52,6 @@ export class EnvoyRejections<Proxy extends FollowedProxy> {
   }
 
   /**
-   * Traces causes while time remains.
-   *
    * @param causeOf costs as much as generating a response
    * @returns whether all causes are traced
    */
@@ -115,7 +113,6 @@ export class EnvoyRejections<Proxy extends FollowedProxy> {
   }
 }
 
-/** Returns the most frequent cause, or the first of several. */
 function findMostFrequent(counts: ReadonlyMap<RejectionCause, number>): RejectionCause {
   let bestCause: [RejectionCause, number] | undefined;
   for (const entry of counts) if (bestCause === undefined || entry[1] > bestCause[1]) bestCause = entry;

@@ -1,16 +1,15 @@
 import type { Config } from '../../model/config/config.ts';
 import type { ObjectProgress } from './object-findings.ts';
 
-/** An object that some proxies reject or have not applied. */
+/** Some proxies reject the object or have not applied it. */
 export interface FollowedObject {
   readonly config: Config;
   generation: number;
-  /** Number of the first push context that contains the object. */
+  /** First push context that contains the object. */
   readonly number: number;
   followedAt: number;
-  /** Whether to report the status even if it is unchanged. */
   mustReport: boolean;
-  /** Time of the last report. Initially, the time when tracking of the object began. */
+  /** Initially, the time when tracking of the object began. */
   reportedAt: number;
   distribution: ObjectProgress | undefined;
   lastReport: ObjectProgress | undefined;

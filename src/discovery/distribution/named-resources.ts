@@ -23,7 +23,6 @@ function isNameCharacter(text: string, index: number): boolean {
   return index >= 0 && nameCharacter.test(text[index]!);
 }
 
-/** A name is not continued by a period that ends the sentence. */
 function isContinued(text: string, index: number): boolean {
   const next = text[index];
   if (next === undefined) return false;

@@ -1,9 +1,8 @@
-/** Findings about an object, and the status conditions that report them. */
 import type { ObjectWarning } from './object-warnings.ts';
 
 export interface ObjectRejection {
   readonly proxies: number;
-  /** Number of affected proxies. Absent if the object affects all counted proxies. */
+  /** Absent if the object affects all counted proxies. */
   readonly of?: number;
   /** Type and name, such as `listener 0.0.0.0_80`. */
   readonly resource: string;
@@ -13,14 +12,10 @@ export interface ObjectRejection {
 
 export interface ObjectProgress {
   readonly generation: number;
-  /**
-   * Number of proxies that have acknowledged the object; `concerned` is the number of affected ones. Both include all replicas if this one writes the
-   * status.
-   */
+  /** Both numbers include all replicas if this one writes the status. */
   readonly upToDate: number;
   readonly concerned: number;
   readonly rejection?: ObjectRejection;
-  /** Replicas that may serve affected proxies but have not reported them. */
   readonly unreported?: readonly string[];
   /** Set if this replica did not write statuses when it counted. */
   readonly isOwnOnly?: true;
@@ -28,7 +23,6 @@ export interface ObjectProgress {
 
 export interface ObjectError {
   readonly generation: number;
-  /** Error with its field in one line. */
   readonly text: string;
   /** Absent if the object has no effect. */
   readonly reason?: 'LimitExceeded';
@@ -37,7 +31,7 @@ export interface ObjectError {
 export interface ObjectFindings {
   readonly distribution?: ObjectProgress;
   readonly error?: ObjectError;
-  /** Warning if the object takes only partial effect, otherwise `none`. Absent before the first diagnostics. */
+  /** Absent before the first diagnostics. */
   readonly warning?: ObjectWarning | 'none';
   /** Applied generation. Absent for an object outside the cluster. */
   readonly generation?: number;
@@ -47,7 +41,6 @@ export function isComplete({ upToDate, concerned, rejection, unreported }: Objec
   return upToDate === concerned && rejection === undefined && unreported === undefined;
 }
 
-/** Condition without the time, which the writer adds. */
 export interface ObjectCondition {
   readonly type: string;
   readonly status: 'True' | 'False' | 'Unknown';
@@ -59,10 +52,10 @@ export interface ObjectCondition {
 export const rejectedCondition = 'Rejected';
 const invalidCondition = 'Invalid';
 export const reconciledCondition = 'Reconciled';
-/** Reason if counts of a replica are missing. Replicas that read it count the object again. */
+/** Replicas that read this reason count the object again. */
 export const unreportedReason = 'ReplicaNotReporting';
 export const pendingReason = 'Pending';
-/** Condition that the Gateway API defines for routes. */
+/** The Gateway API defines this condition for routes. */
 export const partialCondition = 'PartiallyInvalid';
 
 export const ownConditions: readonly string[] = [
@@ -72,14 +65,14 @@ export const ownConditions: readonly string[] = [
   partialCondition,
 ];
 
-/** Condition types that the findings determine. Other {@link ownConditions} stay unchanged. */
+/** Other {@link ownConditions} stay unchanged. */
 export function decidedConditions({ distribution, error, warning }: ObjectFindings): readonly string[] {
   const hasDistribution = distribution !== undefined || error !== undefined;
   return ownConditions.filter((type) => (type === partialCondition ? warning !== undefined : hasDistribution));
 }
 
 /**
- * Returns the conditions to set. The caller must remove other {@link decidedConditions}.
+ * The caller must remove other {@link decidedConditions}.
  *
  * @param isRejectedByOtherReplica another replica's `Rejected` condition is kept and this replica adds none
  */

@@ -1,4 +1,4 @@
-/** Reason why an object of the cluster takes only partial effect, found by the mesh diagnostics (src/discovery/monitor). */
+/** The mesh diagnostics (src/discovery/monitor) find objects that take only partial effect. */
 
 export interface ObjectWarning {
   readonly generation: number;
@@ -8,7 +8,7 @@ export interface ObjectWarning {
 }
 
 export class ObjectWarnings {
-  /** Warnings by `Kind/namespace/name`. `undefined` before the first diagnostics. */
+  /** `undefined` before the first diagnostics. */
   #warningsByObject: ReadonlyMap<string, ObjectWarning> | undefined;
 
   get hasDiagnostics(): boolean {
@@ -23,7 +23,6 @@ export class ObjectWarnings {
     return this.#warningsByObject?.get(key);
   }
 
-  /** @returns keys of objects whose warning changed */
   replace(warningsByObject: ReadonlyMap<string, ObjectWarning>): readonly string[] {
     const previous = this.#warningsByObject ?? new Map<string, ObjectWarning>();
     this.#warningsByObject = warningsByObject;

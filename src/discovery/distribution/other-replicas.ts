@@ -1,4 +1,4 @@
-/** Other replicas by presence Lease: running ones with their counts, and exited ones whose proxies may not have reconnected. */
+/** Other replicas include exited ones whose proxies may not have reconnected. */
 
 import { isObject } from '../../runtime/json-object.ts';
 import type { Logger } from '../../runtime/output/log.ts';
@@ -15,7 +15,6 @@ import {
 
 export interface OtherReplicasOptions {
   readonly server: Pick<ApiServer, 'list'>;
-  /** Namespace of the Leases. */
   readonly namespace: string;
   readonly identity: string;
   /** REVISION. Empty for the default revision. Replicas of other revisions are not counted. */
@@ -42,7 +41,7 @@ interface Sighting {
 /** Other identities are ignored, because they appear in statuses. */
 const plainIdentity = /^[A-Za-z0-9][A-Za-z0-9._-]{0,300}$/;
 const minRestMs = 2_000;
-/** Maximum time in which proxies of an exited replica reconnect to another one. */
+/** Proxies of an exited replica reconnect in this time. */
 const reconnectMs = 60_000;
 /** Limits memory. If it is exceeded, statuses are `Unknown`. */
 export const maxReportingReplicas = 64;
@@ -74,7 +73,7 @@ export class OtherReplicas implements OtherReplicaCounts {
     } catch {}
   }
 
-  /** Whether no other replica of any revision may serve proxies. `undefined` before the first list. */
+  /** `undefined` before the first list. */
   get isOnlyReplica(): boolean | undefined {
     return this.#sightings && this.#sightings.size === 0;
   }
@@ -160,7 +159,6 @@ export class OtherReplicas implements OtherReplicaCounts {
     };
   }
 
-  /** Returns the report in a Lease. Ignores an invalid one. */
   #reportIn(
     lease: string,
     text: unknown,

@@ -1,7 +1,4 @@
-/**
- * Progress of proxies, grouped, so that an object is compared once for all proxies with the same shape and progress. Nothing is counted while
- * responses are sent and acknowledged.
- */
+/** Proxies are grouped, so that an object is compared once for all proxies with the same shape and progress. */
 import { proxyConfigType } from '../../../machines/discovery/xds/ads-types.ts';
 import {
   isBehind,
@@ -22,7 +19,7 @@ export interface FollowedProxy {
 
 interface ProgressLevel {
   count: number;
-  /** Number of the last acknowledged context, for types with unacknowledged responses. {@link lastAckedOfOthers} applies to other types. */
+  /** Types with unacknowledged responses. {@link lastAckedOfOthers} applies to other types. */
   readonly lastAckedByType: ReadonlyMap<PushedType, number>;
   readonly lastAckedOfOthers: number;
   readonly types: ReadonlySet<PushedType>;
@@ -33,7 +30,7 @@ export interface ProxyCount {
   readonly concerned: number;
 }
 
-/** Sequence number of a context, from its version `<time>/<counter>`. */
+/** The version is `<time>/<counter>`. */
 export function numberOfVersion(version: string): number {
   return Number(version.slice(version.lastIndexOf('/') + 1)) || 0;
 }

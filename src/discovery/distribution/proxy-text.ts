@@ -1,11 +1,11 @@
-/** Escapes text of a proxy for an object's status, which users read in terminals. */
+/** Users read the text of a status in terminals. */
 import { copiedText } from '../../runtime/copied-text.ts';
 import { visibleLine } from '../../runtime/visible-text.ts';
 
 /** Usual maximum length of the part that contains the error. */
 const maxProxyTextLength = 512;
 
-/** One escaped line, copied so that the original can be freed. */
+/** The text is copied so that the original can be freed. */
 export function proxyText(text: string, maxLength = maxProxyTextLength): string {
   return copiedText(visibleLine(text.trim(), maxLength));
 }

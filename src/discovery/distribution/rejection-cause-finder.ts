@@ -20,7 +20,6 @@ export class RejectionCauseFinder {
     this.#finderParts = finderParts;
   }
 
-  /** @returns `undefined` if the cause is unknown */
   causeOf(proxy: FollowedProxy, typeUrl: string): RejectionCause | undefined {
     const { shape, context, watches } = proxy;
     const watch = watches[typeUrl]!;
@@ -46,7 +45,7 @@ export class RejectionCauseFinder {
     });
   }
 
-  /** Key of the object, or for a service, of the object that defines it. */
+  /** The object that defines a service is responsible for it. */
   #objectOf(key: ConfigKey, context: PushContext): string | undefined {
     if (!hasStatus(key.kind)) return undefined;
     const { byKey } = this.#finderParts.options.configs();

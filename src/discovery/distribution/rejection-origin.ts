@@ -1,6 +1,4 @@
-/**
- * Finds the objects that caused a NACK by generating the resources again. So nothing must be recorded when resources are generated, encoded or sent.
- */
+/** Finds the objects that caused a NACK by generating the resources again. So nothing must be recorded when resources are sent. */
 import {
   clusterType,
   endpointType,
@@ -17,7 +15,7 @@ export interface GeneratedResource {
   readonly objects: () => readonly string[];
 }
 
-/** Cause of a NACK, shared by all proxies with the same NACK. */
+/** All proxies with the same NACK share the cause. */
 export interface RejectionCause {
   readonly typeUrl: string;
   /** Type and name, such as `listener 0.0.0.0_80`. */
@@ -30,7 +28,6 @@ export interface RejectionCause {
 export interface RejectedResponse {
   readonly typeUrl: string;
   readonly reason: string;
-  /** Resources of the type that the client may have. `'*'` means all. */
   readonly names: readonly string[] | '*';
   /** Generates the resources as they were sent to the client. */
   generate(names: readonly string[] | '*'): readonly GeneratedResource[];
@@ -52,15 +49,12 @@ const typeNames: ReadonlyMap<string, string> = new Map([
   [extensionType, 'extension'],
 ]);
 
-/** Whether NACKs of the type are traced: not for Secrets, which must not be exposed, nor for types that Envoy does not use. */
+/** Secrets must not be exposed, and Envoy does not use some types. */
 export function isTraced(typeUrl: string): boolean {
   return typeNames.has(typeUrl);
 }
 
-/**
- * Attributes a NACK to the sources of the resources that it names, preferring objects that changed since the last ACK. `undefined` if the cause is
- * unknown.
- */
+/** Prefers objects that changed since the last ACK. `undefined` if the cause is unknown. */
 export function findCause(rejection: RejectedResponse): RejectionCause | undefined {
   const { typeUrl, reason, names, generate, changedKeys } = rejection;
   const isShort = names === '*' || names.length <= maxUnnamedResources;
@@ -99,7 +93,7 @@ export function findCause(rejection: RejectedResponse): RejectionCause | undefin
 
 const maxNames = 3;
 
-/** Names resources in a text that contains no name from the proxy. */
+/** The text contains no name from the proxy. */
 function resourceText(typeUrl: string, names: readonly string[]): string {
   const shownNames = names.slice(0, maxNames).join(', ');
   const omittedText = names.length > maxNames ? ` and ${names.length - maxNames} more` : '';

@@ -1,7 +1,4 @@
-/**
- * Counts of a replica's proxies by object. Each replica writes this report to its presence Lease. The replica that writes the statuses adds up the
- * reports of its revision.
- */
+/** Each replica writes a report to its presence Lease. The replica that writes the statuses adds up the reports of its revision. */
 import { isObject } from '../../runtime/json-object.ts';
 import { reconciledCondition } from './object-findings.ts';
 import type { StatusObjects } from './status-objects.ts';
@@ -23,12 +20,12 @@ export const reportAnnotation = 'chartpilot/distribution';
 export const maxReportBytes = 16_384;
 /** If there are more, the status of an object is `Unknown` until others are complete. */
 export const maxReportedObjects = 4_096;
-/** Maximum time to report an object without the condition `Reconciled`. */
+/** An object without the condition `Reconciled` is reported for at most this time. */
 const reportWithoutStatusMs = 60_000;
 
 interface OwnCount extends ReportedCount {
   readonly notedAt: number;
-  /** Number of the last report with these counts. 0 if none exists. */
+  /** 0 if no report contains these counts. */
   readonly report: number;
 }
 
@@ -95,7 +92,7 @@ export function readReport(text: unknown): ReplicaReport | string {
   return { revision: value.revision, counts };
 }
 
-/** Merges a report into the previous counts, because it contains only changed counts, or as many as fit. */
+/** A report contains only changed counts, or as many as fit. */
 export function mergeCounts(
   previous: ReadonlyMap<string, ReportedCount>,
   report: ReadonlyMap<string, ReportedCount>,
@@ -105,7 +102,6 @@ export function mergeCounts(
   return mergedCounts;
 }
 
-/** Beyond {@link maxReportedObjects}, removes the oldest entry. */
 function setLimited<V>(map: Map<string, V>, key: string, value: V): void {
   map.delete(key);
   map.set(key, value);
@@ -149,26 +145,20 @@ export interface TotalCount {
 }
 
 export interface OtherReplicaCounts {
-  /** Reads the reports, at a minimum interval. */
   refresh(): Promise<void>;
   /**
    * @param since start time; only reports that include each replica that started earlier are used
    * @returns `undefined` if the reports are older
    */
   countsOf(key: string, generation: number, since: number): OtherCounts | undefined;
-  /** Objects that some proxies of other replicas have not applied. */
   incompleteObjects(): Iterable<readonly [key: string, generation: number]>;
-  /** Time of the last request for the reports. Negative infinity before the first. */
+  /** Negative infinity before the first request. */
   readonly readAt: number;
-  /** Whether this replica writes the statuses. Otherwise it reports only its own proxies. */
+  /** Otherwise this replica reports only its own proxies. */
   readonly isWriter: boolean;
 }
 
-/**
- * Adds up all replicas of this revision if this replica writes the status.
- *
- * @returns `undefined` while the other replicas are unknown
- */
+/** @returns `undefined` while the other replicas are unknown */
 export function totalOf(
   key: string,
   ownCount: ReportedCount,
