@@ -24,7 +24,7 @@ export class AggregateRegistry extends AnyRegistry {
   }
 
   /**
-   * @param registry must not run yet. Starts immediately if this registry runs.
+   * @param registry must not run yet; starts immediately if this registry runs
    * @throws Error if a registry of the same provider and cluster exists
    */
   addRegistry(registry: Registry, events?: RegistryEvents): void {
@@ -44,11 +44,7 @@ export class AggregateRegistry extends AnyRegistry {
     );
   }
 
-  /**
-   * Replaces and stops the registry of the same provider and cluster.
-   *
-   * @param registry already running
-   */
+  /** @param registry already running */
   replaceRegistry(registry: Registry): void {
     const previous = this.registryOf(registry.provider, registry.clusterId);
     previous?.stop();
@@ -57,7 +53,7 @@ export class AggregateRegistry extends AnyRegistry {
     );
   }
 
-  /** Stops a registry and removes its endpoints from all services, with a full push. */
+  /** Causes a full push. */
   removeRegistry(provider: string, clusterId: string): void {
     const registry = this.registryOf(provider, clusterId);
     if (registry === undefined) return;
@@ -81,7 +77,7 @@ export class AggregateRegistry extends AnyRegistry {
     );
   }
 
-  /** The service of the first registry that has the host. Kubernetes services are merged over all clusters. */
+  /** Kubernetes services are merged over all clusters. */
   override getService(hostname: string): Service | undefined {
     const owningRegistry = this.#registries.find((registry) => registry.getService(hostname) !== undefined);
     if (owningRegistry?.provider !== 'Kubernetes') return owningRegistry?.getService(hostname);

@@ -11,7 +11,6 @@ export interface RegistryFeed {
   detach(registry: AnyRegistry): void;
 }
 
-/** Common to all registries: lookups, handlers, and an optional feed. */
 export abstract class AnyRegistry implements Registry {
   abstract readonly provider: string;
   abstract readonly clusterId: string;
@@ -77,7 +76,7 @@ export abstract class AnyRegistry implements Registry {
 
   protected deliverPending(): void {}
 
-  /** Call if {@link hasSynced} becomes true after `run` has returned. */
+  /** Called if {@link hasSynced} becomes true after `run` has returned. */
   protected notifySynced(): void {
     if (this.handlers.isRunning) this.#events?.synced();
   }

@@ -1,4 +1,4 @@
-/** Objects of the watched cluster that only the registry reads, because they are not configuration. */
+/** Only the registry reads these objects of the watched cluster, because they are not configuration. */
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import type { Config } from '../../model/config/config.ts';
 import type { Steps } from '../../runtime/turns.ts';
@@ -11,7 +11,7 @@ export interface ObjectsReading {
 }
 
 export interface FollowedObjects {
-  /** Calls back once between a change and the next read. */
+  /** The listener is called once between a change and the next read. */
   onChanged(listener: () => void): void;
   /**
    * If changes remain, listeners of {@link onChanged} are called again.
@@ -20,6 +20,6 @@ export interface FollowedObjects {
    */
   readInSteps(held: (key: string) => Config | undefined): Steps<ObjectsReading>;
   readAll(): Steps<readonly Config[]>;
-  /** `undefined` if the object does not exist or never was valid. */
+  /** `undefined` if the object never was valid. */
   get(key: string): Config | undefined;
 }

@@ -1,11 +1,10 @@
-/** Resolves host names of network gateways. */
 import { Resolver } from 'node:dns/promises';
 import type { NameResolution } from '../../../machines/discovery/registry/gateway-name.machine.ts';
 import { messageOf } from '../../runtime/errors.ts';
 
 export type ResolveName = (hostname: string, signal: AbortSignal) => Promise<NameResolution>;
 
-/** Tracked names and their current addresses. The chart `gateway-name` decides when to resolve them. */
+/** The chart `gateway-name` decides when to resolve the tracked names. */
 export class GatewayNames {
   readonly #onChanged: () => void;
   readonly #listeners = new Set<(hostnames: ReadonlySet<string>) => void>();
@@ -29,14 +28,13 @@ export class GatewayNames {
     for (const listener of this.#listeners) listener(hostnames);
   }
 
-  /** Calls back immediately if names are tracked, and when they change. */
+  /** The listener is called immediately if names are tracked, and when they change. */
   onTrackedChanged(listener: (hostnames: ReadonlySet<string>) => void): () => void {
     this.#listeners.add(listener);
     if (this.#tracked.size > 0) listener(this.#tracked);
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Ignores a name that is no longer tracked. */
   setAddresses(hostname: string, addresses: readonly string[]): void {
     if (!this.#tracked.has(hostname)) return;
     this.#addresses.set(hostname, addresses);
@@ -60,7 +58,7 @@ export async function resolveByDns(hostname: string, signal: AbortSignal): Promi
   }
 }
 
-/** Merges the results of both address families, of which one is sufficient. */
+/** One address family is sufficient. */
 export function mergeDnsResults(
   results: readonly PromiseSettledResult<readonly { readonly address: string; readonly ttl: number }[]>[],
 ): NameResolution {

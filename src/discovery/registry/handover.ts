@@ -1,4 +1,3 @@
-/** Buffers updates of a registry that starts while the program runs. */
 import { isDeepStrictEqual } from 'node:util';
 import type { PushType, ServiceName, ShardKey } from '../../model/services/endpoint-shards.ts';
 import type { Endpoint, Service } from '../../model/services/service.ts';
@@ -10,11 +9,11 @@ interface HeldUpdate extends ServiceName {
 
 const idOf = ({ namespace, hostname }: ServiceName): string => `${namespace}/${hostname}`;
 
-/** Forwards updates of one registry. If it replaces another, holds updates until it is complete. */
+/** Forwards updates of a registry. If it replaces another, holds updates until it is complete. */
 export class Handover implements XdsUpdater {
   readonly #updater: XdsUpdater;
   readonly #onForwarded: () => void;
-  /** Held updates by service. `undefined` while updates are forwarded. */
+  /** `undefined` while updates are forwarded. */
   #heldUpdates: Map<string, HeldUpdate> | undefined;
 
   /** @param isHoldingBack whether the registry replaces another one */
@@ -67,7 +66,7 @@ export class Handover implements XdsUpdater {
   }
 
   /**
-   * Call when the complete registry has replaced the previous one. Forwards the differences.
+   * Forwards the differences when the complete registry has replaced the previous one.
    *
    * @param previous services of the replaced registry
    */
@@ -98,7 +97,7 @@ export class Handover implements XdsUpdater {
     return this.#heldUpdates !== undefined;
   }
 
-  /** Until the registry is active, updates that belong to no service are dropped, because they have no effect. */
+  /** Until the registry is active, updates that belong to no service have no effect. */
   #forward(forward: () => void): void {
     if (this.#heldUpdates !== undefined) return;
     forward();

@@ -31,7 +31,6 @@ export class KubernetesRegistry extends ObjectRegistry {
     return this.#model.counts;
   }
 
-  /** Last version of a Service, EndpointSlice, Pod, Node or Namespace. */
   objectOf(key: string): Config | undefined {
     return this.#model.objectOf(key);
   }

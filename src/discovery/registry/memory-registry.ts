@@ -10,7 +10,7 @@ interface ServiceState extends ServiceName {
   readonly endpoints: readonly Endpoint[];
 }
 
-/** Services that code sets, such as tests. Empty by default (`--registries=Memory,Mock`). */
+/** Services that code sets, such as tests (`--registries=Memory,Mock`). */
 export class MemoryRegistry extends ShardRegistry {
   readonly #states = new Map<string, ServiceState>();
   #addresses = new AddressBook();
@@ -35,7 +35,7 @@ export class MemoryRegistry extends ShardRegistry {
     };
   }
 
-  /** Adds a service, or replaces one with the same host and namespace. Without `endpoints`, keeps its endpoints. */
+  /** Without `endpoints`, keeps those of the replaced service. */
   putService(service: Service, endpoints?: readonly Endpoint[]): void {
     this.#put({ ...this.#stateOf(service), services: [service], ...(endpoints && { endpoints }) });
   }

@@ -1,4 +1,3 @@
-/** All registries of this control plane, and their merged content. */
 import { isDeepStrictEqual } from 'node:util';
 import type { ListedRegistry } from '../../../machines/discovery/protocol.ts';
 import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
@@ -35,7 +34,7 @@ export interface MeshRegistriesOptions extends ServiceObjectsOptions {
   /** Names in `--registries` that are not built from objects: `Mock`, `Memory`. */
   readonly names?: readonly string[];
   readonly observer?: RegistryObserver | undefined;
-  /** Called when gateway names resolve to new addresses, which {@link MeshRegistries.takePendingPush} then returns as a push. */
+  /** {@link MeshRegistries.takePendingPush} then returns the new addresses as a push. */
   readonly gatewaysResolved?: () => void;
 }
 
@@ -51,7 +50,7 @@ export interface RunningRegistry extends RegistryEvents {
 
 export type ObjectsByKey = ReadonlyMap<string, Config>;
 
-/** Maximum number of services that are updated individually. For more, all are read and sorted again. */
+/** If more services change, all are read and sorted again. */
 const maxSingleServices = 64;
 
 const serviceKindSet: ReadonlySet<string> = new Set(serviceKinds);
@@ -65,7 +64,6 @@ export class MeshRegistries {
   #settings: RegistryOptions;
   #kubernetes: KubernetesRegistry;
   #entries: ServiceEntryRegistry;
-  /** Objects that were passed to the object registries. */
   readonly objects: ServiceObjects;
   /** Workload events to pass on to the other object registry. */
   #workloads: { readonly targetRegistry: 'entries' | 'kubernetes'; readonly event: WorkloadEvent }[] = [];
@@ -75,10 +73,9 @@ export class MeshRegistries {
   readonly #unpublished = new Set<string>();
   /** Number of unfinished stepwise operations, during which the registries are inconsistent. */
   #unfinishedOperations = 0;
-  /** Whether addresses of gateway names changed during a stepwise operation. */
   #haveNamesChanged = false;
   readonly #notified = new Set<string>();
-  /** Names (`PROVIDER/CLUSTER`) of the object registries and of the registries in flags. */
+  /** Names of the object registries and of the registries in flags, as `PROVIDER/CLUSTER`. */
   readonly #builtInNames: readonly string[];
 
   constructor(settings: RegistryOptions, options: MeshRegistriesOptions = {}) {
@@ -116,7 +113,7 @@ export class MeshRegistries {
   }
 
   /**
-   * Runs an additional registry, or reports a built-in one as synced. A replacement becomes active when all its content is delivered.
+   * A replacement becomes active when all its content is delivered.
    *
    * @param name `PROVIDER/CLUSTER`
    * @returns a function that stops the registry, but keeps its content
@@ -188,17 +185,16 @@ export class MeshRegistries {
     return this.#kubernetes.counts;
   }
 
-  /** Name of the watched cluster's registry, `Kubernetes/CLUSTER`. */
+  /** `Kubernetes/CLUSTER` */
   get clusterRegistryName(): string {
     return nameOf(this.#kubernetes);
   }
 
-  /** Pods and Nodes in configuration and cluster. Each list keeps its identity until one of its objects changes. */
+  /** Each list keeps its identity until one of its objects changes. */
   get workloads(): KubernetesWorkloads {
     return this.#kubernetes.workloads;
   }
 
-  /** Endpoints by service and registry, for debug pages. */
   shards(): Iterable<ServiceName & ServiceShards> {
     return this.#shards.services();
   }
@@ -207,10 +203,7 @@ export class MeshRegistries {
     runToEnd(this.loadInSteps(objects));
   }
 
-  /**
-   * Like {@link load}, but in steps, as are all generators below. Until they finish, the snapshot is unchanged and no other operation may change
-   * objects.
-   */
+  /** Until the steps finish, the snapshot is unchanged and no other operation may change objects. This applies to all generators below. */
   *loadInSteps(objects: ObjectsByKey): Steps<void> {
     const now = new Map<string, Config>();
     for (const [key, config] of objects) {
@@ -223,7 +216,6 @@ export class MeshRegistries {
     yield* this.#runUntilDone(this.#followInSteps([...removedObjects, ...now]));
   }
 
-  /** Applies changes of configuration and cluster. */
   apply(changes: readonly ChangedConfigObject[], objects: ObjectsByKey): void {
     runToEnd(this.applyInSteps(changes, objects));
   }
@@ -234,7 +226,7 @@ export class MeshRegistries {
     yield* this.#runUntilDone(this.#followInSteps(changedKeys.map((key): KeyedObject => [key, objects.get(key)])));
   }
 
-  /** Rebuilds the object registries with other settings. Requires a full push. */
+  /** Requires a full push. */
   configure(settings: RegistryOptions): void {
     runToEnd(this.configureInSteps(settings));
   }
@@ -278,12 +270,12 @@ export class MeshRegistries {
     return this.updates.takePendingPush();
   }
 
-  /** Keys of services and endpoints in {@link snapshot} that changed since the last call of {@link onPublished}. */
+  /** Keys of services and endpoints that changed since the last call of {@link onPublished}. */
   get unpublishedKeys(): ReadonlySet<string> {
     return this.#unpublished;
   }
 
-  /** Call when a push context contains {@link snapshot}. */
+  /** Called when a push context contains {@link snapshot}. */
   onPublished(): void {
     this.#unpublished.clear();
   }
@@ -292,7 +284,6 @@ export class MeshRegistries {
     this.#aggregate.stop();
   }
 
-  /** Applies changes that registries made themselves. */
   refresh(): void {
     runToEnd(this.#refreshInSteps());
   }
@@ -316,7 +307,6 @@ export class MeshRegistries {
     };
   }
 
-  /** @returns whether any service changed */
   *#updatingServices(): Steps<boolean> {
     const changedServices = this.updates.takeServicesChanged();
     if (changedServices === 'all' || changedServices.length > maxSingleServices || this.#snapshot === emptyRegistry) {

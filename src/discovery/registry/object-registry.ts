@@ -8,7 +8,6 @@ import { runToEnd, type Steps } from '../../runtime/turns.ts';
 import type { XdsUpdater } from './registry.ts';
 import { ShardRegistry } from './shard-registry.ts';
 
-/** Builds services from objects, without I/O (src/model). */
 export interface ObjectServices {
   services(): Iterable<Service>;
   servicesOf(hostname: string, namespace: string): readonly Service[];
@@ -16,10 +15,7 @@ export interface ObjectServices {
   applying(changes: readonly ConfigObjectChange<Config>[], workloads: readonly WorkloadEvent[]): Steps<RegistryDelta>;
 }
 
-/**
- * A registry that builds services from objects. The owner of the objects (a directory, or informers of a cluster) reports changes, which are queued
- * until `run`.
- */
+/** The owner of the objects (a directory, or informers of a cluster) reports changes, which are queued until `run`. */
 export abstract class ObjectRegistry extends ShardRegistry {
   readonly #model: ObjectServices;
   #queuedChanges: ConfigObjectChange<Config>[] = [];
@@ -47,13 +43,13 @@ export abstract class ObjectRegistry extends ShardRegistry {
     runToEnd(this.changingObjects(changes));
   }
 
-  /** Like {@link objectsChanged}, but in steps. No other change may be applied until they finish. */
+  /** No other change may be applied until the steps finish. */
   *changingObjects(changes: readonly ConfigObjectChange<Config>[]): Steps<void> {
     if (this.handlers.isRunning) yield* this.#applyQueued(changes, []);
     else for (const change of changes) this.#queuedChanges.push(change);
   }
 
-  /** Applies workloads of other registries, which services of this registry can select, in steps like {@link changingObjects}. */
+  /** Services of this registry can select workloads of other registries. */
   *changingWorkloads(events: readonly WorkloadEvent[]): Steps<void> {
     if (this.handlers.isRunning) yield* this.#applyQueued([], events);
     else for (const event of events) this.#queuedWorkloads.push(event);
@@ -72,6 +68,5 @@ export abstract class ObjectRegistry extends ShardRegistry {
     this.onApplied(delta);
   }
 
-  /** Hook for additional reports of a subclass. */
   protected onApplied(_delta: RegistryDelta): void {}
 }

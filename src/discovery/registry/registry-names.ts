@@ -1,4 +1,3 @@
-/** Names in `--registries`. */
 import { ChartpilotError } from '../../runtime/errors.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import { listOf } from '../environment.ts';

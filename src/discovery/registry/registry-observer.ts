@@ -1,10 +1,8 @@
-/** Receives metrics of registries. All members are optional. */
 export interface RegistryObserver {
-  /** Called when an object is added, updated or deleted (`pilot_k8s_reg_events{type,event}`). */
+  /** `pilot_k8s_reg_events{type,event}` */
   registryEvent?(kind: string, event: 'add' | 'update' | 'delete'): void;
 }
 
-/** Counts of unresolved references in Kubernetes objects. */
 export interface KubernetesCounts {
   /** Pods of endpoints that are not known yet (`pilot_k8s_endpoints_pending_pod`). */
   readonly pendingPods: number;

@@ -3,10 +3,9 @@ import type { EndpointShards, PushType, ServiceName, ShardKey } from '../../mode
 import { type Endpoint, endpointsKey, proxyKey, type Service, serviceKey } from '../../model/services/service.ts';
 import type { RegistryPush, ServiceDiscovery, ServiceEvent, XdsUpdater } from './registry.ts';
 
-/** Changes since the last `takePendingPush`, as keys `KIND/NAMESPACE/NAME`. */
+/** Keys are `KIND/NAMESPACE/NAME`. */
 export interface PendingPush {
   readonly forced: boolean;
-  /** Services in which more than the endpoints changed. */
   readonly services: readonly string[];
   readonly endpoints: readonly string[];
   /** Addresses of proxies whose workloads changed. */
@@ -77,7 +76,7 @@ export class RegistryUpdates implements XdsUpdater {
     return this.#allServicesChanged || this.#servicesChanged.size > 0;
   }
 
-  /** Services that were added, removed or changed since the last call, or `all` if unknown. */
+  /** `all` if the changed services are unknown. */
   takeServicesChanged(): readonly ServiceName[] | 'all' {
     const changedServices = this.#allServicesChanged ? 'all' : [...this.#servicesChanged.values()];
     this.#allServicesChanged = false;
@@ -85,7 +84,6 @@ export class RegistryUpdates implements XdsUpdater {
     return changedServices;
   }
 
-  /** Keys of services and endpoints that {@link takePendingPush} will return. */
   get pendingKeys(): readonly string[] {
     return [...this.#services, ...this.#endpoints];
   }

@@ -1,4 +1,3 @@
-/** A registry supports lookups, reports changes, and delivers its endpoints as a shard. */
 import type { ConfigKey } from '../../model/config/config.ts';
 import type { PushType, ServiceName, ShardKey } from '../../model/services/endpoint-shards.ts';
 import type { NetworkGateway } from '../../model/services/network-gateways.ts';
@@ -10,7 +9,6 @@ import type { WorkloadEvent } from '../../model/services/workload.ts';
 export type ProviderId = string;
 
 export interface ServiceDiscovery {
-  /** Identifies the registry and its shard, together with the cluster ID. */
   readonly provider: ProviderId;
   readonly clusterId: string;
   /** Services, unique by namespace, host and address, in no particular order. */
@@ -18,7 +16,7 @@ export interface ServiceDiscovery {
   getService(hostname: string): Service | undefined;
   servicesOf(hostname: string, namespace: string): readonly Service[];
   getProxyServiceTargets(proxy: LookupSubject): readonly ServiceTarget[];
-  /** Labels of the proxy's workload. `undefined` if unknown. */
+  /** `undefined` if unknown. */
   getProxyWorkloadLabels(proxy: LookupSubject): Readonly<Record<string, string>> | undefined;
   /** Locality as `REGION/ZONE/SUBZONE`. Empty if unknown. */
   getProxyLocality(proxy: LookupSubject): string;
@@ -44,7 +42,6 @@ export type WorkloadHandler = (event: WorkloadEvent) => void;
 export interface Controller {
   /** @throws Error if the registry runs */
   appendServiceHandler(handler: ServiceHandler): void;
-  /** @throws Error if the registry runs */
   appendWorkloadHandler(handler: WorkloadHandler): void;
   /** @param events not called after `stop` */
   run(events?: RegistryEvents): void;
@@ -71,7 +68,7 @@ export interface RegistryOffer {
   create(updates: XdsUpdater): Registry;
 }
 
-/** Reports the available registries, immediately and when they change. A registry that is no longer in the list is removed with its endpoints. */
+/** A registry that is no longer offered is removed with its endpoints. */
 export type RegistryOffers = (offered: (offers: readonly RegistryOffer[]) => void) => () => void;
 
 /** Reports nothing until all lists are known, so that startup waits for all of them. */
@@ -96,17 +93,14 @@ export interface RegistryPush {
   readonly reason: 'service' | 'endpoint' | 'headlessendpoint' | 'proxy' | 'cluster' | 'networks';
 }
 
-/** Receives changes of registries: endpoints for the index of shards, and keys for the next push. */
+/** Receives endpoints for the index of shards, and keys for the next push. */
 export interface XdsUpdater {
-  /**
-   * Services of a host in one namespace from all registries. They share endpoints, so a changed shard may affect
-   * clusters and listeners of another registry's service.
-   */
+  /** Services from all registries share endpoints, so a changed shard may affect clusters and listeners of another registry's service. */
   servicesOf(hostname: string, namespace: string): readonly Service[];
   /** Sets all endpoints of a service in a registry, and pushes them if any proxy is affected. */
   edsUpdate(shard: ShardKey, service: ServiceName, endpoints: readonly Endpoint[]): void;
   /**
-   * Like {@link edsUpdate}, but without the push.
+   * Does not push.
    *
    * @returns the required push
    */
@@ -116,6 +110,6 @@ export interface XdsUpdater {
   configUpdate(push: RegistryPush): void;
   proxyUpdate(clusterId: string, address: string): void;
   removeShard(shard: ShardKey): void;
-  /** Removes services that a registry no longer has, without a push. */
+  /** Does not push. */
   pruneShard(shard: ShardKey, keep: (service: ServiceName) => boolean): void;
 }

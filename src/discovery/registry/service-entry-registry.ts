@@ -5,7 +5,6 @@ import { ServiceEntryServices } from '../../model/services/services-of-entries.t
 import { ObjectRegistry } from './object-registry.ts';
 import type { XdsUpdater } from './registry.ts';
 
-/** Services of ServiceEntries, and the workloads that they select. */
 export class ServiceEntryRegistry extends ObjectRegistry {
   constructor(options: ServiceEntryOptions, updater: XdsUpdater) {
     super({ provider: 'External', cluster: options.clusterId }, new ServiceEntryServices(options), updater);

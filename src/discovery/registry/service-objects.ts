@@ -1,6 +1,6 @@
 /**
- * Objects from which services are built: those of the configuration, and those of the watched cluster that only the registry reads. For equal keys,
- * the configuration takes precedence.
+ * Services are built from objects of the configuration, and from those of the watched cluster that only the registry reads. For equal keys, the
+ * configuration takes precedence.
  */
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import { type Config, configKeyText, parseConfigKey } from '../../model/config/config.ts';
@@ -59,12 +59,10 @@ export class ServiceObjects {
     this.#budget = this.#newBudget();
   }
 
-  /** Objects of the configuration before limits apply. */
   get configuredObjects(): ReadonlyMap<string, Config> {
     return this.#configuredObjects;
   }
 
-  /** Objects of the cluster that only the registry reads. */
   *clusterObjects(): Iterable<Config> {
     if (this.#options.cluster === undefined) return;
     for (const object of this.#registry().objects())
@@ -84,12 +82,12 @@ export class ServiceObjects {
     return this.#limitedEntries.get(key);
   }
 
-  /** An object of the configuration, without endpoints if it exceeds the limit. */
+  /** An object that exceeds the limit has no endpoints. */
   limitedConfigured(key: string): Config | undefined {
     return this.#limitedEntries.get(key)?.config ?? this.#configuredObjects.get(key);
   }
 
-  /** Applies changes of the configuration, and changes of the cluster since the last call. */
+  /** Includes changes of the cluster since the last call. */
   *updateInSteps(configuredObjects: Iterable<KeyedObject>): Steps<ObjectsUpdate> {
     const { cluster } = this.#options;
     this.#hasUpdated = true;
@@ -170,7 +168,6 @@ export class ServiceObjects {
     return { changes, events };
   }
 
-  /** Returns the original if the object is limited, because the registry stores the reduced form. */
   #clusterObject(key: string): Config | undefined {
     return this.#limitedEntries.get(key)?.original ?? this.#registry().objectOf(key);
   }

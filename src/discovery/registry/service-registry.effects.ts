@@ -11,15 +11,11 @@ const none: RegistryOffers = (onOffers) => {
   return () => {};
 };
 
-/** Registries and computed services. `MeshState` implements this. */
+/** `MeshState` implements this. */
 export interface RegistryState {
   readonly registries: MeshRegistries;
   onGatewaysResolved(listener: () => void): () => void;
-  /**
-   * Updates services and endpoints for the current objects.
-   *
-   * @returns the changes since the last computation
-   */
+  /** @returns the changes since the last computation */
   computeServicesInTurns(
     changes: ServicesOrder['changes'],
     registries: readonly string[] | undefined,
@@ -40,11 +36,7 @@ export function serviceRegistryWithEffects(state: RegistryState, offers?: Regist
   });
 }
 
-/**
- * Lists the registries, and reports changes of the watched cluster and of gateway addresses.
- *
- * @param offers additional registries
- */
+/** Also reports changes of the watched cluster and of gateway addresses. */
 function listRegistries(state: RegistryState, offers: RegistryOffers = none) {
   return fromCallback<{ type: never }, undefined>(({ sendBack }) => {
     let isStopped = false;

@@ -4,7 +4,7 @@ import type { Service } from '../../model/services/service.ts';
 import { compareServiceAge } from '../../model/services/service-registry.ts';
 import { runToEnd, type Steps } from '../../runtime/turns.ts';
 
-/** Services of all registries, oldest first. The cost of a change does not depend on the number of services. */
+/** The cost of a change does not depend on the number of services. */
 export class ServicesByAge {
   #list: SortedList<Service>;
   readonly #servicesByName = new Map<string, readonly Service[]>();
@@ -33,7 +33,7 @@ export class ServicesByAge {
     this.#list = yield* SortedList.buildInSteps(services, this.#compareAge);
   }
 
-  /** Replaces the services with one name. They must be in the order of a complete list. */
+  /** The services must be in the order of a complete list. */
   setNamed(name: ServiceName, services: readonly Service[]): void {
     const key = nameOf(name);
     // Services are removed before new positions are set, because the list finds them by their previous positions.

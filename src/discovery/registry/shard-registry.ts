@@ -1,6 +1,3 @@
-/**
- * Registries that deliver services and endpoints as a shard.
- */
 import { type ConfigKey, configKeyText } from '../../model/config/config.ts';
 import type { ShardKey } from '../../model/services/endpoint-shards.ts';
 import type { NetworkGateway } from '../../model/services/network-gateways.ts';
@@ -88,7 +85,7 @@ function deliverEndpoints(delta: ServiceDelta, shard: ShardKey, updater: XdsUpda
   }
 }
 
-/** ServiceEntries of services. No resource has a Kubernetes object as its origin. */
+/** No resource has a Kubernetes object as its origin. */
 function originsOf(services: readonly Service[]): readonly ConfigKey[] {
   const origins = services.map(({ origin }) => origin).filter(({ kind }) => kind === 'ServiceEntry');
   return [...new Map(origins.map((origin) => [configKeyText(origin), origin])).values()];
