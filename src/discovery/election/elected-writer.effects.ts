@@ -1,4 +1,3 @@
-/** Effects of the chart `elected-writer`: runs the duty of a replica that holds its Lease. */
 import { fromCallback, fromPromise } from 'xstate';
 import {
   type ElectedWriterInput,

@@ -1,4 +1,3 @@
-/** Effects of the chart `elections`: reads and writes Leases, opens and closes write gates, and runs duties. */
 import {
   electedWriterMachine,
   type WriteOutcome,
@@ -25,22 +24,21 @@ import { leaseTimesProblem, writeLimitMs } from './lease-times.ts';
 import { WriteGate } from './write-gate.ts';
 
 export interface ElectionsOptions {
-  /** Separate connection, because other writes must not delay a renewal. */
+  /** This connection is separate, because other writes must not delay a renewal. */
   readonly leaseServer: Pick<ApiServer, 'request'>;
   readonly server: Pick<ApiServer, 'request'>;
   readonly namespace: string;
   /** Unique over all processes and restarts. */
   readonly identity: string;
   readonly duties: readonly Duty[];
-  /** Presence Lease of this replica, which must belong to one of the duties. */
+  /** This Lease must belong to one of the duties. */
   readonly presence: LeaseName;
   readonly times: LeaseTimes;
   readonly now: () => ClockReading;
-  /** Random number from 0 to 1, for the charts. */
+  /** A number from 0 to 1, for the charts. */
   readonly draw: () => number;
 }
 
-/** Charts that tests replace with deliberately faulty ones. */
 export interface ElectionCharts {
   readonly leader: typeof leaderMachine;
   readonly writer: typeof electedWriterMachine;
@@ -48,13 +46,12 @@ export interface ElectionCharts {
 
 interface Election {
   readonly duty: Duty;
-  /** Lease as last read or written. */
   lease: KubernetesObject | undefined;
-  /** Record of the Lease's holder, and time of its first observation. */
+  /** `at` is the first observation of the record. */
   lastSighting: { readonly record: string; readonly at: ClockReading } | undefined;
-  /** Gate of the last term. Each term has its own, so that writes of an earlier term are rejected. */
+  /** Each term has its own gate, so that writes of an earlier term are rejected. */
   writeGate: WriteGate;
-  /** Settles with the last run. Two concurrent runs of a duty would write the same objects. */
+  /** Two concurrent runs of a duty would write the same objects. */
   lastRun: Promise<unknown>;
   isNotified: boolean;
 }
@@ -183,9 +180,7 @@ export class Elections {
     }
   }
 
-  /**
-   * Remaining time of another holder. Measured with the monotonic clock, which stops in a suspended machine and so never overstates the elapsed time.
-   */
+  /** The monotonic clock stops in a suspended machine and so never overstates the elapsed time. */
   #remainingMs({ lastSighting }: Election, lease: KubernetesObject): number {
     const { identity, times, now } = this.#options;
     const { holder, leaseMs, record } = sightingOf(lease, identity, times.leaseMs);
@@ -219,7 +214,6 @@ export class Elections {
     const election = this.#electionOf(lease);
     election.isNotified = false;
     return election.duty.watch(() => {
-      // Sends one event, regardless of the number of due objects.
       if (election.isNotified) return;
       election.isNotified = true;
       report({ type: 'duty.due' });

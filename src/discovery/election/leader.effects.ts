@@ -1,4 +1,3 @@
-/** Effects of the chart `leader`: the Lease of one duty, and the term of a replica that holds it. */
 import { fromPromise } from 'xstate';
 import {
   type LeaseOrder,
@@ -20,7 +19,6 @@ interface LeaseTerm {
 export interface LeaderEffects extends ActorsOf<typeof leaderMachine, 'electedWriter'> {
   readonly readLease: (lease: LeaseName, signal: AbortSignal) => Promise<LeaseSighting>;
   readonly writeLease: (order: LeaseOrder, signal: AbortSignal) => Promise<LeaseWriteResult>;
-  /** Settles when no write of the duty is in progress. */
   readonly finishWrites: (lease: LeaseName) => Promise<unknown>;
   readonly beginTerm: (term: LeaseTerm) => void;
   readonly extendTerm: (term: LeaseTerm) => void;

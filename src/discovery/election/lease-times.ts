@@ -1,9 +1,8 @@
-/** Duration of a Lease and derived times. */
 import type { LeaseTimes } from '../../../machines/discovery/election/leader.machine.ts';
 
 /** As in client-go: the holder uses 10 of these 15 s, and renews every 2 s. */
 export const defaultLeaseMs = 15_000;
-/** Minimum in whole seconds, as Leases require. If it were shorter, a response that takes a second would end the term. */
+/** Leases require whole seconds. If this were shorter, a response that takes a second would end the term. */
 export const minLeaseMs = 3_000;
 
 const minResponseMs = 1_000;
@@ -17,7 +16,7 @@ export function leaseTimesOf(leaseMs: number): LeaseTimes {
   };
 }
 
-/** Timeout of a write, so that a write that begins at the end of a term ends before another replica may lead. */
+/** A write that begins at the end of a term must end before another replica may lead. */
 export function writeLimitMs({ leaseMs, termMs }: LeaseTimes): number {
   return Math.floor((leaseMs - termMs) * 0.8);
 }

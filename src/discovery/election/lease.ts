@@ -1,4 +1,4 @@
-/** Reads and builds Leases (coordination.k8s.io/v1, as used by client-go). */
+/** Leases are used as in client-go. */
 import type { LeaseSighting } from '../../../machines/discovery/election/leader.machine.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import type { KubernetesObject } from '../kubernetes/api-server.ts';

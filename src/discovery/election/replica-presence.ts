@@ -1,5 +1,5 @@
 /**
- * Presence Lease of this replica, which no other replica acquires. When it expires, the elected replica removes this replica's WorkloadEntries
+ * No other replica acquires a presence Lease. When it expires, the elected replica removes this replica's WorkloadEntries
  * (src/discovery/registration/orphaned-entries.ts).
  */
 import { leases } from '../kubernetes/api-resource.ts';
@@ -24,7 +24,7 @@ function isPresenceLease(name: string): boolean {
 }
 
 /**
- * Presence Leases of all replicas in a namespace. The list must be complete, because a replica without a Lease is assumed to have exited.
+ * The list must be complete, because a replica without a Lease is assumed to have exited.
  *
  * @throws Error if the API server does not respond, or if there are too many Leases
  */

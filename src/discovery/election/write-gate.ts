@@ -1,6 +1,6 @@
 /**
- * Gate for all writes of an elected replica. A write begins only within the term, which is checked synchronously when its bytes are sent, and
- * contains the version on which it is based. So a delayed write changes nothing that another leader has written.
+ * A write of an elected replica begins only within the term, which is checked synchronously when its bytes are sent, and contains the version on
+ * which it is based. So a delayed write changes nothing that another leader has written.
  */
 import { ApiError } from '../kubernetes/api-failure.ts';
 import { type ApiResource, apiVersionOf } from '../kubernetes/api-resource.ts';
@@ -14,18 +14,17 @@ interface WrittenObject {
   readonly name: string;
 }
 
-/** A write with the version on which it is based. */
 export type WriteOrder =
   /** Fails with `AlreadyExists` (409) if the object exists. */
   | (WrittenObject & { readonly verb: 'create'; readonly object: Readonly<Record<string, unknown>> })
-  /** Replaces the object. Fails with `Conflict` (409) if `version` is not the current one. */
+  /** Fails with `Conflict` (409) if `version` is not the current one. */
   | (WrittenObject & {
       readonly verb: 'update';
       readonly version: string;
       readonly object: Readonly<Record<string, unknown>>;
       readonly subresource?: 'status';
     })
-  /** Applies `fields` as a merge patch (RFC 7386). Fails with `Conflict` (409) if `version` is not the current one. */
+  /** `fields` is a merge patch (RFC 7386). Fails with `Conflict` (409) if `version` is not the current one. */
   | (WrittenObject & {
       readonly verb: 'patch';
       readonly version: string;
@@ -33,8 +32,8 @@ export type WriteOrder =
       readonly subresource?: 'status';
     })
   /**
-   * Server-side apply of the complete object by {@link fieldManager}. With `version`, works like `update` and takes over fields of other managers.
-   * Without, the object must not exist, and the write fails with `Conflict` (409) if another manager has set a field.
+   * Server-side apply by {@link fieldManager}. With `version`, takes over fields of other managers. Without, the object must not exist, and the write
+   * fails with `Conflict` (409) if another manager has set a field.
    */
   | (WrittenObject & {
       readonly verb: 'apply';
@@ -63,27 +62,25 @@ export class WriteGate {
   #term: WriteTerm | undefined;
   #runningWrites = 0;
   readonly #idleWaiters: (() => void)[] = [];
-  /** Writes that were not sent or were aborted because they were outside the term. */
   rejectedCount = 0;
 
   constructor(options: WriteGateOptions) {
     this.#options = options;
   }
 
-  /** Starts or extends a term after a successful acquisition or renewal of the Lease, which was sent at `sentAt`. */
+  /** @param sentAt when the successful acquisition or renewal of the Lease was sent */
   extend(sentAt: ClockReading, termMs: number): void {
     if (this.#term === undefined) this.#term = { endController: new AbortController(), sentAt, termMs };
     else Object.assign(this.#term, { sentAt, termMs });
   }
 
-  /** Rejects further writes. Waits for running ones, or aborts them with `giveUp`. Aborted writes may still be applied. */
+  /** Waits for running writes, or aborts them with `giveUp`. Aborted writes may still be applied. */
   close({ giveUp }: { readonly giveUp: boolean }): void {
     const term = this.#term;
     this.#term = undefined;
     if (giveUp) term?.endController.abort();
   }
 
-  /** Whether a write could begin now. The gate checks that again when it sends the write. */
   get isOpen(): boolean {
     return this.#isWithin(this.#term);
   }
