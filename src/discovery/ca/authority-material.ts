@@ -1,4 +1,3 @@
-/** Key and certificates of a CA, read from a directory or Secret that an operator filled. */
 import { createPrivateKey } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,19 +11,19 @@ import { readBoundedText } from '../../runtime/files/bounded-file.ts';
 import { readTogetherSync } from '../../runtime/files/read-together.ts';
 
 export interface AuthorityMaterial {
-  /** SHA-256 of the signing certificate in hexadecimal, for events, traces and the rotation journal. */
+  /** Hexadecimal SHA-256 of the signing certificate. */
   readonly id: string;
   readonly issuer: Issuer;
   /** From the signing certificate to the root. Only the root if it is self-signed. */
   readonly path: readonly Certificate[];
   readonly root: Certificate;
-  /** Earliest expiry in `path`. Issued certificates must expire no later. */
+  /** Issued certificates must expire no later. */
   readonly notAfter: Date;
   /** PEM CRLs of the signing certificate's issuer or of several CAs. */
   readonly revocationLists?: string;
 }
 
-/** Ledger IDs of certificates below an authority's root: the root's ID (current format), then the authority's (earlier versions). */
+/** The first ID is that of the root (current format), the second is that of the authority (earlier versions). */
 export function ledgerIdsOf({ id, root }: Pick<AuthorityMaterial, 'id' | 'root'>): [AuthorityId, ...AuthorityId[]] {
   return [rootKeyOf(root), id];
 }
@@ -46,16 +45,14 @@ const revocationFile = 'ca-crl.pem';
 
 const maxFileBytes = 1024 * 1024;
 
-/** Texts by name: files of a directory, or keys of a Secret. */
 export interface NamedTexts {
   has(name: string): boolean;
   /** @throws ChartpilotError FILE_UNREADABLE */
   text(name: string): string;
-  /** Path or Secret key, for errors. */
+  /** A path or a Secret key, for errors. */
   locationOf(name: string): string;
 }
 
-/** Whether at least one file of a plugged-in CA exists. */
 export function hasPluggedInCa(directory: string): boolean {
   return conventions.some(({ key, certificate }) =>
     [key, certificate].some((name) => existsSync(join(directory, name))),
@@ -63,7 +60,7 @@ export function hasPluggedInCa(directory: string): boolean {
 }
 
 /**
- * Reads a plugged-in CA and verifies that it can sign: valid PEM, a matching key, and a chain that is valid at `now`.
+ * Verifies that the CA can sign: valid PEM, a matching key, and a chain that is valid at `now`.
  *
  * @throws ChartpilotError FILE_UNREADABLE or CONFIG_INVALID, with the file
  */

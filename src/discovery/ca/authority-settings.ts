@@ -1,17 +1,16 @@
-/** Settings of the CA from environment variables. */
 import { maxTimerMs } from '../../model/fields/duration.ts';
 import type { Environment } from '../environment.ts';
 import { hasPluggedInCa } from './authority-material.ts';
 import type { LifetimeLimits } from './issuing/leaf-lifetime.ts';
 
 export interface AuthoritySettings {
-  /** ROOT_CA_DIR: directory of a plugged-in CA. */
+  /** ROOT_CA_DIR */
   readonly pluggedInDirectory: string;
   /** SELF_SIGNED_CA_DIR. If empty, the CA and its rotation journal are in memory only. */
   readonly stateDirectory: string;
   /** SELF_SIGNED_CA_SECRET, in the control plane's namespace. If empty, replicas share no CA. */
   readonly secret: string;
-  /** K8S_SIGNER. Empty if not used. */
+  /** K8S_SIGNER */
   readonly kubernetesSigner: string;
   /** EXTERNAL_CA: whether `kubernetesSigner` signs workload certificates. */
   readonly usesExternalCa: boolean;

@@ -1,4 +1,3 @@
-/** Stores a CA (keys, chains and the rotation journal) in a directory, with mode 0600 for keys, or in memory. */
 import { createPrivateKey } from 'node:crypto';
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -13,7 +12,6 @@ import { requirePrivate } from '../../runtime/files/private-file.ts';
 import { replaceFileSync } from '../../runtime/files/replace-file.ts';
 import { type AuthorityMaterial, buildAuthorityMaterial } from './authority-material.ts';
 
-/** The rotation, and the plugged-in authority that an operator reverted. */
 export interface StoredJournal extends Journal {
   readonly reverted?: AuthorityId;
 }
@@ -24,21 +22,20 @@ export interface AuthorityStore {
   writeJournal(journal: StoredJournal): void;
   /** @throws ChartpilotError if the authority is damaged or expired */
   read(id: AuthorityId, now: Date): AuthorityMaterial;
-  /** Earliest expiry in the chain. `undefined` if it is unreadable. */
   expiryOf(id: AuthorityId): Date | undefined;
   save(material: AuthorityMaterial): void;
   /** Writes a CRL file that operators distribute to workloads. */
   saveRevocationLists(pem: string): void;
   /** Deletes all authorities except these, keys before chains. */
   keepOnly(ids: readonly AuthorityId[]): void;
-  /** Writes the trusted roots to a file for operators. Never read back. */
+  /** The file is for operators and never read back. */
   saveRoots(pem: string): void;
 }
 
 const stages: readonly Journal['stage'][] = ['steady', 'trusting', 'signing', 'dropping'];
 const maxFileBytes = 1024 * 1024;
 
-/** Stores the CA in memory only, so clients must receive a new root after each restart of this process. */
+/** Clients must receive a new root after each restart of this process. */
 export class MemoryStore implements AuthorityStore {
   readonly #materials = new Map<AuthorityId, AuthorityMaterial>();
   #journal: StoredJournal | undefined;

@@ -1,5 +1,3 @@
-/** Effects of the chart `authority`, and the resulting signer and trusted roots. */
-
 import type { AuthorityReading, Candidate, Journal } from '../../../machines/discovery/ca/authority.machine.ts';
 import type { AuthorityId, RotationStage } from '../../../machines/discovery/ca/authority-protocol.ts';
 import { rootKeyOf } from '../../identity/certificate.ts';
@@ -16,7 +14,7 @@ export interface AuthorityOptions {
   readonly pluggedInDirectory: string;
   readonly store: AuthorityStore;
   readonly trustDomain: () => string;
-  /** The next root is generated when this percentage of the current root's lifetime remains. */
+  /** When this percentage of the current root's lifetime remains, the next root is generated. */
   readonly gracePercent: number;
   readonly now: () => Date;
   readonly log: Pick<Logger, 'warn'>;
@@ -24,7 +22,7 @@ export interface AuthorityOptions {
 
 export interface ActiveAuthority {
   readonly material: AuthorityMaterial;
-  /** Roots that clients must trust, including the signer's. */
+  /** Includes the signer's root. */
   readonly bundle: TrustBundle;
   readonly roots: readonly AuthorityId[];
   /**
@@ -33,16 +31,15 @@ export interface ActiveAuthority {
    */
   readonly serverAuthority: AuthorityMaterial;
   readonly authorities: readonly AuthorityMaterial[];
-  /** Hashes of tainted roots. No workload may keep a certificate that chains to one of them. */
+  /** No workload may keep a certificate that chains to one of these roots. */
   readonly tainted: readonly string[];
 }
 
-/** The signer of this process, or one shared by replicas. */
 export interface SigningAuthority {
   readonly signer: CertificateSigner;
   /** `undefined` if nothing can sign. */
   readonly active: ActiveAuthority | undefined;
-  /** Authority whose key is reported as compromised. */
+  /** The key of this authority is reported as compromised. */
   readonly tainted: AuthorityId | null;
   /** `undefined` without a journal. */
   readonly stage: RotationStage | undefined;
@@ -58,7 +55,7 @@ export class Authority implements SigningAuthority {
   #taintedAuthority: AuthorityId | null = null;
   #signer: AuthorityMaterial | undefined;
   #journal: Journal | undefined;
-  /** The plugged-in authority that an operator reverted. It is not used again while it stays in the directory, until a rotation is ordered. */
+  /** A reverted authority is not used again while it stays in the directory, until a rotation is ordered. */
   #reverted: AuthorityId | undefined;
   #isReversionLogged = false;
 
@@ -103,8 +100,6 @@ export class Authority implements SigningAuthority {
   onChanged(listener: (active: ActiveAuthority) => void): void {
     this.#listeners.add(listener);
   }
-
-  // ---- effects of the chart
 
   load(): AuthorityReading {
     const { pluggedInDirectory, now } = this.#options;
@@ -192,12 +187,10 @@ export class Authority implements SigningAuthority {
     this.#notifyListeners();
   }
 
-  /** Error for an authority with the same key but another root: certificates of the two roots are indistinguishable. */
+  /** Certificates of two roots with the same key are indistinguishable. */
   get #otherRoot(): string {
     return `the authority in ${this.#options.pluggedInDirectory} has a new root certificate with the key of the previous one: create it with a new key`;
   }
-
-  // ---- state at start
 
   #resumePluggedIn(plugged: AuthorityMaterial, journal: Journal | undefined): AuthorityReading {
     const { store, log, now } = this.#options;
@@ -267,7 +260,7 @@ export class Authority implements SigningAuthority {
     const { store, log } = this.#options;
     const expired: AuthorityId[] = [];
     for (const id of idsOf(journal)) {
-      // Validates an expired authority at a time within its lifetime, because expiry is not damage.
+      // Expiry is not damage, so an expired authority is validated at a time within its lifetime.
       const material = readAsOfLifetime(store, id, now);
       this.#remember(material);
       if (material.notAfter <= now) expired.push(id);
@@ -323,7 +316,6 @@ function isSameMaterial(one: AuthorityMaterial, other: AuthorityMaterial): boole
   return textOf(one) === textOf(other) && one.revocationLists === other.revocationLists;
 }
 
-/** @throws ChartpilotError if the authority is damaged */
 function readAsOfLifetime(store: AuthorityStore, id: AuthorityId, now: Date): AuthorityMaterial {
   try {
     return store.read(id, now);
@@ -342,7 +334,7 @@ function resumedSteady(signer: AuthorityId, taintedAuthority: AuthorityId | null
   return { outcome: 'resumed', journal: { stage: 'steady', signer, other: null, tainted: taintedAuthority } };
 }
 
-/** Finds the authority that an order `revert` withdraws: the next one, or the one that signed since. */
+/** The order `revert` withdraws the next authority, or the one that signed since. */
 function revertedBy(previous: Journal | undefined, next: Journal): AuthorityId | undefined {
   if (previous === undefined) return undefined;
   const stages = `${previous.stage} ${next.stage}`;

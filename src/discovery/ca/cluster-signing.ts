@@ -1,5 +1,3 @@
-/** Signing that needs a cluster: the authority shared by replicas, and a Kubernetes signer. */
-
 import { sharedOrders } from '../../../machines/discovery/ca/shared-rotation.ts';
 import type { Certificate } from '../../identity/certificate.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
@@ -20,10 +18,9 @@ export interface SigningCluster {
 export interface ClusterSigningOptions {
   /** `undefined` if this program signs no certificates. */
   readonly settings: AuthoritySettings | undefined;
-  /** `undefined` if no cluster is configured. */
   readonly cluster: SigningCluster | undefined;
   readonly trustDomain: () => string;
-  /** Current roots of the mesh; certificates of a Kubernetes signer must chain to one of them. */
+  /** Certificates of a Kubernetes signer must chain to one of these. */
   readonly roots: () => readonly Certificate[];
   readonly recorder: Recorder;
   readonly log: Pick<Logger, 'warn'>;
@@ -32,7 +29,6 @@ export interface ClusterSigningOptions {
 export interface ClusterSigning {
   /** `undefined` if replicas share no authority. */
   readonly shared: SharedAuthority | undefined;
-  /** `undefined` if no Kubernetes signer is configured. */
   readonly signer: KubernetesSigner | undefined;
 }
 
@@ -53,9 +49,9 @@ export function clusterSigning(options: ClusterSigningOptions): ClusterSigning {
 }
 
 /**
- * Rejects settings that require a cluster if none exists. Roots in memory would differ between replicas.
+ * Roots in memory would differ between replicas.
  *
- * @throws ChartpilotError FLAG_INVALID
+ * @throws ChartpilotError FLAG_INVALID if the settings require a cluster and none exists
  */
 export function requireCluster(settings: AuthoritySettings, { shared, signer }: ClusterSigning): void {
   const hint = 'run the control plane in a pod, or set --kubeconfig';
@@ -66,7 +62,6 @@ export function requireCluster(settings: AuthoritySettings, { shared, signer }: 
   if (settings.usesExternalCa && signer === undefined) refuse(`EXTERNAL_CA, K8S_SIGNER=${settings.kubernetesSigner}`);
 }
 
-/** Instructions for operators to rotate the shared root, shown at `/debug/authorityz`. */
 export function orderedBy(cluster: SigningCluster | undefined): { readonly orderedBy?: string } {
   if (cluster?.authoritySecrets === undefined) return {};
   const { namespace, name } = cluster.authoritySecrets;

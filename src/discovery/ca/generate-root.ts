@@ -13,7 +13,7 @@ export interface RootCertificateOptions {
   readonly rsaBits: number;
 }
 
-/** The subject contains the time and the key ID, because roots with the same subject break verification. */
+/** Roots with the same subject break verification, so the subject contains the time and the key ID. */
 export async function generateRoot(
   { trustDomain, ttlMs, rsaBits }: RootCertificateOptions,
   now: Date,

@@ -1,4 +1,3 @@
-/** Certificate authority: signs certificates of workloads and of the secure port. */
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { trustDomainsOf } from '../../model/mesh/trust-domains.ts';
 import type { Logger } from '../../runtime/output/log.ts';
@@ -13,7 +12,6 @@ import { Signing, type SigningOptions } from './signing.ts';
 export interface CaParts
   extends Pick<ClusterSigningOptions, 'cluster' | 'recorder'>,
     Pick<SigningOptions, 'authenticators' | 'rootsChanged'> {
-  /** `undefined` if this program signs no certificates. */
   readonly settings: AuthoritySettings | undefined;
   /** `undefined` if xDS is not served over TLS. */
   readonly securePort: SecurePort | undefined;
@@ -49,13 +47,12 @@ export function makeCa({ settings, securePort, names, mesh, bundleAuthorities, l
       trustedRoots: () => signing?.trustedRoots,
     });
   const portFollows = (): void => portCertificate?.authorityChanged();
-  // Notifies the port synchronously, because a client with the new roots may connect immediately.
+  // A client with the new roots may connect immediately, so the port is notified synchronously.
   signing?.authority.onChanged(portFollows);
   return {
     signing,
     ofCluster: clusterAuthority,
     portCertificate,
-    /** Certificates for metrics and debug pages. */
     known: {
       certificateSources: (max: number) => ({
         authority: signing?.authority.active,

@@ -1,6 +1,6 @@
 /**
- * Pools of the additional roots in the mesh configuration (`caCertificates`), one for the mesh's trust domain and each alias. Roots of one trust
- * domain never verify identities of another.
+ * The mesh configuration adds roots (`caCertificates`) to the pools of its trust domain and aliases. Roots of one trust domain never verify
+ * identities of another.
  */
 import { type Certificate, readCertificates } from '../../identity/certificate.ts';
 import { displayNameOf, issuerProblem } from '../../identity/certificate-path.ts';
@@ -13,7 +13,6 @@ import { endpointProblem } from '../bundles/fetch-bundle.ts';
 export type RootsInMesh = Pick<MeshConfig, 'caCertificates' | 'trustDomain' | 'trustDomainAliases'>;
 
 export interface RootsOfMesh {
-  /** Pools by trust domain. */
   readonly pools: ReadonlyMap<string, readonly Certificate[]>;
   /** Untrusted entries with reasons. */
   readonly ignoredRoots: readonly string[];

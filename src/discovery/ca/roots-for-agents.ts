@@ -1,6 +1,6 @@
 /**
- * Distributes trusted roots over xDS to subscribed clients (PCDS: a ProxyConfig with `caCertificatesPem`). The ACK of an authenticated client reports
- * that it trusts exactly these roots, for which a rotation waits.
+ * Distributes trusted roots over xDS (PCDS: a ProxyConfig with `caCertificatesPem`). The ACK of an authenticated client reports that it trusts
+ * exactly these roots, for which a rotation waits.
  */
 import { create } from '@bufbuild/protobuf';
 import { LRUCache } from 'lru-cache';
@@ -21,20 +21,20 @@ import { encodeResource } from '../xds/responses/encoding.ts';
 import { rootsText, type WorkloadInstance, workloadKey } from './ledger/workload-ledger.ts';
 
 export interface RootsForAgentsOptions {
-  /** Current trust domain of the mesh, followed by its aliases. */
+  /** The mesh's trust domain is first, followed by its aliases. */
   readonly trustDomains: () => readonly string[];
-  /** Called when the workload trusts exactly these roots of the authority. */
+  /** Called when the workload trusts exactly these roots. */
   readonly onTrusted: (report: WorkloadInstance & { readonly roots: readonly AuthorityId[] }) => void;
-  /** Called when the workload's Envoy uses this certificate and no earlier one. */
+  /** Called when the workload's Envoy uses no earlier certificate. */
   readonly onArrived: (report: WorkloadInstance & { readonly serialNumber: string }) => void;
   /** Called before roots are sent. After that, the workload may trust only these. */
   readonly onSending: (roots: WorkloadInstance & { readonly roots: readonly AuthorityId[] }) => void;
   readonly onChanged: (change: ResourceChange) => void;
 }
 
-/** The only resource of this type. Clients subscribe by wildcard. */
+/** Clients subscribe by wildcard. */
 const resourceName = 'mesh-roots';
-/** Node metadata in requests: serial number of the certificate that every Envoy of the workload uses, in OpenSSL's notation. */
+/** A request reports in its node metadata the certificate that every Envoy of the workload uses, in OpenSSL's notation. */
 const serialNumberKey = 'CERTIFICATE_SERIAL_NUMBER';
 const serialNumber = /^[0-9A-F]{1,40}$/;
 /** Maximum number of published versions whose ACKs are recognized. */
@@ -44,9 +44,8 @@ export class RootsForAgents {
   readonly #options: RootsForAgentsOptions;
   #set: ResourceSet | undefined;
   readonly #versions = new LRUCache<string, readonly AuthorityId[]>({ max: maxVersions });
-  /** Reported roots by workload, then by open stream, latest last. */
+  /** The inner keys are open streams; the latest report is last. */
   readonly #reports = new Map<string, Map<object, readonly AuthorityId[]>>();
-  /** Reported serial numbers of certificates by workload, then by open stream, latest last. */
   readonly #certificates = new Map<string, Map<object, string>>();
 
   constructor(options: RootsForAgentsOptions) {
@@ -67,12 +66,10 @@ export class RootsForAgents {
     this.#options.onChanged(rootsChange(version));
   }
 
-  /** Roots last reported on a stream that is still open. */
   reportOf(workload: WorkloadInstance): readonly AuthorityId[] | undefined {
     return lastOf(this.#reports, workload);
   }
 
-  /** Serial number of the certificate that the workload uses, last reported on a stream that is still open. */
   certificateOf(workload: WorkloadInstance): string | undefined {
     return lastOf(this.#certificates, workload);
   }
@@ -184,7 +181,6 @@ function setLast<Report>(
 }
 
 const noTypes: readonly string[] = [];
-/** Change key in the form `Kind/namespace/name`. The API has no such kind. */
 const rootsKey = 'TrustedRoots//';
 
 function rootsChange(version: string): ResourceChange {

@@ -1,5 +1,3 @@
-/** Effects of the chart `shared-authority`, and the resulting signer and trusted roots. */
-
 import { fromCallback, fromPromise } from 'xstate';
 import { rootsIn } from '../../../machines/discovery/ca/authority.setup.ts';
 import type { AuthorityId, RotationStage } from '../../../machines/discovery/ca/authority-protocol.ts';
@@ -28,14 +26,13 @@ import {
   rotationAnnotation,
 } from './shared-root/authority-secret.ts';
 
-/** Last received versions of the watched Secrets. */
+/** The Secrets are watched; these are their last received versions. */
 export interface AuthoritySecrets {
   readonly namespace: string;
   readonly name: string;
   sharedSecret(): KubernetesObject | undefined;
-  /** Plugged-in Secret, which takes precedence over the shared one. */
+  /** The plugged-in Secret takes precedence over the shared one. */
   pluggedInSecret(): KubernetesObject | undefined;
-  /** Resolves when both Secrets are listed. */
   readonly whenSynced: Promise<unknown>;
   watch(changed: () => void): () => void;
 }
@@ -67,7 +64,7 @@ export class SharedAuthority implements SigningAuthority {
   #lastAdopted: Adopted | undefined;
   #adoptedAuthority: Adopted | undefined;
   #active: ActiveAuthority | undefined;
-  /** UIDs and versions of both Secrets in the last report. */
+  /** UIDs and versions of both Secrets. */
   #reportedVersion: string | undefined;
   /** Why nothing can sign; empty if it can or if the reason is unknown. */
   unavailableReason = '';
@@ -91,7 +88,7 @@ export class SharedAuthority implements SigningAuthority {
     return this.#adoptedAuthority?.read.journal.stage;
   }
 
-  /** Limits the lifetime of certificates to the maximum in the Secret, from which replicas calculate when all certificates have expired. */
+  /** Replicas calculate from the maximum in the Secret when all certificates have expired. */
   get limits(): LifetimeLimits {
     const { leaves } = this.#options;
     const maxLeafMs = (): number =>
@@ -108,9 +105,7 @@ export class SharedAuthority implements SigningAuthority {
     this.#listeners.add(listener);
   }
 
-  // ---- for the leader
-
-  /** `last` is the last state that was read. It differs from `current` if an unknown authority replaced the Secret. */
+  /** `last` differs from `current` if an unknown authority replaced the Secret. */
   get read(): { readonly last: ReadAuthority; readonly current: ReadAuthority } | undefined {
     if (this.#lastAdopted === undefined || this.#adoptedAuthority === undefined) return undefined;
     return { last: this.#lastAdopted.read, current: this.#adoptedAuthority.read };
@@ -164,7 +159,6 @@ export class SharedAuthority implements SigningAuthority {
     };
   }
 
-  /** @returns `undefined` if nothing changed */
   #readChange(): SharedAuthorityReport | undefined {
     const { secrets, now, leaves, log } = this.#options;
     const [plugged, sharedSecret] = [secrets.pluggedInSecret(), secrets.sharedSecret()];

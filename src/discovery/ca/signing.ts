@@ -1,4 +1,3 @@
-/** Composes signing: the chart `authority` with its effects, and the certificate service. */
 import { createPrivateKey } from 'node:crypto';
 import { join } from 'node:path';
 import type { authorityMachine } from '../../../machines/discovery/ca/authority.machine.ts';
@@ -47,9 +46,8 @@ export interface SigningOptions {
   readonly authenticators: readonly Authenticator[];
   readonly rootsChanged: (change: ResourceChange) => void;
   readonly logger: Logger;
-  /** Authority shared by replicas, if any. */
   readonly shared?: SigningAuthority & { readonly limits: LifetimeLimits };
-  /** If set, signs workload certificates instead of the authority. The authority always signs the port's certificate. */
+  /** Signs workload certificates instead of the authority, which always signs the port's certificate. */
   readonly registrar?: Registrar;
   readonly bundleAuthorities?: string;
 }
@@ -65,7 +63,6 @@ export class Signing {
   /** PEM CRLs. Empty until an authority is available. */
   revocationLists = '';
   readonly #store: AuthorityStore;
-  /** Revocations and roots from which {@link revocationLists} were created. */
   #listedFor: { readonly revoked: RevokedCredentials; readonly roots: readonly AuthorityId[] } | undefined;
   readonly roots: RootsForAgents;
   readonly bundles: BundleEndpoints;
@@ -74,7 +71,6 @@ export class Signing {
     | { readonly from: readonly unknown[]; readonly pools: ReadonlyMap<string, readonly Certificate[]> }
     | undefined;
   readonly #rootsWatchers: (() => void)[] = [];
-  /** Client certificate for other control planes, and the authority that issued it. */
   #identity: { readonly authority: ActiveAuthority; readonly certificate: ControlPlaneCertificate } | undefined;
   /** Invalid entries of the mesh configuration that were already reported. */
   #reportedProblems: ReadonlySet<string> = new Set();
@@ -149,18 +145,17 @@ export class Signing {
     this.service = { method: certificateMethod, handle: (...call) => service.handle(...call) };
   }
 
-  /** Roots that the mesh configuration adds; certificates of a registrar chain to one of them. */
+  /** Certificates of a registrar chain to a root of the mesh configuration. */
   get additionalRoots(): readonly Certificate[] {
     return this.#rootsOfMesh().get(this.#options.trustDomains()[0]!) ?? [];
   }
 
-  /** Expiry of the current authority's certificates. `undefined` until one is available. */
+  /** `undefined` until an authority is available. */
   get expiry(): { readonly root: Date; readonly chain: Date } | undefined {
     const material = this.authority.active?.material;
     return material && { root: material.root.notAfter, chain: material.notAfter };
   }
 
-  /** Roots that verify clients and peers; `undefined` without an authority. */
   get trustedRoots(): TrustPools | undefined {
     const { active } = this.authority;
     return active && this.#poolsOf(active);
@@ -183,12 +178,11 @@ export class Signing {
     return { roots: ca.toString(), certificate: { chain: chain.toString(), key: createPrivateKey(key) } };
   }
 
-  /** Calls back now and when the trusted roots may have changed. */
+  /** The listener is called now and when the trusted roots may have changed. */
   onRoots(onChanged: () => void): void {
     this.#rootsWatchers.push(onChanged);
   }
 
-  /** @returns whether the trusted roots changed */
   onMeshChanged(): boolean {
     const previousPools = this.#meshRoots?.pools;
     const { active } = this.authority;
@@ -230,7 +224,6 @@ export class Signing {
     return this.#meshRoots.pools;
   }
 
-  /** Writes the CRLs to a file next to the roots. */
   #publishRevocations({ authorities, roots }: ActiveAuthority): void {
     const { current } = this.revokedFile;
     if (this.#listedFor?.revoked === current && this.#listedFor.roots === roots) return;
@@ -266,7 +259,7 @@ export class Signing {
     };
   }
 
-  /** Updates the CRLs when the file changes. Authentications check the file themselves. */
+  /** Authentications check the file themselves. */
   #watchRevoked({ failed }: WatchHandlers): StopWatching {
     const { file } = this.revokedFile;
     if (file === '') return () => {};

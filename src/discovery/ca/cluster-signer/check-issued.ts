@@ -1,4 +1,4 @@
-/** Checks that a certificate has the requested properties, because an external signer may sign anything. */
+/** An external signer may sign anything, so its certificates are checked. */
 import { type Certificate, readCertificates } from '../../../identity/certificate.ts';
 import { findPath } from '../../../identity/certificate-path.ts';
 import { messageOf } from '../../../runtime/errors.ts';
@@ -11,10 +11,7 @@ const toleranceMs = 5 * 60_000;
 const minLifetimeMs = 60_000;
 const maxCertificates = 10;
 
-/**
- * @param pem chain, leaf first
- * @param roots roots, at one of which the chain must end
- */
+/** @param pem leaf first */
 export function checkIssued(
   pem: string,
   order: CertificateOrder,

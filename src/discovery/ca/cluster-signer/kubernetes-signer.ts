@@ -1,4 +1,3 @@
-/** Requests certificates from a Kubernetes signer (certificates.k8s.io), with bounded concurrency and a bounded queue. */
 import type { SigningRequestOutput } from '../../../../machines/discovery/ca/signing-request.machine.ts';
 import type { Certificate } from '../../../identity/certificate.ts';
 import { FairTasks } from '../../../model/collections/fair-tasks.ts';
@@ -15,7 +14,6 @@ export interface KubernetesSignerOptions {
   readonly server: Pick<ApiServer, 'request'>;
   /** K8S_SIGNER, such as `example.com/mesh`. */
   readonly signerName: string;
-  /** If false, another approver approves requests. */
   readonly approvesRequests: boolean;
   /** Issued certificates must chain to one of these. */
   readonly roots: () => readonly Certificate[];

@@ -75,7 +75,6 @@ export class RequestObject {
 
   async #approve(signal: AbortSignal): Promise<void> {
     const presentConditions = conditionsOf(this.#object?.status);
-    // The request was already approved or denied.
     if (presentConditions.some(({ type }) => decisions.includes(type))) return;
     const condition = {
       ...{ type: 'Approved', status: 'True', reason: 'ChartpilotApproved' },

@@ -18,7 +18,7 @@ export interface CertificateServiceOptions {
   readonly authenticators: readonly Authenticator[];
   readonly activeAuthority: () => ActiveAuthority | undefined;
   readonly signer: Pick<CertificateSigner, 'sign' | 'verify'>;
-  /** Current trust domain of the mesh, followed by its aliases. */
+  /** The mesh's trust domain is first, followed by its aliases. */
   readonly trustDomains: () => readonly string[];
   readonly limits: LifetimeLimits;
   readonly now: () => Date;
@@ -35,7 +35,7 @@ export interface IssuedLeaf {
   readonly identity: string;
   /** Reported by the agent; empty for other clients. */
   readonly node: string;
-  /** Ledger ID of the authority's root, see {@link ledgerIdsOf}. */
+  /** See {@link ledgerIdsOf}. */
   readonly authority: string;
   readonly serialNumber: string;
   readonly endsAt: number;
@@ -56,7 +56,7 @@ const path = '/istio.v1.auth.IstioCertificateService/CreateCertificate';
 /** Requests with long RSA keys have 3 KB. */
 const maxRequestBytes = 64 * 1024;
 const maxNodeLength = 1_024;
-/** Expiry for the registrar, which limits the lifetime itself. */
+/** The registrar limits the lifetime itself. */
 const maxDate = new Date(8.64e15);
 
 type CreateCertificateCall = ServerUnaryCall<Buffer, Buffer>;
@@ -117,10 +117,7 @@ export class CertificateService {
     );
   }
 
-  /**
-   * @returns an encoded IstioCertificateResponse
-   * @throws Refusal
-   */
+  /** @throws IssuanceRefusal */
   async create(
     request: Uint8Array,
     peer: CallPeer,
@@ -237,7 +234,7 @@ export class CertificateService {
   }
 }
 
-/** Chain from the issuer through intermediates to all trusted roots (two during a rotation). */
+/** During a rotation, clients trust two roots. */
 function chainOf({ material: { path: certificates, root }, bundle }: ActiveAuthority): string[] {
   const intermediates = certificates.slice(0, -1).map(({ pem }) => pem);
   const otherRoots = bundle.roots.filter(({ sha256 }) => sha256 !== root.sha256);
@@ -254,7 +251,7 @@ interface DecodedRequest {
   readonly csr: string;
   readonly validityDuration: bigint;
   readonly node: string;
-  /** Requested identity other than the caller's, if any. */
+  /** Set if the requested identity is not the caller's. */
   readonly impersonated: unknown;
 }
 
@@ -277,7 +274,6 @@ function decoded(bytes: Uint8Array): DecodedRequest {
   }
 }
 
-/** RESOURCE_EXHAUSTED with gRPC's retry-pushback metadata. */
 function busyRefusal(retryAfterMs: number): IssuanceRefusal {
   const metadata = new Metadata();
   metadata.set('grpc-retry-pushback-ms', String(retryAfterMs));

@@ -1,4 +1,4 @@
-/** Verifies CSRs and signs certificates on worker threads, to avoid delaying pushes and probes. */
+/** Signs on worker threads, to avoid delaying pushes and probes. */
 import { availableParallelism } from 'node:os';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -16,11 +16,9 @@ import type {
   VerifyOrder,
 } from './signing-work.ts';
 
-/** Client of a request, which determines its queue share. */
 interface Caller {
-  /** Expiry of the current certificate (Unix time in milliseconds), or 0 without one. */
+  /** See SigningCaller in registrar.ts. */
   readonly endsAt: number;
-  /** ID of the connection. */
   readonly client: string;
 }
 
@@ -74,7 +72,6 @@ export class CertificateSigner {
     this.#onThreadFailure = onThreadFailure;
   }
 
-  /** Sets the authority for new and queued requests. */
   useAuthority(material: AuthorityMaterial): void {
     this.#material = material;
     for (const { worker } of this.#threads) worker.postMessage(signerOrder(material));
@@ -89,7 +86,6 @@ export class CertificateSigner {
     return this.#queueOrder<SigningOutcome>(order, { endsAt, client }, signal);
   }
 
-  /** Verifies a CSR for another signer. */
   verify({ endsAt, client, ...order }: VerifyRequest, signal?: AbortSignal): Promise<VerifiedRequest | BusyResult> {
     return this.#queueOrder<VerifiedRequest>(order, { endsAt, client }, signal);
   }
@@ -100,7 +96,6 @@ export class CertificateSigner {
     signal: AbortSignal | undefined,
   ): Promise<Outcome | BusyResult> {
     const { promise, resolve } = Promise.withResolvers<ThreadOutcome | BusyResult>();
-    // The type of an outcome corresponds to its order.
     const result = promise as Promise<Outcome | BusyResult>;
     const job: Job = { order, endsAt, settle: resolve };
     if (this.#isClosed || signal?.aborted === true) {
@@ -139,7 +134,7 @@ export class CertificateSigner {
     }
   }
 
-  /** The least busy thread. If all are busy, starts another one. */
+  /** If all threads are busy, starts another one. */
   #availableThread(): Thread | undefined {
     const idlest = this.#threads.toSorted((a, b) => a.jobs.size - b.jobs.size)[0];
     if (idlest?.jobs.size === 0) return idlest;

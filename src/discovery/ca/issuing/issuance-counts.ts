@@ -5,7 +5,7 @@ export class IssuanceCounts {
   issuedCount = 0;
   /** Requests without valid credentials of the mesh. */
   unauthenticated = 0;
-  /** Rejected requests of authenticated callers, by gRPC status. */
+  /** Counts authenticated callers only. */
   readonly rejectedByCode = new Map<string, number>();
 
   recordResponse(code: status): void {

@@ -9,12 +9,11 @@ export interface LifetimeLimits {
 
 export type LifetimeResult =
   | { readonly lifetime: Lifetime }
-  /** The requested TTL exceeds the limit. */
   | { readonly tooLong: string }
   | { readonly authorityExpired: string };
 
 /**
- * @param requestedSeconds TTL of the request; 0 or less selects the default
+ * @param requestedSeconds 0 or less selects the default
  * @param authorityExpiry earliest expiry in the authority's chain
  */
 export function leafLifetime(

@@ -1,4 +1,3 @@
-/** Interface of external signers of workload certificates. */
 import type { KeyObject } from 'node:crypto';
 import type { Certificate } from '../../../identity/certificate.ts';
 import type { Names } from '../../../identity/certificate-extensions.ts';
@@ -16,7 +15,7 @@ export interface CertificateOrder {
 
 export interface IssuedChain {
   readonly leaf: Certificate;
-  /** Intermediates from the leaf's issuer to the root, without the root. */
+  /** Excludes the root. */
   readonly intermediates: readonly Certificate[];
   readonly root: Certificate;
 }
@@ -26,13 +25,12 @@ export type SignerResult =
   /** The signer denied the request or issued another certificate than requested. */
   | { readonly refused: string }
   | { readonly failed: string }
-  /** The queue is full. */
   | { readonly tryAgainAfterMs: number };
 
 export interface SigningCaller {
   /** Expiry of the current certificate (Unix time in milliseconds), or 0 without one. */
   readonly endsAt: number;
-  /** ID of the connection, which determines the queue share. */
+  /** The connection determines the queue share. */
   readonly client: string;
 }
 

@@ -1,4 +1,4 @@
-/** Worker thread that verifies CSRs and signs certificates: 2 to 5 ms each would delay pushes. */
+/** On the main thread, 2 to 5 ms for each certificate would delay pushes. */
 import { constants, getPriority, setPriority } from 'node:os';
 import { parentPort } from 'node:worker_threads';
 import { readCertificate } from '../../../identity/certificate.ts';
@@ -18,8 +18,8 @@ import type {
 } from './signing-work.ts';
 
 /**
- * If all processors are busy, this thread gets about a tenth of one. Linux applies the priority to the calling thread, not to the process
- * (setpriority(2), "C library/kernel differences").
+ * If all processors are busy, this thread gets about a tenth of one. Linux applies the priority to the calling thread (setpriority(2), "C
+ * library/kernel differences").
  */
 setPriority(Math.min(getPriority() + constants.priority.PRIORITY_BELOW_NORMAL, constants.priority.PRIORITY_LOW));
 

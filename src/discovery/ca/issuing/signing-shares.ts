@@ -1,21 +1,19 @@
-/** Orders certificate requests fairly, for the authority's threads and for a Kubernetes signer. */
 import { workloadIdentityOf } from '../../../identity/spiffe-id.ts';
 import type { FairQueueOptions, ShareKey } from '../../../model/collections/fair-queue.ts';
 
 export interface SigningLimits {
-  /** Maximum number of queued requests, all namespaces together. */
+  /** Applies to all namespaces together. */
   readonly maxWaiting: number;
   readonly maxOfConnection: number;
 }
 
 export interface UrgentRequest {
-  /** Expiry of the current certificate (Unix time in milliseconds), or 0 without one. */
+  /** See SigningCaller in registrar.ts. */
   readonly endsAt: number;
 }
 
 /**
- * Serves namespaces, then service accounts, then connections in turn. Within a connection, the certificate with the shortest remaining lifetime is
- * first.
+ * Serves namespaces, then service accounts, then connections in turn. The certificate of a connection with the shortest remaining lifetime is first.
  */
 export function signingShares(limits: SigningLimits): FairQueueOptions<UrgentRequest> {
   const { maxWaiting, maxOfConnection } = limits;
@@ -27,7 +25,7 @@ export function signingShares(limits: SigningLimits): FairQueueOptions<UrgentReq
 }
 
 /**
- * @param identity SPIFFE ID of the certificate. Each other name has its own share.
+ * @param identity SPIFFE ID of the certificate; each other name has its own share
  * @param connection ID of the client's connection
  */
 export function signingKey(identity: string, connection: string): ShareKey {

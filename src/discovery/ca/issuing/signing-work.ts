@@ -1,10 +1,10 @@
-/** Messages between the server and its signing threads. Keys are passed as `KeyObject` handles, never as text. */
+/** Keys are passed between threads as `KeyObject` handles, never as text. */
 import type { KeyObject } from 'node:crypto';
 
 export interface LeafOrder {
   /** CSR as PEM. */
   readonly request: string;
-  /** SPIFFE ID, the only name in the certificate. */
+  /** A SPIFFE ID. The certificate contains no other name. */
   readonly uri: string;
   readonly notBefore: Date;
   readonly notAfter: Date;
@@ -30,7 +30,7 @@ export type SigningOutcome =
   { readonly leaf: string; readonly serialNumber: string } | { readonly refused: string } | { readonly failed: string };
 
 export type VerifiedRequest =
-  /** Public key of the CSR. */
-  { readonly key: KeyObject } | Extract<SigningOutcome, { readonly refused: string } | { readonly failed: string }>;
+  | { readonly key: KeyObject }
+  | Extract<SigningOutcome, { readonly refused: string } | { readonly failed: string }>;
 
 export type ThreadOutcome = SigningOutcome | VerifiedRequest;

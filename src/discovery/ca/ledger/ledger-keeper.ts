@@ -1,4 +1,4 @@
-/** Effects of `authority/ledger`: reports when a rotation stage may proceed and which workloads it waits for. */
+/** Reports when a rotation stage may proceed and which workloads it waits for (`authority/ledger`). */
 
 import { fromCallback } from 'xstate';
 import type {
@@ -27,13 +27,12 @@ export interface LedgerKeeperOptions {
   readonly log?: LedgerLog;
   /** Ledger IDs of an authority: its root's, then its own. */
   readonly idsOf: (authority: AuthorityId) => readonly AuthorityId[];
-  /** Serial number of the certificate that a connected workload reports to use. */
   readonly certificateInUse: (workload: WorkloadInstance) => string | undefined;
   readonly now: () => number;
   readonly logger: Pick<Logger, 'warn'>;
 }
 
-/** Delay that coalesces events. */
+/** Events within this delay are coalesced. */
 const settleMs = 200;
 const progressIntervalMs = 10_000;
 
@@ -42,10 +41,9 @@ type Order = RootsAwait | LeafCertificatesAwait;
 export class LedgerKeeper {
   readonly #options: LedgerKeeperOptions;
   #onChange = (): void => {};
-  /** Time when the distribution of each set of roots started. */
+  /** The keys are sets of roots. */
   readonly #distributedSince = new Map<string, number>();
   #isLogBroken = false;
-  /** Workloads that the current stage waits for. */
   #missingWorkloads: MissingWorkloads | undefined;
 
   constructor(options: LedgerKeeperOptions) {
@@ -74,7 +72,7 @@ export class LedgerKeeper {
     this.#add({ issued: leaf });
   }
 
-  /** Records that a workload's Envoy uses this certificate. Repeated reports are not written. */
+  /** Repeated reports are not written. */
   recordArrived(report: { identity: string; node: string; serialNumber: string }): void {
     if (this.#options.ledger.isNewArrival(report)) this.#add({ arrived: report });
   }
@@ -84,7 +82,7 @@ export class LedgerKeeper {
     if (!this.#options.ledger.isReported(workload)) this.#add({ trusted: workload });
   }
 
-  /** Records that these roots are sent to a workload. If the set is new, the workload's trusted roots are unknown until the ACK. */
+  /** If the set is new, the workload's trusted roots are unknown until the ACK. */
   recordSending(workload: { identity: string; node: string; roots: readonly AuthorityId[] }): void {
     if (!this.#options.ledger.isReported(workload)) this.recordTrusted({ ...workload, roots: [] });
   }
@@ -130,7 +128,7 @@ export class LedgerKeeper {
         lastProgressAt = Number.NEGATIVE_INFINITY;
         const now = this.#options.now();
         if (order.type === 'roots.await') this.#distributedSince.set(rootsText(order.roots), now);
-        // Calculates the workloads now, because the cached ones belong to the previous stage.
+        // The cached workloads belong to the previous stage.
         this.#missingWorkloads = this.#missingFor(order, now);
         checkAfter(settleMs);
       });

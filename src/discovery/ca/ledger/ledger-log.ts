@@ -1,4 +1,4 @@
-/** The ledger as an append-only file with a line per certificate and report. Compacted at start and after growth. */
+/** An append-only file with a line per certificate and report. It is compacted at start and after growth. */
 import { appendFileSync, closeSync, readSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
@@ -11,7 +11,6 @@ import type { LedgerLine, WorkloadLedger } from './workload-ledger.ts';
 const pieceBytes = 1024 * 1024;
 /** An identity has at most 2 KB, a node ID 1 KB. */
 const maxLineBytes = 64 * 1024;
-/** Number of appended bytes after which the file is compacted. */
 const compactAfterBytes = 8 * 1024 * 1024;
 
 export class LedgerLog {
@@ -23,7 +22,7 @@ export class LedgerLog {
   }
 
   /**
-   * Restores a ledger. Skips a line that is incomplete because the process was killed.
+   * Skips a line that is incomplete because the process was killed.
    *
    * @returns the number of unreadable lines
    */
@@ -59,7 +58,7 @@ export class LedgerLog {
   }
 }
 
-/** Yields the ledger in pieces, because a single string could exceed the maximum string length. */
+/** A single string could exceed the maximum string length. */
 function* piecesOf(ledger: WorkloadLedger, now: number): Generator<string> {
   let text = '';
   for (const ledgerLine of ledger.lines(now)) {

@@ -1,6 +1,6 @@
 /**
- * Certificates of this control plane that workloads may use, and the roots that each workload trusts. A rotation waits for both. A workload is
- * identified by SPIFFE ID and node ID. Without a node ID, its certificates count until they expire.
+ * A rotation waits until workloads use the right certificates and trust the right roots. A workload is identified by SPIFFE ID and node ID. Without a
+ * node ID, its certificates count until they expire.
  */
 import type { AuthorityId } from '../../../../machines/discovery/ca/authority-protocol.ts';
 import { workloadIdentityOf } from '../../../identity/spiffe-id.ts';
@@ -8,7 +8,7 @@ import { FairQueue } from '../../../model/collections/fair-queue.ts';
 
 export interface WorkloadInstance {
   readonly identity: string;
-  /** Node ID that the agent reports, unique within the identity. Empty if none is reported. */
+  /** The agent reports a node ID that is unique within the identity. Empty if none is reported. */
   readonly node: string;
 }
 
@@ -36,26 +36,20 @@ export interface MissingWorkloads {
   readonly count: number;
   /** A sample of the workloads. */
   readonly workloads: readonly string[];
-  /** When to check again, Unix time in milliseconds. */
   readonly checkAgainAt: number;
 }
 
 export interface WorkloadEnd extends WorkloadInstance {
   /** Unix time in milliseconds. */
   readonly endsAt: number;
-  /**
-   * Whether the workload reports to this process that it uses this certificate. Otherwise it may use a later one that another replica of the control
-   * plane signed.
-   */
+  /** If false, the workload may use a later certificate that another replica of the control plane signed. */
   readonly isConfirmed: boolean;
 }
 
 export interface WorkloadEnds {
-  /** Number of workloads whose expiry is known. */
   readonly count: number;
   /** Earliest expiry first. */
   readonly first: readonly WorkloadEnd[];
-  /** Number of workloads that use a certificate that this process did not sign. */
   readonly signedElsewhere: number;
 }
 
@@ -71,9 +65,8 @@ export interface WorkloadLedgerOptions {
 /** Added to the maximum lifetime for workloads that do not report. */
 const unconfirmedGraceMs = 24 * 3_600_000;
 const maxListedNames = 10;
-/** Per workload. Of older certificates, only the expiry is kept. */
+/** Of older certificates of a workload, only the expiry is kept. */
 const maxCertificates = 8;
-/** Interval of removing expired entries from a full ledger. */
 const sweepIntervalMs = 60_000;
 
 export class WorkloadLedger {
@@ -82,10 +75,8 @@ export class WorkloadLedger {
   readonly #maxEntries: number;
   readonly #maxOfIdentity: number;
   readonly #now: () => number;
-  /** Entry keys, with fair shares per namespace and identity. */
   readonly #listedWorkloads: FairQueue<string>;
   #sweptAt = Number.NEGATIVE_INFINITY;
-  /** Latest expiry of evicted certificates, by authority. */
   readonly #evictedExpiries = new Map<AuthorityId, number>();
 
   constructor({ maxLeafMs, maxEntries = 200_000, maxOfIdentity = 20_000, now = Date.now }: WorkloadLedgerOptions) {
@@ -106,13 +97,13 @@ export class WorkloadLedger {
     else this.#recordTrusted(ledgerLine.trusted);
   }
 
-  /** Whether these are the roots of the workload's last report. Evicted workloads have no reports. */
+  /** Evicted workloads have no reports. */
   isReported({ roots, ...workload }: WorkloadInstance & { readonly roots: readonly AuthorityId[] }): boolean {
     const ledgerEntry = this.#entries.get(workloadKey(workload));
     return ledgerEntry === undefined || ledgerEntry.trusts === rootsText(roots);
   }
 
-  /** Whether the report is new and therefore marks earlier certificates as replaced. */
+  /** A new report marks earlier certificates as replaced. */
   isNewArrival({ serialNumber, ...workload }: WorkloadInstance & { readonly serialNumber: string }): boolean {
     return this.#indexOf(workload, serialNumber) > 0;
   }
@@ -130,7 +121,7 @@ export class WorkloadLedger {
   }
 
   /**
-   * Workloads with valid certificates that do not trust exactly these roots.
+   * A workload must trust exactly these roots.
    *
    * @param since start of the distribution of these roots
    */
@@ -143,7 +134,7 @@ export class WorkloadLedger {
     });
   }
 
-  /** Workloads that may use an unexpired certificate of these authorities. Signing a certificate does not prove its delivery. */
+  /** Signing a certificate does not prove its delivery. */
   missingRenewal(authorities: readonly AuthorityId[], now: number): MissingWorkloads {
     return this.#findMissing(now, ({ certificates }) => {
       const relevant = certificates.filter(
@@ -156,7 +147,7 @@ export class WorkloadLedger {
   }
 
   /**
-   * Expiry of the certificate that each workload uses, or of the newest one if its use is not reported.
+   * If its use is not reported, the newest certificate of a workload counts.
    *
    * @param max limit of listed workloads, earliest expiry first
    * @param certificateInUse serial number that a connected workload last reported
@@ -199,7 +190,7 @@ export class WorkloadLedger {
   }
 
   /**
-   * Adds an entry with fair shares of nodes per identity and identities per namespace.
+   * Nodes have fair shares per identity, and identities per namespace.
    *
    * @returns whether the new entry is stored
    */
@@ -251,7 +242,7 @@ export class WorkloadLedger {
     this.#entries.set(key, { ...ledgerEntry, certificates: ledgerEntry.certificates.slice(certificateIndex) });
   }
 
-  /** Index of the certificate. -1 if it is unknown, or if the workload has no node ID. */
+  /** -1 if the certificate is unknown, or if the workload has no node ID. */
   #indexOf(workload: WorkloadInstance, serialNumber: string): number {
     if (workload.node === '' || serialNumber === '') return -1;
     const ledgerEntry = this.#entries.get(workloadKey(workload));

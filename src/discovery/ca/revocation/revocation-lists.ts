@@ -1,6 +1,4 @@
-/**
- * Creates a CRL, possibly empty, for each authority with a distributed root. If Envoy has any CRL, it rejects certificates of roots without one.
- */
+/** If Envoy has any CRL, it rejects certificates of roots without one, so each authority with a distributed root has a CRL. */
 import { backdatedMs, issueRevocationList } from '../../../identity/issue.ts';
 import type { AuthorityMaterial } from '../authority-material.ts';
 import type { RevokedCredentials } from './revoked-file.ts';
@@ -14,7 +12,7 @@ export function revocationListsOf(
   { certificates, modifiedAt }: RevokedCredentials,
   now: Date,
 ): string {
-  // Each list can contain all serial numbers: they are random 127-bit numbers, so those of other authorities match no certificate.
+  // The serial numbers are random 127-bit numbers, so those of other authorities match no certificate.
   const revokedEntries = [...certificates]
     .sort()
     .map((serialNumber) => ({ serialNumber: evenDigits(serialNumber), at: modifiedAt }));

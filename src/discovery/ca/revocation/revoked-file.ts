@@ -1,4 +1,6 @@
-/** Revoked tokens (by ID) and certificates (by serial number), one per line of a file in the authority's directory. Changes apply immediately. */
+/**
+ * A file in the authority's directory contains revoked tokens (by ID) and certificates (by serial number), one per line. Changes apply immediately.
+ */
 
 import { statSync } from 'node:fs';
 import { messageOf } from '../../../runtime/errors.ts';
@@ -8,9 +10,8 @@ import { isMissingPath } from '../../config/files/directory-walk.ts';
 
 export interface RevokedCredentials {
   readonly tokens: ReadonlySet<string>;
-  /** Serial numbers in the notation of {@link serialText}. */
+  /** The serial numbers are in the notation of {@link serialText}. */
   readonly certificates: ReadonlySet<string>;
-  /** Modification time of the file. */
   readonly modifiedAt: Date;
 }
 
@@ -21,9 +22,8 @@ export class RevokedFile {
   readonly file: string;
   readonly #log: Pick<Logger, 'warn'>;
   #revokedIds = noCredentials;
-  /** File identity at the last reading. `undefined` before the first. */
+  /** `undefined` before the first reading. */
   #stamp: string | undefined;
-  /** Empty if no error was reported. */
   #failure = '';
 
   /** @param file empty if revocation is disabled */

@@ -1,4 +1,3 @@
-/** Certificate of the secure port, signed by the authority. */
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import type { AuthorityId } from '../../../../machines/discovery/ca/authority-protocol.ts';
 import { readCertificate } from '../../../identity/certificate.ts';
@@ -26,11 +25,11 @@ export function isCertificateDue(
   return remainingMs < life / 3 && serverAuthority.notAfter > current.notAfter;
 }
 
-/** Lifetime of a certificate of an expired authority, which the next authority soon replaces. */
+/** The next authority soon replaces an expired one. */
 const expiredAuthorityMs = 1_000;
 
 /**
- * Issues a certificate for a new key, which expires with its authority.
+ * The certificate expires with its authority.
  *
  * @param uris SPIFFE IDs, for a client of another control plane
  */
@@ -57,7 +56,6 @@ export function issueControlPlaneCertificate(
   };
 }
 
-/** DNS names of the control plane in its cluster. */
 export function controlPlaneNames(namespace: string, revision: string, otherNames: readonly string[]): string[] {
   const services = ['istiod', 'istiod-remote', 'istio-pilot', ...(revision === '' ? [] : [`istiod-${revision}`])];
   return [...services.map((service) => `${service}.${namespace}.svc`), ...otherNames];

@@ -1,4 +1,3 @@
-/** Effects of the chart `server-certificate`: the certificate of the secure port, and the roots that verify clients. */
 import type { TlsOptions } from 'node:tls';
 import type { CertificateReading } from '../../../../machines/discovery/ca/server-certificate.machine.ts';
 import type { TrustPools } from '../../../identity/trust-pools.ts';
@@ -16,11 +15,10 @@ import { type ControlPlaneCertificate, isCertificateDue, issueControlPlaneCertif
 
 export interface PortCertificateOptions {
   readonly port: SecurePort;
-  /** DNS names for a certificate that the authority signs. */
   readonly names: readonly string[];
   /** `undefined` without an authority. */
   readonly activeAuthority: () => ActiveAuthority | undefined;
-  /** Roots that verify clients; `undefined` without an authority. */
+  /** These roots verify clients; `undefined` without an authority. */
   readonly trustedRoots: () => TrustPools | undefined;
   readonly now?: () => Date;
 }
@@ -42,12 +40,11 @@ export class PortCertificate {
     this.#now = options.now ?? (() => new Date());
   }
 
-  /** Available after `begin`. The object is the same for all certificates. */
+  /** The object is the same for all certificates. */
   get credentials(): SecurePortCredentials {
     return this.#credentials!;
   }
 
-  /** `undefined` until a certificate is available. */
   get current(): { readonly notAfter: Date; readonly from: Presented['from'] } | undefined {
     return (
       this.#presentedCertificate && {
@@ -57,7 +54,11 @@ export class PortCertificate {
     );
   }
 
-  /** Calls back now and on each change of the certificate or trusted roots. @returns a stop function */
+  /**
+   * The listener is called now and on each change of the certificate or trusted roots.
+   *
+   * @returns a stop function
+   */
   follow(onChanged: (options: TlsOptions) => void): () => void {
     const follower = (): void => onChanged(this.credentials.tlsOptions);
     this.#followers.add(follower);
@@ -73,15 +74,13 @@ export class PortCertificate {
     return presented.certificate;
   }
 
-  /** Call when the signer or trusted roots change, before clients are notified. */
+  /** Must be called before clients are notified. */
   authorityChanged(): void {
     if (this.#presentedCertificate !== undefined)
       this.#presentCertificate(
         this.#presentedCertificate.from === 'authority' ? this.#currentOrIssued() : this.#presentedCertificate,
       );
   }
-
-  // ---- effects of the chart
 
   read(): CertificateReading {
     try {

@@ -1,7 +1,4 @@
-/**
- * The Secret of an authority that replicas share: Istio's keys, and the state of a rotation. Private keys and stage are in one object, so that one
- * write updates both.
- */
+/** Replicas share the Secret of an authority. Private keys and rotation stage are in one object, so that one write updates both. */
 import { createPrivateKey } from 'node:crypto';
 import type { Journal } from '../../../../machines/discovery/ca/authority.machine.ts';
 import type { AuthorityId } from '../../../../machines/discovery/ca/authority-protocol.ts';
@@ -31,11 +28,10 @@ export interface ReadAuthority {
   readonly isPluggedIn: boolean;
   readonly journal: SharedJournal;
   readonly materials: ReadonlyMap<AuthorityId, AuthorityMaterial>;
-  /** Roots that are distributed in addition to those of `materials`. */
   readonly otherRoots: readonly Certificate[];
   readonly version: string;
   readonly order: SharedOrder | null;
-  /** Value of an unsupported rotation order. Empty if none exists. */
+  /** Empty if there is no unsupported order. */
   readonly unknownOrder: string;
 }
 
@@ -52,7 +48,8 @@ const maxAnnotationLength = 4_096;
 const maxOrderLength = 40;
 
 /**
- * Reads the shared Secret. Without a stage annotation, Istio or an operator created it, and no rotation is in progress.
+ * Without a stage annotation, Istio or an operator created the Secret, and no rotation is in progress.
+ *
  * @throws ChartpilotError CONFIG_INVALID; messages never contain key data
  */
 export function readSharedAuthority(object: KubernetesObject, now: Date, maxLeafMs: number): ReadAuthority {
@@ -109,7 +106,7 @@ export function readPluggedInAuthority(object: KubernetesObject, now: Date, maxL
   };
 }
 
-/** Data for a patch, in which `undefined` removes a key. */
+/** In the patch, `undefined` removes a key. */
 export function dataOf(
   journal: Pick<SharedJournal, 'signer' | 'other'>,
   materials: ReadonlyMap<AuthorityId, AuthorityMaterial>,
@@ -184,7 +181,7 @@ function isId(value: unknown): value is AuthorityId {
   return typeof value === 'string' && /^[0-9a-f]{1,128}$/.test(value);
 }
 
-/** Validates an expired authority at a time within its lifetime: it signs nothing, but its metadata is needed. */
+/** An expired authority signs nothing, but its metadata is needed, so it is validated at a time within its lifetime. */
 function selfSigned(
   texts: NamedTexts,
   { certificate, key }: { certificate: string; key: string },
