@@ -1,4 +1,4 @@
-/** Writes to a cluster. For each kind, only the elected replica writes. */
+/** For each kind, only the elected replica writes to the cluster. */
 
 import { parseConfigKey } from '../../model/config/config.ts';
 import type { KindName } from '../../model/kinds/index.ts';
@@ -52,7 +52,6 @@ export interface ClusterWritesOptions {
   readonly onMesh: (changed: () => void) => void;
   /** `undefined` if neither sidecar injection nor Gateway deployment runs. */
   readonly injection?: DutySources['injection'];
-  /** Log for conflicts between writers of a status. */
   readonly log: Pick<Logger, 'warn'>;
 }
 
@@ -94,7 +93,6 @@ export class ClusterWrites {
     return this.elections.isLeader(statusLease);
   }
 
-  /** Reports objects that take only partial effect, in their status or as Events. */
   reportWarnings(warnings: ReadonlyMap<string, ObjectWarning>): void {
     const [eventWarnings, statusWarnings] = partitioned(warnings, (key) =>
       kindsWithWarningEvents.has(parseConfigKey(key).kind),

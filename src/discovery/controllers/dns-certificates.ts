@@ -1,6 +1,4 @@
-/**
- * Issues the DNS certificates of the mesh configuration. The leader writes and renews a Secret for each.
- */
+/** The leader writes and renews a Secret for each DNS certificate of the mesh configuration. */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { type Certificate, readCertificate, readCertificates } from '../../identity/certificate.ts';
 import { createRequestFor } from '../../identity/certificate-request.ts';
@@ -18,7 +16,6 @@ import type { KubernetesObject } from '../kubernetes/api-server.ts';
 import type { ObjectStore } from '../kubernetes/store/object-store.ts';
 import { DueKeys } from './due-keys.ts';
 
-/** DNS certificate Secrets in the control plane's namespace. */
 export interface DnsSecrets {
   readonly namespace: string;
   readonly store: Pick<ObjectStore, 'get'>;
@@ -27,12 +24,11 @@ export interface DnsSecrets {
 }
 
 export interface DnsCertificatesOptions {
-  /** Lease of the revision. Revisions have separate Leases, because their mesh configurations differ. */
+  /** Revisions have separate Leases, because their mesh configurations differ. */
   readonly lease: string;
   readonly secrets: DnsSecrets;
   readonly certificates: () => readonly DnsCertificate[];
   readonly activeAuthority: () => ActiveAuthority | undefined;
-  /** If set, signs instead of the authority. */
   readonly registrar?: Registrar;
   /** Certificates that chain to other roots are reissued. */
   readonly roots: () => readonly Certificate[];
@@ -86,7 +82,7 @@ export class DnsCertificates implements Duty {
     return this.#dueKeys.isDue;
   }
 
-  /** Call when the mesh configuration, the authority or the time changed. */
+  /** Must be called when the mesh configuration, the authority or the time changed. */
   check(): void {
     if (!this.#isSynced) return;
     for (const certificate of this.#options.certificates()) {

@@ -1,4 +1,3 @@
-/** Keys of objects that a duty must write. */
 import { messageOf } from '../../runtime/errors.ts';
 import type { DutyReport, DutyRun } from '../election/duty.ts';
 import { ApiError } from '../kubernetes/api-failure.ts';
@@ -54,7 +53,6 @@ export class DueKeys {
       }
     };
     await Promise.all(Array.from({ length: maxConcurrentWrites }, lane));
-    // These keys remain because the term ended.
     for (const key of remainingKeys) this.#failedKeys.add(key);
     return { writtenCount, failedCount, reason };
   }

@@ -1,4 +1,4 @@
-/** All duties of elected replicas in a cluster. Each has its own Lease, unless it reads results of another duty. */
+/** Each duty has its own Lease, unless it reads results of another duty. */
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import type { Registrar } from '../ca/issuing/registrar.ts';
 import type { Signing } from '../ca/signing.ts';
@@ -27,7 +27,6 @@ export interface DutySources {
     'authority' | 'namespace' | 'name' | 'gracePercent' | 'maxLeafMs'
   >;
   readonly dnsSecrets?: DnsSecrets;
-  /** If set, signs the DNS certificates instead of the authority. */
   readonly registrar?: Registrar;
   readonly mesh: () => Pick<MeshConfig, 'certificates' | 'discoverySelectors'>;
   readonly onMesh: (changed: () => void) => void;
@@ -40,7 +39,7 @@ export interface DutySources {
   readonly isLeaderOf: (lease: string) => boolean;
   /** `undefined` if no webhooks are served, or if the authority does not sign their certificate. */
   readonly webhooks?: Pick<WebhookBundlesOptions, 'namespace' | 'hosts'>;
-  /** PILOT_CA_CERT_CONFIGMAP: name of the ConfigMaps with the mesh root. */
+  /** PILOT_CA_CERT_CONFIGMAP */
   readonly rootConfigMap: string;
   readonly managesGatewayClass: boolean;
   /** `undefined` if Gateways are not deployed. */
@@ -119,8 +118,7 @@ function webhookDuties({ informers, signing, webhooks, revision, status }: DutyS
 }
 
 /**
- * Lease of a duty that each revision performs for its own objects, named like Istio's election lock. A cluster-wide duty has one name for all
- * revisions.
+ * Each revision performs the duty for its own objects. The name is that of Istio's election lock. A cluster-wide duty has one name for all revisions.
  */
 export function leaseOfRevision(name: string, revision: string): string {
   return revision === '' ? name : `${name}-${revision}`;

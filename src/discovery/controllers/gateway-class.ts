@@ -1,4 +1,4 @@
-/** Duty that creates GatewayClass `istio` if the CRDs of the Gateway API exist, as Istio does. An existing class is never changed. */
+/** Creates GatewayClass `istio` if the CRDs of the Gateway API exist, as Istio does. An existing class is never changed. */
 import { controllerName, defaultClass } from '../../model/translation/gateway-api/translation-context.ts';
 import type { Duty, DutyReport, DutyRun } from '../election/duty.ts';
 import type { WriteGate } from '../election/write-gate.ts';

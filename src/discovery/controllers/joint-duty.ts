@@ -1,4 +1,4 @@
-/** Combines several duties with one Lease, so that the same replica performs them and one can read results of another. */
+/** The same replica performs duties with one Lease, so that one can read results of another. */
 import type { Duty, DutyReport, DutyRun } from '../election/duty.ts';
 import type { WriteGate } from '../election/write-gate.ts';
 
@@ -23,7 +23,6 @@ export class JointDuty implements Duty {
     return this.#duties.some(({ isDue }) => isDue);
   }
 
-  /** Runs all duties concurrently, so that none waits for writes of another. */
   async writeDue(run: DutyRun, writeGate: WriteGate): Promise<DutyReport> {
     const reports = await Promise.all(this.#duties.map((duty) => duty.writeDue(run, writeGate)));
     return {

@@ -1,4 +1,3 @@
-/** Creates the controllers: writes of elected replicas to a cluster, and the actor of the elections. */
 import type { ConfigSet } from '../../model/config/config-set.ts';
 import { ClusterWrites, type ClusterWritesOptions } from './cluster-writes.ts';
 import { StatusInputs } from './status/status-inputs.ts';

@@ -1,6 +1,6 @@
 /**
- * Writes a Kubernetes Event about each object that is rejected or takes only partial effect and whose kind has no status by this control plane. Each
- * namespace has a limit and is served in turn.
+ * Writes an Event about each object that is rejected or takes only partial effect and whose kind has no status by this control plane. Each namespace
+ * has a limit and is served in turn.
  */
 
 import { parseConfigKey } from '../../model/config/config.ts';
@@ -27,7 +27,7 @@ const maxQueued = 10_000;
 export interface RejectionEventsOptions {
   readonly lease: string;
   readonly identity: string;
-  /** Object from the cache. `undefined` if it was deleted. */
+  /** `undefined` if the object was deleted. */
   readonly objectOf: (kind: string, key: string) => KubernetesObject | undefined;
   readonly log: Pick<Logger, 'warn'>;
   /** Monotonic clock in milliseconds. */
@@ -40,9 +40,8 @@ interface EventRejection {
   /** Key such as `Service/shop/web`. */
   readonly key: string;
   readonly message: string;
-  /** Reason of the Event, such as `Rejected` or `PortNotFound`. */
+  /** `Rejected` or `PortNotFound`, for example. */
   readonly reason: string;
-  /** Whether the object takes partial effect. */
   readonly isWarning?: boolean;
 }
 
@@ -53,9 +52,8 @@ export class RejectionEvents implements Duty {
     ...{ pauseMs: 0, maxItems: maxQueued },
     namespaceOf: ({ key }) => parseConfigKey(key).namespace,
   });
-  /** Last Event by object. The same Event is not written again, even if the object was valid in the meantime. */
+  /** The same Event is not written again, even if the object was valid in the meantime. */
   readonly #writtenEvents = new Map<string, string>();
-  /** Times of recent Events, by namespace and whether they are warnings. */
   readonly #times = new Map<string, number[]>();
   readonly #watchers = new Set<() => void>();
   #warned: ReadonlyMap<string, string> = new Map();
@@ -71,8 +69,8 @@ export class RejectionEvents implements Duty {
   }
 
   /**
-   * @param key `Service/shop/web`; only {@link kindsWithEvents} are reported
-   * @param message why the object is rejected; `undefined` if it is valid
+   * @param key only {@link kindsWithEvents} are reported
+   * @param message `undefined` if the object is valid
    */
   report(key: string, message: string | undefined): void {
     const { kind, namespace } = parseConfigKey(key);
@@ -86,7 +84,7 @@ export class RejectionEvents implements Duty {
     for (const notifyDue of this.#watchers) notifyDue();
   }
 
-  /** Replaces all warnings about objects that take only partial effect. Unchanged warnings are not written again. */
+  /** Unchanged warnings are not written again. */
   setWarnings(warningsByObject: ReadonlyMap<string, ObjectWarning>): void {
     for (const [key, { text, reason }] of warningsByObject) {
       const isEventTarget =
@@ -130,10 +128,7 @@ export class RejectionEvents implements Duty {
     return { writtenCount, failedCount: this.#queue.failedCount, reason: this.#queue.failedCount === 0 ? '' : reason };
   }
 
-  /**
-   * @returns whether an Event was written
-   * @throws ApiError
-   */
+  /** @throws ApiError */
   async #write({ key, message, reason, isWarning = false }: EventRejection, writeGate: WriteGate): Promise<boolean> {
     const { kind, namespace, name } = parseConfigKey(key);
     const object = this.#options.objectOf(kind, `${namespace}/${name}`);
@@ -156,7 +151,6 @@ export class RejectionEvents implements Duty {
     const share = `${namespace} ${isWarning}`;
     const times = (this.#times.get(share) ?? []).filter((reportedAt) => reportedAt > now - periodMs);
     if (times.length >= (isWarning ? maxWarningEventsOfNamespace : maxEventsOfNamespace)) return false;
-    // Moves the entry to the end.
     this.#times.delete(share);
     this.#times.set(share, [...times, now]);
     for (const [oldest, [first]] of this.#times) {

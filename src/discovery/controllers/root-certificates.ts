@@ -1,4 +1,4 @@
-/** Duty that writes the mesh root to a ConfigMap in each namespace of the mesh. Pods mount it, and agents verify the control plane with it. */
+/** Writes the mesh root to a ConfigMap in each namespace of the mesh. Pods mount it, and agents verify the control plane with it. */
 import type { LabelSelector } from '../../model/kinds/label-selector.ts';
 import { isDiscovered } from '../../model/services/kubernetes/discovery-namespaces.ts';
 import { reasonError } from '../../runtime/errors.ts';
@@ -18,7 +18,7 @@ export interface RootCertificatesOptions {
   /** PILOT_CA_CERT_CONFIGMAP */
   readonly configMap: string;
   readonly lease: string;
-  /** PEM of all trusted roots. `undefined` without an authority. */
+  /** `undefined` without an authority. */
   readonly roots: () => string | undefined;
   readonly onRoots: (changed: () => void) => void;
   /** Current `discoverySelectors`. Namespaces that they do not select are outside of the mesh. */
@@ -38,9 +38,8 @@ export function rootConfigMapsOf(name: string): FollowedKind & { readonly name: 
   return { resource: configMaps, name: `v1/configmaps/*/${name}`, selection };
 }
 
-/** Minimum interval between repairs of a ConfigMap, which limits the writes if another writer keeps changing it. */
+/** Another writer may keep changing a ConfigMap, so repairs have a minimum interval. */
 const disputeMs = 10_000;
-/** Namespaces without workloads of a mesh. */
 const ignoredNamespaces = ['kube-public', 'kube-node-lease', 'local-path-storage'];
 
 export class RootCertificates implements Duty {
@@ -102,7 +101,6 @@ export class RootCertificates implements Duty {
     }
   }
 
-  /** @returns whether a write was necessary */
   async #write(namespace: string, writeGate: WriteGate): Promise<boolean> {
     const { informers, configMap: name, roots, selectors, now } = this.#options;
     const pem = roots();
@@ -140,7 +138,6 @@ function isUnchanged({ data, metadata }: KubernetesObject, pem: string): boolean
   return isObject(data) && data[rootKey] === digestOf(pem) && metadata.labels?.[label] === 'true';
 }
 
-/** Whether the namespace is deleted, or is being deleted. */
 function isEnding(error: unknown): boolean {
   if (!(error instanceof ApiError) || error.failure.kind !== 'status') return false;
   const { code, causes } = error.failure;

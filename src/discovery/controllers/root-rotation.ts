@@ -1,4 +1,3 @@
-/** Duty that rotates the root shared by replicas. */
 import { rootsIn } from '../../../machines/discovery/ca/authority.setup.ts';
 import {
   nextStep,
@@ -30,10 +29,8 @@ export interface RootRotationOptions {
   readonly now: () => Date;
 }
 
-/** A write that is due: a new stage, or the removal of a completed order. */
 interface DueWrite {
   readonly step: RotationStep | undefined;
-  /** Whether the write removes the order. */
   readonly completesOrder: boolean;
   readonly materials: ReadonlyMap<string, AuthorityMaterial>;
   readonly read: ReadAuthority;
@@ -45,7 +42,7 @@ export class RootRotation implements Duty {
   readonly lease = 'chartpilot-root-rotation';
   readonly #options: RootRotationOptions;
 
-  /** Base version of the last write, successful or not. The next write needs a newer one. */
+  /** Base version of the last write. The next write needs a newer one. */
   #processedAuthority: ReadAuthority | undefined;
 
   constructor(options: RootRotationOptions) {
@@ -76,7 +73,7 @@ export class RootRotation implements Duty {
     }
   }
 
-  /** Derived from the newest version, because the API server rejects writes based on an older one. */
+  /** The API server rejects writes based on an older version. */
   #findDueStep(): DueWrite | undefined {
     const read = this.#options.authority.read;
     if (read === undefined || read.last.isPluggedIn || read.current.isPluggedIn) return undefined;
@@ -138,7 +135,7 @@ export class RootRotation implements Duty {
   }
 }
 
-/** Replaces `undefined` by null, which removes a key in a merge patch. */
+/** Null removes a key in a merge patch. */
 function nullForAbsent(data: Readonly<Record<string, string | undefined>>): Record<string, string | null> {
   return Object.fromEntries(Object.entries(data).map(([key, value]) => [key, value ?? null]));
 }

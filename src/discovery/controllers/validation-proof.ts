@@ -1,6 +1,6 @@
 /**
- * Verifies that the API server can call `/validate`, by creating in a dry run an object that the webhook always rejects. Only after that may a
- * webhook failure reject objects (`failurePolicy: Fail`).
+ * Verifies that the API server can call `/validate`, by a dry run with an object that the webhook always rejects. Only after that may a webhook
+ * failure reject objects (`failurePolicy: Fail`).
  */
 
 import { alwaysRejectAnnotation } from '../../injection/review-envelope.ts';
@@ -25,7 +25,7 @@ export interface ValidationEntry {
   readonly objectSelector: unknown;
 }
 
-/** @returns the entry if its failure does not reject objects yet */
+/** @returns `undefined` if a failure of the entry already rejects objects */
 export function unprovedEntry(entry: Readonly<Record<string, unknown>>): ValidationEntry | undefined {
   const { name, failurePolicy, objectSelector } = entry;
   return failurePolicy === 'Ignore' && typeof name === 'string' ? { name, objectSelector } : undefined;

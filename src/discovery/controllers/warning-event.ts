@@ -1,4 +1,3 @@
-/** Kubernetes Events about objects that this control plane rejects or cannot write, shown by `kubectl describe`. */
 import { createHash } from 'node:crypto';
 import type { KubernetesObject } from '../kubernetes/api-server.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Duty that writes the mesh root to the webhook configurations of this revision, so that the API server can verify the webhooks. It changes only
- * entries that call this control plane: their `caBundle`, and in validating entries `failurePolicy`, which becomes Fail after an observed rejection.
+ * Writes the mesh root to the webhook configurations of this revision, so that the API server can verify the webhooks. Validating entries also
+ * receive the `failurePolicy` Fail after an observed rejection.
  */
 import { revisionLabel } from '../../model/kinds/metadata-keys.ts';
 import { reasonError } from '../../runtime/errors.ts';
@@ -21,7 +21,6 @@ import { failurePolicyAnnotation, proveValidation, unprovedEntry } from './valid
 export interface WebhookBundlesOptions {
   /** Must not be started yet, and must watch {@link webhookConfigurationsOf}. */
   readonly informers: Pick<InformerEffects, 'storeOf' | 'addReader'>;
-  /** API server for the dry runs of the proof. */
   readonly server: Pick<ApiServer, 'request'>;
   readonly lease: string;
   /** REVISION. Empty for the default revision. */
@@ -29,7 +28,7 @@ export interface WebhookBundlesOptions {
   readonly namespace: string;
   /** DNS names in the webhooks' certificate, for entries with a URL. */
   readonly hosts: readonly string[];
-  /** PEM roots of the webhooks' certificate. `undefined` without an authority. */
+  /** `undefined` without an authority. */
   readonly roots: () => string | undefined;
   readonly onRoots: (changed: () => void) => void;
   /** Clock in milliseconds. */
@@ -40,7 +39,7 @@ const changedFields = ['caBundle', 'failurePolicy'] as const;
 /** Minimum interval between repairs, which limits the writes of two competing control planes. */
 const disputeMs = 10_000;
 
-/** Configurations to watch: validating ones of this revision, and mutating ones of all revisions, because another may select the same pods. */
+/** Includes mutating configurations of all revisions, because another may select the same pods. */
 export function webhookConfigurationsOf(revision: string): readonly [mutating: NamedKind, validating: NamedKind] {
   return [
     followedBy(mutatingWebhookConfigurations, revisionLabel),
@@ -119,7 +118,6 @@ export class WebhookBundles implements Duty {
     }
   }
 
-  /** @returns whether a write was necessary */
   async #write(key: string, writeGate: WriteGate): Promise<boolean> {
     const { informers, roots, now } = this.#options;
     const [plural = '', name = ''] = key.split('/');
@@ -146,7 +144,7 @@ export class WebhookBundles implements Duty {
     }
   }
 
-  /** Writes the root first, because the API server needs it for the proof. */
+  /** The API server needs the root for the proof. */
   async #changeOf(resource: ApiResource, object: KubernetesObject, caBundle: string): Promise<Change | undefined> {
     const bundled = this.#withBundle(object.webhooks, caBundle);
     if (bundled !== undefined) return { field: 'caBundle', webhooks: bundled };
@@ -192,7 +190,7 @@ export class WebhookBundles implements Duty {
     return isChanged ? changedEntries : undefined;
   }
 
-  /** Whether the entry calls a service of this namespace, or a URL with a name in this certificate. Other entries have other roots. */
+  /** Other entries have other roots. */
   #isOwnService({ service, url }: Readonly<Record<string, unknown>>): boolean {
     const { namespace, hosts } = this.#options;
     if (isObject(service)) return service.namespace === namespace && hosts.includes(`${service.name}.${namespace}.svc`);

@@ -1,5 +1,3 @@
-/** Failed deployments of Gateways. The deploying duty reports them, and the status duty reads them. */
-
 /** Reported by the Gateway's condition `Programmed`. */
 export interface DeploymentFailure {
   /** `NoResources` if a quota is exceeded, `Invalid` if the Gateway or its parameters are invalid, otherwise `DeploymentFailed`. */
@@ -12,7 +10,6 @@ export class DeploymentFailures {
   #current: ReadonlyMap<string, DeploymentFailure> = new Map();
   readonly #watchers = new Set<() => void>();
 
-  /** Failures by `namespace/name`. Immutable: each change replaces the map. */
   get failuresByGateway(): ReadonlyMap<string, DeploymentFailure> {
     return this.#current;
   }
@@ -27,7 +24,7 @@ export class DeploymentFailures {
     if (this.#current.has(key)) this.#change(new Map([...this.#current].filter(([failedKey]) => failedKey !== key)));
   }
 
-  /** Call at the start of a term, because another replica may have deployed. */
+  /** Called at the start of a term, because another replica may have deployed. */
   clear(): void {
     if (this.#current.size > 0) this.#change(new Map());
   }

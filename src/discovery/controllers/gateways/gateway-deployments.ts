@@ -1,6 +1,6 @@
 /**
- * Duty that deploys Gateways: applies the Deployment, Service and ServiceAccount of each Gateway of this controller by server-side apply. A Gateway
- * with `spec.addresses` uses existing Services and is not deployed.
+ * Applies the Deployment, Service and ServiceAccount of each Gateway of this controller by server-side apply. A Gateway with `spec.addresses` uses
+ * existing Services and is not deployed.
  */
 
 import { hash } from 'node:crypto';
@@ -34,7 +34,6 @@ export interface GatewayDeploymentsOptions {
   readonly informers: Pick<InformerEffects, 'storeOf' | 'addReader' | 'servedResource'>;
   readonly server: Pick<ApiServer, 'request'>;
   readonly lease: string;
-  /** The injector with current settings, or the reason why it is unavailable. */
   readonly injector: () => E.Either<string, SidecarInjector>;
   readonly onInjector: (changed: () => void) => void;
   /** Empty for the default revision. */
@@ -52,7 +51,7 @@ const deployments: ApiResource = {
 };
 /** Writes use the timeout of the gate. */
 const readMs = 5_000;
-/** Maximum number of Gateways to compare with their objects per interval, because Deployments and ServiceAccounts are not watched. */
+/** Deployments and ServiceAccounts are not watched, so a limited number of Gateways is compared with its objects per interval. */
 const maxComparedAtOnce = 100;
 const comparisonMs = 30_000;
 /** Failures that the Gateway's owner can correct. */
@@ -68,11 +67,8 @@ export class GatewayDeployments implements Duty {
   readonly lease: string;
   readonly #options: GatewayDeploymentsOptions;
   readonly #dueKeys = new DueKeys();
-  /** Applied objects by resource, namespace and name, to skip unchanged ones. */
   readonly #appliedDeployments = new Map<string, Applied>();
-  /** Last Event by Gateway. */
   readonly #reportedErrors = new Map<string, string>();
-  /** Gateways that remain in the current round of comparisons. */
   #remainingComparisons: Iterator<string> = [].values();
 
   constructor(options: GatewayDeploymentsOptions) {
@@ -103,7 +99,7 @@ export class GatewayDeployments implements Duty {
     options.onInjector(addAll);
   }
 
-  /** Watches for due Gateways, and detects manual changes of their objects. Only the leader calls this. */
+  /** Also detects manual changes of deployed objects. Only the leader calls this. */
   watch(onDue: () => void): () => void {
     const timer = setInterval(() => this.#compareNext(), comparisonMs);
     timer.unref();
@@ -157,7 +153,7 @@ export class GatewayDeployments implements Duty {
     );
   }
 
-  /** Writes an Event, because the Gateway's owner may not have access to this log. */
+  /** The Gateway's owner may not have access to this log, so an Event is written. */
   async #report(key: string, error: unknown, writeGate: WriteGate): Promise<void> {
     const gateway = this.#options.informers.storeOf(gateways).get(key);
     const status = statusOf(error);
@@ -174,7 +170,7 @@ export class GatewayDeployments implements Duty {
     try {
       await writeGate.write({ verb: 'create', resource: events, namespace, name, object: event });
     } catch {
-      // The Event exists, or creating it is forbidden. The log contains the failure.
+      // The Event exists, or creating it is forbidden.
     }
   }
 
@@ -321,7 +317,7 @@ function isOwnedBy({ metadata: { ownerReferences } }: KubernetesObject, uid: str
   return Array.isArray(ownerReferences) && ownerReferences.some((owner) => isObject(owner) && owner.uid === uid);
 }
 
-/** Digest of the applied fields only, because others change with each ready pod. */
+/** Other fields change with each ready pod. */
 function liveDigest({ metadata: { labels, annotations, ownerReferences }, spec }: KubernetesObject): string {
   return digestOfJson({ labels, annotations, ownerReferences, spec });
 }

@@ -1,7 +1,4 @@
-/**
- * Addresses that are allocated automatically to ServiceEntry hosts (PILOT_ENABLE_IP_AUTOALLOCATE), for operators and other programs. They apply even
- * if the status does not contain them.
- */
+/** ServiceEntry hosts have automatically allocated addresses (PILOT_ENABLE_IP_AUTOALLOCATE), which apply even if the status does not contain them. */
 import { isDeepStrictEqual } from 'node:util';
 import { listDiff } from '../../../model/collections/list-diff.ts';
 import { type Config, compareAge } from '../../../model/config/config.ts';
@@ -17,7 +14,6 @@ import type { StatusFields } from './status-writer.ts';
 export interface AddressDerivationOptions {
   readonly objects: () => Pick<ConfigSet, 'ServiceEntry'>;
   readonly onChanged: (changed: () => void) => () => void;
-  /** Whether the object is in the cluster. */
   readonly isWritten: (object: Config) => boolean;
 }
 
@@ -68,7 +64,7 @@ export class AddressDerivation implements StatusDerivation {
     return derived;
   }
 
-  /** Updates the addresses of changed entries, unless that could change addresses of other entries. @returns whether it updated them */
+  /** Returns false if the change could affect addresses of other entries. */
   #changesOwnAddressesOnly(entries: readonly Config<ServiceEntry>[]): boolean {
     const { removed, added } = listDiff(this.#entries, entries);
     const names = added.flatMap(allocationNames);
@@ -106,7 +102,7 @@ function addressesOf(entry: Config<ServiceEntry>, allocated: (name: string) => A
   });
 }
 
-/** Status with the addresses. `undefined` if the entry has and had no allocated address. */
+/** `undefined` if the entry has and had no allocated address. */
 function statusAfter(present: StatusFields, addresses: readonly HostAddress[]): StatusFields | undefined {
   const presentAddresses: readonly unknown[] = Array.isArray(present.addresses) ? present.addresses : [];
   if (addresses.length === 0 && !presentAddresses.some(isOurs)) return undefined;

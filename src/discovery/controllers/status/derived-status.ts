@@ -1,6 +1,6 @@
 /**
- * Statuses of many objects as a function of all objects. Only the leader derives them, once for all changes since the last derivation, so that
- * followers and pushes have no cost.
+ * Derives statuses of many objects from all objects. Only the leader derives them, once for all changes since the last derivation, so that followers
+ * and pushes have no cost.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Config } from '../../../model/config/config.ts';
@@ -23,7 +23,7 @@ export interface DerivedStatus extends DesiredStatus {
 export interface StatusDerivation {
   /** Inputs, compared by identity to detect changes. */
   inputs(): readonly unknown[];
-  /** Runs in short steps. @returns statuses by object key */
+  /** @returns statuses by object key */
   derive(turns: Turns): Promise<ReadonlyMap<string, DerivedStatus>>;
   onChanged(changed: () => void): () => void;
 }
@@ -32,7 +32,7 @@ export interface DerivedStatusOptions extends Omit<StatusWriterOptions, 'source'
   readonly derivation: StatusDerivation;
 }
 
-/** Delay after a derivation, as a multiple of its duration, so that derivations use at most a fifth of a processor. */
+/** The delay after a derivation is this multiple of its duration, so that derivations use at most a fifth of a processor. */
 const pauseFactor = 4;
 const countsPauseMs = 1_000;
 
@@ -105,7 +105,6 @@ export class DerivedStatusDuty implements Duty {
       }
     }
     const report = await this.#statusWriter.writeDue(run, writeGate);
-    // Changes during the derivation are due after the delay.
     this.#notifyWatchers();
     return report;
   }

@@ -1,6 +1,6 @@
 /**
- * Writes conditions about distribution to the status of Istio objects, and keeps other fields. The leader writes all conditions. Each other replica
- * reports rejections by its own proxies, under its presence Lease. See machines/discovery/sequences/distribution.mmd.
+ * Writes conditions about distribution to the status of Istio objects. The leader writes all conditions. Each other replica reports rejections by its
+ * own proxies, under its presence Lease. See machines/discovery/sequences/distribution.mmd.
  */
 
 import { configKeyText, parseConfigKey } from '../../../model/config/config.ts';
@@ -106,12 +106,12 @@ export class DistributionStatus extends ReportingStatus {
   }
 }
 
-/** Removes counts from before the term, because they do not include the proxies of other replicas. */
+/** Counts from before the term do not include the proxies of other replicas. */
 function omitOwnCounts({ distribution, ...findings }: ObjectFindings): ObjectFindings {
   return distribution === undefined || distribution.isOwnOnly ? findings : { ...findings, distribution };
 }
 
-/** Status of a replica that is not the leader, which reports only rejections by its own proxies. */
+/** A replica that is not the leader reports only rejections by its own proxies. */
 export class FollowerStatus extends ReportingStatus {
   desiredStatus(of: StatusRef): DesiredStatus | undefined {
     const key = configKeyText(of);
@@ -189,7 +189,7 @@ export function statusDutiesOf(sources: StatusWriterSources): readonly [leading:
   return [leading, follower];
 }
 
-/** Whether a changed report requires a write. False for a report of this replica that is still valid. */
+/** False for a report of this replica that is still valid. */
 function requiresAction(
   reports: RejectionReports,
   key: string,

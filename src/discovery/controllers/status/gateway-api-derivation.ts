@@ -1,5 +1,3 @@
-/** Derives statuses of Gateway API objects with `src/model/translation/gateway-api/gateway-api-status.ts`. */
-
 import type { Config } from '../../../model/config/config.ts';
 import type { ParentReference } from '../../../model/kinds/gateway-api/http-route.ts';
 import { revisionLabel } from '../../../model/kinds/metadata-keys.ts';
@@ -24,12 +22,11 @@ import type { StatusFields } from './status-writer.ts';
 export interface GatewayApiDerivationOptions {
   readonly objects: () => GatewayApiStatusSources;
   readonly onChanged: (changed: () => void) => () => void;
-  /** Cluster domain, such as `cluster.local`. */
   readonly domain: string;
   /** Empty means revision `default`. */
   readonly revision: string;
   readonly failures: Pick<DeploymentFailures, 'failuresByGateway' | 'onChanged'>;
-  /** Whether the object is in the cluster, so that its status is written. */
+  /** Only objects in the cluster have a status. */
   readonly isWritten: (object: Config) => boolean;
 }
 
@@ -108,7 +105,7 @@ function derivedOfClass(status: ClassStatus): Derived {
   };
 }
 
-/** Adds deployment failures, because a Gateway that is not deployed serves no requests. */
+/** A Gateway that is not deployed serves no requests. */
 function withFailures(
   statuses: ReadonlyMap<string, GatewayStatus>,
   failures: ReadonlyMap<string, DeploymentFailure>,
@@ -169,7 +166,6 @@ const derivedOfRoute = (status: RouteStatus, namespace: string): Derived => with
 const derivedOfPolicy = (status: RouteStatus, namespace: string): Derived =>
   withParents(status, namespace, policyFields);
 
-/** Status field with an entry for each parent, and its key in an entry. */
 interface ParentFields {
   readonly list: 'parents' | 'ancestors';
   readonly reference: 'parentRef' | 'ancestorRef';
@@ -194,16 +190,12 @@ function withParents(status: RouteStatus, namespace: string, fields: ParentField
 }
 
 interface ParentContext {
-  /** Namespace of the route. */
   readonly namespace: string;
   readonly conditionMoment: ConditionMoment;
   readonly fields: ParentFields;
 }
 
-/**
- * Updates this controller's entries for the current parents, and keeps the entries of other controllers in place. `undefined` if no write is
- * necessary.
- */
+/** Keeps the entries of other controllers in place. `undefined` if no write is necessary. */
 function parentsAfter(present: unknown, status: RouteStatus, context: ParentContext): readonly unknown[] | undefined {
   const { namespace, conditionMoment, fields } = context;
   const remainingParents = new Map(status.parents.map((parent) => [parentKey(parent.parentRef, namespace), parent]));
@@ -245,7 +237,7 @@ function hasLaterCondition(conditions: unknown, { generation }: ConditionMoment)
   );
 }
 
-/** Key of a parent reference, in which omitted fields have API defaults. */
+/** Omitted fields have API defaults. */
 function parentKey(ref: Partial<Record<keyof ParentReference, unknown>>, routeNamespace: string): string {
   const {
     group = 'gateway.networking.k8s.io',

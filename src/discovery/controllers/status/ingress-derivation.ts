@@ -1,4 +1,4 @@
-/** Derives statuses of Ingresses of this class, which contain the external addresses of the gateway. */
+/** The status of an Ingress of this class contains the external addresses of the gateway. */
 import type { Config } from '../../../model/config/config.ts';
 import type { ConfigSet } from '../../../model/config/config-set.ts';
 import type { LoadBalancerIngress } from '../../../model/kinds/kubernetes/service.ts';
@@ -15,7 +15,6 @@ export interface IngressDerivationOptions {
   readonly onChanged: (changed: () => void) => () => void;
   /** Namespace of the control plane and the gateway. */
   readonly namespace: string;
-  /** Whether the object is in the cluster. */
   readonly isWritten: (object: Config) => boolean;
 }
 

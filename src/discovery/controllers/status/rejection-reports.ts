@@ -1,4 +1,4 @@
-/** Rejections reported by replicas: the message of a condition `Rejected` ends with the name of the reporting replica. */
+/** The message of a condition `Rejected` ends with the name of the reporting replica. */
 import { isObject } from '../../../runtime/json-object.ts';
 import { scalarNumber } from '../../../runtime/scalar-text.ts';
 import {
@@ -26,7 +26,7 @@ export function signMessage(message: string, identity: string): string {
   return `${message} (reported by ${identity})`;
 }
 
-/** Report in the conditions. `undefined` if none exists with a valid signature. */
+/** `undefined` without a report that has a valid signature. */
 export function reportIn(conditions: unknown): RejectionReport | undefined {
   const list: readonly unknown[] = Array.isArray(conditions) ? conditions : [];
   const condition = list.find(
@@ -73,7 +73,6 @@ export class RejectionReports {
     }
   }
 
-  /** Report from the cache, which may be outdated. */
   reportOn(key: string): RejectionReport | undefined {
     return this.#reports.get(key);
   }
@@ -82,7 +81,7 @@ export class RejectionReports {
     return identity === this.identity;
   }
 
-  /** Whether the replica that wrote the report has exited and not repeated it. */
+  /** The replica has exited and not repeated the report. */
   isEnded(key: string, report: RejectionReport): boolean {
     const previousReport = this.#reports.get(key);
     return (
@@ -93,7 +92,6 @@ export class RejectionReports {
     );
   }
 
-  /** Presence Leases of other replicas with valid reports. */
   get leases(): ReadonlySet<string> {
     const otherReports = [...this.#reports.values()].filter(
       (report) => !this.isOwnReport(report) && !this.#endedReports.has(report),

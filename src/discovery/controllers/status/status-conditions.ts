@@ -1,13 +1,13 @@
-/** Updates status conditions by the rules of `metav1.Condition`, and keeps conditions of other writers. Pure. */
+/** Follows the rules of `metav1.Condition`, and keeps conditions of other writers. */
 import { isDeepStrictEqual } from 'node:util';
 import { isObject } from '../../../runtime/json-object.ts';
 import { visibleLine } from '../../../runtime/visible-text.ts';
 
-/** Condition without the transition time, which depends on the present condition. */
+/** The transition time depends on the present condition. */
 export interface DesiredCondition {
   readonly type: string;
   readonly status: 'True' | 'False' | 'Unknown';
-  /** Reason such as `BackendNotFound`. Invalid characters are removed. */
+  /** Invalid characters are removed. */
   readonly reason: string;
   /** Truncated if too long. */
   readonly message: string;
@@ -25,13 +25,12 @@ const maxTypeCharacters = 316;
 const maxReasonCharacters = 1_024;
 const maxMessageCharacters = 32_768;
 
-/** RFC 3339 time that an API server accepts. */
 const timeText = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
 
 /**
- * Updates own conditions in place. Keeps conditions of other writers, and own ones about a newer generation.
+ * Keeps conditions of other writers, and own ones about a newer generation.
  *
- * @param present conditions of the status, possibly invalid
+ * @param present possibly invalid
  * @param ownConditions at most one per type
  * @param obsoleteTypes own types to remove
  * @returns `present` itself if nothing changed
@@ -65,7 +64,6 @@ export function withConditions(
   return Array.isArray(present) && isDeepStrictEqual(present, nextConditions) ? present : nextConditions;
 }
 
-/** Whether a condition is about a newer generation than the known one. */
 export function isObservedLater(value: unknown, generation: number | undefined): boolean {
   if (generation === undefined || !isObject(value)) return false;
   const observedGeneration = observedGenerationOf(value);
@@ -118,7 +116,7 @@ function reasonOf(text: string): string {
   return legal === '' ? 'Unknown' : legal;
 }
 
-/** Escapes the text into one line, because it can quote an object or a proxy and is printed in terminals. */
+/** The text can quote an object or a proxy and is printed in terminals. */
 function messageOf(text: string): string {
   return visibleLine(text, maxMessageCharacters);
 }

@@ -1,5 +1,3 @@
-/** Duties that write the status of Gateway API objects, Ingresses and ServiceEntries. */
-
 import type { Config } from '../../../model/config/config.ts';
 import type { KindName } from '../../../model/kinds/index.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
@@ -16,15 +14,15 @@ import type { StatusInputs } from './status-inputs.ts';
 
 export interface StatusDutySources {
   readonly informers: InformerEffects;
-  /** API server that the write gates use. */
+  /** The write gates use the same server. */
   readonly server: Pick<ApiServer, 'request'>;
   readonly inputs: StatusInputs;
   readonly domain: string;
   readonly namespace: string;
   readonly revision: string;
-  /** Whether to write the status of Gateway API objects (PILOT_ENABLE_GATEWAY_API_STATUS). */
+  /** PILOT_ENABLE_GATEWAY_API_STATUS */
   readonly writesGatewayApi: boolean;
-  /** Whether to write allocated addresses (PILOT_ENABLE_IP_AUTOALLOCATE). */
+  /** PILOT_ENABLE_IP_AUTOALLOCATE */
   readonly writesAddresses: boolean;
   readonly log: Pick<Logger, 'warn'>;
 }

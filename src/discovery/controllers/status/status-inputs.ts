@@ -1,4 +1,3 @@
-/** Inputs of status derivations: objects and mesh settings, available when all sources are read. */
 import { type ConfigSet, configSetOf } from '../../../model/config/config-set.ts';
 import type { MeshConfig } from '../../../model/mesh/mesh-config.ts';
 

@@ -1,21 +1,18 @@
-/**
- * Queue of objects whose status is due. Namespaces are served in turn, one write each. Within a namespace, urgent objects come first. Others have a
- * minimum interval between writes.
- */
+/** Namespaces are served in turn, one write each. Within a namespace, urgent objects come first. Others have a minimum interval between writes. */
 import { FairQueue, type ShareKey } from '../../../model/collections/fair-queue.ts';
 
 /** If the queue is full, an object of the largest namespace is dropped and counted, and its status is not written. */
 const maxQueued = 100_000;
 
 export interface StatusQueueOptions<Item> {
-  /** Minimum interval between writes of an object, unless the second one is urgent. 0 means none. */
+  /** Minimum interval between non-urgent writes of an object. 0 means none. */
   readonly pauseMs: number;
   readonly maxItems?: number;
   /** By default, all items have one share. */
   readonly namespaceOf?: (item: Item) => string;
 }
 
-/** Delays end in this many groups, which limits the number of timers. */
+/** Limits the number of timers. */
 const pauseGroups = 40;
 
 interface Waiting<Item> {
@@ -27,18 +24,16 @@ interface Waiting<Item> {
 export class StatusQueue<Item> {
   readonly #pauseMs: number;
   readonly #namespaceOf: (item: Item) => string;
-  /** Keys of due, delayed and failed objects. */
   readonly #allKeys: FairQueue<string>;
-  /** Due objects in fair order. */
   readonly #waitingQueue: FairQueue<Waiting<Item>>;
   readonly #waitingEntries = new Map<string, Waiting<Item>>();
   /** Delayed objects, with the end of their delay. */
   readonly #delayedItems = new Map<string, { readonly item: Item; readonly endsAt: number }>();
   readonly #failedItems = new Map<string, Item>();
   #nextDelayEnd = Number.POSITIVE_INFINITY;
-  /** Time of the last write of each object, until its minimum interval ends, oldest first. */
+  /** Contains objects until their minimum interval ends, oldest first. */
   readonly #writtenAtByKey = new Map<string, number>();
-  /** Objects dropped because the queue was full. */
+  /** Objects are dropped if the queue is full. */
   droppedCount = 0;
 
   constructor({ pauseMs, maxItems = maxQueued, namespaceOf = () => '' }: StatusQueueOptions<Item>) {
@@ -56,7 +51,6 @@ export class StatusQueue<Item> {
     return this.#failedItems.size;
   }
 
-  /** Call when the status of the object may have changed. */
   add(key: string, item: Item, isUrgent: boolean, now: number): void {
     const waitingEntry = this.#waitingEntries.get(key);
     if (waitingEntry !== undefined && (waitingEntry.isUrgent || !isUrgent)) {
@@ -74,7 +68,7 @@ export class StatusQueue<Item> {
     }
   }
 
-  /** Removes and returns the next due object that is `isNew`. `undefined` if none exists. */
+  /** `undefined` if no due object is `isNew`. */
   takeNext(now: number, isNew: (key: string) => boolean): [key: string, item: Item] | undefined {
     this.#wake(now);
     const next = this.#waitingQueue.next(({ key }) => isNew(key));
@@ -89,7 +83,6 @@ export class StatusQueue<Item> {
     return this.#waitingQueue.size > 0;
   }
 
-  /** `undefined` if no object is delayed. */
   nextAt(now: number): number | undefined {
     this.#wake(now);
     return this.#delayedItems.size === 0 ? undefined : this.#nextDelayEnd;
@@ -110,7 +103,7 @@ export class StatusQueue<Item> {
       this.#failedItems.set(key, item);
   }
 
-  /** Call when a run is aborted. */
+  /** Called when a run is aborted. */
   failDue(now: number): void {
     this.#wake(now);
     for (const waitingEntry of [...this.#waitingEntries.values()]) {
@@ -131,7 +124,11 @@ export class StatusQueue<Item> {
     this.#wake(Number.POSITIVE_INFINITY);
   }
 
-  /** @returns whether the object was added. Another object may have been dropped instead. */
+  /**
+   * Another object may have been dropped instead.
+   *
+   * @returns whether the object was added
+   */
   #admit(key: string, item: Item): boolean {
     if (this.#allKeys.has(key)) return true;
     const droppedKey = this.#allKeys.add(key, this.#shareOf(item));

@@ -1,9 +1,6 @@
 /**
  * Writes object statuses that a source determines. Gets the desired status at the time of the write, so that the newest applies and followers compute
- * nothing.
- *
- * A due object is completed when it is written or unchanged, deleted or replaced (the source reports it again), or rejected as invalid by the API
- * server (logged and dropped). Otherwise it stays due.
+ * nothing. A due object stays due until it is written or unchanged, deleted or replaced, or rejected as invalid.
  */
 
 import { isDeepStrictEqual } from 'node:util';
@@ -40,7 +37,7 @@ export interface DesiredStatus {
 export interface StatusSource {
   /** `undefined` if the object needs none. */
   desiredStatus(of: StatusRef): DesiredStatus | undefined;
-  /** All objects that may need a status, for a new leader. */
+  /** Used by a new leader. */
   allRefs(): Iterable<StatusRef>;
 }
 
@@ -49,18 +46,16 @@ export interface StatusWriterOptions {
   readonly source: StatusSource;
   /** Must be the server of the gate. */
   readonly server: Pick<ApiServer, 'request'>;
-  /** Resource of a kind, in the served version. */
   readonly resourceOf: (kind: string) => ApiResource;
   /** Minimum interval of non-urgent writes of an object; default 0. */
   readonly pauseMs?: number;
-  /** Concurrent writes. Defaults to {@link maxConcurrentWrites}. */
   readonly maxConcurrent?: number;
   readonly log: Pick<Logger, 'warn'>;
-  /** Whether to end the run early, so that the remaining objects wait for the next run. Defaults to never. */
+  /** If true, the run ends and the remaining objects wait for the next run. */
   readonly isInterrupted?: () => boolean;
-  /** Whether another duty of this process writes the same statuses, so that due objects wait. Defaults to never. */
+  /** If true, another duty of this process writes the same statuses, so due objects wait. */
   readonly isHeld?: () => boolean;
-  /** Read at each renewal. Defaults to none. */
+  /** Read at each renewal. */
   readonly leaseAnnotations?: () => Readonly<Record<string, string>>;
   /** Monotonic clock in milliseconds. */
   readonly now?: () => number;
@@ -71,9 +66,8 @@ export interface StatusWriterOptions {
 }
 
 /**
- * Limits concurrency instead of a rate: client-go's default of five a second kept Contour minutes behind (contour#4134), and no rate fits both small
- * and large servers. Eight are a thirtieth of the concurrent requests that a default server allows all service accounts (245, priority level
- * `workload-low`).
+ * Limits concurrency instead of a rate: client-go's default of five a second kept Contour minutes behind (contour#4134). Eight are a thirtieth of the
+ * concurrent requests that a default server allows all service accounts (245, priority level `workload-low`).
  */
 export const maxConcurrentWrites = 8;
 
@@ -91,7 +85,6 @@ export class StatusWriter implements Duty {
   readonly #watchers = new Set<() => void>();
   #endTimer: (() => void) | undefined;
   #hasReportedDropped = false;
-  /** Counts since the start. */
   readonly counts = { written: 0, same: 0, gone: 0, superseded: 0, refused: 0, conflicts: 0 };
 
   constructor(options: StatusWriterOptions) {
@@ -109,7 +102,7 @@ export class StatusWriter implements Duty {
     this.#queue = new StatusQueue({ ...this.#options, namespaceOf: ({ namespace }) => namespace });
   }
 
-  /** Call when statuses changed. Non-urgent ones are written after {@link StatusWriterOptions.pauseMs}. */
+  /** Non-urgent statuses are written after {@link StatusWriterOptions.pauseMs}. */
   markDue(refs: Iterable<StatusRef>, { urgent = true }: { readonly urgent?: boolean } = {}): void {
     const now = this.#options.now();
     for (const ref of refs) this.#queue.add(keyOf(ref), ref, urgent, now);
