@@ -18,7 +18,6 @@ export interface ConfigControllerEffects {
 }
 
 export function configControllerWithEffects({ configs, listSources, log }: ConfigControllerEffects) {
-  /** Ignored sources that were already logged. */
   let loggedProblems: ReadonlySet<string> = new Set();
   const list = (): SourcesListed | SourcesInvalid => {
     try {

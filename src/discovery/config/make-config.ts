@@ -1,4 +1,3 @@
-/** The mesh's configuration: sources, objects and mesh settings. */
 import type { Logger } from '../../runtime/output/log.ts';
 import { configControllerWithEffects } from './config-controller.effects.ts';
 import type { ConfigLimits } from './files/config-limits.ts';
@@ -15,7 +14,7 @@ export interface ConfigParts extends Pick<XdsSourcesOptions, 'mesh' | 'ownIdenti
       readonly configLimits: ConfigLimits;
       readonly xdsSources: XdsSourcesOptions['limits'];
     };
-  /** Types of sources by URL scheme, in addition to files and xDS. */
+  /** Files and xDS are supported in addition. */
   readonly adapters: SourceAdapters;
   readonly cluster: SettingsOfCluster | undefined;
   readonly log: Logger;
@@ -48,7 +47,6 @@ export function makeConfig({
     configs,
     xdsSources,
     checkSources: (): void => void listSources(),
-    /** @param onAdopted called after mesh settings were adopted */
     actors: (onAdopted: () => void) => ({
       meshConfig: meshConfigWithEffects({ settings, cluster, reportAdopted: onAdopted, log: log.scope('mesh-config') }),
       configController: configControllerWithEffects({ configs, listSources, log }),

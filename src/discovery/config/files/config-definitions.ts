@@ -1,4 +1,4 @@
-/** The objects and problems of a set of files. Files are updated one at a time, at a cost that depends on the file's content. */
+/** Files are updated one at a time, at a cost that depends on the file's content. */
 import { type Config, compareText, configKeyText, type StandsFor } from '../../../model/config/config.ts';
 import { repetition } from '../../../model/config/config-file.ts';
 import type { Problem } from '../../../model/config/problem.ts';
@@ -18,12 +18,8 @@ export class ConfigDefinitions {
   readonly #files = new Map<string, FileContent>();
   /** All objects of each key, sorted by file and position. The first one applies. */
   readonly #configsByKey = new Map<string, readonly Config[]>();
-  /**
-   * Placeholders by key, in file order. A placeholder applies if there is neither a valid object nor an earlier
-   * version.
-   */
+  /** A placeholder applies if there is neither a valid object nor an earlier version. */
   readonly #placeholders = new Map<string, readonly Config[]>();
-  /** Placeholders by the key of the replaced object, in file order. */
   readonly #placeholdersOf = new Map<string, readonly Config[]>();
   readonly #repeatedKeys = new Set<string>();
   readonly #filesWithProblems = new Map<string, string>();
@@ -32,16 +28,13 @@ export class ConfigDefinitions {
   #touchedKeys = new Set<string>();
   #snapshot = ConfigSnapshot.empty;
   #problems: readonly Problem[] = [];
-  /** Which last valid objects still apply, derived from `#problems`. */
   #lastGood: LastGood = { isRetained: () => false, isFromUnreadFile: () => false };
   #problemsAreStale = false;
 
-  /** Active objects after the last {@link finishUpdate}. */
   get snapshot(): ConfigSnapshot {
     return this.#snapshot;
   }
 
-  /** Problems after the last {@link finishUpdate}: errors of files in file order, then duplicate keys. */
   get problems(): readonly Problem[] {
     return this.#problems;
   }
@@ -117,15 +110,16 @@ export class ConfigDefinitions {
   }
 
   /**
-   * Updates snapshot and problems from all files. Both keep their previous values until this completes, and {@link put} must not be called until
-   * then. Returns the keys of objects that may have changed.
+   * Snapshot and problems keep their previous values until this completes, and {@link put} must not be called until then.
+   *
+   * @returns the keys of objects that may have changed
    */
   *finishUpdate(): Steps<ReadonlySet<string>> {
     const isStale = this.#problemsAreStale;
     const problems = isStale ? yield* this.#collectProblems() : this.#problems;
     if (isStale) this.#lastGood = yield* lastGoodBy(problems);
     const lastGood = this.#lastGood;
-    // Checks all placeholders, because the problems determine which last valid objects apply instead of placeholders.
+    // The problems determine which last valid objects apply instead of placeholders.
     const candidates = new Set([
       ...this.#touchedKeys,
       ...(isStale ? this.#retainedKeys : []),
@@ -193,7 +187,6 @@ export class ConfigDefinitions {
     return problems;
   }
 
-  /** The first rejected object before the valid ones, if any. */
   #rejectedBefore(object: string, valid = this.#configsByKey.get(object)?.[0]): Config | undefined {
     const standIns = this.#placeholdersOf.get(object);
     if (standIns === undefined || valid === undefined) return undefined;
@@ -208,8 +201,8 @@ export class ConfigDefinitions {
   }
 
   /**
-   * Determines whether another object applies instead of a rejected one: a valid object of another file, or an earlier version. If its key is
-   * unknown, any kept object of the same file and kind may be its earlier version.
+   * A valid object of another file, or an earlier version, can apply instead of a rejected one. If the key is unknown, any kept object of the same
+   * file and kind may be its earlier version.
    */
   #presence(retainedKeys: ReadonlySet<string>): (standsFor: StandsFor, file: string) => boolean {
     const versions = [...retainedKeys].map((key) => this.#snapshot.byKey.get(key)!).filter(isWritten);
@@ -222,10 +215,7 @@ export class ConfigDefinitions {
   }
 }
 
-/**
- * Determines which objects still apply although no file defines them: those that an error names, and all objects of a file with an error without a
- * key.
- */
+/** Objects still apply although no file defines them if an error names them, or if their file has an error without a key. */
 interface LastGood {
   isRetained(key: string, config: Config): boolean;
   isFromUnreadFile(config: Config): boolean;

@@ -1,4 +1,3 @@
-/** A directory of YAML and JSON files as a source of configuration. */
 import { lstatSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { ConfigReading } from '../../../../machines/discovery/config/config-controller.machine.ts';
@@ -41,13 +40,13 @@ interface KnownFile {
   readonly content: ConfigFile;
 }
 
-/** Fingerprint of a path that may be a directory. It is checked only when all files are read. */
+/** The path may be a directory. It is checked only when all files are read. */
 const unknownFingerprint = '';
 
-/** Maximum number of unreadable files that each read retries. Others are retried when all files are read. */
+/** Other unreadable files are retried when all files are read. */
 const maxRetriedFiles = 16;
 
-/** Age of objects without a creation time. It is equal for all, so that precedence depends only on the files. */
+/** The age is equal for all, so that precedence depends only on the files. */
 const unknownAge = 0;
 
 /** Maximum number of attempts to read a directory while Kubernetes switches its mount. */
@@ -56,10 +55,7 @@ const maxReadings = 10;
 /** For more changed files, reading all files costs no more and misses no change. */
 const maxSingleFiles = 256;
 
-/**
- * Reads a directory repeatedly. For an object that became invalid, its last valid version applies. Reads only changed files if that cannot miss a
- * change, otherwise all.
- */
+/** For an object that became invalid, its last valid version applies. Reads only changed files if that cannot miss a change, otherwise all. */
 export class ConfigDirectory implements ConfigSource {
   readonly path: string;
   readonly #limits: ConfigLimits;
@@ -67,19 +63,14 @@ export class ConfigDirectory implements ConfigSource {
   #bytes = 0;
   readonly #definitions = new ConfigDefinitions();
   #directories: ReadonlySet<string> = new Set();
-  /**
-   * Files and directories that could not be read. A file with a fingerprint is retried when its fingerprint changes.
-   */
+  /** A file with a fingerprint is retried when its fingerprint changes. */
   readonly #unreadableFiles = new Map<string, string | undefined>();
-  /** Directory trees above the entry limit. They are checked at the next full inspection. */
   readonly #rejectedTrees = new RejectedTrees();
   #hasLinks = false;
-  /** The first file that is ignored because of its extension. Empty if none exists. */
   #ignoredText = '';
   /** Targets of the Kubernetes links when the linked files were last read. */
   #versions: ReadonlyMap<string, string> = new Map();
   #isComplete = false;
-  /** File of each known problem, by the problem's text. */
   #problems: ReadonlyMap<string, string> = new Map();
   #lastProblems: readonly Problem[] = [];
 
@@ -92,7 +83,6 @@ export class ConfigDirectory implements ConfigSource {
     return this.#definitions.snapshot;
   }
 
-  /** Files whose content is unknown, each with the first reason. */
   get unreadable(): ReadonlyMap<string, string> {
     const unreadProblems = this.#definitions.problems.filter(
       ({ severity, key, standIn }) => severity === 'error' && key === undefined && standIn === undefined,
@@ -109,7 +99,7 @@ export class ConfigDirectory implements ConfigSource {
   }
 
   /**
-   * Updates the snapshot. Calls must not overlap.
+   * Calls must not overlap.
    *
    * @param paths changed paths, or empty for all files
    */
@@ -126,7 +116,7 @@ export class ConfigDirectory implements ConfigSource {
     return directoryReading;
   }
 
-  /** Returns the files to read, or `undefined` for all. A file can be read individually if no other path can have changed with it. */
+  /** A file can be read individually if no other path can have changed with it. `undefined` means all files. */
   #filesToRead(paths: readonly string[]): readonly string[] | undefined {
     if (!this.#isComplete || paths.length === 0 || paths.length > maxSingleFiles) return undefined;
     const tried = [...this.#unreadableFiles].filter(([, fingerprint]) => fingerprint === undefined);
@@ -155,7 +145,7 @@ export class ConfigDirectory implements ConfigSource {
       .some(isHidden);
   }
 
-  /** Reads again if Kubernetes switches a mounted ConfigMap during the read, because a mixture of two versions must not apply. */
+  /** If Kubernetes switches a mounted ConfigMap during the read, a mixture of two versions must not apply. */
   async #readOneVersion(workTurns: Turns): Promise<DirectoryReading | undefined> {
     for (let attempt = 1; ; attempt++) {
       this.#versions = this.#mountedVersions();
@@ -169,7 +159,6 @@ export class ConfigDirectory implements ConfigSource {
     return now.size !== this.#versions.size || [...now].some(([link, target]) => this.#versions.get(link) !== target);
   }
 
-  /** Targets of `..data` links by path. Each mounted ConfigMap has such a link. */
   #mountedVersions(): ReadonlyMap<string, string> {
     const directories = this.#hasLinks ? new Set([this.path, ...this.#directories]) : [this.path];
     const versions = new Map<string, string>();
@@ -305,7 +294,6 @@ export class ConfigDirectory implements ConfigSource {
     };
   }
 
-  /** Reports new problems since the last read, and files whose problems are resolved. */
   *#reportProblems(
     problems: readonly Problem[],
     { byKey }: ConfigSnapshot,

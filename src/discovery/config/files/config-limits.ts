@@ -2,17 +2,17 @@
 import type { Environment } from '../../environment.ts';
 
 export interface ConfigLimits {
-  /** Maximum size of a file in bytes (PILOT_CONFIG_MAX_FILE_BYTES). */
+  /** PILOT_CONFIG_MAX_FILE_BYTES */
   readonly maxFileBytes: number;
-  /** Maximum total size of all files in bytes (PILOT_CONFIG_MAX_BYTES). */
+  /** PILOT_CONFIG_MAX_BYTES: all files together. */
   readonly maxBytes: number;
-  /** Directory entries of any type (PILOT_CONFIG_MAX_ENTRIES). */
+  /** PILOT_CONFIG_MAX_ENTRIES: directory entries of any type. */
   readonly maxEntries: number;
-  /** Clusters and routes that a namespace adds to sidecars of other namespaces (PILOT_MAX_EXPORTED_PER_NAMESPACE). */
+  /** PILOT_MAX_EXPORTED_PER_NAMESPACE: clusters and routes that a namespace adds to sidecars of other namespaces. */
   readonly maxExportedPerNamespace: number;
-  /** Routes that a namespace adds to gateways, and its Ingress paths (PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE). */
+  /** PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE: also limits Ingress paths. */
   readonly maxGatewayRoutesPerNamespace: number;
-  /** Maximum number of endpoints of a namespace's services (PILOT_MAX_ENDPOINTS_PER_NAMESPACE). */
+  /** PILOT_MAX_ENDPOINTS_PER_NAMESPACE */
   readonly maxEndpointsPerNamespace: number;
 }
 

@@ -1,4 +1,3 @@
-/** Finds the YAML and JSON files below a directory. */
 import { type Dirent, lstatSync, opendirSync, type Stats, statSync } from 'node:fs';
 import { dirname, extname, join } from 'node:path';
 import { compareText } from '../../../model/config/config.ts';
@@ -20,32 +19,29 @@ export interface DirectoryWalk {
   readonly directories: ReadonlySet<string>;
   /** Errors by path, for files and directories that are unreadable or exceed the entry limit. */
   readonly failures: ReadonlyMap<string, unknown>;
-  /** Files that are ignored because of their extension, such as `.YAML`. */
   readonly ignoredFiles: { readonly count: number; readonly first: string };
-  /** Whether any path was reached through a symbolic link, so that its content may change outside the tree. */
+  /** If true, content may change outside the tree. */
   readonly hasLinks: boolean;
 }
 
-/** Whether the name belongs to an editor's temporary file, or to a version directory of a Kubernetes mount. */
+/** Hidden names are temporary files of editors, or version directories of a Kubernetes mount. */
 export function isHidden(name: string): boolean {
   return name.startsWith('.');
 }
 
 const extensions: readonly string[] = ['.yaml', '.yml', '.json'];
 
-/** Whether `kubectl apply -f DIRECTORY` reads files with this extension. */
 export function isConfigName(name: string): boolean {
   return extensions.includes(extname(name));
 }
 
-/** Whether the extension differs only in case from one that is read, such as in `a.YAML`. */
+/** The extension differs only in case from one that is read. */
 export function isAlmostConfigName(name: string): boolean {
   return extensions.includes(extname(name).toLowerCase()) && !isConfigName(name);
 }
 
 export const configNames = '*.yaml, *.yml and *.json';
 
-/** Whether the path does not exist, or one of its parents is not a directory. */
 export function isMissingPath(error: unknown): boolean {
   return isSystemError(error, 'ENOENT') || isSystemError(error, 'ENOTDIR');
 }
@@ -55,9 +51,9 @@ export function fingerprintOf({ dev, ino, size, mtimeMs, ctimeMs }: Stats): stri
 }
 
 /**
- * Finds files at any depth. Links can refer to any directory. A link to a target with too many entries is reported as a failure.
+ * Links can refer to any directory. A link to a target with too many entries is reported as a failure.
  *
- * @param rejectedTrees known trees with too many entries, which are skipped; updated by the call
+ * @param rejectedTrees trees with too many entries, which are skipped; updated by the call
  * @throws if the directory is unreadable or has too many entries
  */
 export async function walk(
@@ -73,8 +69,7 @@ export async function walk(
 }
 
 /**
- * Trees with too many entries, by the directory or link that leads to them. A tree is skipped until it is removed from this list or its root
- * directory changes; changes further below are not detected.
+ * A tree with too many entries is skipped until it is removed from this list or its root directory changes; changes further below are not detected.
  */
 export class RejectedTrees {
   readonly #trees = new Map<string, { readonly fingerprint: string; readonly error: TooManyEntries }>();
@@ -91,7 +86,6 @@ export class RejectedTrees {
     return false;
   }
 
-  /** @param fingerprint fingerprint of the tree before it was walked */
   add(path: string, fingerprint: string, error: TooManyEntries): void {
     this.#trees.set(path, { fingerprint, error });
   }
@@ -105,7 +99,7 @@ export class RejectedTrees {
   }
 }
 
-/** Fingerprint of the directory, and of the link that leads to it. Empty if it does not exist. */
+/** Includes the link that leads to the directory. Empty if it does not exist. */
 function treeFingerprintOf(path: string): string {
   try {
     return `${fingerprintOf(lstatSync(path))} ${fingerprintOf(statSync(path))}`;
@@ -116,7 +110,6 @@ function treeFingerprintOf(path: string): string {
 
 interface WalkEntry {
   readonly path: string;
-  /** Identities (device and inode) of the parent directories. */
   readonly parentIdentities: readonly string[];
 }
 
@@ -173,7 +166,6 @@ class Walker implements DirectoryWalk {
       this.#rejectedTrees.add(path, fingerprint, failure);
   }
 
-  /** Visits a path. If its tree has too many entries, discards everything that was found in the tree. */
   async #attempt(path: string, visit: () => Promise<void>): Promise<void> {
     const [files, directories, links, entries] = [
       this.files.length,
@@ -276,12 +268,12 @@ class Walker implements DirectoryWalk {
   }
 }
 
-/** Compares path segments in the order of a walk. */
+/** Path segments are compared in the order of a walk. */
 export function compareWalked(a: string, b: string): number {
   return compareText(walkKeyOf(a), walkKeyOf(b));
 }
 
-/** Key whose text order is the order of a walk: the separator is the character that sorts before all others. */
+/** The separator becomes the character that sorts before all others. */
 export function walkKeyOf(path: string): string {
   return path.replaceAll('/', '\0');
 }

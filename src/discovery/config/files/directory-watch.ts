@@ -1,6 +1,4 @@
-/**
- * Reports paths that change below a directory. Only directories are watched, not files, so that thousands of files cost nothing until one changes.
- */
+/** Only directories are watched, not files, so that thousands of files cost nothing until one changes. */
 import { type Dir, type FSWatcher, lstatSync, opendirSync, type Stats, statSync, watch } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { isSystemError } from '../../../runtime/errors.ts';
@@ -18,19 +16,17 @@ const maxWatches = 8_192;
 
 const entriesAtOnce = 256;
 
-/** Duration of one step, after which other work can run. */
 const turnMs = 10;
 
 /** More events than this within {@link burstMs} are a burst. Saving a few files causes fewer. */
 const burstEvents = 16;
 const burstMs = 100;
 
-/** Maximum number of paths to report individually. Beyond it, the whole directory is reported. */
 const maxPathsPerTurn = 256;
 
 /**
- * Watches a directory tree, including link targets. If a tree cannot be watched in one step, the directory is reported again afterwards. A tree that
- * exceeds the limit is watched partially.
+ * Includes link targets. If a tree cannot be watched in one step, the directory is reported again afterwards. A tree that exceeds the limit is
+ * watched partially.
  *
  * A reported path is a file that was written, added or removed, or a directory below which anything may have changed.
  *
@@ -63,11 +59,9 @@ class TreeWatch {
   readonly #handlers: WatchHandlers;
   readonly #maxEntries: number;
   readonly #onInspecting: () => void;
-  /** Directories of the tree, and files to which links refer. */
   readonly #watchesByPath = new Map<string, Watched>();
   #names = 0;
   #isLimitReported = false;
-  /** Directories to watch. Link targets come last. */
   #pending: PendingDirectory[] = [];
   #pendingLinks: PendingDirectory[] = [];
   #current: Steps<void> | undefined;
@@ -79,9 +73,7 @@ class TreeWatch {
   readonly #changedPaths = new Set<string>();
   readonly #renamedPaths = new Set<string>();
   #reportImmediate: NodeJS.Immediate | undefined;
-  /** Events in the current period of {@link burstMs}. */
   #recent = { since: Number.NEGATIVE_INFINITY, events: 0 };
-  /** Watch of the nearest existing parent directory, to detect when the root appears. */
   #parentWatcher: FSWatcher | undefined;
   #parentIdentity = '';
   #inspection: NodeJS.Timeout | undefined;
@@ -115,7 +107,6 @@ class TreeWatch {
     if (!this.#isClosed) this.#handlers.changed(path, isBurst);
   }
 
-  /** @returns whether these and other recent events form a burst */
   #countEvents(events: number): boolean {
     const now = performance.now();
     if (now - this.#recent.since > burstMs) this.#recent = { since: now, events: 0 };
@@ -156,7 +147,6 @@ class TreeWatch {
     this.#queueReport(path);
   }
 
-  /** Queues a path for reporting, or the directory if too many paths change together. */
   #queueReport(path: string): void {
     if (this.#isClosed) return;
     if (this.#changedPaths.size <= maxPathsPerTurn) this.#changedPaths.add(path);
@@ -186,7 +176,7 @@ class TreeWatch {
     this.#continue();
   }
 
-  /** Watches a directory tree, or the file that a link refers to. Other files are covered by the watch of their directory. */
+  /** Files of a directory are covered by its watch. A link may refer to a single file. */
   #watchTree(path: string): void {
     this.#pending.push({ path, parentIdentities: [] });
     this.#continue();
@@ -292,7 +282,6 @@ class TreeWatch {
       if (watchedPath === path || watchedPath.startsWith(`${path}/`)) this.#unwatch(watchedPath);
   }
 
-  /** Called when the root is created, removed or replaced, or a link on its path changes. */
   #renewRoot(): void {
     if (this.#isClosed) return;
     this.#isLimitReported = false;
@@ -302,7 +291,6 @@ class TreeWatch {
     this.#report(this.#root);
   }
 
-  /** Watches the nearest existing parent directory for changes on the path to the root. */
   #watchParent(): void {
     let directory = dirname(this.#root);
     while (statsOf(directory) === undefined && dirname(directory) !== directory) directory = dirname(directory);
@@ -328,7 +316,6 @@ class TreeWatch {
   }
 }
 
-/** `undefined` if the path does not exist or is inaccessible. */
 function statsOf(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });

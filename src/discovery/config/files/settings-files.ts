@@ -1,4 +1,3 @@
-/** Files with mesh-wide settings: MeshConfig and MeshNetworks. */
 import { createHash } from 'node:crypto';
 import * as E from 'fp-ts/lib/Either.js';
 import type { SettingsReading } from '../../../../machines/discovery/config/mesh-config.machine.ts';
@@ -21,7 +20,7 @@ type Decoded<Value> = E.Either<readonly Problem[], { readonly value: Value; read
 
 const defaults: SettingsValues = { mesh: defaultMeshConfig, networks: { networks: {} } };
 
-/** Caches read results until the chart adopts them. Values are immutable and can be compared by identity. */
+/** Results are cached until the chart adopts them. Values are immutable and can be compared by identity. */
 export class SettingsFiles {
   #active: SettingsValues = defaults;
   readonly #read: { [Name in SettingsName]: Map<string, SettingsValues[Name]> } = {
@@ -64,7 +63,7 @@ export class SettingsFiles {
   }
 
   /**
-   * Merges texts of ConfigMaps. Later texts override earlier ones.
+   * Later texts override earlier ones.
    *
    * @param texts if empty, the active settings are kept
    */

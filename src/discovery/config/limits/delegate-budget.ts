@@ -1,7 +1,7 @@
 /**
  * Limits the routes that the VirtualServices of a namespace get from delegates. Each route of a delegate is combined with each match of the
- * delegating route and each host, so two objects of 300 kB could result in 16 million routes. Beyond the limit, the oldest objects keep their
- * delegates. In younger objects, a delegating route responds with 503.
+ * delegating route and each host, so two objects of 300 kB could result in 16 million routes. Beyond the limit, delegating routes of the youngest
+ * objects respond with 503.
  */
 import { createHash } from 'node:crypto';
 import type { Config } from '../../../model/config/config.ts';

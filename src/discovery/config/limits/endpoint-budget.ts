@@ -1,6 +1,6 @@
 /**
  * Limits the endpoints of the services of a namespace. 1,500 ServiceEntries that select the same 1,500 WorkloadEntries (500 kB in total) would result
- * in 2.25 million endpoints for every proxy. Beyond the limit, the oldest objects keep their endpoints, and younger ones have none.
+ * in 2.25 million endpoints for every proxy. Beyond the limit, the youngest objects have no endpoints.
  */
 import type { Config } from '../../../model/config/config.ts';
 import { beyondLimit, type LimitShare } from '../../../model/config/oldest-first.ts';
@@ -32,7 +32,6 @@ interface EndpointSource {
   readonly selection: Selection | undefined;
 }
 
-/** The selector of an object, with the number of endpoints per selected workload. */
 interface Selection {
   readonly selector: Labels;
   readonly clusters: number;
@@ -49,10 +48,10 @@ interface NamespaceEndpoints {
   podIndex?: LabelIndex<Labelled> | undefined;
 }
 
-/** Upper bounds for a namespace, without evaluating selectors. */
+/** Upper bounds, without evaluating selectors. */
 interface Sums {
   listedEndpointCount: number;
-  /** Endpoints per WorkloadEntry of the namespace, if all selectors match it. */
+  /** Endpoints per WorkloadEntry, if all selectors match it. */
   clusters: number;
   /** Endpoints per pod, if all selectors match it. */
   clustersOfPods: number;
@@ -62,7 +61,6 @@ export class EndpointBudget implements NamespaceBudget {
   readonly #maxEndpoints: number;
   readonly #namespaces = new Map<string, NamespaceEndpoints>();
 
-  /** @param maxEndpoints per namespace (PILOT_MAX_ENDPOINTS_PER_NAMESPACE) */
   constructor(maxEndpoints: number) {
     this.#maxEndpoints = maxEndpoints;
   }
@@ -84,7 +82,6 @@ export class EndpointBudget implements NamespaceBudget {
     return yield* recomputeLimited(touchedKeys, previous, (name) => this.#excessOf(name));
   }
 
-  /** Whether the namespace is within the limit, whatever its selectors match. */
   #isWithinLimit(name: string): boolean {
     const namespace = this.#namespaces.get(name);
     if (namespace === undefined) return true;
@@ -219,7 +216,7 @@ function sharesOf(namespace: NamespaceEndpoints): readonly LimitShare[] {
   return [...sources.values()].map(({ config, listedEndpointCount, selection }) => {
     if (selection === undefined) return { config, cost: listedEndpointCount };
     const { selector, clusters, selectsPods } = selection;
-    // Upper bound, because an exact count would evaluate each selector for each workload.
+    // An exact count would evaluate each selector for each workload.
     const selectedCount =
       entries.maxSelectedBy(selector) + (selectsPods ? (podIndex?.maxSelectedBy(selector) ?? 0) : 0);
     return { config, cost: listedEndpointCount + clusters * selectedCount };

@@ -1,7 +1,7 @@
 /**
  * Limits the configuration that one namespace adds to proxies of other namespaces. Every sidecar gets the clusters and routes of all exported
- * objects, and every gateway the routes bound to it, so one tenant with many valid objects could slow down the mesh. Beyond the limit, the oldest
- * objects stay exported. A younger object is visible only in its own namespace, loses its subsets, or responds with 503.
+ * objects, and every gateway the routes bound to it, so one tenant could slow down the mesh. Beyond the limit, the youngest objects are visible only
+ * in their own namespace, lose their subsets, or respond with 503.
  */
 import type { Config } from '../../../model/config/config.ts';
 import { beyondLimit, type LimitShare } from '../../../model/config/oldest-first.ts';
@@ -27,9 +27,7 @@ import {
 
 /** Costs for sidecars and for gateways, which are limited separately. */
 interface Costs {
-  /** Clusters and routes in each sidecar of another namespace, in units. */
   readonly mesh: number;
-  /** Routes in gateways, in units. */
   readonly gateways: number;
 }
 
@@ -47,8 +45,7 @@ export class ExportBudget implements NamespaceBudget {
   readonly #namespaces = new Map<string, NamespaceExports>();
 
   /**
-   * @param limits per namespace: PILOT_MAX_EXPORTED_PER_NAMESPACE for sidecars,
-   * PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE for gateways
+   * @param limits per namespace: PILOT_MAX_EXPORTED_PER_NAMESPACE for sidecars, PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE for gateways
    */
   constructor(limits: Costs) {
     this.#limits = limits;
@@ -149,7 +146,6 @@ interface Limitation {
    * wider hosts.
    */
   readonly isOutOfMesh: boolean;
-  /** Whether the routes respond with 503 in gateways and sidecars. */
   readonly isClosed: boolean;
 }
 
@@ -160,7 +156,7 @@ const exportTexts: Readonly<Record<keyof Costs, { readonly resources: string; re
 
 const noCosts: Costs = { mesh: 0, gateways: 0 };
 
-/** Cost by kind. Objects that are not visible in other namespaces cost nothing. */
+/** Objects that are not visible in other namespaces cost nothing. */
 const costs: ReadonlyMap<string, (config: Config, settings: BudgetSettings) => Costs> = new Map([
   [
     'ServiceEntry',
@@ -209,7 +205,7 @@ const costs: ReadonlyMap<string, (config: Config, settings: BudgetSettings) => C
   ],
 ]);
 
-/** Bytes that a policy adds to each cluster. Only the largest port settings count. */
+/** Only the largest port settings count. */
 function policyBytes(policy: TrafficPolicy | undefined): number {
   if (policy === undefined) return 0;
   const { portLevelSettings = [], ...commonPolicy } = policy;
@@ -272,7 +268,7 @@ function limitedConfig(
   }
 }
 
-/** Keeps all matches, so that no request matches a wider route. TCP connections are sent to a nonexistent destination, which closes them. */
+/** No request must match a wider route, so all matches are kept. TCP connections are sent to a nonexistent destination, which closes them. */
 function closedSpec({ spec }: Config): VirtualService {
   const { http, tls, tcp, ...otherFields } = spec as VirtualService;
   return {

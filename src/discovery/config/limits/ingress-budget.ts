@@ -1,7 +1,4 @@
-/**
- * Limits the Ingress paths of a namespace. Beyond the limit, the oldest Ingresses are unchanged. Paths of younger ones respond with 503, so that
- * their requests do not match a wider path.
- */
+/** Limits the Ingress paths of a namespace. Paths of the youngest Ingresses respond with 503, so that their requests do not match a wider path. */
 import type { Config } from '../../../model/config/config.ts';
 import { beyondLimit, type LimitShare } from '../../../model/config/oldest-first.ts';
 import type { Ingress } from '../../../model/kinds/kubernetes/ingress.ts';
@@ -19,10 +16,7 @@ export class IngressBudget implements NamespaceBudget {
   readonly #maxPaths: number;
   readonly #namespaces = new Map<string, Map<string, LimitShare>>();
 
-  /**
-   * @param maxPaths paths and TLS hosts per namespace (PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE). The same number of further paths can respond with
-   * 503.
-   */
+  /** @param maxPaths PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE; the same number of further paths can respond with 503 */
   constructor(maxPaths: number) {
     this.#maxPaths = maxPaths;
   }

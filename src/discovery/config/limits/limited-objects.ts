@@ -1,6 +1,4 @@
-/**
- * Objects beyond a limit of their namespace, with the reduced object that applies instead and the problem to report.
- */
+/** A reduced object applies instead of one beyond a limit of its namespace. */
 import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
 import { type Config, configKeyText } from '../../../model/config/config.ts';
 import type { Steps } from '../../../runtime/turns.ts';
@@ -41,18 +39,17 @@ export interface NamespaceBudget {
 
 export interface LimitExcess {
   readonly original: Config;
-  /** Identifies the limitation, as part of the object's resourceVersion. */
+  /** The object's resourceVersion contains the variant. */
   readonly variant: string;
-  /** Called if the object did not have this limitation before. */
   readonly limit: () => {
     readonly config: Partial<Config>;
-    /** The limited field, such as `spec.workloadSelector`. Empty for the whole object. */
+    /** Empty for the whole object. */
     readonly field: string;
     readonly message: string;
   };
 }
 
-/** Applies a limit to these namespaces. All others keep their results. */
+/** Other namespaces keep their results. */
 export function* recomputeLimited(
   namespaces: ReadonlySet<string>,
   previous: ReadonlyMap<string, LimitedObject>,

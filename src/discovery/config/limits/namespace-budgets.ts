@@ -1,4 +1,4 @@
-/** Applies all limits per namespace in order. The input of each limit is the result of the previous one. */
+/** The input of each limit is the result of the previous one. */
 import type { Config } from '../../../model/config/config.ts';
 import type { Steps } from '../../../runtime/turns.ts';
 import { DelegateBudget } from './delegate-budget.ts';
@@ -18,7 +18,6 @@ export interface NamespaceLimits {
 
 export class NamespaceBudgets implements NamespaceBudget {
   readonly #budgets: readonly NamespaceBudget[];
-  /** Results of the individual limits, by combined result. */
   readonly #partsOfResult = new WeakMap<Limited, readonly Limited[]>();
   /** Combined results, with the result of the last limit as key, so that equal results are reported once. */
   readonly #combinedLimits = new WeakMap<LimitedObject, LimitedObject>();
@@ -73,11 +72,7 @@ export class NamespaceBudgets implements NamespaceBudget {
   }
 }
 
-/**
- * Combines two limitations of one object.
- *
- * @param last limitation of the object after `reduced`
- */
+/** @param last limitation of the object after `reduced` */
 export function combinedLimit(reduced: LimitedObject, last: LimitedObject): LimitedObject {
   const message = `${reduced.problem.message}; ${last.problem.message}`;
   return { ...last, original: reduced.original, problem: { ...reduced.problem, message } };

@@ -8,10 +8,10 @@ import type { ConfigSet } from '../../../model/config/config-set.ts';
 import { kinds } from '../../../model/kinds/index.ts';
 import { runToEnd, type Steps } from '../../../runtime/turns.ts';
 
-/** Objects by key (`KIND/NAMESPACE/NAME`). `undefined` removes the object. */
+/** `undefined` removes the object. */
 export type ConfigEdits = ReadonlyMap<string, Config | undefined>;
 
-/** Lists by kind, sorted with the oldest object first. */
+/** The oldest object is first. */
 type ConfigLists = Readonly<Record<string, SortedList<Config>>>;
 
 /** Immutable: snapshots share unchanged objects, so the cost of an edit does not depend on the number of objects. */
@@ -20,7 +20,7 @@ export class ConfigSnapshot {
   readonly byKey: ReadonlyMap<string, Config>;
   readonly #objects: PersistentMap<Config>;
   readonly #lists: ConfigLists;
-  /** Sum of the hashes of all objects, so that an edit only hashes the edited object. */
+  /** A sum of hashes lets an edit hash only the edited object. */
   readonly #sum: bigint;
   #set: ConfigSet | undefined;
   #placeholders: readonly Config[] | undefined;
@@ -32,12 +32,12 @@ export class ConfigSnapshot {
     this.#sum = derived?.checksum ?? sumOf(this.byKey);
   }
 
-  /** Hash of all objects. Equal for equal objects, regardless of their source. */
+  /** Equal for equal objects, regardless of their source. */
   get version(): string {
     return this.#sum.toString(16).padStart(16, '0');
   }
 
-  /** Objects by kind, oldest first. The array of a kind is built on first use and stays the same until an edit. */
+  /** The oldest object is first. The array of a kind stays the same until an edit. */
   get set(): ConfigSet {
     this.#set ??= setOf(this.#lists);
     return this.#set;
@@ -48,15 +48,11 @@ export class ConfigSnapshot {
     return this.#placeholders;
   }
 
-  /**
-   * A copy with replaced objects. Lists of other kinds keep their identity. Returns the same snapshot if nothing
-   * differs.
-   */
+  /** Lists of other kinds keep their identity. Returns the same snapshot if nothing differs. */
   edited(edits: ConfigEdits): ConfigSnapshot {
     return runToEnd(this.editInSteps(edits));
   }
 
-  /** {@link withEdits} in steps. */
   *editInSteps(edits: ConfigEdits): Steps<ConfigSnapshot> {
     let derived: Derived = { objects: this.#objects, lists: this.#lists, checksum: this.#sum };
     let hasChanged = false;
@@ -69,17 +65,16 @@ export class ConfigSnapshot {
     return hasChanged ? new ConfigSnapshot([], { ...derived, checksum: BigInt.asUintN(64, derived.checksum) }) : this;
   }
 
-  /** Keys of objects that differ or exist in only one of the snapshots. Fast if one was edited from the other. */
+  /** Fast if one snapshot was edited from the other. */
   differingKeys(other: ConfigSnapshot): Iterable<string> {
     return this.#objects.differingKeys(other.#objects);
   }
 
-  /** Changes since another snapshot, deletions first. */
+  /** Deletions come first. */
   changesSince(previous: ConfigSnapshot, keys?: Iterable<string>): ConfigChange[] {
     return runToEnd(this.compareInSteps(previous, keys));
   }
 
-  /** {@link changesSince} in steps. */
   *compareInSteps(
     previous: ConfigSnapshot,
     keys: Iterable<string> = this.differingKeys(previous),
@@ -170,7 +165,6 @@ function editedLists(
   return result;
 }
 
-/** Each array is built on first use. */
 function setOf(lists: ConfigLists): ConfigSet {
   const set = Object.defineProperties(
     {},

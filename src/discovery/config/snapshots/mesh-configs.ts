@@ -1,6 +1,4 @@
-/**
- * All active configuration: objects of all sources, and objects generated from Ingresses and Gateway API objects.
- */
+/** Active configuration: objects of all sources, and objects generated from Ingresses and Gateway API objects. */
 import { resolve } from 'node:path';
 import type { ConfigReading } from '../../../../machines/discovery/config/config-controller.machine.ts';
 import type { SourceSummary } from '../../../../machines/discovery/config/config-source.machine.ts';
@@ -43,16 +41,14 @@ type AddressReading = readonly [address: string, reading: SourceReading];
 export type LimitListener = (key: string, limited: LimitedObject | undefined) => void;
 
 export interface MeshConfigsOptions {
-  /** Current mesh settings. When the snapshot is read, objects are translated again if relevant settings changed. */
+  /** When the snapshot is read, objects are translated again if relevant settings changed. */
   readonly mesh: () => TranslationSettings;
   readonly domain: string;
   readonly adapters?: SourceAdapters;
   readonly limits?: ConfigLimits;
 }
 
-/**
- * The first source with an object takes precedence, and generated objects come last. The cost of a change does not depend on the number of sources.
- */
+/** The first source with an object takes precedence. The cost of a change does not depend on the number of sources. */
 export class MeshConfigs {
   readonly #mesh: () => TranslationSettings;
   readonly #domain: string;
@@ -61,7 +57,6 @@ export class MeshConfigs {
   readonly #openedSources = new Map<string, ConfigSource>();
   #sources: readonly (readonly [address: string, source: ConfigSource])[] = [];
   #pendingReadings: AddressReading[] = [];
-  /** Snapshot of each source at its last read. */
   readonly #snapshots = new WeakMap<ConfigSource, ConfigSnapshot>();
   readonly #read = new WeakSet<ConfigSource>();
   #sourceObjects = ConfigSnapshot.empty;
@@ -69,13 +64,12 @@ export class MeshConfigs {
   #ingressObjects: ReadonlyMap<string, Config> = new Map();
   #gatewayApi: GatewayApiTranslation = noTranslation;
   readonly #budgets: NamespaceBudgets;
-  /** Applied before Ingresses are translated. {@link NamespaceBudgets} reports the objects that it limits. */
+  /** Applied before Ingresses are translated. */
   readonly #ingressBudget: IngressBudget;
   #limitedIngresses: ReadonlyMap<string, LimitedObject> = new Map();
   #limitedObjects: ReadonlyMap<string, LimitedObject> = new Map();
   readonly #limitListeners: LimitListener[] = [];
   #settings: IngressSettings | undefined;
-  /** The snapshot of the last reported changes. */
   #reportedSnapshot = ConfigSnapshot.empty;
   readonly #joinQueue = new SerialQueue();
   readonly #touchedKeys = new Set<string>();
@@ -90,24 +84,23 @@ export class MeshConfigs {
   }
 
   get snapshot(): ConfigSnapshot {
-    // A change of mesh settings forces a push that regenerates everything, so listeners are not notified of changed objects.
+    // A change of mesh settings forces a push that regenerates everything, so listeners are not notified.
     if (this.#settings !== this.#mesh() && this.#ingressObjects.size + this.#sourceObjects.set.Ingress.length > 0) {
       this.#updateSnapshot(this.#translateIngresses());
     }
     return this.#snapshot;
   }
 
-  /** Files whose content is unknown, with the reason. They may contain objects that restrict access. */
+  /** These files may contain objects that restrict access. */
   get unreadable(): ReadonlyMap<string, string> {
     return new Map(this.#sources.flatMap(([, { unreadable = [] }]) => [...unreadable]));
   }
 
-  /** @param listener called with the changes. `touchedKeys` contains the keys of all changes, and of objects that changed without effect. */
+  /** @param listener `touched` contains the keys of all changes, and of objects that changed without effect */
   onChanges(listener: (changes: readonly ConfigChange[], touched: ReadonlySet<string>) => void): void {
     this.#listeners.push(listener);
   }
 
-  /** Gateway API objects that take no or only partial effect, with the reason. */
   get translationProblems(): Iterable<Problem> {
     return this.#gatewayApi.problems.values();
   }
@@ -120,7 +113,6 @@ export class MeshConfigs {
     return this.#limitedObjects.get(key);
   }
 
-  /** Calls back for each object whose limitation starts, changes or ends. */
   onLimited(listener: LimitListener): void {
     this.#limitListeners.push(listener);
   }
@@ -130,7 +122,7 @@ export class MeshConfigs {
   }
 
   /**
-   * Reads a source. Its objects apply after the next {@link join}. Calls for one source must not overlap.
+   * Objects apply after the next {@link join}. Calls for one source must not overlap.
    *
    * @param changedPlaces empty for everything
    */
@@ -173,11 +165,10 @@ export class MeshConfigs {
   }
 
   /**
-   * Merges the last read snapshots of sources, which may be read at the same time.
+   * Sources may be read at the same time.
    *
    * @param addresses in order of precedence
    * @param knownAddresses these and other sources to keep, which are read but not merged yet
-   * @param signal aborts the merge.
    */
   join(addresses: readonly string[], knownAddresses = addresses, signal?: AbortSignal): Promise<ConfigReading> {
     return this.#joinQueue.do(() => this.#join(addresses, knownAddresses, signal));
@@ -257,7 +248,6 @@ export class MeshConfigs {
     };
   }
 
-  /** @returns problems of objects that were not limited before */
   #reportLimits(previous: ReadonlyMap<string, LimitedObject>): readonly ConfigProblem[] {
     if (previous === this.#limitedObjects) return [];
     const problems: ConfigProblem[] = [];
@@ -314,9 +304,9 @@ export class MeshConfigs {
     return this.#snapshots.get(source) ?? ConfigSnapshot.empty;
   }
 
-  /** @param touchedKeys keys of all objects that may have changed. The keys of generated objects are added. */
+  /** @param touchedKeys objects that may have changed; keys of generated objects are added */
   async #merge(touchedKeys: Set<string>, workTurns: Turns): Promise<void> {
-    // All snapshots are captured before the merge, because sources may be read during it.
+    // Sources may be read during the merge.
     const snapshots = this.#sources.map(([, source]) => this.#snapshotOf(source));
     const previous = {
       written: this.#sourceObjects,
@@ -362,7 +352,6 @@ export class MeshConfigs {
       }
       snapshot = await workTurns.through(previous.snapshot.editInSteps(edits));
     }
-    // Applies all results without interruption. If mesh settings changed during the merge, the objects are translated again.
     this.#sourceObjects = now;
     this.#ingressObjects = made;
     this.#limitedIngresses = ingresses.limitedByKey;
@@ -398,7 +387,7 @@ export class MeshConfigs {
       : originalConfig;
   }
 
-  /** Generates Gateways and VirtualServices from Ingresses. Returns the keys of generated objects that may have changed. */
+  /** @returns keys of generated objects that may have changed */
   #translateIngresses(): Iterable<string> {
     this.#settings = this.#mesh();
     const previous = this.#ingressObjects;
@@ -416,7 +405,7 @@ function withLimited(set: ConfigSet, limitedObjects: ReadonlyMap<string, Limited
 }
 
 function firstOf(snapshots: readonly ConfigSnapshot[], key: string): Config | undefined {
-  // Includes placeholders of rejected objects, so that a later source does not lift a restriction of an earlier one.
+  // With a placeholder of a rejected object, a later source does not lift a restriction of an earlier one.
   for (const { byKey } of snapshots) {
     const config = byKey.get(key);
     if (config !== undefined) return config;
@@ -424,7 +413,6 @@ function firstOf(snapshots: readonly ConfigSnapshot[], key: string): Config | un
   return undefined;
 }
 
-/** Whether the path is the directory, a path within it, or one of its parents. */
 function isRelatedPath(directory: string, path: string): boolean {
   return path === directory || path.startsWith(`${directory}/`) || directory.startsWith(`${path}/`);
 }

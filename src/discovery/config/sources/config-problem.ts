@@ -3,11 +3,7 @@ import type { Config } from '../../../model/config/config.ts';
 import type { Problem } from '../../../model/config/problem.ts';
 import { clusterConfig } from './config-sources.ts';
 
-/**
- * Converts a problem to the form in events.
- *
- * @param inForce active objects by key. If absent, no placeholder applies.
- */
+/** @param inForce active objects by key; if absent, no placeholder applies */
 export function toConfigProblem(
   { severity, file, line, object = '', field = '', message, code, standIn = '' }: Problem,
   inForce?: ReadonlyMap<string, Config>,
@@ -34,12 +30,12 @@ export function codesOf(problems: readonly ConfigProblem[]): string {
   return [...new Set(problems.flatMap(({ code }) => code ?? []))].join(', ');
 }
 
-/** Message with code, such as `must not be empty [FIELD_EMPTY]`, for outputs without a field for the code. */
+/** `must not be empty [FIELD_EMPTY]`, for outputs without a field for the code. */
 export function codedMessage({ message, code }: Pick<ConfigProblem, 'message' | 'code'>): string {
   return code === undefined || message.includes(`(${code})`) ? message : `${message} [${code}]`;
 }
 
-/** Location such as `mesh/web.yaml:12`, or the source of an object without a file, such as `k8s://east`. */
+/** Such as `mesh/web.yaml:12`, or `k8s://east` for an object without a file. */
 export function placeText(location: ConfigPlace): string {
   if ('source' in location) return location.source;
   return location.line > 0 ? `${location.file}:${location.line}` : location.file;
@@ -52,7 +48,7 @@ export function fileOrSourceOf(location: ConfigPlace): string {
 const maxProblemsPerLine = 5;
 
 /**
- * Returns a text such as `mesh/web.yaml:12: VirtualService shop/web: spec.http[0].timeout: must be a duration; line 14: spec.hosts: is required`.
+ * Such as `mesh/web.yaml:12: VirtualService shop/web: spec.http[0].timeout: must be a duration; line 14: spec.hosts: is required`.
  *
  * @param problems of one object or one file
  */
@@ -62,7 +58,7 @@ export function describeProblems(problems: readonly ConfigProblem[]): string {
   return [placeText(first.place), first.object, fieldTexts(problems)].filter((textPart) => textPart !== '').join(': ');
 }
 
-/** Like {@link describeProblems}, but without location and object of the first problem. */
+/** Omits location and object of the first problem. */
 export function fieldTexts([first, ...further]: readonly ConfigProblem[]): string {
   if (first === undefined) return '';
   const shownProblems = further.slice(0, maxProblemsPerLine - 1).map(({ place, ...other }) => {
@@ -72,12 +68,11 @@ export function fieldTexts([first, ...further]: readonly ConfigProblem[]): strin
   return [fieldMessage(first), ...shownProblems, ...(omittedCount > 0 ? [`and ${omittedCount} more`] : [])].join('; ');
 }
 
-/** Returns a line such as `mesh/web.yaml:12: VirtualService shop/web: spec.http[0].timeout: must be a duration`. */
+/** Such as `mesh/web.yaml:12: VirtualService shop/web: spec.http[0].timeout: must be a duration`. */
 export function problemLine({ place, object, ...problem }: ConfigProblem): string {
   return [placeText(place), object, fieldMessage(problem)].filter((textPart) => textPart !== '').join(': ');
 }
 
-/** Like {@link problemLine}, with the severity: `mesh/web.yaml:12: warning: …`. */
 export function fullProblemText({ severity, place, object, field, message }: ConfigProblem): string {
   return [placeText(place), severity, object, field, message].filter((textPart) => textPart !== '').join(': ');
 }

@@ -1,6 +1,4 @@
-/**
- * A source of configuration: a directory (`config-directory.ts`), a cluster, or another control plane. After `read`, `snapshot` contains the objects.
- */
+/** A source is a directory (`config-directory.ts`), a cluster, or another control plane. */
 import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
 import type { StopWatching, WatchHandlers } from '../../../runtime/files/file-watch.ts';
 import type { ConfigSnapshot } from '../snapshots/config-snapshot.ts';
@@ -14,33 +12,31 @@ export type SourceReading =
       /** Files or objects whose problems are resolved, as text for users. */
       readonly recovered: readonly string[];
     }
-  /** The source does not exist. Objects that were read before still apply. At startup, the program exits. */
+  /** Objects that were read before still apply. At startup, the program exits. */
   | { readonly outcome: 'missing'; readonly problems: readonly ConfigProblem[] };
 
 export interface ConfigSource {
   /**
-   * The valid objects of the last read, and the last valid version of each invalid one. For an object that restricts access and never was valid, a
-   * placeholder that denies access (see `readConfigFile`).
+   * Contains the last valid version of each invalid object. If an object restricts access and never was valid, contains a placeholder that denies
+   * access (see `readConfigFile`).
    */
   readonly snapshot: ConfigSnapshot;
   readonly problemCount: number;
-  /** Files or similar units whose content is unknown, with the reason. */
   readonly unreadable?: ReadonlyMap<string, string>;
-  /** Reports places that change from now on. The caller then reads the source with these places. */
+  /** The caller reads the source with the reported places. */
   watch(handlers: WatchHandlers): StopWatching;
   /**
-   * Updates the snapshot. The first call completes when all content of the source is available, because startup waits for it and reports pending
-   * sources. Calls must not overlap.
+   * The first call completes when all content of the source is available, because startup waits for it. Calls must not overlap.
    *
    * @param places as reported by `watch`, or empty for everything
    */
   read(places: readonly string[]): Promise<SourceReading>;
 }
 
-/** Functions that create sources, by URL scheme such as `fs` for `fs:///etc/mesh`. */
+/** Keys are URL schemes such as `fs` for `fs:///etc/mesh`. */
 export type SourceAdapters = Readonly<Record<string, (address: string) => ConfigSource>>;
 
-/** Scheme of an address, such as `fs` for `fs:///etc/mesh`. `undefined` if the text is not an address. */
+/** `undefined` if the text is not an address. */
 export function schemeOf(address: string): string | undefined {
   return /^([a-z][a-z0-9+.-]*):\/\//i.exec(address)?.[1];
 }

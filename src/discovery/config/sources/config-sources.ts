@@ -1,4 +1,3 @@
-/** Selects configuration sources by `--configDir` and `configSources` of the mesh. */
 import type { MeshConfig } from '../../../model/mesh/mesh-config.ts';
 import { ChartpilotError } from '../../../runtime/errors.ts';
 import { sourceAddressProblem } from '../xds/source-address.ts';
@@ -7,30 +6,26 @@ import type { SourceAdapters } from './config-source.ts';
 export interface ConfigSources {
   /** Addresses such as `fs:///etc/mesh`, in order of precedence. */
   readonly sources: readonly string[];
-  /** Unsupported addresses, with the reason. */
   readonly ignoredAddresses: ReadonlyMap<string, string>;
 }
 
 export interface RequestedSources {
   readonly configDir: string;
   readonly registries: readonly string[];
-  /** Addresses of sources in the cluster: {@link clusterConfig} and {@link clusterServices}. Absent or empty without a cluster. */
   readonly cluster?: readonly string[];
 }
 
-/** Address of the cluster's configuration, also used in `configSources` of the mesh. */
+/** Also used in `configSources` of the mesh. */
 export const clusterConfig = 'k8s://';
-/** Address of the objects of the cluster's service registry. It is always read if there is a cluster. */
+/** Objects of the cluster's service registry, which is always read if there is a cluster. */
 export const clusterServices = 'k8s://services';
 
 /** Schemes that Istio supported before 1.9. */
 const unsupportedSchemes: ReadonlySet<string> = new Set(['mcp', 'mcps']);
 
 /**
- * Sources in order of precedence: the directory of the flag; sources of the mesh (default: the cluster); the
- * cluster's service registry.
+ * In order of precedence: the directory of the flag; sources of the mesh (default: the cluster); the cluster's service registry.
  *
- * @param adapters supported schemes
  * @throws ChartpilotError FLAG_INVALID if no source can be read, CONFIG_INVALID for an invalid address
  */
 export function configSources(

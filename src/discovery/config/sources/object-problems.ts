@@ -1,10 +1,10 @@
-/** Problems of objects that are received individually, from a cluster or over xDS. */
+/** These objects come from a cluster or over xDS. */
 import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
 import { type Config, configKeyText } from '../../../model/config/config.ts';
 import type { Problem } from '../../../model/config/problem.ts';
 import { codeIn } from './config-problem.ts';
 
-/** Describes a problem of an object without a file, including the effect of its placeholder. */
+/** Includes the effect of the placeholder. */
 export function problemOf(
   { severity, object = '', field = '', message, code, standIn = '' }: Problem,
   standIns: readonly Config[],

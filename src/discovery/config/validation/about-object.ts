@@ -10,7 +10,6 @@ export function problemFieldsOf(config: Config): Pick<Problem, 'file' | 'line' |
   };
 }
 
-/** Object as text, such as `VirtualService shop/web`. */
 export function objectText({ kind, namespace, name }: Pick<Config, 'kind' | 'namespace' | 'name'>): string {
   return kind === 'MeshConfig' ? 'mesh configuration' : `${writtenKind(kind)} ${namespace}/${name}`;
 }

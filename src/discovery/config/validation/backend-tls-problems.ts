@@ -1,4 +1,3 @@
-/** Finds BackendTLSPolicies in a set of files that conflict, or whose CA certificates gateways cannot use. */
 import type { Config } from '../../../model/config/config.ts';
 import { configSetOf } from '../../../model/config/config-set.ts';
 import type { Problem } from '../../../model/config/problem.ts';
@@ -6,7 +5,7 @@ import { CredentialIndex } from '../../../model/push-context/credential-index.ts
 import { backendTlsReports } from '../../../model/translation/gateway-api/backend-tls-status.ts';
 import { problemFieldsOf } from './about-object.ts';
 
-/** Returns only warnings, because a ConfigMap that is missing in the files may exist in the cluster. */
+/** A ConfigMap that is missing in the files may exist in the cluster, so there are only warnings. */
 export function backendTlsProblems(configs: readonly Config[]): Problem[] {
   const { BackendTLSPolicy: policies, ConfigMap } = configSetOf(configs);
   const credentials = new CredentialIndex({ Secret: [], ConfigMap });

@@ -1,4 +1,3 @@
-/** Finds objects in a set of files that exceed a limit per namespace, as the control plane does. */
 import { type Config, configKeyText } from '../../../model/config/config.ts';
 import type { ConfigSet } from '../../../model/config/config-set.ts';
 import type { Problem } from '../../../model/config/problem.ts';

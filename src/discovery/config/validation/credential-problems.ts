@@ -1,4 +1,3 @@
-/** Finds credentials in a set of files that Gateway objects refer to but servers cannot use. */
 import type { Config } from '../../../model/config/config.ts';
 import { type Problem, violationIn } from '../../../model/config/problem.ts';
 import { HostNames, isHostWithin } from '../../../model/fields/hostname.ts';
@@ -17,8 +16,8 @@ import { problemFieldsOf } from './about-object.ts';
 import type { TranslatedFiles } from './translated-files.ts';
 
 /**
- * Returns only warnings: a gateway in another namespace uses that namespace's Secrets, and a Secret that is missing in the files may exist in the
- * cluster.
+ * A gateway in another namespace uses that namespace's Secrets, and a Secret that is missing in the files may exist in the cluster, so there are only
+ * warnings.
  */
 export function credentialProblems(configs: readonly Config[]): Problem[] {
   const configsOfKind = <Spec>(kind: string) =>
@@ -72,7 +71,7 @@ export function clientCredentialProblems({ writtenConfigs, generatedConfigs, dom
 
 const isVirtualService = (config: Config): config is Config<VirtualService> => config.kind === 'VirtualService';
 
-/** Hosts to which VirtualServices of gateways route, also by delegates. */
+/** Includes routes of delegates. */
 function hostsOfGateways(configs: readonly Config<VirtualService>[], hostNames: HostNames): readonly string[] {
   const ofGateways = configs.filter(({ spec }) => spec.gateways?.some((gateway) => gateway !== 'mesh') === true);
   const delegates = new Set(

@@ -1,4 +1,3 @@
-/** Finds conflicting servers of Gateway objects in a set of files. */
 import { type Config, configKeyText, fieldText } from '../../../model/config/config.ts';
 import { configSetOf } from '../../../model/config/config-set.ts';
 import type { Problem } from '../../../model/config/problem.ts';

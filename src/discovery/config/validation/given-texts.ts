@@ -1,4 +1,3 @@
-/** Reads the input of a command: files of any name, pipes, directories, standard input. */
 import { closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -98,12 +97,7 @@ function tooManyBytes({ bytes, setting }: ByteLimit): Error {
   return new Error(`has more than ${bytes} bytes, the rest of ${setting}: divide the file, or raise ${setting}`);
 }
 
-/**
- * Reads a file, or a pipe until its writers close it.
- *
- * @throws Error of the file system, or if the file exceeds the limit, or if a named pipe has no writer for {@link
- * maxPipeWaitMs}
- */
+/** @throws Error of the file system, or if the file exceeds the limit, or if a named pipe has no writer for {@link maxPipeWaitMs} */
 export async function readNamedText(path: string, limit: ByteLimit): Promise<string> {
   // Opening a pipe without a writer would block the process.
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
@@ -130,7 +124,7 @@ export async function readNamedText(path: string, limit: ByteLimit): Promise<str
   }
 }
 
-/** Whether the path is an open file descriptor, such as `<(command)` in a shell. Its writer already exists. */
+/** The writer of an open file descriptor, such as `<(command)` in a shell, already exists. */
 function isOpenDescriptor(path: string): boolean {
   return /^\/(?:dev\/fd|dev\/stdin|proc\/)/.test(path);
 }

@@ -1,7 +1,4 @@
-/**
- * Extracts the pods that workload controllers (such as Deployments) in the files would create, for checks of labels
- * and service accounts.
- */
+/** Workload controllers (such as Deployments) in the files would create these pods, so labels and service accounts can be checked. */
 import type { Config } from '../../../model/config/config.ts';
 import { readConfigObject } from '../../../model/config/config-file.ts';
 import { objectsWithin } from '../../../model/config/list-of-objects.ts';
@@ -52,7 +49,7 @@ function podOf(object: unknown): Config | undefined {
   return readConfigObject('', { apiVersion: 'v1', kind: 'Pod', metadata, spec }, { creationTimestamp: 0 }).config;
 }
 
-/** Keeps only ports, so that errors in other fields do not reject the template. */
+/** Errors in other fields must not reject the template. */
 function containersOf(podSpec: unknown): readonly object[] {
   const objects: readonly unknown[] = Array.isArray(podSpec) ? podSpec : [];
   return objects

@@ -1,7 +1,4 @@
-/**
- * Checks references between objects for `validate`, with the same results as the control plane
- * (src/discovery/references).
- */
+/** The results are the same as in the control plane (src/discovery/references). */
 import { type Config, type ConfigKey, configKeyOf } from '../../../model/config/config.ts';
 import { type ConfigSet, configSetOf } from '../../../model/config/config-set.ts';
 import type { FieldPositions } from '../../../model/config/field-positions.ts';
@@ -35,7 +32,6 @@ export interface ReferenceProblems {
   readonly notes: readonly string[];
 }
 
-/** Warnings with codes and the locations of both objects. */
 export function referenceProblems(
   { configs, writtenConfigs, mesh, domain, gatewayApi, generatedConfigs }: TranslatedFiles,
   { pods, hasMeshConfig, meshFile, scopesGateways, networks, rejectedKeys }: ReferenceSettings,
@@ -85,7 +81,6 @@ function meshConfigOf({ file, text }: GivenText): Config {
   return { ...unlocatedMeshConfig, spec: value ?? {}, source: { file, line: 1 } };
 }
 
-/** Locates a problem of a translated object at its field. */
 function locatedProblem({ absent: _, ...problem }: Problem, positions: FieldPositions): Problem {
   const { key } = problem;
   return { ...problem, ...positions.positionOf(problem), ...(key && { object: objectText(key) }) };

@@ -1,4 +1,3 @@
-/** Objects in files, and objects generated from their Ingresses and Gateway API objects. */
 import type { Config } from '../../../model/config/config.ts';
 import { type ConfigSet, configSetOf } from '../../../model/config/config-set.ts';
 import type { MeshConfig } from '../../../model/mesh/mesh-config.ts';

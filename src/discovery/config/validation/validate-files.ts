@@ -29,16 +29,15 @@ export interface Validation {
 
 export interface ValidationSettings extends ReachSettings {
   readonly mesh: MeshConfig;
-  /** Whether mesh settings were read from a file, so that extension providers are known. */
+  /** If true, extension providers are known. */
   readonly hasMeshConfig?: boolean;
   readonly meshFile?: GivenText;
   readonly networks?: MeshNetworks;
 }
 
 /**
- * @param paths files of any name, and directories of `*.yaml`, `*.yml` and `*.json` at any depth, which must contain each object only once
+ * @param paths files of any name, and directories of `*.yaml`, `*.yml` and `*.json` at any depth
  * @param texts further input, such as standard input
- * @param settings mesh settings, including which namespaces may affect each other
  */
 export async function validateFiles(
   paths: readonly string[],
@@ -106,13 +105,13 @@ function rejectedKeys(problems: readonly Problem[]): readonly ConfigKey[] {
   return problems.flatMap(({ severity, key }) => (severity === 'error' && key !== undefined ? [key] : []));
 }
 
-/** Locates a problem at its field if so far only the line of its object is known. */
+/** So far, only the line of the object may be known. */
 function located(problem: Problem, positions: FieldPositions): Problem {
   const { column, field = '' } = problem;
   return column !== undefined || field === '' ? problem : { ...problem, ...positions.positionOf(problem) };
 }
 
-/** Merges problems with equal texts, and omits problems that another one explains better. */
+/** Another problem may explain the cause better. */
 function omitRepeated(problems: readonly Problem[]): Problem[] {
   const problemByText = new Map<string, Problem>();
   const placesOf = (searchedCode: string): ReadonlySet<string> =>

@@ -1,6 +1,6 @@
 /**
- * Types of configuration over xDS. The type URL `networking.istio.io/v1/VirtualService` identifies a kind, and each resource is an
- * `istio.mcp.v1alpha1.Resource` that contains the object.
+ * The type URL `networking.istio.io/v1/VirtualService` identifies a kind, and each resource is an `istio.mcp.v1alpha1.Resource` that contains the
+ * object.
  */
 import type { DescMessage } from '@bufbuild/protobuf';
 import { type KindName, kinds } from '../../../model/kinds/index.ts';
@@ -9,13 +9,13 @@ export const configKinds = (Object.keys(kinds) as KindName[])
   .filter((kind) => kinds[kind].group.endsWith('.istio.io') && kinds[kind].body === 'spec')
   .sort();
 
-/** Type that Istio requests before all others. Some servers wait for this request. The response is not used. */
+/** Istio requests this type before all others, and some servers wait for this request. The response is not used. */
 export const meshConfigType = 'core/v1alpha1/MeshConfig';
 
-/** Type URL prefix of servers that send the type URL of an Any. */
+/** Some servers send the type URL of an Any. */
 const anyPrefix = 'type.googleapis.com/';
 
-/** Type URLs of a kind. The one that current Istio requests is first. */
+/** The type URL that current Istio requests is first. */
 export function typesOf(kind: KindName, versions: readonly string[] = []): readonly string[] {
   const { group, versions: kindVersions } = kinds[kind];
   const requestedVersions = versions.filter((version) => (kindVersions as readonly string[]).includes(version));
@@ -32,7 +32,7 @@ const kindByType = new Map(
   configKinds.flatMap((kind) => typesOf(kind).map((type): [string, KindName] => [type, kind])),
 );
 
-/** Message types of all kinds, which are loaded on first use. */
+/** Loaded on first use. */
 export async function loadMessages(): Promise<ReadonlyMap<KindName, DescMessage>> {
   const [networking, proxyConfig, policies, telemetry, wasm, trafficExtension] = await Promise.all([
     import('../../../gen/istio/networking/v1alpha3/networking_pb.ts'),

@@ -6,7 +6,7 @@ import { messageOf } from '../../../runtime/errors.ts';
 import { fieldIn, textIn } from '../../../runtime/grpc/message-fields.ts';
 import { isObject } from '../../../runtime/json-object.ts';
 
-/** Maximum size of an object in bytes, as in etcd. */
+/** etcd has the same maximum. */
 export const maxObjectBytes = 1_572_864;
 export const maxObjectValues = 262_144;
 
@@ -14,9 +14,9 @@ export interface ReceivedObject {
   /** `NAMESPACE/NAME`. `undefined` if it cannot be decoded. */
   readonly name: string | undefined;
   readonly version: string;
-  /** The object as in a file. `spec` is a text if it cannot be decoded. */
+  /** `spec` is a text if it cannot be decoded. */
   readonly object: Readonly<Record<string, unknown>>;
-  /** Why the spec cannot be decoded. `undefined` if it can. */
+  /** `undefined` if the spec can be decoded. */
   readonly failure: string | undefined;
 }
 
@@ -59,7 +59,6 @@ function validName(name: string | undefined): string | undefined {
   return name !== undefined && name.length <= maxNameLength && /^[^/]+\/[^/]+$/.test(name) ? name : undefined;
 }
 
-/** Decodes only the name of a resource. `undefined` if that fails. */
 export function nameIn(bytes: Uint8Array): string | undefined {
   try {
     const metadata = fieldIn(bytes, 1);

@@ -1,6 +1,6 @@
 /**
- * Saves the last state of a source on disk, so that a cold start without the server does not result in an empty mesh. Each kind has a file with a
- * `DiscoveryResponse`. Its nonce is a digest of the resources.
+ * Saves the last state of a source, so that a cold start without the server does not result in an empty mesh. Each kind has a file with a
+ * `DiscoveryResponse`, whose nonce is a digest of the resources.
  */
 import { createHash, hash } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';

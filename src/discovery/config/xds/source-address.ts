@@ -1,4 +1,4 @@
-/** Parses addresses of xDS sources, such as `xds://config.example.com:15010?optional=30s&versions=v1alpha3&protocol=sotw`. */
+/** Such as `xds://config.example.com:15010?optional=30s&versions=v1alpha3&protocol=sotw`. */
 import type { XdsProtocol } from '../../../../machines/discovery/config/xds-source-protocol.ts';
 import { durationMsOf, maxTimerMs } from '../../../model/fields/duration.ts';
 import { parseHostAndPort } from '../../../model/mesh/proxy-config.ts';
@@ -9,7 +9,7 @@ export interface SourceAddress {
   readonly port: number;
   /** Maximum time that startup waits for the server. `null` means no limit, unless a saved state exists. */
   readonly optionalMs: number | null;
-  /** Preferred API versions in requests, in order. If empty, those of current Istio, then older ones. */
+  /** If empty, requests prefer the versions of current Istio to older ones. */
   readonly versions: readonly string[];
   readonly protocol: XdsProtocol | 'auto';
 }

@@ -1,4 +1,4 @@
-/** Credentials for connecting to an xDS source. Files are read for each connection, because they are rotated. */
+/** Files are read for each connection, because they are rotated. */
 import { createPrivateKey } from 'node:crypto';
 import type { ConfigSourceTls } from '../../../model/mesh/mesh-config.ts';
 import { CodedError, fileErrorOf } from '../../../runtime/errors.ts';
@@ -8,7 +8,7 @@ import type { KeyPair } from '../../../runtime/grpc/key-pair.ts';
 import type { SourceAddress } from './source-address.ts';
 import type { SourceConnection } from './source-stream.ts';
 
-/** The control plane's certificate and its CA's roots, as PEM. */
+/** The values are PEM. */
 export interface ControlPlaneIdentity {
   readonly roots: string;
   readonly certificate: KeyPair;
@@ -18,7 +18,7 @@ export interface SourceCredentials {
   readonly tls: ConfigSourceTls | undefined;
   /** PILOT_XDS_SOURCE_TOKEN_FILE. Empty if no token is sent. */
   readonly tokenFile: string;
-  /** Identity for ISTIO_MUTUAL. `undefined` without a CA. */
+  /** Used for ISTIO_MUTUAL. `undefined` without a CA. */
   readonly ownIdentity: () => ControlPlaneIdentity | undefined;
 }
 

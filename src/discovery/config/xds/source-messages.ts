@@ -1,4 +1,3 @@
-/** Encodes requests and decodes responses of configuration over xDS, for both protocols. */
 import { create, toBinary } from '@bufbuild/protobuf';
 import type { XdsProtocol } from '../../../../machines/discovery/config/xds-source-protocol.ts';
 import {
@@ -25,7 +24,7 @@ export interface SourceRequest {
   readonly typeUrl: string;
   readonly version?: string;
   readonly nonce?: string;
-  /** Why the response with this nonce is rejected. Absent if it is accepted. */
+  /** Absent if the response with this nonce is accepted. */
   readonly rejection?: string;
   /** Known versions from earlier streams. Set in the first request for a type on a delta stream. */
   readonly initialVersions?: Record<string, string>;
@@ -56,7 +55,7 @@ export interface SourceResponse {
   readonly nonce: string;
   /** Resources are decoded one by one, because a message can claim to contain millions. */
   readonly resources: Iterable<StagedResource>;
-  /** Removed names in a delta response. `undefined` if the response is the complete state. */
+  /** `undefined` if the response is the complete state. */
   readonly removedNames: readonly string[] | undefined;
 }
 

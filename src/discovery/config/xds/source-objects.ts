@@ -24,10 +24,8 @@ export interface SourceObjectsOptions {
 
 interface XdsObject {
   readonly version: string;
-  /** Digest of the last received resource, valid or not. */
   readonly digest: string;
   readonly bytes: number;
-  /** Resource of the last valid version. */
   readonly valid: Uint8Array | undefined;
   /** The object, its last valid version, or a placeholder that denies access. */
   readonly activeConfigs: readonly Config[];
@@ -39,19 +37,17 @@ export interface StagedResponse {
   readonly sentCount: number;
   readonly presentNames: ReadonlySet<string>;
   readonly changedObjects: ReadonlyMap<string, XdsObject>;
-  /** Names of active objects that the response removes. */
   readonly removedNames: readonly string[];
   readonly knownCount: number;
-  /** Number of rejected objects, including unchanged ones. */
+  /** Includes unchanged objects. */
   readonly rejectedCount: number;
-  /** Errors of rejected objects, in the order of resources. */
   readonly errors: readonly ConfigProblem[];
   /** Limit that the response exceeds, so that no part of it applies. `undefined` if it exceeds none. */
   readonly refusal: string | undefined;
 }
 
 export interface StagedResource {
-  /** Name and version in a delta response. Empty in other responses. */
+  /** Empty unless the response is a delta response. */
   readonly name: string;
   readonly version: string;
   readonly bytes: Uint8Array;
@@ -65,7 +61,7 @@ const unnamed = '/';
 export class SourceObjects {
   readonly #options: SourceObjectsOptions;
   readonly #objects = new Map<KindName, Map<string, XdsObject>>();
-  /** Names with the digest of the resource as key. Equal bytes contain equal names, regardless of the kind. */
+  /** Keys are digests. Equal bytes contain equal names, regardless of the kind. */
   readonly #names = new Map<string, string>();
   #count = 0;
   #bytes = 0;
@@ -90,7 +86,6 @@ export class SourceObjects {
     return this.#objects.get(kind)?.size ?? 0;
   }
 
-  /** Versions by name, for the first request of a delta stream. */
   versionsOf(kind: KindName): Record<string, string> {
     const namedObjects = [...(this.#objects.get(kind) ?? none)].filter(([name]) => !name.startsWith(unnamed));
     return Object.fromEntries(namedObjects.map(([name, { version }]) => [name, version]));
@@ -100,7 +95,7 @@ export class SourceObjects {
     return [...(this.#objects.get(kind) ?? none).values()].flatMap(({ valid }) => valid ?? []);
   }
 
-  /** @param removedNames names that a delta response removes. `undefined` if the response contains all objects. */
+  /** @param removedNames `undefined` if the response contains all objects */
   *stage(kind: KindName, resources: Iterable<StagedResource>, removedNames?: readonly string[]): Steps<StagedResponse> {
     const currentObjects = this.#objects.get(kind) ?? none;
     const { messages, maxObjects, maxBytes } = this.#options;
@@ -164,7 +159,6 @@ export class SourceObjects {
     };
   }
 
-  /** @returns whether anything changed */
   apply(response: StagedResponse, deletes: boolean): boolean {
     for (const [name, now] of response.changedObjects) this.#setObject(response.kind, name, now);
     return this.delete(response.kind, deletes ? response.removedNames : []) || response.changedObjects.size > 0;

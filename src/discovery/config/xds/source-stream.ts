@@ -1,4 +1,4 @@
-/** A stream to an xDS source, which is an effect of the chart `xds-source`. */
+/** An effect of the chart `xds-source`. */
 import type { ClientHttp2Stream } from 'node:http2';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fromCallback } from 'xstate';
@@ -48,16 +48,15 @@ export interface SourceStreamOptions {
   readonly log: Logger;
   readonly maxMessageBytes: number;
   readonly maxObjects: number;
-  /** Limits the rate of reading responses. Flow control then makes the server wait. */
+  /** Flow control makes the server wait. */
   readonly pace: Pace;
-  /** Called if objects of the kind changed or must be saved. */
   readonly onApplied: (kind: KindName, isChanged: boolean) => void;
   readonly countOutcome: (outcome: 'accepted' | 'rejected') => void;
   readonly limits?: GrpcConnectionLimits;
   readonly random?: () => number;
 }
 
-/** Maximum number of errors in a NACK. Log and status contain all. */
+/** Log and status contain all errors. */
 const maxListedErrors = 10;
 
 type SourceStreamReport = SourceStreamOpened | SourceResponseReceived | SourceStreamEnded;
@@ -96,9 +95,8 @@ class SourceStream {
   readonly #stopSignal: AbortSignal;
   readonly #report: (event: SourceStreamReport) => void;
   readonly #subscriptions = new Map<string, TypeSubscription>();
-  /** Type URL, and thus API version, that the server uses for each kind. */
+  /** The type URL determines the API version that the server uses for the kind. */
   readonly #typeOfKind = new Map<KindName, string>();
-  /** Type URLs for which the server has sent objects. */
   readonly #nonEmptyTypes = new Set<string>();
   readonly #pausedKinds = new Map<KindName, readonly string[]>();
   /** Responses that wait for a decision of the chart, by kind and nonce. */
@@ -167,7 +165,7 @@ class SourceStream {
     this.#send({ typeUrl, ...(isFirst && { initialVersions: this.#options.objects().versionsOf(kind) }) });
   }
 
-  /** Decodes one response at a time, and pauses reading until it is decoded. */
+  /** Reading pauses until the response is decoded. */
   #receive(message: Buffer): void {
     this.#stream?.pause();
     // Decoding must finish before reading resumes, because later messages may reuse the memory.
@@ -227,7 +225,7 @@ class SourceStream {
     return this.#subscriptions.get(typeUrl) ?? this.#subscriptions.get(typeUrl.slice(typeUrl.indexOf('/') + 1));
   }
 
-  /** Whether the response has the API version used for this kind. A server may know only one version and send empty responses for others. */
+  /** A server may know only one API version and send empty responses for others. */
   #isChosenType(kind: KindName, typeUrl: string, { sentCount, removedNames, knownCount }: StagedResponse): boolean {
     const chosenType = this.#typeOfKind.get(kind) ?? '';
     if (chosenType === typeUrl) {

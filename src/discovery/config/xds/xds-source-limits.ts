@@ -4,11 +4,11 @@ import type { ConfigLimits } from '../files/config-limits.ts';
 export interface XdsSourceLimits {
   readonly maxMessageBytes: number;
   readonly maxObjects: number;
-  /** Maximum size of all objects of a source, as for files (PILOT_CONFIG_MAX_BYTES). */
+  /** PILOT_CONFIG_MAX_BYTES, as for files. */
   readonly maxBytes: number;
   /** PILOT_XDS_SOURCE_MAX_RESPONSES, after a burst of five times as many. */
   readonly maxResponsesPerSecond: number;
-  /** Delay of paused deletions in milliseconds (PILOT_XDS_SOURCE_GRACE). */
+  /** PILOT_XDS_SOURCE_GRACE */
   readonly pauseMs: number;
   /** PILOT_XDS_SOURCE_STATE_DIR. If empty, no state is saved. */
   readonly stateDirectory: string;
@@ -18,7 +18,6 @@ export interface XdsSourceLimits {
 
 const mebibyte = 1024 * 1024;
 
-/** `maxBytes` is the same limit as for files. */
 export function xdsSourceLimitsOf(
   environment: Environment,
   { maxBytes }: Pick<ConfigLimits, 'maxBytes'>,

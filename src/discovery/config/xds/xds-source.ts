@@ -1,4 +1,4 @@
-/** Another control plane as a source of configuration over xDS (docs/config-over-xds.md). */
+/** See docs/config-over-xds.md. */
 import type { Actor } from 'xstate';
 import type { RestoredState, xdsSourceMachine } from '../../../../machines/discovery/config/xds-source.machine.ts';
 import type { KindName } from '../../../model/kinds/index.ts';
@@ -28,7 +28,6 @@ export interface XdsSourceOptions {
   readonly log: Logger;
   /** Number in the actor's name `xds-source-N`. */
   readonly number: number;
-  /** Called when the watch of the source ends. */
   readonly onClosed?: () => void;
 }
 
@@ -36,13 +35,13 @@ export interface XdsSourceStatus {
   readonly address: string;
   /** `connected`, `connecting` or `backing off`. */
   readonly state: string;
-  /** Why there is no stream. Empty if there is one, or during the first attempt. */
+  /** Empty if there is a stream, or during the first attempt. */
   readonly reason: string;
   readonly protocol: string;
   readonly objects: number;
   readonly problems: number;
   readonly missing: readonly string[];
-  /** Kinds with paused deletions, and the number of objects. */
+  /** Number of objects whose deletion is paused, by kind. */
   readonly paused: readonly { readonly kind: string; readonly objects: number }[];
   readonly responses: { readonly accepted: number; readonly rejected: number };
 }
@@ -101,7 +100,7 @@ export class XdsSource implements ConfigSource {
     };
   }
 
-  /** Conditions for operators that do not affect readiness. */
+  /** Conditions do not affect readiness. */
   get conditions(): readonly string[] {
     const { state, reason, paused } = this.status;
     return [

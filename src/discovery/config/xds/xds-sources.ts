@@ -1,4 +1,4 @@
-/** All xDS sources of a control plane, for `/ready`, `/debug/configsourcez` and metrics. */
+/** Used by `/ready`, `/debug/configsourcez` and metrics. */
 import { hostname } from 'node:os';
 import type { MeshConfig } from '../../../model/mesh/mesh-config.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
@@ -9,7 +9,7 @@ import type { XdsSourceLimits } from './xds-source-limits.ts';
 
 export interface XdsSourcesOptions {
   readonly limits: XdsSourceLimits;
-  /** Namespace of this control plane, which the node in requests contains. */
+  /** The node in requests contains this namespace. */
   readonly namespace: string;
   readonly domain: string;
   readonly revision: string;
