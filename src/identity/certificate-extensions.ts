@@ -41,7 +41,6 @@ export function alternativeNamesExtension({ uris, dns, ips }: Names, isCritical:
   return extension(id_ce_subjectAltName, isCritical, new SubjectAlternativeName(names));
 }
 
-/** The key usage of a leaf contains key encipherment only for RSA. */
 export function leafExtensions(key: KeyObject): ExtensionValue[] {
   const encipherment = key.asymmetricKeyType === 'rsa' ? KeyUsageFlags.keyEncipherment : 0;
   return [

@@ -5,24 +5,23 @@ import type { Certificate } from './certificate.ts';
 import { type CertificateProblem, problemOf } from './certificate-problem.ts';
 
 export interface PathRequest {
-  /** A leaf, or an intermediate that signs certificates. */
   readonly certificate: Certificate;
-  /** In any order; unneeded intermediates are ignored. */
+  /** The certificates can be in any order. */
   readonly intermediates: readonly Certificate[];
   readonly roots: readonly Certificate[];
   readonly at: Date;
 }
 
 export type PathResult =
-  /** From the certificate to its root; only the root if the certificate is a root. */
+  /** The path starts with the certificate and ends with its root. */
   { readonly path: readonly Certificate[] } | { readonly problem: string; readonly code: CertificateCode };
 
-/** Maximum number of certificates in a path, including leaf and root. */
+/** The length includes leaf and root. */
 const maxPathLength = 8;
 /** Limits the cost if names repeat: then every pair of certificates may need verification. */
 const maxVerifications = 100;
 
-/** Returns the first valid path, or the problem of the last path that was tried. */
+/** On failure, returns the problem of the last path that was tried. */
 export function findPath({ certificate, intermediates, roots, at }: PathRequest): PathResult {
   let problem = inChain('no trusted root or intermediate is its issuer');
   let verifications = 0;
@@ -66,12 +65,11 @@ function inChain(message: string): CertificateProblem {
   return problemOf('CERTIFICATE_CHAIN_INVALID', message);
 }
 
-/** Returns the earliest expiry in a path, which no issued certificate may exceed. */
 export function earliestExpiryOf(path: readonly Certificate[]): Date {
   return new Date(Math.min(...path.map(({ notAfter }) => notAfter.getTime())));
 }
 
-/** Returns why a certificate cannot be an authority with this number of authorities below it. */
+/** @param intermediateCount number of authorities below the issuer */
 export function issuerProblem(issuer: Certificate, intermediateCount = 0): CertificateProblem | undefined {
   const { basicConstraints, keyUsage } = issuer;
   if (basicConstraints?.isCa !== true) return problemOf('CERTIFICATE_NOT_CA', 'is not a CA certificate');
@@ -102,7 +100,6 @@ function criticalProblem({ unknownCritical }: Certificate): CertificateProblem |
     : problemOf('CERTIFICATE_INVALID', `has the unsupported critical extension ${first}`);
 }
 
-/** Returns the last line of the subject, else the serial number, for display. */
 export function displayNameOf({ x509, serialNumber }: Certificate): string {
   return x509.subject?.split('\n').at(-1) ?? `serial number ${serialNumber}`;
 }

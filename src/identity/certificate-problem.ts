@@ -18,7 +18,6 @@ export function problemOf(
   return { code, message, ...fields };
 }
 
-/** The message is `PART must be EXPECTED, got VALUE`. */
 export function mismatch(code: CertificateCode, path: string, expected: string, actual: string): CertificateProblem {
   return { code, message: `${path} must be ${expected}, got ${actual}`, path, expected, got: actual };
 }

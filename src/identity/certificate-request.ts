@@ -1,4 +1,4 @@
-/** Certificate requests (PKCS #10, RFC 2986): created by the agent, verified by the certificate authority. */
+/** Certificate requests (PKCS #10, RFC 2986). */
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { Attributes, CertificationRequest, CertificationRequestInfo } from '@peculiar/asn1-csr';
 import { AsnConvert } from '@peculiar/asn1-schema';
@@ -31,11 +31,7 @@ export class CertificateRequestError extends CertificateError {
 const maxRequestBytes = 16 * 1024;
 const extensionRequest = '1.2.840.113549.1.9.14';
 
-/**
- * Creates a request with an empty subject.
- *
- * @param uris requested alternative names; chartpilot's authority ignores them, other CAs do not
- */
+/** @param uris requested alternative names; chartpilot's authority ignores them, other CAs do not */
 export function createRequest(privateKey: KeyObject, uris: readonly string[]): string {
   return createRequestFor(privateKey, { uris, dns: [], ips: [] });
 }
@@ -57,9 +53,9 @@ export function createRequestFor(privateKey: KeyObject, alternativeNames: Names)
 }
 
 /**
- * Returns the key of a request, which verifies the signature of the received bytes. Names come from the caller's identity, never from the request.
+ * Verifies the signature and returns the key. Names come from the caller's identity, never from the request.
  *
- * @throws RequestError
+ * @throws CertificateRequestError
  */
 export function verifyRequest(pem: string): KeyObject {
   if (pem.length > 2 * maxRequestBytes) throw new CertificateRequestError(`must have at most ${maxRequestBytes} bytes`);
@@ -77,9 +73,9 @@ export function verifyRequest(pem: string): KeyObject {
 }
 
 /**
- * Returns the names to certify with an external signer. The signature proves that the requester has the private key.
+ * Returns the names to certify with an external signer.
  *
- * @throws RequestError
+ * @throws CertificateRequestError
  */
 export function requestedNamesIn(pem: string): AlternativeNames {
   const { request } = parseRequest(pem);

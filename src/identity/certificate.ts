@@ -37,7 +37,7 @@ export interface Certificate {
   readonly subject: Uint8Array;
   readonly issuer: Uint8Array;
   readonly isSubjectEmpty: boolean;
-  /** Hexadecimal; `undefined` if the certificate has none. */
+  /** Hexadecimal. */
   readonly subjectKeyId: string | undefined;
   readonly authorityKeyId: string | undefined;
   readonly basicConstraints: { readonly isCa: boolean; readonly pathLength: number | undefined } | undefined;
@@ -49,7 +49,7 @@ export interface Certificate {
   readonly unknownCritical: readonly string[];
 }
 
-/** Identifies a root by name and key, as certificates reference their issuer. A root renewed with the same key keeps its identifier. */
+/** Identifies a root by name and key, so a root renewed with the same key keeps its identifier. */
 export function rootKeyOf({ subject, publicKey }: Pick<Certificate, 'subject' | 'publicKey'>): string {
   const key = publicKey.export({ type: 'spki', format: 'der' });
   return createHash('sha256').update(subject).update(key).digest('hex');
@@ -97,11 +97,7 @@ export function readCertificate(der: Uint8Array): Certificate {
   }
 }
 
-/**
- * Parses the certificates of a PEM text, in order.
- *
- * @throws CertificateError or PemError, also for a text without certificates
- */
+/** @throws CertificateError or PemError, also for a text without certificates */
 export function readCertificates(pem: string): Certificate[] {
   const blocks = pemBlocks(pem).filter(({ label }) => label === 'CERTIFICATE');
   if (blocks.length === 0)

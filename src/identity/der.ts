@@ -1,7 +1,4 @@
-/**
- * Writes the part of DER (X.690) that certificates need. Encoding by schema would take twenty times as long and most of the time to issue a
- * certificate.
- */
+/** Writes the part of DER (X.690) that certificates need. Encoding by schema takes twenty times as long. */
 
 export function element(tag: number, ...content: readonly Uint8Array[]): Buffer {
   const body = Buffer.concat(content);
@@ -57,7 +54,7 @@ export function ia5(text: string): Buffer {
   return Buffer.from(text, 'latin1');
 }
 
-/** A certificate extension (RFC 5280 §4.1); criticality is encoded only if true. */
+/** Criticality is encoded only if true (RFC 5280 §4.1). */
 export function extension(identifier: Uint8Array, isCritical: boolean, value: Uint8Array): Buffer {
   return sequence(identifier, ...(isCritical ? [boolean(true)] : []), octetString(value));
 }

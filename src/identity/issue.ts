@@ -1,4 +1,3 @@
-/** Issues all certificates and revocation lists. */
 import { createPublicKey, type KeyObject, randomBytes } from 'node:crypto';
 import { AsnConvert } from '@peculiar/asn1-schema';
 import {
@@ -54,7 +53,6 @@ export interface RootSubject {
   readonly commonName: string;
 }
 
-/** Issues a self-signed root, in DER. */
 export function issueRoot(privateKey: KeyObject, subject: RootSubject, lifetime: Lifetime): Uint8Array {
   const publicKey = spkiOf(createPublicKey(privateKey));
   const name = new Uint8Array(AsnConvert.serialize(nameOf(subject)));
@@ -72,7 +70,7 @@ export function issueRoot(privateKey: KeyObject, subject: RootSubject, lifetime:
   });
 }
 
-/** Issues an authority below another one, in DER. It can sign only leaves. */
+/** The authority can sign only leaves. */
 export function issueIntermediate(
   issuer: Issuer,
   publicKey: KeyObject,
@@ -89,7 +87,7 @@ export function issueIntermediate(
   });
 }
 
-/** Issues a workload or server certificate with an empty subject, in DER. */
+/** The certificate has an empty subject. */
 export function issueLeaf(issuer: Issuer, publicKey: KeyObject, names: Names, lifetime: Lifetime): Uint8Array {
   const spki = spkiOf(publicKey);
   return signed(issuer.privateKey, {
@@ -107,7 +105,6 @@ export function issueLeaf(issuer: Issuer, publicKey: KeyObject, names: Names, li
 }
 
 export interface Revocations {
-  /** Increases with each list of the issuer. */
   readonly number: number;
   readonly thisUpdate: Date;
   readonly nextUpdate: Date;
@@ -145,7 +142,7 @@ export function issueRevocationList(issuer: Issuer, list: Revocations): string {
 }
 
 interface Contents {
-  /** DER of the issuer's name. */
+  /** DER. */
   readonly issuer: Uint8Array;
   readonly subject: Uint8Array;
   /** DER. */
@@ -177,7 +174,6 @@ function signed(key: KeyObject, { issuer, subject, publicKey, lifetime, extensio
   return new Uint8Array(der.sequence(tbs, algorithm, der.bitString(new Uint8Array(signatureOf(tbs, key)))));
 }
 
-/** Algorithm identifiers by key type, because they are the same for all certificates. */
 const identifiers = new Map<string, Uint8Array>();
 
 function identifierDerOf(key: KeyObject): Uint8Array {
@@ -192,7 +188,7 @@ function identifierDerOf(key: KeyObject): Uint8Array {
 const subjectKeyIdentifier = der.objectIdentifier('2.5.29.14');
 const subjectAltName = der.objectIdentifier('2.5.29.17');
 
-/** Uses the slower schema only for other names than URIs: workload certificates are frequent and contain only URIs. */
+/** The schema is slower, and workload certificates contain only URIs. */
 function alternativeNamesOf(names: Names): Uint8Array {
   const { uris, dns, ips } = names;
   if (dns.length > 0 || ips.length > 0) return encodedAll([alternativeNamesExtension(names, true)])[0]!;
@@ -224,7 +220,7 @@ function encodedAll(extensions: readonly ExtensionValue[]): readonly Uint8Array[
   return extensions.map((value) => new Uint8Array(AsnConvert.serialize(new Extension(value))));
 }
 
-/** References the key of the issuer, to distinguish issuers with the same name. */
+/** Distinguishes issuers with the same name. */
 function keyOfIssuer({ certificate }: Issuer): ExtensionValue[] {
   const { subjectKeyId } = certificate;
   return subjectKeyId === undefined ? [] : [authorityKeyExtension(new Uint8Array(Buffer.from(subjectKeyId, 'hex')))];
@@ -243,7 +239,7 @@ function randomSerialNumber(): Uint8Array {
   return bytes;
 }
 
-/** Adds a leading zero if the first bit is set, because the ASN.1 integer would be negative without it. */
+/** Without a leading zero, an integer whose first bit is set is negative. */
 function asPositiveInteger(bytes: Uint8Array): Uint8Array {
   return bytes.length === 0 || bytes[0]! >= 0x80 ? new Uint8Array([0, ...bytes]) : new Uint8Array(bytes);
 }

@@ -1,7 +1,6 @@
 /**
- * Verifies an issued leaf with a different parser from the one that encoded it. OpenSSL checks the fields that differ between leaves. The fields that
- * OpenSSL does not expose (criticality, key usage) are the same for all leaves of an issuer and key type, so chartpilot's parser checks only the
- * first and every hundredth leaf.
+ * Verifies an issued leaf with a different parser from the one that encoded it. The fields that OpenSSL does not expose (criticality, key usage) are
+ * the same for all leaves of an issuer and key type, so chartpilot's parser checks only the first and every hundredth leaf.
  */
 import { type KeyObject, X509Certificate } from 'node:crypto';
 import { readCertificate } from './certificate.ts';
@@ -16,7 +15,6 @@ export interface LeafRequest {
 }
 
 const serverAndClient = ['1.3.6.1.5.5.7.3.1', '1.3.6.1.5.5.7.3.2'];
-/** Parses one of this many leaves completely, starting with the first. */
 const fullCheckInterval = 100;
 
 export class LeafCheck {

@@ -2,7 +2,6 @@ import { X509Certificate } from 'node:crypto';
 import { CertificateError, problemOf } from './certificate-problem.ts';
 
 export interface PemBlock {
-  /** Such as `CERTIFICATE` or `PRIVATE KEY`. */
   readonly label: string;
   readonly der: Uint8Array;
   readonly text: string;
@@ -20,7 +19,7 @@ export class PemError extends CertificateError {
 const maxBlocks = 1000;
 
 /**
- * Parses the blocks; text between them is ignored.
+ * Ignores text between blocks.
  *
  * @throws PemError for an incomplete block, invalid base64, or too many blocks
  */
@@ -45,7 +44,7 @@ export function pemBlocks(text: string): PemBlock[] {
 }
 
 /**
- * Returns the certificates in order and ignores other blocks. {@link readCertificates} parses more fields, but loads more code.
+ * {@link readCertificates} parses more fields, but loads more code.
  *
  * @throws PemError, or OpenSSL's error for an invalid certificate
  */
@@ -55,7 +54,6 @@ export function certificatesIn(text: string): X509Certificate[] {
     .map(({ der }) => new X509Certificate(der));
 }
 
-/** Encodes one block with 64 characters per line and a final newline. */
 export function pemOf(label: string, der: Uint8Array): string {
   const lines =
     Buffer.from(der)

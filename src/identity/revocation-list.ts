@@ -12,7 +12,6 @@ import { type DerElement, derElements, firstDerElement } from './der-reader.ts';
 import { pemBlocks, pemOf } from './pem.ts';
 import { isValidSignature } from './signature-algorithm.ts';
 
-/** A well-formed list, signed by its authority, and valid at the time of the check. */
 export interface RevocationList {
   readonly pem: string;
   /** SHA-256 of the certificate of the signing authority. */
@@ -26,11 +25,10 @@ export interface RevocationLists {
   /** At most one per authority; empty if Envoy would reject every client with these lists. */
   readonly usable: readonly RevocationList[];
   readonly problems: readonly CertificateProblem[];
-  /** Next time at which a list becomes valid or expires, which may change the result, else `undefined`. */
+  /** Next time at which a list becomes valid or expires. */
   readonly recheckAt?: Date | undefined;
 }
 
-/** A list is reported this many days before it expires. */
 export const crlExpiryWarningDays = 7;
 
 const dayMs = 24 * 60 * 60 * 1_000;
@@ -136,7 +134,7 @@ interface Checked {
   readonly usable: readonly RevocationList[];
 }
 
-/** Returns the problem of an authority without a list. Envoy checks the complete chain (`X509_V_FLAG_CRL_CHECK_ALL`), including the root. */
+/** Envoy checks the complete chain (`X509_V_FLAG_CRL_CHECK_ALL`), including the root. */
 function missingListOf(authority: Certificate, { authorities, found, usable }: Checked): Gap | undefined {
   const name = displayNameOf(authority);
   if (!isRoot(authority) && !authorities.some((other) => isIssuedBy(authority, other))) {
@@ -166,7 +164,6 @@ function isRoot(certificate: Certificate): boolean {
   return certificate.x509.checkIssued(certificate.x509);
 }
 
-/** Returns false for a self-signed root. */
 function isIssuedBy(certificate: Certificate, issuer: Certificate): boolean {
   return certificate !== issuer && !isRoot(certificate) && certificate.x509.checkIssued(issuer.x509);
 }
@@ -176,7 +173,6 @@ function isSameAuthority(one: Certificate, other: Certificate): boolean {
 }
 
 interface ParsedList {
-  /** The bytes that the signature covers. */
   readonly signed: Uint8Array;
   readonly issuer: Uint8Array;
   readonly thisUpdate: Date;
@@ -197,7 +193,7 @@ function readList(der: Uint8Array): ParsedList {
   } catch (error) {
     throw invalidList('is not a certificate revocation list', error);
   }
-  // Version is optional (absent in version 1).
+  // Absent in version 1.
   const [, issuer, thisUpdate, next, ...otherFields] = fields[0]?.tag === tags.integer ? fields.slice(1) : fields;
   const isTime = (one: DerElement | undefined): boolean =>
     one?.tag === tags.utcTime || one?.tag === tags.generalizedTime;

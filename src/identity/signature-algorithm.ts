@@ -37,7 +37,7 @@ function unsupported(path: string, expected: string, actual: string): Certificat
   return mismatch('KEY_UNSUPPORTED', path, expected, actual);
 }
 
-/** Returns why a key must not be certified: Envoy would reject it, or it is too expensive. */
+/** Rejects keys that Envoy would reject, or that are too expensive. */
 export function keyProblem(key: KeyObject): CertificateProblem | undefined {
   const { modulusLength = 0, publicExponent = 0n, namedCurve = '' } = key.asymmetricKeyDetails ?? {};
   switch (key.asymmetricKeyType) {

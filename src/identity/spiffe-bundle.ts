@@ -26,7 +26,7 @@ export class BundleError extends CertificateError {
 const maxEntries = 100;
 
 /**
- * Parses a bundle. Entries for other purposes are ignored. An invalid certificate makes the bundle invalid.
+ * Ignores entries for other purposes, but rejects a bundle with an invalid certificate.
  *
  * @param trustDomains domains for whose workloads the roots may sign; roots that name other domains are ignored
  * @throws BundleError if the bundle is invalid, or contains no currently valid authority
@@ -73,7 +73,7 @@ function parseBundle(text: string): JwkSet {
   return { ...set, keys: set.keys };
 }
 
-/** The first certificate of an entry; `undefined` if the entry has another purpose or no certificate (X509-SVID.md §6.2). */
+/** Entries may have another purpose or no certificate (X509-SVID.md §6.2). */
 function certificateIn(key: unknown, i: number): Certificate | undefined {
   if (!isObject(key) || typeof key.kty !== 'string' || key.use !== 'x509-svid' || !Array.isArray(key.x5c))
     return undefined;
@@ -87,10 +87,7 @@ function certificateIn(key: unknown, i: number): Certificate | undefined {
   }
 }
 
-/**
- * Returns why a root does not belong to these trust domains. A root may name its trust domain (X509-SVID.md §3.2); otherwise the configuration
- * decides.
- */
+/** A root may name its trust domain (X509-SVID.md §3.2); otherwise the configuration decides. */
 export function ownerProblem(
   { alternativeNames }: Certificate,
   trustDomains: readonly string[],

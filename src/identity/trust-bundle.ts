@@ -1,4 +1,4 @@
-/** Roots of one trust domain, compared as sets: order, line ends and comments do not matter. */
+/** Roots are compared as sets: order, line ends and comments do not matter. */
 import { createHash } from 'node:crypto';
 import { type Certificate, readCertificates } from './certificate.ts';
 import { displayNameOf, issuerProblem } from './certificate-path.ts';

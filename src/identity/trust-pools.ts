@@ -11,7 +11,7 @@ import { svidOf, svidProblems } from './x509-svid.ts';
 const maxChainLength = 10;
 
 export class TrustPools {
-  /** Pool of the mesh's trust domain, which TLS uses. Its roots also sign for aliases, which belong to the same mesh. */
+  /** Its roots also sign for aliases, which belong to the same mesh. */
   readonly meshBundle: TrustBundle;
   readonly #rootsByAlias: ReadonlyMap<string, readonly Certificate[]>;
 

@@ -1,7 +1,4 @@
-/**
- * Checks whether a certificate is an X.509-SVID: every requirement of spiffe/spiffe standards/X509-SVID.md, more than any other
- * implementation checks.
- */
+/** Checks every requirement of spiffe/spiffe standards/X509-SVID.md. */
 import type { Certificate, KeyUsageName } from './certificate.ts';
 import { type CertificateProblem, mismatch, problemOf } from './certificate-problem.ts';
 import { parseSpiffeId, type SpiffeId } from './spiffe-id.ts';
@@ -21,7 +18,6 @@ function nameOfUsage(id: string): string {
   return id === serverAuth ? 'serverAuth' : id === clientAuth ? 'clientAuth' : id;
 }
 
-/** Returns the SPIFFE ID of a leaf that has exactly one valid ID. */
 export function svidOf(leaf: Certificate): SpiffeId | { readonly problem: string } {
   const names = leaf.alternativeNames;
   const uris = names?.uris ?? [];
@@ -29,7 +25,7 @@ export function svidOf(leaf: Certificate): SpiffeId | { readonly problem: string
   return parseSpiffeId(uris[0]!);
 }
 
-/** All violations of X.509-SVID, RFC 5280 and RFC 8813, which issued leaves must avoid. Does not check chain and validity. */
+/** Violations of X.509-SVID, RFC 5280 and RFC 8813. Does not check chain and validity. */
 export function svidProblems(leaf: Certificate): CertificateProblem[] {
   const problems = spiffeViolations(leaf);
   if (leaf.isSubjectEmpty && leaf.alternativeNames?.isCritical === false) {
@@ -41,10 +37,7 @@ export function svidProblems(leaf: Certificate): CertificateProblem[] {
   return problems;
 }
 
-/**
- * Violations of the SPIFFE standard by a client's leaf. Istio's authority sets `keyEncipherment` for every key type, so {@link svidProblems} would
- * reject its certificates.
- */
+/** Istio's authority sets `keyEncipherment` for every key type, so {@link svidProblems} would reject its certificates. */
 export function spiffeViolations(leaf: Certificate): CertificateProblem[] {
   const problems: CertificateProblem[] = [];
   const id = svidOf(leaf);
