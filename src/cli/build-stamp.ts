@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 
-/** Inputs of bundles, charts and notices. Packages are those of the installed lock file. */
+/** Packages are those of the installed lock file. */
 const buildInputs = [
   'src',
   'machines',
@@ -26,7 +26,6 @@ function stampOf(root: string): Stamp {
   return { node: process.version, sources: digestOf(root, buildInputs), built: digestOf(root, ['dist']) };
 }
 
-/** Must be called after a build of `dist/`. */
 export function recordBuild(root: string): void {
   mkdirSync(dirname(stampFile(root)), { recursive: true });
   writeFileSync(stampFile(root), JSON.stringify(stampOf(root)));

@@ -1,4 +1,4 @@
-/** `npm run prepack`: generates the types of the package's exports into `types/`. Node rejects TypeScript inside node_modules. */
+/** `npm run prepack`: Node rejects TypeScript inside node_modules. */
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -51,10 +51,7 @@ function builtinImport(path: string): string {
   ].join('\n');
 }
 
-/**
- * Built-in modules that cost tens of milliseconds at start and are not used immediately. Each is loaded by the first
- * use of one of these names.
- */
+/** These modules cost tens of milliseconds at start. Each is loaded by the first use of one of these names. */
 const laterModules: Readonly<Record<string, { functions: string; objects?: string; classes?: string }>> = {
   'node:http2': { functions: 'connect createServer', objects: 'constants' },
   'node:tls': { functions: 'connect checkServerIdentity', classes: 'TLSSocket' },
@@ -123,7 +120,7 @@ function laterModule(path: string): string {
 }
 // Chunk names contain hashes, so chunks of earlier builds would accumulate.
 rmSync(join(root, 'dist'), { recursive: true, force: true });
-/** Includes the threads and small programs of a program, each of which needs an entry file. */
+/** Threads and child programs, each of which needs an entry file. */
 const threadsOf = {
   'pilot-agent': {
     'certificate-helper': 'src/agent/secrets/certificate-helper.ts',
@@ -211,7 +208,6 @@ const recorders = await build({
   sourcemap: 'linked',
   logLevel: 'warning',
 });
-// The debugger's page as one bundle: served by the debugger, and embedded in single files.
 const page = await build({
   absWorkingDir: root,
   metafile: true,

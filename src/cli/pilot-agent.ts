@@ -1,4 +1,3 @@
-/** `pilot-agent`: the sidecar's entrypoint. */
 import { successionExitCode } from '../../machines/agent/agent-upgrade/due-orders.ts';
 import { endProgram } from '../runtime/output/standard-streams.ts';
 import { proxyCommand } from './commands/proxy.ts';

@@ -39,7 +39,6 @@ export function pilotDiscovery(discovery: Command): Command {
     .addCommand(versionCommand('pilot-discovery'))
     .addCommand(completionCommand('pilot-discovery'));
   registerConformanceCommand(program);
-  // Unlike `command`, `addCommand` does not copy the settings of the program.
   for (const command of program.commands) command.exitOverride();
   return program;
 }

@@ -1,4 +1,3 @@
-/** `pilot-discovery`: the control plane. */
 import { discoveryCommand, normalizedArguments } from './commands/discovery.ts';
 import { pilotDiscovery } from './pilot-discovery-commands.ts';
 import { runProgram } from './run-program.ts';

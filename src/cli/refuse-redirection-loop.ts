@@ -1,4 +1,3 @@
-/** Verifies, before an agent starts Envoy, that connections of Envoy's user are not redirected to Envoy. */
 import { type OwnRedirection, ownRedirection, type Sender } from '../iptables/own-redirection.ts';
 import { hasNetAdmin } from '../iptables/run-command.ts';
 import { ChartpilotError } from '../runtime/errors.ts';

@@ -10,7 +10,6 @@ import { configureUsage, fullNameOf } from './usage.ts';
 export interface FailureCodes {
   /** The command line was invalid; commander has printed the error. */
   readonly misused: number;
-  /** Any other error: one that the user can fix, or a bug. */
   readonly failed: (error: unknown) => number;
 }
 

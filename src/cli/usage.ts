@@ -3,11 +3,7 @@ import { nearestName } from '../model/fields/nearest-name.ts';
 import { listText } from '../model/fields/violation.ts';
 import { standardError, standardOutput } from '../runtime/output/standard-streams.ts';
 
-/**
- * Gives a program and all its commands the same layout of `--help` and usage errors, written through the sinks.
- *
- * @returns the program
- */
+/** Gives a program and all its commands the same layout of `--help` and usage errors, written through the sinks. */
 export function configureUsage(program: Command): Command {
   for (const command of [program, ...program.commands]) {
     command
@@ -38,7 +34,6 @@ export function fullNameOf(command: Command): string {
   return command.parent ? `${fullNameOf(command.parent)} ${command.name()}` : command.name();
 }
 
-/** One line: the error, the most similar flag or command, and a reference to the help. */
 export function usageError(text: string, command: string): string {
   const message = text
     .trim()

@@ -1,4 +1,3 @@
-/** `bootstrap`: prints the configuration with which `proxy` would start Envoy. */
 import { readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command } from 'commander';
@@ -94,7 +93,6 @@ function writeOutput(file: string, text: string): void {
       writeFileSync(file, text);
       return;
     }
-    // A symbolic link is not replaced.
     const targetPath = fileStat === undefined ? file : realpathSync(file);
     replaceFileSync(targetPath, text);
   } catch (error) {

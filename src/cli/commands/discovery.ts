@@ -1,4 +1,3 @@
-/** `pilot-discovery discovery`: the control plane. */
 import { Command, Option } from 'commander';
 import { discoveryProgramMachines } from '../../../machines/discovery/program-machines.ts';
 import { routineQueueMessages } from '../../../machines/discovery/protocol.ts';
@@ -39,7 +38,7 @@ const flagsWithoutEffect = [
 
 export type DiscoveryRun = (args: readonly string[], flags: CommandFlags) => Promise<number>;
 
-/** @param run for tests: receives the parsed command line instead of starting a control plane */
+/** @param run replaced by tests */
 export function discoveryCommand(run: DiscoveryRun = discovery): Command {
   const command = new Command('discovery')
     .summary('Run the control plane')
@@ -141,7 +140,6 @@ export function normalizedArguments(args: readonly string[]): string[] {
   });
 }
 
-/** Parses command line and environment, and logs the start and all ignored settings. */
 export function prepareDiscovery(args: readonly string[], flags: CommandFlags) {
   refuseStrayArguments(args);
   const unknownFlags = unknownFlagsOf(discoveryCommand(), args);

@@ -1,4 +1,3 @@
-/** `pilot-discovery explain`: shows how a proxy routes a request, and the configuration lines that cause it. */
 import { Command, Option } from 'commander';
 import { runExplain } from '../../discovery/explain/explain-command.ts';
 import type { DiscoveryFlags } from '../../discovery/options/discovery-flags.ts';

@@ -80,7 +80,6 @@ interface ExploreFlags extends ExploreCommandOptions {
 
 type Subject = 'agent' | 'discovery' | 'machine';
 
-/** Subjects to which a flag applies, for flags that do not apply to all. */
 const subjectsByFlag: Readonly<Record<string, readonly Subject[]>> = {
   world: ['agent', 'discovery'],
   samples: ['machine'],

@@ -1,4 +1,3 @@
-/** Last sections of a command's help: examples, environment, exit codes. */
 import type { Command } from 'commander';
 
 type Row = readonly [term: string, description: string];
@@ -7,7 +6,6 @@ export interface HelpSections {
   /** Complete command lines, which help-examples.test.ts runs. */
   readonly examples?: readonly string[];
   readonly environment?: readonly Row[];
-  /** Environment variables that are limits. */
   readonly limits?: readonly Row[];
   readonly exitCodes: readonly Row[];
 }

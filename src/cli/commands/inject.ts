@@ -1,4 +1,3 @@
-/** `pilot-discovery inject -f FILE`: adds the sidecar to manifests, as the webhook does in the cluster. */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import * as E from 'fp-ts/lib/Either.js';
 import { configLimitsOf } from '../../discovery/config/files/config-limits.ts';

@@ -1,6 +1,3 @@
-/**
- * `istio-iptables`, `istio-clean-iptables`: add and remove the redirection of a pod's traffic to Envoy.
- */
 import { readFileSync } from 'node:fs';
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
 import { Command, Option } from 'commander';
@@ -18,7 +15,6 @@ import { addHelpSections } from './help-sections.ts';
 /** Istio's codes for a failed program, a failed validation, and other errors. */
 const exitCodes = { IPTABLES_FAILED: 255, REDIRECTION_ABSENT: 126, other: 1 } as const;
 
-/** Timeout for entering a network namespace and starting a program in it. */
 const nsenterLimitMs = 30_000;
 
 export function istioIptablesCommand(): Command {

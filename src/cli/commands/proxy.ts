@@ -21,7 +21,6 @@ import { addHelpSections } from './help-sections.ts';
 import { addProxyFlags, roleArgument } from './proxy-flags.ts';
 import { versionLine } from './version.ts';
 
-/** An agent that replaces an older one. */
 export interface Succession {
   /** Called when the state machines run; their timeouts replace the timeout of the start. */
   readonly booted: () => void;
@@ -31,7 +30,7 @@ interface CommandFlags extends ProxyFlags, LogFlags, RecordingFlags {}
 
 export type ProxyRun = (args: readonly string[], flags: CommandFlags) => Promise<number>;
 
-/** @param run for tests: receives the parsed command line instead of starting an agent */
+/** @param run replaced by tests */
 export function proxyCommand(succession?: Succession, run: ProxyRun = proxyRun(succession)): Command {
   const command = new Command('proxy')
     .summary('Run Envoy')
@@ -75,7 +74,6 @@ function addProxyCommandFlags(command: Command): Command {
   return addLogFlags(addRecordingFlags(addProxyFlags(command)));
 }
 
-/** Parses command line, environment and pod files, and logs the start and all ignored settings. */
 export async function prepareProxy(args: readonly string[], flags: CommandFlags) {
   const role = roleArgument(args, 'sidecar');
   const noAddress = await awaitAddresses();

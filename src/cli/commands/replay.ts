@@ -1,4 +1,3 @@
-/** `chartpilot replay TRACE…`: compares the current machines with a recorded run. */
 import { Command, Option } from 'commander';
 import type { CommandOutput } from '../../debugger/command-output.ts';
 import type { ReplayCommandOptions } from '../../debugger/replay/replay-command.ts';

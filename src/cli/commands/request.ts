@@ -1,4 +1,3 @@
-/** `request METHOD PATH [BODY]`: sends an HTTP request to a program on this host. */
 import { Command } from 'commander';
 import { mustBe, notAllowed, unknownValue } from '../../model/fields/violation.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
@@ -15,7 +14,6 @@ export interface RequestTarget {
   readonly defaultPort: number;
   /** Ports that `--debug-port` accepts; if empty, the flag does not exist. */
   readonly allowedPorts: readonly number[];
-  /** Whether `--from` selects another address. */
   readonly acceptsFrom?: true;
   readonly example: string;
   readonly failed: number;

@@ -10,7 +10,7 @@ import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { nonNegativeInteger } from '../flags/non-negative-integer.ts';
 import { addHelpSections } from './help-sections.ts';
 
-/** Writes records to standard output at the speed of its reader, and errors to `output`. */
+/** Standard output is written at the speed of its reader. */
 export function traceCommand(output: CommandOutput): Command {
   const command = new Command('trace')
     .summary('Print a trace, the cause of a record, or a summary')
@@ -106,7 +106,6 @@ async function followTrace(
   return followOtlp(liveSource(parseLiveAddress(attach), access), otlp, to, sending);
 }
 
-/** Flags that select records. */
 const printingFlags = ['actor', 'kind', 'from', 'to', 'why'] as const;
 
 /** @throws ChartpilotError FLAG_INVALID for a flag that would be ignored */

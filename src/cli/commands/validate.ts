@@ -1,5 +1,3 @@
-/** `pilot-discovery validate FILE|DIR…`: validates configuration. */
-
 import { Command, Option } from 'commander';
 import * as E from 'fp-ts/lib/Either.js';
 import { configLimitsOf } from '../../discovery/config/files/config-limits.ts';
@@ -32,7 +30,7 @@ interface ValidateFlags {
 }
 
 const standardInput = '-';
-/** Exit code if the output cannot be written; 1 means invalid objects. */
+/** 1 means invalid objects. */
 const unwritten = 3;
 
 export interface CommandStreams {
@@ -118,7 +116,6 @@ async function validate(
   return problems.some(({ severity }) => severity === 'error' || flags.strict === true) ? 1 : 0;
 }
 
-/** Reads to the end, without a time limit. */
 async function readInput(limit: ByteLimit): Promise<{
   readonly texts: { file: string; text: string }[];
   readonly unreadable: string[];

@@ -1,4 +1,3 @@
-/** `version [-s] [-o json|yaml]`: build information. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, Option } from 'commander';
@@ -12,7 +11,6 @@ export interface BuildInfo {
   readonly runtime: string;
 }
 
-/** Read on demand, because the start does not need it. */
 export function buildInfo(): BuildInfo {
   const root = packageRoot();
   return { version: packageVersion(), revision: revisionOf(root) ?? 'unknown', runtime: `node ${process.version}` };

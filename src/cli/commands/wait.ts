@@ -1,4 +1,3 @@
-/** `wait`: waits until Envoy is ready or a timeout passes. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { mustBe, outOfRange } from '../../model/fields/violation.ts';
@@ -49,7 +48,7 @@ interface Limits {
   readonly periodMs: number;
 }
 
-/** Sends the first request after one period, because a new Envoy is not ready. */
+/** A new Envoy is not ready, so the first request is sent after one period. */
 async function untilReady(url: string, { limitMs, requestLimitMs, periodMs }: Limits): Promise<void> {
   const deadline = performance.now() + limitMs;
   let lastProblem = 'no request was sent';
@@ -70,7 +69,6 @@ async function untilReady(url: string, { limitMs, requestLimitMs, periodMs }: Li
   );
 }
 
-/** Does not read the body. @returns the reason; `undefined` if Envoy is ready */
 async function whyNotReady(url: string, limitMs: number): Promise<string | undefined> {
   try {
     const { status, body } = await fetch(url, { signal: AbortSignal.timeout(limitMs) });

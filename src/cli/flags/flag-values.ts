@@ -11,12 +11,7 @@ export function isEmptyAllowed({ long, flags }: Option): boolean {
   return mayBeEmpty.has(long ?? '') || lists.test(flags);
 }
 
-/**
- * Reports flags with several different values, of which commander uses the last, and empty values, which count as
- * unset.
- *
- * @param report called once for each such flag, before the command runs
- */
+/** Reports flags with several different values, of which commander uses the last, and empty values, which count as unset. */
 export function reportFlagValues(program: Command, report: (message: string) => void): void {
   for (const command of [program, ...program.commands]) {
     const values = new Map<Option, string[]>();

@@ -39,8 +39,9 @@ export function acceptLogFlags(command: Command): void {
 }
 
 /**
- * Checks the flags without opening a log, and reports unknown scopes on standard error. @throws ChartpilotError
- * FLAG_INVALID
+ * Reports unknown scopes on standard error.
+ *
+ * @throws ChartpilotError FLAG_INVALID
  */
 function checkLogFlags(flags: LogFlags): void {
   const { log_target: target } = flags;
@@ -59,7 +60,6 @@ const standardStreams: ReadonlySet<string> = new Set(['stdout', 'stderr']);
 
 export interface ProgramLog {
   readonly log: Logger;
-  /** Lines of the log and of standard output that are not written yet. */
   unwritten(): SinkLines;
 }
 
@@ -100,7 +100,6 @@ function sumOf(sinks: readonly LineSink[]): SinkLines {
   return { lost: sum('lost'), waiting: sum('waiting') };
 }
 
-/** Logs the number of lost lines at the position of the loss. */
 export function logLosses(sink: LineSink, output: string, log: Logger): void {
   sink.listen({
     recovered: (loss) => {

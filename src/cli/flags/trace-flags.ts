@@ -1,4 +1,3 @@
-/** Flags of the trace file and the debugger, and the services that they enable. */
 import type { Command } from 'commander';
 import type { AnyStateMachine } from 'xstate';
 import { mustBe, unknownValue } from '../../model/fields/violation.ts';
@@ -34,7 +33,6 @@ export interface ProgramRecording {
   readonly access: DebuggerAccess;
   /** `undefined` with `--debugger off`. */
   readonly trace?: TraceEndpoint;
-  /** Records that are not in the trace file yet. */
   unwritten(): SinkLines;
   /** Ends the recording; readers receive the remaining records. */
   close(): Promise<void>;

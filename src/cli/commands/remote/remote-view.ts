@@ -1,4 +1,3 @@
-/** Shared by commands that print a debug page of a running control plane. */
 import { type Command, Option } from 'commander';
 import { requestJson } from '../../../runtime/trace/program-request.ts';
 import { addHelpSections } from '../help-sections.ts';
@@ -10,12 +9,11 @@ export interface RemoteFlags {
   readonly format: 'text' | 'json';
 }
 
-/** Adds `--from`, before the flags of the command itself. */
 export function addFromFlag(command: Command): Command {
   return command.option('--from <url>', 'Control plane to read from', localControlPlane);
 }
 
-/** Adds `--format`, examples and exit codes. @param description meaning of exit code 0 */
+/** @param description meaning of exit code 0 */
 export function addFormatAndHelp(command: Command, examples: readonly string[], description: string): Command {
   command.addOption(new Option('--format <format>', 'Output format').choices(['text', 'json']).default('text'));
   return addHelpSections(command, {
@@ -27,10 +25,7 @@ export function addFormatAndHelp(command: Command, examples: readonly string[], 
   });
 }
 
-/**
- * @param text formats the page as text
- * @throws ChartpilotError without a response
- */
+/** @throws ChartpilotError without a response */
 export async function viewText<View>(
   { from, format }: RemoteFlags,
   path: string,
