@@ -1,4 +1,3 @@
-/** An exploration in which each step is also checked against the sequence diagrams. */
 import { type Deviation, TraceChecker } from '../debugger/check/check.ts';
 import { formatDeviation } from '../debugger/check/check-report-text.ts';
 import type { Diagram } from '../debugger/diagram/diagram.ts';
@@ -15,7 +14,7 @@ export class ConformingWorld implements World {
   readonly #checker: TraceChecker;
   readonly #diagrams: readonly Diagram[];
   readonly #everyRun: boolean;
-  /** Number of the current run's last record, whatever was recorded of other runs. */
+  /** Last record of the current run. */
   #seq = 0;
   #deviations: readonly Deviation[] = [];
   #unexpectedTexts: readonly string[] = [];

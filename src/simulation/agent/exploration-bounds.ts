@@ -8,8 +8,8 @@ export interface Bounds {
   /** Changed certificates, SIGHUPs and, if `orders` includes them, SIGUSR1s. */
   readonly triggers: number;
   /**
-   * Crashes, rejected and unfinished bootstraps, failed spawns, processes that do not exit, rejected repairs, unusable certificates,
-   * processes that do not respond or cannot be killed, configurations with which Envoy never becomes live or lacks a listener.
+   * Crashes, rejected and unfinished bootstraps, failed spawns, processes that do not exit or respond, rejected repairs, unusable certificates, and
+   * configurations with which Envoy never becomes live or lacks a listener.
    */
   readonly faults: number;
   /** SIGTERMs: 1 is a stop, 2 an interrupted stop. */
@@ -18,12 +18,12 @@ export interface Bounds {
 
 export interface ExplorationOptions {
   readonly settings?: AgentSettings;
-  /** Base IDs of the agent: primary and spare. */
+  /** Primary and spare base ID of the agent. */
   readonly baseIds?: readonly number[];
   readonly invariants?: readonly Invariant[];
-  /** Names of the faults that may occur, such as `starve`. Absent: all but `usr1`. */
+  /** Names of the faults that may occur, such as `starve`. Default: all but `usr1`. */
   readonly faults?: readonly string[];
-  /** Names of the triggers that may occur, such as `binary`. A stop is always allowed. Absent: all but `reopen`. */
+  /** Names of the triggers that may occur, such as `binary`. A stop is always allowed. Default: all but `reopen`. */
   readonly orders?: readonly string[];
   /** Distinguishes states by the exact intervals between deadlines, not only by their order. */
   readonly exactTimes?: boolean;
@@ -41,10 +41,10 @@ export interface ExplorationOptions {
   readonly agentKilled?: boolean;
   /** A newer agent can start, and take over from this one in time or not. */
   readonly agentSucceeded?: boolean;
-  /** The agent logs why an Envoy is not live. Off by default, because it has no other effect. */
+  /** Off by default, because logging why an Envoy is not live has no other effect. */
   readonly logsDelays?: boolean;
   readonly inspect?: (event: InspectionEvent) => void;
-  /** Records the elapsed time, for traces. */
+  /** Needed for traces. */
   readonly recordsTime?: boolean;
 }
 
@@ -55,7 +55,7 @@ export const withBinary = (settings: AgentSettings, isReplaced: boolean): AgentS
   binary: { ...settings.binary, path: isReplaced ? '/usr/bin/envoy' : '', first: firstBinary },
 });
 
-/** As in production, except for these: a bucket of one token, and a budget of one retry. */
+/** Settings are as in production, except for a bucket of one token and a budget of one retry. */
 export const explorationSettings: AgentSettings = {
   ...defaultSettings,
   watch: { ...defaultSettings.watch, directories: ['certs'] },

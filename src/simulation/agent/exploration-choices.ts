@@ -1,4 +1,4 @@
-/** The choices of an exploration by name; docs/exploring-reference.md has the table. */
+/** docs/exploring-reference.md has the table of choices. */
 import type { WorldChoice } from '../../debugger/explore/world.ts';
 import type { Zone } from '../../debugger/explore/zone.ts';
 import { filesThatAreRead, type WorldState } from './exploration-state.ts';
@@ -11,13 +11,13 @@ export interface ChoiceContext {
   readonly watchFails: boolean;
   readonly mayBeKilled: boolean;
   readonly mayBeSucceeded: boolean;
-  /** The agent has released its Envoys for a newer agent, which has not taken over yet. */
+  /** A newer agent has not taken over yet. */
   readonly standsBy: boolean;
-  /** The agent can no longer cancel its exit and accepts no triggers. */
+  /** The agent accepts no triggers. */
   readonly agentEnds: boolean;
 }
 
-/** A trigger of the agent; all other bounded choices are faults. */
+/** All other bounded choices are faults. */
 export const isTrigger = (name: string): boolean =>
   ['cert', 'hup', 'reopen', 'term', 'binary', 'successor'].includes(name);
 
@@ -102,7 +102,7 @@ function* processChoices(process: SimulatedProcess, state: WorldState, host: Sim
   if (process.isSeenLive && host.isServing(process) && host.isResponsive(process)) yield boundedChoice(`sick:${label}`);
 }
 
-/** Whether the configuration of this generation can never become live; only a newer one can. */
+/** Only a newer configuration can become live. */
 export function cannotBecomeLive(
   { files, orders }: Generation,
   { unusableGeneration }: Pick<WorldState, 'unusableGeneration'>,
@@ -110,22 +110,18 @@ export function cannotBecomeLive(
   return unusableGeneration?.files === files && unusableGeneration.orders === orders;
 }
 
-/**
- * Whether the process with the admin port responds. Without such a process the call fails immediately. If its main thread is blocked, the call does
- * not return.
- */
+/** If no process owns the admin port, the call fails immediately. If the main thread is blocked, the call does not return. */
 export function isAdminResponsive(name: string, host: SimulatedHost): boolean {
   const process = host.processes.find(({ label }) => label === name);
   return process === undefined || host.isResponsive(process);
 }
 
-/** Whether a probe would find the process live. */
 export function isDetectableAsLive(process: SimulatedProcess, { probes }: WorldState, host: SimulatedHost): boolean {
   if (!process.isLive || process.exitRequested || !probes.has(process.label)) return false;
   return host.hasAdmin(process) && host.isResponsive(process);
 }
 
-/** Whether a probe would report something new to the epoch. A probe also checks listeners, and reports missing ones once. */
+/** A probe also checks listeners, and reports missing ones once. */
 export function hasNewProbeResult(process: SimulatedProcess, state: WorldState, host: SimulatedHost): boolean {
   return isDetectableAsLive(process, state, host) && !process.isHeldBack;
 }
@@ -135,7 +131,6 @@ function repairIsUnderWay({ pendingRepair }: WorldState): boolean {
   return pendingRepair?.call.getSnapshot().status === 'active';
 }
 
-/** Names of the choices for Envoy's spontaneous events. */
 export const natureNames = {
   'envoy.admin-opened': 'admin',
   'envoy.went-live': 'live',
@@ -143,7 +138,6 @@ export const natureNames = {
   'envoy.called-parent': 'call',
 } as const;
 
-/** Event that each choice sends to a process. */
 export const eventsOfChoices: Readonly<Record<string, Parameters<SimulatedHost['sendEvent']>[1]>> = {
   admin: 'envoy.admin-opened',
   live: 'envoy.went-live',

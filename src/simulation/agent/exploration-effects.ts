@@ -1,4 +1,4 @@
-/** The agent's machines with scripted effects. Built once per set of machines, because `provide` drops what XState has memoized. */
+/** The machines are built once per set, because `provide` drops what XState has memoized. */
 import type { AnyActorRef } from 'xstate';
 import { agentMachine } from '../../../machines/agent/agent.machine.ts';
 import { predecessorMachine } from '../../../machines/agent/agent-upgrade/predecessor.machine.ts';
@@ -34,32 +34,29 @@ import {
 } from '../../debugger/explore/scripted-effect.ts';
 
 type EpochRun = { epoch: number; baseId: number };
-/** `knownHash`: hash of the content at the last watch. */
+/** `knownHash` is the hash of the content at the last watch. */
 export type DirectoryWatchInput = { directory: string; knownHash: string | null };
 
-/** Calls of the effects to the simulation. */
 export interface EffectWorld {
   setSignals(self: AnyActorRef | undefined): void;
-  /** Returns the base IDs and Envoys with which the agent starts; none if absent. */
+  /** Default: the agent starts without Envoys. */
   claim?(baseIds: number[]): ClaimedIds;
-  /** The agent starts or stops listening for newer agents. */
   setSuccessorLink?(link: AnyActorRef, on: boolean): void;
   /** From this call on, Envoys outlive their actors. */
   beginHandOver?(): void;
   /** No newer agent takes over: the agent keeps its Envoys. */
   cancelHandOver?(): void;
   setWatch(watch: Running<DirectoryWatchInput>, on: boolean): void;
-  /** The wait for files that the first start requires starts or stops. Absent: the files exist. */
+  /** If absent, the files exist. */
   setFileWait?(call: AnyActorRef, on: boolean): void;
-  /** A read of the files starts or stops. Absent: it finishes immediately. */
+  /** If absent, a read finishes immediately. */
   setFileRead?(call: AnyActorRef, on: boolean): void;
-  /** Returns the hash of the watched files. */
   readFiles(): string;
-  /** Returns why Envoy cannot use the files. */
+  /** The result contains why Envoy cannot use the files. */
   fileProblems?(): string[];
-  /** The watch of the binary's directory starts or stops. Absent: it reports nothing. */
+  /** If absent, the watch of the binary's directory reports nothing. */
   setBinaryWatch?(watch: AnyActorRef | undefined): void;
-  /** Checks the file at the path of the binary. Absent: the initial binary. */
+  /** If absent, the initial binary is at the path. */
   checkBinary?(): BinaryCheckResult;
   startPreparing(call: Running<PrepareOrder>): void;
   stopPreparing(call: Running<EpochRun>): void;
@@ -72,15 +69,13 @@ export interface EffectWorld {
   orderStatus?(effect: Running<unknown>, order: AdminUse | EnvoyProbe | ReadinessRespond): void;
   probeNow(effect: Running<EpochRun>, order: ProbeRun): void;
   explain(effect: Running<EpochRun>): void;
-  /** Returns whether the request arrived. */
   drain(run: EpochRun & { replaced: boolean }): boolean;
-  /** Clears the INITIALIZING mark of an epoch that exited before it was live, if that is safe. */
+  /** The INITIALIZING mark of an epoch that exited before it was live is cleared only if that is safe. */
   startRepair(call: Running<{ baseId: number }>): void;
-  /** Terminates every Envoy; returns when the last one has exited. */
+  /** Returns when the last Envoy has exited. */
   release(call: Running<{ baseIds: readonly number[]; keeps: boolean }>): void;
 }
 
-/** The simulation of each actor system. */
 export const worldOf = new WeakMap<object, EffectWorld>();
 const worldOfCall = ({ system }: { system: object }): EffectWorld => {
   const effectWorld = worldOf.get(system);
@@ -88,7 +83,7 @@ const worldOfCall = ({ system }: { system: object }): EffectWorld => {
   return effectWorld;
 };
 
-/** The machines of the agent; a test may pass a faulty one. */
+/** A test may pass a faulty machine. */
 export interface AgentMachines {
   agent: typeof agentMachine;
   predecessor: typeof predecessorMachine;
@@ -186,14 +181,12 @@ function scriptedPredecessor(predecessor: typeof predecessorMachine, baseIds: nu
   });
 }
 
-/** Last report of the wait for files. */
 export const noPendingFiles: FilesPending = { type: 'files.pending', missing: [], unreachable: [] };
 
 export function readingOf(effects: EffectWorld): { digest: string; files: string[]; problems: string[] } {
   return { digest: effects.readFiles(), files: ['tls.crt'], problems: effects.fileProblems?.() ?? [] };
 }
 
-/** A watch of one directory, scripted by the simulation. */
 export function scriptedWatch(directoryWatch: typeof directoryWatchMachine): typeof directoryWatchMachine {
   return directoryWatch.provide({
     actors: {

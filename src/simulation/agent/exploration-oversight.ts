@@ -1,4 +1,4 @@
-/** Observes an exploration from outside the agent, and checks the invariants. */
+/** Observes an exploration from outside the agent. */
 import type { AnyEventObject, SnapshotFrom } from 'xstate';
 import type { agentMachine } from '../../../machines/agent/agent.machine.ts';
 import type { AgentSettings } from '../../../machines/agent/settings.ts';
@@ -68,7 +68,7 @@ export class Oversight {
     }
   }
 
-  /** Handles reports of the supervisor, which must report the decision and the end of each start once. */
+  /** The supervisor must report the decision and the end of each start once. */
   handleReport({ type, name, binary }: AnyEventObject): void {
     if (type === 'binary.withdrawn') this.#noteWithdrawn(binary as string);
     if (type !== 'restart.decided' && type !== 'restart.ended') return;
@@ -85,7 +85,6 @@ export class Oversight {
     this.#world.change(change);
   }
 
-  /** Handles the first or second order to stop. */
   orderStop(): void {
     const { system, state } = this.#world;
     if (state.stop === 'not ordered') system.arm(stopDeadline, this.#options.settings.terminationDrainMs, 'mark');
@@ -93,7 +92,6 @@ export class Oversight {
     this.#world.change({ stop: state.stop === 'not ordered' ? 'ordered' : 'deadline passed' });
   }
 
-  /** Removes deadlines that have passed or belong to exited processes. */
   expireDeadlines(): void {
     const { system, host } = this.#world;
     if (system.zone.hasPassed(stopDeadline)) {
@@ -123,7 +121,7 @@ export class Oversight {
     );
   }
 
-  /** Whether the desired configuration, or a newer one that was desired only briefly, prevents every Envoy from becoming live. */
+  /** A configuration that was desired only briefly may also prevent every Envoy from becoming live. */
   get #mayWaitForEver(): boolean {
     const { unusableGeneration, desired } = this.#world.state;
     return (
@@ -169,12 +167,12 @@ export class Oversight {
     this.#world.change({ failures: this.#world.state.failures + 1 });
   }
 
-  /** Counts a start that the agent cancelled, unless the Envoy that it should have followed has exited: that loss was counted already. */
+  /** If the Envoy that the cancelled start should have followed has exited, the loss was counted already. */
   countCancelled(): void {
     if (this.#world.host.processes.some((other) => other.isChildSeenLive || isKnownToServe(other))) this.countFailure();
   }
 
-  /** Marks a binary as failed if its Envoy exited without an order within its first minute of serving: the agent must not start it again. */
+  /** If an Envoy exited without an order within its first minute of serving, the agent must not start its binary again. */
   #markFailedBinary(
     {
       binary,
@@ -190,7 +188,6 @@ export class Oversight {
     const isOrdered = sentAway || isChildSeenLive || hasClosedListeners || state.stop !== 'not ordered';
     if (isOrdered || parentCrashed || end.refusedByParent) return;
     if (state.provenBinaries.has(binary)) {
-      // There is no other binary to fall back to.
       if (!isSeenLive && !host.processes.some(isKnownToServe))
         this.#recordProvenBinary([...state.checkedBinaries].at(-1)!);
       return;
@@ -210,11 +207,7 @@ export class Oversight {
     this.#world.change({ provenBinaries: new Set(this.#world.state.provenBinaries).add(binary) });
   }
 
-  /**
-   * Records that the agent was notified of an exited process.
-   *
-   * @param awaits whether the agent still waits for another Envoy's exit
-   */
+  /** @param awaits whether the agent still waits for another Envoy's exit */
   recordObservedExit(process: SimulatedProcess, awaits = false): void {
     const isUseless = process.exitRequested || process.isChildSeenLive || process.hasClosedListeners;
     if (isUseless) {
@@ -241,7 +234,7 @@ export class Oversight {
     );
   }
 
-  /** Whether the process kept serving while newer epochs failed. These failures do not affect it, so its loss starts a new count. */
+  /** Failures of newer epochs do not affect a process that kept serving, so its loss starts a new count. */
   #isOutdated({ isSeenLive, generation }: SimulatedProcess): boolean {
     const { filesRead, desired } = this.#world.state;
     return isSeenLive && (generation.files < filesRead || generation.orders < desired.orders);

@@ -1,4 +1,3 @@
-/** The state of an exploration without actors, host and time: orders to the agent, and pending calls. */
 import type { AnyActorRef } from 'xstate';
 import type { PersistedState } from '../../../machines/agent/envoy/adoption.ts';
 import type { EpochContext } from '../../../machines/agent/envoy/epoch-context.ts';
@@ -11,11 +10,10 @@ import { firstBinary, type Generation, type SimulatedProcess } from './simulated
 
 /** Immutable: every change creates a new object. */
 export interface WorldState {
-  /** Remaining bounds. */
   readonly triggers: number;
   readonly faults: number;
   readonly stops: number;
-  /** Version of the certificate files' contents, and whether Envoy cannot use the current contents. */
+  /** Version of the certificate files' contents. */
   readonly files: number;
   readonly isSpoiled: boolean;
   /** The last usable contents that the agent has read. */
@@ -25,18 +23,16 @@ export interface WorldState {
   readonly failures: number;
   /** The generation with which no Envoy ever becomes live. */
   readonly unusableGeneration: Generation | undefined;
-  /** Contents that Envoy rejects although their check passed: it is live without its listener. */
+  /** The check of these contents passed, but Envoy rejects them: it is live without its listener. */
   readonly refusedFiles: number | undefined;
   /** Another stop was ordered while the agent waited for the last processes. */
   readonly isHurried: boolean;
   readonly stop: 'not ordered' | 'ordered' | 'deadline passed';
   readonly restart: string | undefined;
-  /** Pending calls of `prepare`, by epoch: `0`, `0b`. */
   readonly prepareCalls: ReadonlyMap<string, AnyActorRef>;
-  /** Calls of `prepare` that never return. */
   readonly hungPrepares: ReadonlySet<string>;
   readonly probes: ReadonlyMap<string, AnyActorRef>;
-  /** Probes with a pending order for an immediate check. */
+  /** An immediate check was ordered. */
   readonly pendingProbes: ReadonlyMap<
     string,
     { readonly probe: AnyActorRef; readonly acceptsMissingListeners: boolean }
@@ -44,37 +40,31 @@ export interface WorldState {
   readonly pendingRepair: { readonly call: AnyActorRef; readonly baseId: number } | undefined;
   readonly releaseCall: AnyActorRef | undefined;
   readonly signals: AnyActorRef | undefined;
-  /** The link that newer agents connect to. */
   readonly link: AnyActorRef | undefined;
   readonly watch: AnyActorRef | undefined;
   /** The watch is never set up, so it reports nothing. */
   readonly isWatchHung: boolean;
-  /** There is no directory at the watched path. */
   readonly isDirectoryAway: boolean;
-  /** Version of the Envoy binary at the path, and whether it is incompatible. */
+  /** Version of the Envoy binary at the path. */
   readonly binary: number;
   readonly isBinaryIncompatible: boolean;
   readonly checkedBinaries: ReadonlySet<string>;
   readonly failedBinaries: ReadonlySet<string>;
-  /** Binaries that the supervisor has reported as withdrawn. */
   readonly withdrawnBinaries: ReadonlySet<string>;
-  /** Binaries that have served for a minute; always includes the first one. */
+  /** These binaries have served for a minute. The first one is always included. */
   readonly provenBinaries: ReadonlySet<string>;
   readonly wasEverLive: boolean;
   readonly binaryWatch: AnyActorRef | undefined;
-  /** The pending wait for files that the first start requires. */
   readonly fileWait: AnyActorRef | undefined;
-  /** A read of the certificate files that will finish. */
+  /** This read will finish. */
   readonly fileRead: AnyActorRef | undefined;
   readonly http: AnyActorRef | undefined;
-  /** The base ID whose admin port is queried. */
   readonly adminOf: number | undefined;
-  /** The next start fails: the operating system cannot create a process. */
   readonly failsNextSpawn: boolean;
-  /** Effects that have not reported their new process to its epoch yet. */
+  /** Their epochs do not know the new process yet. */
   readonly pendingSpawns: ReadonlyMap<string, AnyActorRef>;
   readonly violations: readonly InvariantViolation[];
-  /** The agent was killed or replaced, and the next one has not started yet. */
+  /** Set until the next agent starts. */
   readonly stoppedAgent: StoppedAgent | undefined;
 }
 
@@ -83,11 +73,11 @@ export interface StoppedAgent {
   readonly persistedState: PersistedState;
   /** Deadlines of exiting parents, from the contexts of their charts. */
   readonly exitingParents: ReadonlyMap<string, Pick<EpochContext, 'parentShutdownMs' | 'unseenMs'>>;
-  /** The agent's timers, which measure the duration of its operations. */
+  /** Timers measure the duration of operations. */
   readonly timers: readonly string[];
-  /** The start that the agent had reported as decided; used if it resumes. */
+  /** The start is used if the agent resumes. */
   readonly restart: string | undefined;
-  /** Exits that no agent observed, by the names of the processes. */
+  /** No agent observed these exits. */
   readonly exitedProcesses: ReadonlyMap<string, ExitedProcess>;
 }
 
@@ -141,14 +131,13 @@ export function firstState({ triggers, faults, stops }: Bounds): WorldState {
   };
 }
 
-/** Returns the contents with which an Envoy would be started now. */
 export function filesThatAreRead({ files, filesRead, isSpoiled }: WorldState): number {
   return isSpoiled ? filesRead : files;
 }
 
 /**
- * Key of this state. Failures beyond `maxFailures` are not distinguished. After an order to stop, which is final, the key omits the desired
- * generation and the number of failures.
+ * Failures beyond `maxFailures` are not distinguished. An order to stop is final, so the key then omits the desired generation and the number of
+ * failures.
  */
 export function keyOfState(s: WorldState, maxFailures: number): string {
   const calls = `${s.adminOf} ${[...s.prepareCalls.keys()].map((name) => (s.hungPrepares.has(name) ? `${name}!` : name))}/${[...s.probes.keys()]}/${[...s.pendingProbes].map(([name, { acceptsMissingListeners }]) => `${name}${acceptsMissingListeners ? '!' : ''}`)}/${[...s.pendingSpawns.keys()].map((name) => `+${name}`)}/${s.pendingRepair?.baseId}/${s.releaseCall !== undefined}${s.fileWait === undefined ? '' : '/files'}${s.fileRead === undefined ? '' : '/reading'}`;
@@ -218,7 +207,7 @@ const limits = [
   'waitsForRequests',
 ];
 const reportedFields = ['attempts', 'attempt', 'trouble', 'reason', 'how', 'configFile'];
-/** Fields that only affect starts; nothing starts after an order to stop. */
+/** Nothing starts after an order to stop. */
 const decisionFields = [
   'desired',
   'failures',
@@ -234,7 +223,7 @@ const historyAfterStop = new Set([...history, ...decisionFields]);
 const keys = new WeakMap<object, string>();
 const keysAfterStop = new WeakMap<object, string>();
 
-/** Key of a machine's actor; effects have no state. */
+/** Effects have no state. */
 export function keyOfActor(actor: AnyActorRef, stopOrdered: boolean): string {
   const snapshot = actor.getSnapshot() as { status: string; value?: never; context?: object };
   if (snapshot.value === undefined) return '';
@@ -253,14 +242,14 @@ export function keyOfActor(actor: AnyActorRef, stopOrdered: boolean): string {
   return key;
 }
 
-/** Fields that matter only in these states: they are input of an effect or another chart, and are not read afterwards. */
+/** These fields are input of an effect or another chart, and are not read in other states. */
 type OfItsStart = Readonly<Record<string, ((state: string) => boolean) | undefined>>;
 
 const isSpawning = (state: string): boolean => state === 'running.starting';
 const isBeforeItsProcess = (state: string): boolean => state === 'preparing' || isSpawning(state);
 
 const epochsStart: OfItsStart = {
-  /** A check was requested before the process was reported: the probe starts later and checks immediately. */
+  /** If a check is requested before the process is reported, the probe starts later and checks immediately. */
   isProbeRequested: isSpawning,
   /** Input of its preparation and its process effect. */
   adopted: isBeforeItsProcess,
@@ -269,19 +258,16 @@ const epochsStart: OfItsStart = {
 };
 
 const agentsStart: OfItsStart = {
-  /** Input of its supervisor. The next supervisor receives the Envoys that are claimed or taken back then. */
+  /** The next supervisor receives the Envoys that are claimed or taken back then. */
   adoption: (state) => state.startsWith('active.preparing') && !state.endsWith('standing by'),
 };
 
-/** Marks contents of files as `f1;` and ordered restarts as `o1;`, see {@link renumberGenerations}. */
+/** Contents become `f1;` and ordered restarts `o1;`, see {@link renumberGenerations}. */
 function generations(context: string): string {
   return context.replace(/"files-(\d+)"/g, 'f$1;').replace(/"orders":(\d+)/g, 'o$1;');
 }
 
-/**
- * Renumbers contents of files and ordered restarts, of which only equality and order matter: the oldest referenced one becomes 0, the next
- * one 1, …
- */
+/** Only equality and order matter: the oldest referenced content or restart becomes 0, the next one 1, … */
 export function renumberGenerations(key: string): string {
   const seenNumbers = { f: 0, o: 0 };
   for (const [, kind, number] of key.matchAll(generation)) seenNumbers[kind as 'f' | 'o'] |= 1 << Number(number);

@@ -1,6 +1,6 @@
 /**
- * The agent's statecharts on a simulated host. All nondeterminism is a choice: orders to the agent (`cert`, `hup`, `term`), Envoy's spontaneous
- * events (`live:1`), faults (`crash:0b`), and which of the possible deadlines is next (`tick:supervisor.backoff`).
+ * The agent's statecharts on a simulated host. All nondeterminism is a choice: orders to the agent (`cert`), Envoy's spontaneous events (`live:1`),
+ * faults (`crash:0b`), and which of the possible deadlines is next (`tick:supervisor.backoff`).
  */
 import type { AnyActorRef, CallbackSnapshot } from 'xstate';
 import {
@@ -72,7 +72,7 @@ const nextAgentMs = 120_000;
 const holdMs = 2_000;
 /** Maximum duration of a preparation, derived from the limits of its requests. */
 const preparationMs = 35_000;
-/** Maximum time until a new process is reported: its shell reports it, and is polled every 2 ms (`detached-envoy.ts`). */
+/** The shell of a new process reports it, and is polled every 2 ms (`detached-envoy.ts`). */
 const spawnMs = 500;
 /** Maximum duration of an immediate check that gets a response. */
 const probeNowMs = 100;
@@ -165,7 +165,7 @@ export class ExplorationWorld implements World, EffectWorld {
     return this.#host;
   }
 
-  /** Earliest time of the current state in milliseconds, over all timings that the run represents. Used in traces. */
+  /** Minimum of all timings that the run represents, for traces. */
   get earliestTime(): number {
     return this.#system.zone.has(beginningMark) ? this.#system.zone.sinceMs(beginningMark) : 0;
   }
@@ -369,7 +369,6 @@ export class ExplorationWorld implements World, EffectWorld {
     });
   }
 
-  /** The reason is only logged and changes nothing. */
   explain({ self }: Running<Run>): void {
     reportEvent(self, { type: 'probe.waiting', reason: '503 INITIALIZING' });
   }
@@ -413,7 +412,7 @@ export class ExplorationWorld implements World, EffectWorld {
     if (order.type === 'readiness.respond') this.#oversight.checkReadiness(order);
   }
 
-  /** Also called when the Envoy starts to serve, because later its child may own the admin port. */
+  /** When the Envoy starts to serve, the listeners are reported too, because later its child may own the admin port. */
   #reportListeners(http: AnyActorRef): void {
     const listeners = this.#host.refusedListeners(this.#state.adminOf);
     if (listeners !== undefined) reportEvent(http, { type: 'listeners.checked', listeners });
@@ -581,13 +580,12 @@ export class ExplorationWorld implements World, EffectWorld {
     return persistedStateOf(supervisor?.getSnapshot().context as SupervisorContext);
   }
 
-  /** Whether the agent has released control, and does not know the result yet. */
   get #standsBy(): boolean {
     const { stoppedAgent, link } = this.#state;
     return stoppedAgent !== undefined && link !== undefined && this.#agent.getSnapshot().status === 'active';
   }
 
-  /** The launcher starts another agent, and repeats the order to stop if there was one. */
+  /** The launcher repeats the order to stop if there was one. */
   #beginNext(): void {
     this.#system.forget(this.#agent);
     this.#agent = this.#beginAgent();
@@ -602,7 +600,7 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#set({ stoppedAgent: undefined, failures: 0 });
   }
 
-  /** Forgets the overdue time of a parent that started before its agent was killed. */
+  /** The overdue time belongs to a parent that started before its agent was killed. */
   #forgetOverdue(): void {
     for (const timer of this.#system.zone.names('mark')) {
       const [, name] = isOverdueTimer.exec(timer) ?? [];
@@ -629,7 +627,7 @@ export class ExplorationWorld implements World, EffectWorld {
     return epochs.length === 0 ? undefined : { ...stoppedAgent.persistedState, epochs };
   }
 
-  /** Lower and upper bounds of the times; the next agent treats the range between them as unobserved. */
+  /** The next agent treats the range between lower and upper bound as unobserved. */
   #timesOf(
     { name, phase }: EpochRecord,
     { exitingParents }: StoppedAgent,
@@ -703,7 +701,6 @@ export class ExplorationWorld implements World, EffectWorld {
     reportEvent(probe, { type: 'probe.passed', timeToLiveMs: 300, unseenMs: probeMs - startedAtMs });
   }
 
-  /** An immediate check returns the current result. */
   #runProbe(name: string): void {
     const { probe, acceptsMissingListeners } = this.#state.pendingProbes.get(name)!;
     this.#set({ pendingProbes: withoutKey(this.#state.pendingProbes, name) });
@@ -713,7 +710,7 @@ export class ExplorationWorld implements World, EffectWorld {
     else reportEvent(probe, { type: 'probe.failed', reason: '503 INITIALIZING' });
   }
 
-  /** Unusable files cancel a change that was not read before; the contents read last stay desired. */
+  /** If the files are unusable, the contents read last stay desired. */
   #changeFiles(spoiled: boolean): void {
     const { desired } = this.#state;
     if (spoiled) {
@@ -730,7 +727,6 @@ export class ExplorationWorld implements World, EffectWorld {
     return this.#state.isSpoiled ? 'unusable' : `files-${this.#state.files}`;
   }
 
-  /** Reports the change if a watch receives it. */
   #reportFileChange(): void {
     const { watch, isWatchHung } = this.#state;
     if (watch !== undefined && !isWatchHung) reportEvent(watch, { type: 'files.changed', path: 'tls.crt' });
@@ -806,14 +802,12 @@ export class ExplorationWorld implements World, EffectWorld {
     });
   }
 
-  /** Marks a binary as proven if this timer is its minute of health. */
   #recordHealth(timer: string): void {
     const [, name] = /^epoch-(\w+)\.healthy$/.exec(timer) ?? [];
     if (name !== undefined)
       this.#set({ provenBinaries: new Set(this.#state.provenBinaries).add(this.#host.processByLabel(name).binary) });
   }
 
-  /** Counts a failed start if this timer is the time limit of a preparation. */
   #countPreparationLimit(timer: string): void {
     const [, name] = /^epoch-(\w+)\.prepareLimit$/.exec(timer) ?? [];
     if (name === undefined) return;
@@ -859,10 +853,7 @@ export class ExplorationWorld implements World, EffectWorld {
     if (this.#state.signals !== undefined) reportEvent(this.#state.signals, { type: 'signal.received', signal });
   }
 
-  /**
-   * Runs when the actors are idle: finishes a pending release, arms deadlines of spontaneous events, lets time pass, and checks the
-   * invariants.
-   */
+  /** Runs when the actors are idle. */
   #runToIdle(): void {
     this.#system.keepCancelled([]);
     this.#host.sendPendingReports();
@@ -881,7 +872,7 @@ export class ExplorationWorld implements World, EffectWorld {
     if (this.#isIdle) this.#oversight.checkInvariants((invariant, observation) => invariant.whenIdle?.(observation));
   }
 
-  /** Whether no spontaneous event remains, apart from repeated notices of waiting Envoys. */
+  /** Repeated notices of waiting Envoys do not count. */
   get #isIdle(): boolean {
     return (
       this.#system.zone.names('exact').every(isNotice) &&
@@ -983,7 +974,7 @@ const isOverdueTimer = /^epoch-(\w+)\.parentOverdue$/;
 /** A timer of notices about a waiting Envoy. */
 const isNotice = (name: string): boolean => /\bepoch-\w+\.(firstNotice|notice)$/.test(name);
 
-/** Rounds up to one of a few values: a state per millisecond would be too many. */
+/** A state per millisecond would be too many. */
 const roundUpMs = (ms: number): number => probeMs * 2 ** Math.max(0, Math.ceil(Math.log2(ms / probeMs)));
 
 function withoutKey<Value>(map: ReadonlyMap<string, Value>, key: string): ReadonlyMap<string, Value> {

@@ -1,4 +1,3 @@
-/** The agent for `chartpilot explore` and its tests: simulations, and traces of runs. */
 import { extname, join } from 'node:path';
 import { TraceChecker, type TraceCheckReport } from '../../debugger/check/check.ts';
 import { loadDiagrams } from '../../debugger/diagram/load.ts';
@@ -13,10 +12,9 @@ import { type Bounds, type ExplorationOptions, explorationBaseIds } from './expl
 import { type AgentMachines, agentMachines, type ScriptedAgent, scriptedAgent } from './exploration-effects.ts';
 import { ExplorationWorld } from './exploration-world.ts';
 
-/** Next to this file, in the bundle, too. */
+/** The helper is next to this file, in the bundle, too. */
 const helperModule = new URL(`./explore-helper${extname(import.meta.filename)}`, import.meta.url);
 
-/** Input of a helper in another thread. */
 export interface ExplorationOrder {
   readonly bounds: Bounds;
   readonly options: Pick<ExplorationOptions, 'settings' | 'baseIds' | 'exactTimes'>;
@@ -25,9 +23,8 @@ export interface ExplorationOrder {
 export interface AgentExploration extends ExplorationSubject {
   readonly helper: Helper;
   beginWorld(options?: Pick<ExplorationOptions, 'inspect' | 'recordsTime'>): ExplorationWorld;
-  /** A simulation in which deviations from the sequence diagrams are violations, too. */
+  /** Deviations from the sequence diagrams are violations, too. */
   beginChecked(options?: ConformanceOptions): World;
-  /** Checks a run against the sequence diagrams. */
   conformance(path: readonly string[]): TraceCheckReport;
 }
 

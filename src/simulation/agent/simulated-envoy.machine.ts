@@ -1,10 +1,9 @@
 /**
- * One Envoy process as its supervisor observes it, from measurements of Envoy (docs/hot-restart-reference.md, facts 1 to 10). Events by Envoy's own
- * clock are delays; those of the host are in the `meta` of states, with their latest times.
+ * The behavior is measured (docs/hot-restart-reference.md, facts 1 to 10). Events by Envoy's own clock are delays; those of the host are in the
+ * `meta` of states, with their latest times.
  */
 import { raise, setup } from 'xstate';
 
-/** How the host's state affects a new process. */
 export type Reception =
   | 'accepted'
   /** The INITIALIZING bit is set, or the shared memory of running processes was recreated: exit 1 (fact 1). */
@@ -24,7 +23,6 @@ export interface SimulatedEnvoyInput {
   reception: Reception;
   /** --parent-shutdown-time-s of this process; for a hand-over, the child's value applies. */
   parentShutdownMs: number;
-  /** --drain-time-s of this process. */
   drainMs: number;
 }
 
@@ -35,19 +33,17 @@ export interface ProcessEnd {
   refusedByParent: boolean;
 }
 
-/** Events from the host, another Envoy or the supervisor. */
 export type SimulatedEnvoyEvent =
-  /** Spontaneous: its admin interface listens on the port that its parent released. */
+  /** Spontaneous: the parent has released the port. */
   | { type: 'envoy.admin-opened' }
-  /** Spontaneous: it has received all resources that it waited for. */
+  /** Spontaneous: all awaited resources have been received. */
   | { type: 'envoy.went-live' }
-  /** Spontaneous: an ordered exit finishes. */
   | { type: 'envoy.ended' }
   /** Spontaneous: an orphaned child makes its next call to the exited parent. */
   | { type: 'envoy.called-parent' }
   /** A fault: it cannot use its configuration, or another program uses one of its ports. */
   | { type: 'envoy.failed' }
-  /** A fault: killed or crashed, not by its supervisor. */
+  /** A fault: the supervisor did not end the process. */
   | { type: 'envoy.crashed' }
   /** A fault: it does not exit after an order. */
   | { type: 'envoy.hung' }
@@ -59,7 +55,7 @@ export type SimulatedEnvoyEvent =
   /** Its child orders it to exit. */
   | { type: 'child.sent-away' };
 
-/** A spontaneous transition: an explorer's choice, or a random draw of a random simulation. */
+/** An explorer chooses a spontaneous transition, a random simulation draws it. */
 export interface Nature {
   event: 'envoy.admin-opened' | 'envoy.went-live' | 'envoy.ended' | 'envoy.called-parent';
   /** No limit if absent. */
@@ -108,20 +104,17 @@ export const simulatedEnvoyMachine = setup({
     isReopen: ({ event }) => event.type === 'signal.sent' && event.signal === 'SIGUSR1',
   },
   actions: {
-    /** Effect: sets the shared flag that an Envoy is initializing. */
+    /** The flag is shared by the Envoys of a base ID. */
     setInitializing: () => {},
     clearInitializing: () => {},
     takeAdmin: () => {},
     closeListeners: () => {},
     /** Independent of other events: the drain continues in the background. */
     closeAfterDrainTime: raise({ type: 'listeners.close' }, { delay: 'drainTime' }),
-    /** Effect: closes its admin interface. */
     giveUpAdmin: () => {},
-    /** Effect: notifies the parent, if there is one, that this process is live. */
     tellParentLive: () => {},
-    /** Effect: orders the parent, if there is one, to exit. */
     sendParentAway: () => {},
-    /** Effect: the process has exited; the operating system notifies its parent process. */
+    /** The operating system notifies the parent process. */
     leave: (_, _params: { end: ProcessEnd }) => {},
   },
 }).createMachine({

@@ -1,7 +1,4 @@
-/**
- * A host that runs simulated Envoys: its processes, the shared memory of each base ID, and the owner of the admin port. Invariants are checked
- * against this true state, which is independent of the supervisor's view.
- */
+/** Invariants are checked against the true state of the host, which is independent of the supervisor's view. */
 import type { AnyActorRef } from 'xstate';
 import type { EnvoyProbe, EnvoyResponded, RefusedListener } from '../../../machines/agent/status-protocol.ts';
 import { reportEvent } from '../../debugger/explore/scripted-effect.ts';
@@ -25,11 +22,10 @@ import {
 
 export type { EnvoySignal, Generation, HostWatch, SimulatedProcess, SpawnOrder } from './simulated-process.ts';
 
-/** Shared memory of one base ID. */
 interface SharedMemory {
-  /** Epoch that set the INITIALIZING bit. */
+  /** The INITIALIZING bit is set while this is defined. */
   readonly initializingEpoch: number | undefined;
-  /** PID of its creator. Older running processes use other memory. */
+  /** Processes that are older than the creator use other memory. */
   readonly creatorPid: number;
 }
 
@@ -38,7 +34,7 @@ const refusedListener: RefusedListener = { name: 'tls', reason: 'no certificate 
 interface HostState {
   readonly processes: readonly SimulatedProcess[];
   readonly memory: ReadonlyMap<number, SharedMemory>;
-  /** PID of the admin port's owner, by base ID. */
+  /** The owner of the admin port, by base ID. */
   readonly admin: ReadonlyMap<number, number>;
   readonly spawnCount: number;
 }
@@ -56,7 +52,6 @@ function onHost(act: (host: SimulatedHost, process: SimulatedProcess) => void) {
   };
 }
 
-/** The model, connected to its host. */
 export const envoyOnHost = simulatedEnvoyMachine.provide({
   actions: {
     setInitializing: onHost((host, process) => host.setInitializing(process)),
@@ -107,7 +102,6 @@ export class SimulatedHost {
     return this.processes.find((process) => process.effect === effect);
   }
 
-  /** Assigns the process to another agent. */
   adopt(process: SimulatedProcess, effect: AnyActorRef): void {
     this.#change(process, { effect });
   }
@@ -171,7 +165,7 @@ export class SimulatedHost {
     process.envoy.send({ type: 'signal.sent', signal });
   }
 
-  /** Kills a process that must not outlive the agent, in any state, as the process table does. */
+  /** Kills in any state, as the process table does. */
   kill(process: SimulatedProcess): void {
     this.#change(process, { exitRequested: true });
     process.envoy.send({ type: 'signal.sent', signal: 'SIGKILL' });
@@ -208,10 +202,7 @@ export class SimulatedHost {
     return process.isLive && !process.exitRequested && !process.hasClosedListeners && !this.isDraining(process);
   }
 
-  /**
-   * Whether new connections to the listener port may reach the process, independent of the supervisor's intent and knowledge. Envoys of several base
-   * IDs share the port (SO_REUSEPORT).
-   */
+  /** Independent of the supervisor's intent and knowledge. Envoys of several base IDs share the port (SO_REUSEPORT). */
   isAccepting(process: SimulatedProcess): boolean {
     const state = process.envoy.getSnapshot();
     const works = state.matches('live') || state.matches({ 'calling a dead parent': 'serving' });
@@ -223,7 +214,7 @@ export class SimulatedHost {
     return process.envoy.getSnapshot().matches('calling a dead parent');
   }
 
-  /** Whether a child has taken over: the process has closed its listeners and finishes its requests. */
+  /** A draining process has closed its listeners and finishes its requests. */
   isDraining(process: SimulatedProcess): boolean {
     return process.envoy.getSnapshot().matches({ live: 'superseded' });
   }
@@ -233,7 +224,7 @@ export class SimulatedHost {
     return process.envoy.getSnapshot().matches('hanging');
   }
 
-  /** Whether SIGKILL was sent but the kernel has not ended the process yet. */
+  /** The kernel has not ended the process yet. */
   isKilled(process: SimulatedProcess): boolean {
     return process.envoy.getSnapshot().matches('killed');
   }
@@ -248,7 +239,6 @@ export class SimulatedHost {
     this.#change(process, { isUnresponsive: sick });
   }
 
-  /** Whether calls of its admin interface or ports get a response. */
   isResponsive(process: SimulatedProcess): boolean {
     return !process.isUnresponsive && !this.isBlocked(process) && !this.isKilled(process);
   }
@@ -270,7 +260,7 @@ export class SimulatedHost {
     return this.#state.admin.get(process.baseId) === process.pid;
   }
 
-  /** All facts that determine an Envoy's response and its evaluation. */
+  /** Contains all facts that determine an Envoy's response and its evaluation. */
   readinessKey(baseId: number | undefined): string {
     const responseTexts = (['admin', 'admin or port', 'port'] as const).map((at) => this.responseOf(at, baseId));
     const refusedCount = this.refusedListeners(baseId)?.length;
@@ -295,19 +285,18 @@ export class SimulatedHost {
     return { by: 'port', live, detail, unserved: '' };
   }
 
-  /** Listeners that the owner of a base ID's admin port rejected; `undefined` without a response. */
+  /** `undefined` without a response. */
   refusedListeners(baseId: number | undefined): readonly RefusedListener[] | undefined {
     const admin = this.processes.find((process) => process.baseId === baseId && this.hasAdmin(process));
     return admin === undefined || !this.isResponsive(admin) ? undefined : admin.lacksListener ? [refusedListener] : [];
   }
 
-  /** Whether its supervisor knows that it serves, no listener is missing, and it responds to probes. */
   isReadyFor(process: SimulatedProcess): boolean {
     const serves = this.isAccepting(process) && this.isServing(process) && this.isResponsive(process);
     return serves && process.isSeenLive && !process.lacksListener && !this.isOrphaned(process);
   }
 
-  /** Clears the INITIALIZING bit from outside (fact 2), unless a running child may have set it. */
+  /** A running child may have set the INITIALIZING bit, so it is not cleared then (fact 2). */
   repair(baseId: number): boolean {
     if (this.#peers(baseId).some(({ isLive }) => !isLive)) return false;
     this.clearInitializing(baseId);
@@ -318,19 +307,19 @@ export class SimulatedHost {
     this.#setMemory(baseId, { ...this.#sharedMemoryOf(baseId), initializingEpoch: undefined });
   }
 
-  /** Sets the INITIALIZING bit, like a child that exits before it is live. */
+  /** A child that exits before it is live leaves the INITIALIZING bit set. */
   leaveMark(baseId: number, epoch: number): void {
     this.#setMemory(baseId, { ...this.#sharedMemoryOf(baseId), initializingEpoch: epoch });
   }
 
-  /** Removes the shared memory; processes that have it open continue. */
+  /** Processes that have the memory open continue. */
   loseMemory(baseId: number): void {
     const memoryByBaseId = new Map(this.#state.memory);
     memoryByBaseId.delete(baseId);
     this.#set({ memory: memoryByBaseId });
   }
 
-  /** Returns this process's `/server_info.hot_restart_initializing`. */
+  /** `/server_info.hot_restart_initializing` */
   seesMark(process: SimulatedProcess): boolean {
     return this.#sharesMemory(process) && this.#sharedMemoryOf(process.baseId).initializingEpoch !== undefined;
   }
@@ -354,7 +343,7 @@ export class SimulatedHost {
     }
   }
 
-  /** Notes that an Envoy with this base ID could not be spawned: an orphaned Envoy that it should have replaced is lost. */
+  /** An orphaned Envoy that should have been replaced is lost. */
   recordSpawnFailure(baseId: number): void {
     for (const other of this.processes) {
       if (other.baseId !== baseId && (this.isOrphaned(other) || other.parentCrashed))
@@ -410,12 +399,11 @@ export class SimulatedHost {
     });
   }
 
-  /** Queues a report of a past event. */
   reportLater(report: () => void): void {
     this.#pendingReports.push(report);
   }
 
-  /** Reports pending exits, outside of the charts that ended. */
+  /** The reports are sent outside of the charts that ended. */
   sendPendingReports(): void {
     for (let report = this.#pendingReports.shift(); report !== undefined; report = this.#pendingReports.shift())
       report();
@@ -428,7 +416,7 @@ export class SimulatedHost {
     };
   }
 
-  /** Key without the Envoys' charts. `ending`: no process starts any more, so the generations of running processes are omitted. */
+  /** The Envoys' charts are not included. With `ending`, no process starts any more, so the generations of running processes are omitted. */
   key(ending = false): string {
     const { processes, memory, admin } = this.#state;
     let key = '';
@@ -516,12 +504,11 @@ export class SimulatedHost {
   }
 }
 
-/** From the shared memory after the exit, whether or not a probe detected in time that the process was live. */
+/** The shared memory shows after the exit whether the process was live, even if no probe detected it in time. */
 export function takeOverOf({ isLive, epoch }: SimulatedProcess): { tookOverWithinMs?: number } {
   return isLive && epoch > 0 ? { tookOverWithinMs: simulatedStartMs } : {};
 }
 
-/** Key without the process's chart. */
 export function keyOfProcess(process: SimulatedProcess, ending: boolean): string {
   return ending ? lifeKey(process) : `${startKey(process)}${lifeKey(process)}`;
 }

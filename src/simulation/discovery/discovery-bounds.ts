@@ -4,7 +4,6 @@ import type { MeshEvent, MeshType } from './discovery-mesh.ts';
 
 /** Maximum number of each kind of choice in a run. */
 export interface PushBounds {
-  /** Changes of the configuration. */
   readonly changes: number;
   /** Faults: rejections, stale requests, broken streams, contexts that cannot be built. */
   readonly faults: number;
@@ -13,12 +12,11 @@ export interface PushBounds {
 export interface PushWorldOptions {
   readonly clients: readonly ('sotw' | 'delta')[];
   readonly types: readonly MeshType[];
-  /** Possible changes. */
   readonly events: readonly MeshEvent[];
   readonly throttle: number;
   /** Maximum unread responses per client; 0: unlimited, and clients read immediately unless they stall. */
   readonly window: number;
-  /** Starts with all clients connected and served. */
+  /** All clients are connected and served at the start. */
   readonly startsConnected: boolean;
   /** Possible changes of the registry itself; default: none. */
   readonly registryChanges?: readonly MeshEvent[];
@@ -26,14 +24,13 @@ export interface PushWorldOptions {
   readonly listsLate?: boolean;
   /** The registry can be lost (`lost`), a fault. It is retried, and then sends its list again (`listed`). */
   readonly registryFails?: boolean;
-  /** A client connects and sends its first request later. */
   readonly requestsLate?: boolean;
   /** A deliberate bug: a push skips a stream that watches nothing, which keeps its context. */
   readonly skipsUnsubscribed?: boolean;
   readonly invariants?: readonly PushInvariant[];
-  /** Possible kinds of faults; default: all. */
+  /** Default: all kinds. */
   readonly faults?: readonly string[];
-  /** False: a context can always be built. A failed build is a bug in chartpilot, which no diagram shows. */
+  /** A failed build is a bug in chartpilot, which no diagram shows. */
   readonly buildsFail?: boolean;
   /** Whether a node trusts the keys in an order instead of those in the skipped contexts (default). */
   readonly trustsOrders?: boolean;

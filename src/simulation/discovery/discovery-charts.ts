@@ -1,6 +1,4 @@
-/**
- * The statecharts of the push path with scripted effects. Built once per set of machines, because `provide` drops what XState has memoized.
- */
+/** The machines are built once per set, because `provide` drops what XState has memoized. */
 import { type AnyActorRef, sendTo, setup } from 'xstate';
 import type {
   ContextBuilt,
@@ -25,7 +23,6 @@ import { type Running, scriptedCallback, scriptedPromise } from '../../debugger/
 
 export type BuildInput = { forced: boolean; configs: string[] };
 
-/** Calls of the effects to the simulation. */
 export interface PushEffectWorld {
   startBuild(call: Running<BuildInput>): void;
   startComputing(call: Running<ServicesOrder>): void;
@@ -38,7 +35,6 @@ export interface PushEffectWorld {
   execute(connection: number, order: StreamOrder): void;
 }
 
-/** The simulation of each actor system. */
 export const pushWorldOf = new WeakMap<object, PushEffectWorld>();
 const worldOfCall = ({ system }: { system: object }): PushEffectWorld => {
   const pushWorld = pushWorldOf.get(system);
@@ -46,7 +42,7 @@ const worldOfCall = ({ system }: { system: object }): PushEffectWorld => {
   return pushWorld;
 };
 
-/** The machines of the push path; a test may pass a faulty one. */
+/** A test may pass a faulty machine. */
 export interface PushMachines {
   push: typeof pushMachine;
   queue: typeof pushQueueMachine;
@@ -54,7 +50,6 @@ export interface PushMachines {
   /** The rules that a stream applies in addition to its connection's chart. */
   exchange: ExchangeStepper;
   registry: typeof serviceRegistryMachine;
-  /** The chart of one registry. */
   member: typeof registryMachine;
 }
 
@@ -71,10 +66,7 @@ export const debounceSettings = { debounceAfterMs: 100, debounceMaxMs: 10_000, d
 
 export const firstLists = { firstListsMs: 30_000 };
 
-/**
- * `push`, `push-queue`, `service-registry` and the server under one root, as under `discovery`, which starts only when there are services for the
- * first context; and a connection's chart with its stream's rules.
- */
+/** As under `discovery`, `push` starts only when there are services for the first context. */
 export function scriptedCharts({ push, queue, connection, exchange, registry, member }: PushMachines) {
   const scriptedPush = push.provide({
     actors: {

@@ -58,7 +58,6 @@ function mayReject(moment: PushMoment, index: number): boolean {
   return moment.state.wires.get(connection!)![endpointType]!.subscribedNames === requestedEndpoints.toSorted().join();
 }
 
-/** Whether the client is connected and has not sent a request yet. */
 function hasNotRequested(moment: PushMoment, index: number): boolean {
   const { connection } = moment.state.clients[index]!;
   return moment.options.requestsLate === true && Object.keys(moment.state.wires.get(connection!) ?? {}).length === 0;

@@ -1,4 +1,4 @@
-/** A simulated client, as plain records: a sidecar that requests all clusters, their endpoints, and one route. */
+/** A simulated sidecar requests all clusters, their endpoints, and one route. */
 import type { AdsRequest } from '../../../machines/discovery/xds/ads-protocol.ts';
 import { clusterType, endpointType, isByName, routeType } from '../../../machines/discovery/xds/ads-types.ts';
 import type { MeshType, Resources } from './discovery-mesh.ts';
@@ -7,14 +7,13 @@ import type { WireResponse } from './discovery-stream.ts';
 export interface ClientState {
   readonly isDelta: boolean;
   readonly types: readonly MeshType[];
-  /** Connection of its stream, if any. */
   readonly connection: number | undefined;
-  /** It reads nothing from its stream, perhaps forever. */
+  /** A stalled client may never read again. */
   readonly isStalled: boolean;
-  /** Responses that it has read, but neither acknowledged nor rejected. */
+  /** The client has read these responses, but neither acknowledged nor rejected them. */
   readonly unacknowledgedResponses: readonly WireResponse[];
   readonly resources: Readonly<Record<string, Resources>>;
-  /** Names of endpoints that it has requested on this stream. */
+  /** Includes only endpoints requested on this stream. */
   readonly requestedEndpoints: readonly string[];
   /** Nonces of the last response of each type on this stream. */
   readonly nonces: Readonly<Record<string, string>>;
@@ -24,7 +23,6 @@ export interface ClientState {
 
 export interface ClientStep {
   readonly client: ClientState;
-  /** Requests to send, in this order. */
   readonly requests: readonly AdsRequest[];
 }
 
@@ -39,7 +37,7 @@ export function newClient(isDelta: boolean, types: readonly MeshType[]): ClientS
   return { isDelta, types, connection: undefined, isStalled: false, ...initialState };
 }
 
-/** Opens a new stream; the client keeps its resources. */
+/** The client keeps its resources. */
 export function connectClient(client: ClientState, connection: number): ClientStep {
   const endpoints = Object.keys(client.resources[clusterType] ?? {});
   const next: ClientState = {
@@ -77,7 +75,7 @@ export function disconnectClient(client: ClientState): ClientState {
   };
 }
 
-/** Accepts the oldest response that it has read: applies it, acknowledges it, and requests missing resources. */
+/** Also requests missing resources. */
 export function acceptResponse(client: ClientState): ClientStep {
   const [response, ...hands] = client.unacknowledgedResponses as [WireResponse, ...WireResponse[]];
   const { typeUrl, nonce } = response;
@@ -103,7 +101,6 @@ export function acceptResponse(client: ClientState): ClientStep {
   return { client: requested.client, requests: [acknowledgement, ...requested.requests] };
 }
 
-/** Rejects the oldest response that it has read. */
 export function rejectResponse(client: ClientState): ClientStep {
   const [{ typeUrl, nonce, resources, removedNames }, ...hands] = client.unacknowledgedResponses as [
     WireResponse,
@@ -127,7 +124,6 @@ export function rejectResponse(client: ClientState): ClientStep {
   return { client: next, requests: [request] };
 }
 
-/** Sends a late request with an outdated nonce. */
 export function sendStaleRequest(client: ClientState): ClientStep {
   const request = client.isDelta
     ? deltaRequest(clusterType, { nonce: 'stale' })
@@ -135,7 +131,6 @@ export function sendStaleRequest(client: ClientState): ClientStep {
   return { client, requests: [request] };
 }
 
-/** Adjusts the requested endpoints to the clusters. */
 function subscribeEndpoints(client: ClientState): ClientStep {
   const clusters = Object.keys(client.resources[clusterType]!);
   const addedNames = clusters.filter((name) => !client.requestedEndpoints.includes(name));
@@ -155,7 +150,6 @@ function subscribeEndpoints(client: ClientState): ClientStep {
   return { client: next, requests: [request] };
 }
 
-/** The names in its state-of-the-world requests. */
 function namesOf(client: ClientState, typeUrl: string): readonly string[] {
   if (typeUrl === endpointType) return client.requestedEndpoints;
   return typeUrl === routeType ? ['r'] : [];

@@ -1,8 +1,7 @@
 /**
- * The real charts of the push path (`push`, `push-queue` and an `ads-connection` for every stream) with a simulated mesh, simulated streams that
- * apply the real rules (`ads-exchange.ts`) and scripted clients. Everything undetermined is a choice, such as what changes (`change:cluster`), when a
- * context is built (`built`), when the next proxy is served (`turn`), what clients do (`read:0`, `accept:0`), what fails (`reject:0`, `reset:1`,
- * `unbuilt` if a context cannot be built), and which deadline is next (`tick:push.quietTime`).
+ * The real charts of the push path with a simulated mesh, simulated streams that apply the real rules (`ads-exchange.ts`) and scripted clients.
+ * Everything undetermined is a choice, such as what changes (`change:cluster`), when a context is built (`built`), what clients do (`read:0`), what
+ * fails (`reject:0`), and which deadline is next (`tick:push.quietTime`).
  */
 
 import type { AnyActorRef } from 'xstate';
@@ -123,7 +122,6 @@ export class PushWorld implements World, PushEffectWorld {
     this.#runToIdle();
   }
 
-  /** Prevents further changes and faults. */
   exhaust(): void {
     this.#moment.set({ changes: 0, faults: 0 });
     this.#runToIdle();

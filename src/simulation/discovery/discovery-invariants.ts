@@ -1,6 +1,6 @@
 /**
- * Invariants of the push path. Each is checked from outside: against the messages on the wire, the source's contents and the orders to the server,
- * never against a machine's state (except for the versions that it reports as acknowledged).
+ * Each invariant is checked against the messages on the wire, the source's contents and the orders to the server, never against a machine's state
+ * (except for the versions that it reports as acknowledged).
  */
 import type { StreamEnd } from '../../../machines/discovery/xds/ads-protocol.ts';
 import { clusterType, endpointType } from '../../../machines/discovery/xds/ads-types.ts';
@@ -8,18 +8,17 @@ import type { ClientState } from './discovery-client.ts';
 import { type Contents, type MeshType, meshTypes } from './discovery-mesh.ts';
 import type { StreamState, WireResponse } from './discovery-stream.ts';
 
-/** Messages of one type on a stream, as recorded on the wire. */
+/** Messages of one type, as observed on the wire. */
 export interface WireRecord {
-  /** Responses without an ACK or NACK, oldest first. */
   readonly unacknowledgedResponses: readonly WireResponse[];
-  /** Names that the client has requested and that were not sent since (`*`: all). They are sent even if other responses are pending. */
+  /** `*` stands for all names. Requested names are sent even if other responses are pending. */
   readonly pendingRequests: readonly string[];
-  /** The server no longer waits for the ACK of the last response: its ackTimeout has elapsed. */
+  /** The ackTimeout has elapsed, so the server no longer waits for the ACK. */
   readonly isAckOverdue: boolean;
   readonly lastNonce: string;
-  /** Subscribed names, from the client's last valid request. */
+  /** The client's last valid request determines the names. */
   readonly subscribedNames: string;
-  /** Everything sent so far; later contents replace earlier ones. */
+  /** Later contents replace earlier ones. */
   readonly sentVersions: Readonly<Record<string, number>>;
   /** The last response that the client accepted while none was on its way. */
   readonly acceptedResponse: { readonly nonce: string; readonly version: string };
@@ -41,33 +40,30 @@ export interface PushObserved {
   readonly clients: readonly ClientState[];
   readonly streams: ReadonlyMap<number, StreamState>;
   readonly wires: ReadonlyMap<number, Wire>;
-  /** Contents of the last published context. */
   readonly publishedContents: Contents;
   /** The first lists of all registries are complete, or the wait for them has timed out. */
   readonly mayServe: boolean;
-  /** Keys that were pushed while the client was connected, but not served to it since. */
+  /** The keys were pushed while the client was connected. */
   readonly unservedKeys: ReadonlyMap<number, readonly string[]>;
-  /** Open connections that the server was ordered to serve, but has not reported yet. */
+  /** The server was ordered to serve these open connections, but has not reported them yet. */
   readonly connectionsBeingServed: readonly number[];
   readonly throttle: number;
   /** Maximum unread responses per client; 0: unlimited. */
   readonly window: number;
-  /** What a connection reports as acknowledged. */
   lastAcknowledged(connection: number, type: MeshType): { readonly nonce: string; readonly version: string };
   readonly failures: readonly string[];
 }
 
 export interface PushInvariant {
   readonly name: string;
-  /** A response is about to be sent. `wire`: the record before. */
+  /** Called before the response is sent. `wire` is the record before. */
   onSend?(response: WireResponse, wire: Wire, contents: Contents, observed: PushObserved): string | undefined;
-  /** Runs after every choice, when all actors are idle. */
+  /** Called when all actors are idle. */
   afterChoice?(observed: PushObserved): string | undefined;
   /** Runs when no spontaneous event remains. */
   whenIdle?(observed: PushObserved): string | undefined;
-  /** Runs when no spontaneous event remains, except for clients that do not read. */
+  /** Clients that do not read may still have events. */
   whenIdleExceptStalled?(observed: PushObserved): string | undefined;
-  /** The server is about to end the stream of a client. */
   onStreamEnd?(client: ClientState, end: StreamEnd, stream: StreamState): string | undefined;
 }
 
@@ -124,7 +120,7 @@ export const clustersFirst: PushInvariant = {
   },
 };
 
-/** A connected client has all requested contents of the source, except rejected ones. */
+/** Rejected contents do not count. */
 export const everyoneConverges: PushInvariant = {
   name: 'every client converges',
   whenIdle({ clients, publishedContents }) {
@@ -188,7 +184,7 @@ export const everyProxyIsServed: PushInvariant = {
 /** Maximum unread responses of a stalled client that otherwise reads immediately. */
 export const stalledWindow = 1;
 
-/** A client that does not read has at most one order per type, and a limited number of pending responses. */
+/** Such a client has at most one order per type, and a limited number of pending responses. */
 export const slowCostsLittle: PushInvariant = {
   name: 'a slow proxy costs bounded memory',
   afterChoice({ streams, window }) {
@@ -221,7 +217,7 @@ export const pushInvariants: readonly PushInvariant[] = [
   noPushChartFails,
 ];
 
-/** Resources that the client lacks; `undefined` if it has all. */
+/** `undefined` if the client has all resources. */
 function missingResourcesOf(client: ClientState, index: number, contents: Contents): string | undefined {
   if (client.connection === undefined) return `client ${index} is not connected`;
   for (const type of client.types) {
@@ -235,7 +231,7 @@ function missingResourcesOf(client: ClientState, index: number, contents: Conten
   return undefined;
 }
 
-/** Names that the client should have, and those that it should no longer have. */
+/** Includes names that the client should no longer have. */
 function expectedNames(client: ClientState, type: MeshType, contents: Contents): Iterable<string> {
   if (type === endpointType) return client.requestedEndpoints;
   return new Set([...Object.keys(contents[type]), ...Object.keys(client.resources[type] ?? {})]);

@@ -1,10 +1,10 @@
-/** The contents that the explored control plane serves: a mesh of a few clusters, with a sequence of published contexts. */
+/** The explored control plane serves a mesh of a few clusters. */
 import { clusterType, endpointType, routeType } from '../../../machines/discovery/xds/ads-types.ts';
 
 export const meshTypes = [clusterType, endpointType, routeType] as const;
 export type MeshType = (typeof meshTypes)[number];
 
-/** Content by name: a number that changes with the content. */
+/** The number changes with the content. */
 export type Resources = Readonly<Record<string, number>>;
 export type Contents = Readonly<Record<MeshType, Resources>>;
 
@@ -17,7 +17,7 @@ export interface MeshContext {
   readonly forced: boolean;
 }
 
-/** Possible changes of the configuration: an endpoint; a cluster and its endpoints; a route; a service that is added or removed. */
+/** `service` is added or removed. */
 export type MeshEvent = 'endpoint' | 'cluster' | 'route' | 'service' | 'forced';
 
 export const firstContents: Contents = {
@@ -26,7 +26,7 @@ export const firstContents: Contents = {
   [routeType]: { r: 0 },
 } as Contents;
 
-/** Before the first list of the registry: routes are configured, and no services are known. */
+/** Routes are configured before the first list of the registry, but no services are known. */
 export const unlistedContents: Contents = { ...firstContents, [clusterType]: {}, [endpointType]: {} };
 
 /** @param number of the change; becomes the content of the changed resources */
@@ -46,7 +46,6 @@ export function changedContents(contents: Contents, event: MeshEvent, number: nu
   }
 }
 
-/** Adds or removes service b. */
 function toggleService(contents: Contents, number: number): Contents {
   const toggle = ({ b, ...otherResources }: Resources): Resources =>
     b === undefined ? { ...otherResources, b: number } : otherResources;
@@ -57,7 +56,6 @@ function toggleService(contents: Contents, number: number): Contents {
   };
 }
 
-/** Keys that the sources report to `push`. */
 export const keysOf: Readonly<Record<MeshEvent, readonly string[]>> = {
   endpoint: ['Endpoints/ns/a'],
   cluster: ['ServiceEntry/ns/a'],
@@ -72,7 +70,6 @@ const concernedBy: Readonly<Record<string, readonly MeshType[]>> = {
   VirtualService: [routeType],
 };
 
-/** Types affected by a change of these objects. */
 export function typesToPush(keys: Iterable<string>): Set<string> {
   return new Set([...keys].flatMap((key) => concernedBy[key.slice(0, key.indexOf('/'))] ?? []));
 }

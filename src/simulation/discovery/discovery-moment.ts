@@ -1,4 +1,3 @@
-/** A state of the simulated push path with its actors, shared by the parts of the simulation. */
 import type { AnyActorRef } from 'xstate';
 import type { ProxyReport } from '../../../machines/discovery/protocol.ts';
 import type { AdsStreamReport, ConnectionPush } from '../../../machines/discovery/xds/ads-protocol.ts';

@@ -1,4 +1,3 @@
-/** The inputs of the simulated push path: a configuration and a registry that change, and the computed services and contexts. */
 import type { AnyActorRef } from 'xstate';
 import type { ServicesOrder, ServicesReading } from '../../../machines/discovery/registry/service-registry.setup.ts';
 import { type Running, reportEvent, settleCall } from '../../debugger/explore/scripted-effect.ts';
@@ -74,7 +73,7 @@ export class PushSources {
     this.#reportFromRegistry('registry.synced');
   }
 
-  /** Keeps the lost registry's services; its later changes are not reported. */
+  /** The lost registry's later changes are not reported. */
   loseRegistry(): void {
     const { registryActor } = this.#state;
     this.#moment.set({ registryActor: undefined, isSynced: false });

@@ -1,11 +1,11 @@
-/** Keys of states of the explored push path: states with the same future have the same key. */
+/** States with the same future have the same key. */
 import type { AnyActorRef } from 'xstate';
 import type { PushQueue } from '../../../machines/discovery/push/push-queue-record.ts';
 import type { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
 import { stateName } from '../../runtime/trace/statechart.ts';
 import type { PushWorldState } from './discovery-state.ts';
 
-/** Fields that only record how a state was reached, or are only reported. */
+/** These fields only record how a state was reached, or are only reported. */
 const reportedFields = [
   'updates',
   'reasons',
@@ -75,7 +75,7 @@ export function keyOfWorld(state: PushWorldState, system: SymbolicSystem): strin
   return renumberNonces(key);
 }
 
-/** Returns a short key of plain data. Immutable data is serialized once. */
+/** Immutable data is serialized once. */
 function keyOf(value: object): string {
   const cachedKey = keys.get(value);
   if (cachedKey !== undefined) return cachedKey;
@@ -98,7 +98,7 @@ function keyOfActor(actor: AnyActorRef): string {
   return key;
 }
 
-/** The fields of a context that affect the future: the order of changes, not their numbers; contents that are being built, not built ones. */
+/** The order of changes matters, not their numbers. Contents that are being built matter, built ones do not. */
 function futureOf(context: object, value: string): object {
   if ('queue' in context) return relativeTo(context.queue as PushQueue);
   if (value.includes('building')) return context;
@@ -117,7 +117,7 @@ function relativeTo({ first, ...queue }: PushQueue): object {
   };
 }
 
-/** Renumbers a stream's nonces, of which only equality and order matter: the oldest referenced one becomes 0. */
+/** Only equality and order of nonces matter: the oldest referenced one becomes 0. */
 function renumberNonces(key: string): string {
   const numbersByStream = new Map<string, number[]>();
   for (const [, stream, number] of key.matchAll(nonce)) {

@@ -12,23 +12,20 @@ import type { StreamState } from './discovery-stream.ts';
 export interface PushWorldState {
   readonly changes: number;
   readonly faults: number;
-  /** Number of changes so far. */
   readonly changeCount: number;
   readonly contents: Contents;
-  /** Contents from which a context can be built; includes registry changes once services have been computed. */
+  /** Registry changes are included once services have been computed. */
   readonly computedContents: Contents;
-  /** Changes of the registry that are not in {@link computedContents}. */
   readonly pendingChanges: readonly MeshEvent[];
   /** The registry has reported its first list. */
   readonly isListed: boolean;
-  /** The registry is running, and has sent its list since its last loss. */
+  /** True if the list was sent since the last loss. */
   readonly isSynced: boolean;
   /** The wait for the registry's list has timed out. */
   readonly isLate: boolean;
-  /** The pending computation of services. */
   readonly computeCall: AnyActorRef | undefined;
   readonly registries: AnyActorRef | undefined;
-  /** Actor of the only registry. */
+  /** There is only one registry. */
   readonly registryActor: AnyActorRef | undefined;
   readonly contexts: readonly MeshContext[];
   /** A context that is being built, with the sources' contents at its start. */
@@ -40,14 +37,12 @@ export interface PushWorldState {
   readonly connections: ReadonlyMap<number, AnyActorRef>;
   readonly clients: readonly ClientState[];
   readonly streamCount: number;
-  /** Number of responses so far. */
   readonly responses: number;
   readonly wires: ReadonlyMap<number, Wire>;
   readonly unservedKeys: ReadonlyMap<number, readonly string[]>;
   readonly violations: readonly InvariantViolation[];
 }
 
-/** The state before anything has started or may change. */
 export function firstState({ clients, types, listsLate = false }: PushWorldOptions): PushWorldState {
   return {
     changes: 0,

@@ -1,6 +1,6 @@
 /**
- * The server side of a simulated xDS stream as plain records, which executes orders like src/discovery/xds/stream/ads-stream.ts and ads-sent.ts.
- * While a client has `window` unread responses, no response is built; while a response waits, nothing is read from the client.
+ * Executes orders like src/discovery/xds/stream/ads-stream.ts and ads-sent.ts. While a client has `window` unread responses, no response is built;
+ * while a response waits, nothing is read from the client.
  */
 import { type Exchange, newExchange } from '../../../machines/discovery/xds/ads-exchange.ts';
 import type { AdsRequest, ResponseOrder, StreamEnd } from '../../../machines/discovery/xds/ads-protocol.ts';
@@ -22,26 +22,22 @@ export interface WaitingOrder {
 
 export interface StreamState {
   readonly connection: number;
-  /** Index of the client. */
   readonly client: number;
   readonly isDelta: boolean;
   readonly exchange: Exchange;
-  /** Waiting orders, each with the context current at that time. */
+  /** Each order has the context that was current at its time. */
   readonly orders: readonly WaitingOrder[];
-  /** Responses that the client has not read. */
   readonly network: readonly WireResponse[];
-  /** Whether an order waits until earlier responses have been read, and the connection was notified of this. */
+  /** An order waits until earlier responses have been read. */
   readonly isCongested: boolean;
-  /** Requests on the wire that the client sent while congested. */
+  /** The client sent these requests while congested. */
   readonly heldRequests: readonly AdsRequest[];
   /** Why the connection has ended the stream; `undefined` while it is open. */
   readonly end: StreamEnd | undefined;
-  /** Resources sent to the client, by type. */
   readonly sentResources: Readonly<Record<string, Resources>>;
-  /** Names of endpoints to send again, because their clusters were sent after them. */
+  /** The clusters of these endpoints were sent after them. */
   readonly endpointsToResend: readonly string[];
   readonly responses: number;
-  /** Number of the context from which the node is served. */
   readonly context: number;
 }
 
@@ -63,7 +59,6 @@ export function newStream(connection: number, client: number, delta: boolean, co
   };
 }
 
-/** The result of an order: a response, or nothing to send. */
 export function executeOrder(
   stream: StreamState,
   { order, context }: WaitingOrder,
@@ -110,12 +105,12 @@ function namesToSend(
   return [...new Set([...order.requested, ...dueNames])].filter((name) => now[name] !== undefined);
 }
 
-/** Whether a reconnecting client reports that it has the current content. */
+/** A reconnecting client reports its versions. */
 function hasAlready({ has }: ResponseOrder, name: string, now: Resources): boolean {
   return has?.versions[has.names.indexOf(name)] === String(now[name]);
 }
 
-/** Adds endpoints of sent clusters, which must be sent again; removes sent endpoints. */
+/** Endpoints of sent clusters must be sent again. */
 function withForgotten(
   stream: StreamState,
   typeUrl: string,

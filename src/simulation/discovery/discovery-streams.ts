@@ -1,4 +1,3 @@
-/** The streams of the simulated push path: the charts of their connections, the messages in both directions, and the clients. */
 import type { AnyActorRef } from 'xstate';
 import {
   type ExchangeEvent,
@@ -30,7 +29,7 @@ interface ConnectionEvent {
 
 const limits = { ackTimeoutMs: 10_000, congestionMs: 120_000, makeBeforeBreakMs: 5_000, removalDelayMs: 5_000 };
 const rules = { resendsEndpoints: true, acceptsLateNames: true, maxNames: 1_000, maxNameChars: 10_000 };
-/** Maximum time in which a reading client reads one response, so that all that can wait together are read before `congestionMs`. */
+/** A client reads all responses that can wait together before `congestionMs`. */
 const readingMs = 30_000;
 
 export class PushStreams {
@@ -66,7 +65,7 @@ export class PushStreams {
     this.#moment.set({ effects: new Map(this.#state.effects).set(input.connection, self) });
   }
 
-  /** Processes events one after the other: an event caused by another one is processed after it. */
+  /** An event caused by another one is processed after it. */
   processEvent(connection: number, event: ExchangeEvent): void {
     this.#pendingEvents.add({ connection, event });
   }
@@ -128,7 +127,7 @@ export class PushStreams {
     this.#removeStream(connection);
   }
 
-  /** Closes streams whose connection has ended; their clients reconnect. */
+  /** Clients of closed streams reconnect. */
   closeEnded(): void {
     for (const [connection, actor] of this.#state.connections) {
       if (actor.getSnapshot().status !== 'done') continue;
@@ -181,7 +180,7 @@ export class PushStreams {
     return this.#client(client).isStalled ? stalledWindow : Number.POSITIVE_INFINITY;
   }
 
-  /** While an order waits, the server reads nothing from the client; afterwards it reads the held requests. */
+  /** While an order waits, the server reads nothing from the client. */
   #noteCongestion(connection: number): void {
     const { orders, isCongested: wasCongested, end } = this.#stream(connection);
     const congested = orders.length > 0;
@@ -234,7 +233,7 @@ export class PushStreams {
     return this.#state.clients[this.#stream(connection).client]!.isStalled;
   }
 
-  /** The client reads, which frees capacity for the next response. */
+  /** Reading frees capacity for the next response. */
   read(connection: number): void {
     const { network, client: index } = this.#stream(connection);
     const [response, ...laterResponses] = network as [WireResponse, ...WireResponse[]];
@@ -278,7 +277,6 @@ export class PushStreams {
     return (this.#state.streams.get(connection)?.network.length ?? 0) > 0;
   }
 
-  /** A client processes a response that it has read. */
   processResponse(index: number, react: (client: ClientState) => ClientStep): void {
     this.sendRequests(index, react(this.#client(index)));
   }
@@ -288,7 +286,7 @@ export class PushStreams {
     for (const request of requests) this.#send(client.connection!, request);
   }
 
-  /** A request stays on the wire while the server does not read; a server that has ended the stream reads nothing. */
+  /** A request stays on the wire while the server does not read. */
   #send(connection: number, request: AdsRequest): void {
     const { isCongested, end } = this.#stream(connection);
     if (end !== undefined) return;

@@ -1,4 +1,4 @@
-/** The server of the simulated push path, which updates proxies one after the other, in push queue order. */
+/** The server updates proxies in push queue order. */
 import type { AnyActorRef } from 'xstate';
 import type { ProxiesServe } from '../../../machines/discovery/protocol.ts';
 import type { ConnectionPush } from '../../../machines/discovery/xds/ads-protocol.ts';
@@ -27,7 +27,6 @@ export class PushTurns {
     this.#moment.set({ orders: [...this.#state.orders, { order, servedCount: 0 }] });
   }
 
-  /** Updates the next proxy. */
   serveNextProxy(): void {
     const [{ order, servedCount }, ...otherOrders] = this.#state.orders as [PushWorldState['orders'][0]];
     const connection = order.connections[servedCount]!;

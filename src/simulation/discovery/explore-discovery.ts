@@ -1,4 +1,3 @@
-/** The push path for `chartpilot explore --world discovery` and its tests: simulations, and traces of runs. */
 import { extname, join } from 'node:path';
 import type { InspectionEvent } from 'xstate';
 import { TraceChecker } from '../../debugger/check/check.ts';
@@ -15,7 +14,7 @@ import { type PushMachines, pushMachines, scriptedCharts } from './discovery-cha
 import { PushWorld } from './discovery-exploration.ts';
 import { meshTypes } from './discovery-mesh.ts';
 
-/** Next to this file, in the bundle, too. */
+/** The helper is next to this file, in the bundle, too. */
 const helperModule = new URL(`./explore-discovery-helper${extname(import.meta.filename)}`, import.meta.url);
 
 export const defaultPushWorld: PushWorldOptions = {
@@ -27,13 +26,12 @@ export const defaultPushWorld: PushWorldOptions = {
   startsConnected: true,
 };
 
-/** Input of a helper in another thread. */
 export interface PushExplorationOrder {
   readonly bounds: PushBounds;
   readonly options: Partial<PushWorldOptions>;
 }
 
-/** Omitted events of the start: the exploration begins after the configuration was read, bootstrap-detailed.mmd before. */
+/** The exploration begins after the configuration was read; bootstrap-detailed.mmd begins before. */
 const startEvents: ReadonlySet<string> = new Set([
   'services.load',
   'services.pending',
@@ -50,7 +48,7 @@ function inspectAfterStart(inspect: (event: InspectionEvent) => void): (event: I
 export interface PushExploration extends ExplorationSubject {
   readonly helper: Helper;
   beginWorld(more?: Pick<PushWorldOptions, 'inspect'>): PushWorld;
-  /** A simulation in which deviations from the sequence diagrams are violations, too. */
+  /** Deviations from the sequence diagrams are violations, too. */
   beginChecked(options?: ConformanceOptions): World;
 }
 

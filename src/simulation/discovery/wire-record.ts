@@ -1,11 +1,9 @@
-/** Updates the record of a stream with a response or request, as observed on the wire. */
 import type { AdsRequest, DeltaRequest } from '../../../machines/discovery/xds/ads-protocol.ts';
 import { isByName } from '../../../machines/discovery/xds/ads-types.ts';
 import type { WireRecord } from './discovery-invariants.ts';
 import type { Contents } from './discovery-mesh.ts';
 import type { WireResponse } from './discovery-stream.ts';
 
-/** All resources of a type, or of the mesh. */
 export const allNames = '*';
 
 export function recordResponse(record: WireRecord, response: WireResponse, contents: Contents): WireRecord {
@@ -40,7 +38,6 @@ export function recordRequest(record: WireRecord, request: AdsRequest): WireReco
   };
 }
 
-/** Resources that a client reports from an earlier stream. */
 function broughtBy({ known, knownVersions }: DeltaRequest): Readonly<Record<string, number>> {
   return Object.fromEntries(known.map((name, i) => [name, Number(knownVersions[i])]));
 }
@@ -62,7 +59,6 @@ function isOwed(name: string, record: WireRecord, { typeUrl, resources }: WireRe
   return record.lastNonce !== '' || record.sentVersions[name] !== content;
 }
 
-/** Subscribed names after a request that counts. */
 function namesAfter(subscribedNames: string, request: AdsRequest): string {
   if (request.protocol === 'sotw') return request.names.toSorted().join();
   const previousNames = subscribedNames === '' ? [] : subscribedNames.split(',');
@@ -71,7 +67,6 @@ function namesAfter(subscribedNames: string, request: AdsRequest): string {
     .join();
 }
 
-/** Without duplicates, sorted. */
 export function union(one: readonly string[], other: readonly string[]): string[] {
   return [...new Set([...one, ...other])].sort();
 }

@@ -7,7 +7,6 @@ export const noChartFails: Invariant = {
   },
 };
 
-/** When idle, the desired configuration serves, or all retries are exhausted. */
 export const triggersAreApplied: Invariant = {
   name: 'every trigger is applied or superseded',
   whenIdle({ host, desired, triesSinceTrigger, retryBudget, stopOrdered, agentExitCode, mayWaitForEver }) {
@@ -23,8 +22,8 @@ export const triggersAreApplied: Invariant = {
 };
 
 /**
- * An agent that has exhausted its retries while an Envoy serves tries again later: the configuration is still desired, and the obstacle (a folder, a
- * control plane) may have been removed.
+ * An agent that has exhausted its retries while an Envoy serves tries again later, because the obstacle (a folder, a control plane) may have been
+ * removed.
  */
 export const givingUpPasses: Invariant = {
   name: 'exhausted retries resume when the faults are over',

@@ -1,6 +1,6 @@
 import { type Invariant, listOf } from './invariant.ts';
 
-/** While the agent runs, each process has an epoch that waits for its exit. */
+/** Each process has an epoch that waits for its exit. */
 export const everyProcessIsAwaited: Invariant = {
   name: 'every process is reaped',
   afterChoice({ host, agentEnds }) {
@@ -10,7 +10,6 @@ export const everyProcessIsAwaited: Invariant = {
   },
 };
 
-/** No Envoy outlives its agent. */
 export const noProcessOutlivesAgent: Invariant = {
   name: 'every process ends',
   afterChoice({ host, agentExitCode, isHurried }) {
@@ -23,7 +22,6 @@ export const noProcessOutlivesAgent: Invariant = {
   },
 };
 
-/** The agent exits without an order only when its retries are exhausted and no Envoy serves. */
 export const agentExitsForReason: Invariant = {
   name: 'the agent exits only on request, or when retries are exhausted and no Envoy serves',
   afterChoice({ agentExitCode, stopOrdered, triesSinceTrigger, retryBudget, policy, host }) {

@@ -1,4 +1,3 @@
-/** Which Envoys may be terminated, when, and how. */
 import { mayBeHeldBack, type SimulatedProcess } from '../simulated-process.ts';
 import { type Invariant, listOf, nameOf, type Observed } from './invariant.ts';
 
@@ -51,8 +50,8 @@ export const noSigkillToLive: Invariant = {
 };
 
 /**
- * Requests of a replaced Envoy have as much time as those of a parent. An orphaned or possibly orphaned Envoy has less, and so has one that cannot
- * close its listeners, because it accepts connections until it is terminated.
+ * Requests of a replaced Envoy have as much time as those of a parent. An orphaned Envoy has less, and so has one that cannot close its listeners,
+ * because it accepts connections until it is terminated.
  */
 export const replacedFinishesRequests: Invariant = {
   name: 'never a termination signal to a replaced epoch before its deadline',

@@ -1,7 +1,6 @@
-/** Which Envoy binaries may be started, and in which order. */
 import { type Invariant, listOf } from './invariant.ts';
 
-/** Only checked binaries are started, also when a certificate changes while an unchecked file is at the path. */
+/** A certificate can change while an unchecked file is at the path. */
 export const onlyCheckedBinaries: Invariant = {
   name: 'never an Envoy binary that was not checked',
   onSpawn({ epoch, binary = '' }, { checkedBinaries }) {
@@ -18,7 +17,6 @@ export const failedIsNotRepeated: Invariant = {
   },
 };
 
-/** When idle, the newest compatible binary serves, or the agent has reported its withdrawal. */
 export const newestBinaryServes: Invariant = {
   name: 'the newest compatible Envoy binary serves, or was withdrawn',
   whenIdle({
