@@ -13,6 +13,8 @@ import { replaceFileSync } from '../../runtime/files/replace-file.ts';
 import { type AuthorityMaterial, buildAuthorityMaterial } from './authority-material.ts';
 
 export interface StoredJournal extends Journal {
+  /** When the stage began, Unix time in milliseconds. Earlier versions did not write it. */
+  readonly since?: number;
   readonly reverted?: AuthorityId;
 }
 
@@ -164,6 +166,7 @@ function journalIn(value: unknown): StoredJournal {
     signer,
     other,
     tainted = null,
+    since,
     reverted,
   } = (value ?? {}) as Partial<Record<keyof StoredJournal, unknown>>;
   const isId = (id: unknown): id is string => typeof id === 'string' && /^[0-9a-f]+$/.test(id);
@@ -174,5 +177,6 @@ function journalIn(value: unknown): StoredJournal {
   const isKnownTainted = tainted === null || tainted === signer || tainted === other;
   if (!isKnownTainted) throw new Error('tainted must be one of its authorities');
   const names = { signer, other, tainted: tainted as Journal['tainted'] };
-  return { stage: journalStage, ...names, ...(isId(reverted) && { reverted }) };
+  const isTime = typeof since === 'number' && since >= 0;
+  return { stage: journalStage, ...names, ...(isTime && { since }), ...(isId(reverted) && { reverted }) };
 }

@@ -55,7 +55,9 @@ export class Authority implements SigningAuthority {
   #taintedAuthority: AuthorityId | null = null;
   #signer: AuthorityMaterial | undefined;
   #journal: Journal | undefined;
-  /** A reverted authority is not used again while it stays in the directory, until a rotation is ordered. */
+  /** When the recorded stage began, also in an earlier process. */
+  #recordedStage: { readonly journal: Journal; readonly since: number | undefined } | undefined;
+  /** The plugged-in authority that an operator reverted. It is not used again while it stays in the directory, until a rotation is ordered. */
   #reverted: AuthorityId | undefined;
   #isReversionLogged = false;
 
@@ -97,6 +99,11 @@ export class Authority implements SigningAuthority {
     return this.#journal?.stage;
   }
 
+  /** When the distribution of the current stage's roots began, also by an earlier process. Unix time in milliseconds. */
+  get distributedSince(): number | undefined {
+    return this.#recordedStage?.since;
+  }
+
   onChanged(listener: (active: ActiveAuthority) => void): void {
     this.#listeners.add(listener);
   }
@@ -114,8 +121,15 @@ export class Authority implements SigningAuthority {
 
   async prepareRoot(): Promise<{ id: AuthorityId }> {
     const { root, trustDomain, store, pluggedInDirectory, now } = this.#options;
+    const reverted = this.#reverted;
     this.#clearReverted();
     if (hasPluggedInCa(pluggedInDirectory)) {
+      const material = reverted === undefined ? undefined : this.#readPluggedIn();
+      if (material !== undefined && material.id === reverted && material.id !== this.#journal?.signer) {
+        store.save(material);
+        this.#remember(material);
+        return { id: material.id };
+      }
       throw new Error(
         `a plugged-in authority is not rotated by the control plane: put the next one into ${pluggedInDirectory}`,
       );
@@ -163,10 +177,13 @@ export class Authority implements SigningAuthority {
   }
 
   writeJournal(journal: Journal): void {
-    const { store } = this.#options;
+    const { store, now } = this.#options;
     const reverted = revertedBy(this.#journal, journal) ?? this.#reverted;
-    store.writeJournal({ ...journal, ...(reverted !== undefined && { reverted }) });
+    const recorded = this.#recordedStage;
+    const since = (isSameStage(recorded?.journal, journal) ? recorded?.since : undefined) ?? now().getTime();
+    store.writeJournal({ ...journal, since, ...(reverted !== undefined && { reverted }) });
     this.#journal = journal;
+    this.#recordedStage = { journal, since };
     this.#reverted = reverted;
     store.keepOnly(idsOf(journal));
     for (const id of this.#materials.keys()) if (!idsOf(journal).includes(id)) this.#materials.delete(id);
@@ -235,8 +252,9 @@ export class Authority implements SigningAuthority {
   #readJournal(): Journal | undefined {
     const stored = this.#options.store.readJournal();
     if (stored === undefined) return undefined;
-    const { reverted, ...journal } = stored;
+    const { reverted, since, ...journal } = stored;
     this.#reverted = reverted;
+    this.#recordedStage = { journal, since };
     return journal;
   }
 
@@ -253,7 +271,9 @@ export class Authority implements SigningAuthority {
     if (this.#reverted === undefined) return;
     this.#reverted = undefined;
     this.#isReversionLogged = false;
-    if (this.#journal !== undefined) this.#options.store.writeJournal(this.#journal);
+    const since = this.distributedSince;
+    if (this.#journal !== undefined)
+      this.#options.store.writeJournal({ ...this.#journal, ...(since !== undefined && { since }) });
   }
 
   #resumeStored(journal: Journal, now: Date): AuthorityReading {
@@ -334,7 +354,12 @@ function resumedSteady(signer: AuthorityId, taintedAuthority: AuthorityId | null
   return { outcome: 'resumed', journal: { stage: 'steady', signer, other: null, tainted: taintedAuthority } };
 }
 
-/** The order `revert` withdraws the next authority, or the one that signed since. */
+/** Whether the same roots are distributed for the same purpose. */
+function isSameStage(one: Journal | undefined, other: Journal): boolean {
+  return one?.stage === other.stage && one.signer === other.signer && one.other === other.other;
+}
+
+/** Finds the authority that an order `revert` withdraws: the next one, or the one that signed since. */
 function revertedBy(previous: Journal | undefined, next: Journal): AuthorityId | undefined {
   if (previous === undefined) return undefined;
   const stages = `${previous.stage} ${next.stage}`;

@@ -113,6 +113,7 @@ export class Signing {
         const material = this.authority.active?.authorities.find(({ id }) => id === authority);
         return material === undefined ? [authority] : ledgerIdsOf(material);
       },
+      distributedSince: () => this.#localAuthority?.distributedSince,
       certificateInUse: (workload) => this.roots.certificateOf(workload),
       now: Date.now,
       logger,

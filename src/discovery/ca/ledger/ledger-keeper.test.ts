@@ -42,6 +42,7 @@ test('LedgerKeeper keeps a root while certificates of an earlier intermediate ar
   const keeper = new LedgerKeeper({
     ledger: new WorkloadLedger({ maxLeafMs: 3_600_000 }),
     idsOf: (authority) => ledgerIdsOf(materials.find(({ id }) => id === authority)!),
+    distributedSince: () => undefined,
     certificateInUse: () => undefined,
     now: Date.now,
     logger: silentLogger,

@@ -12,13 +12,12 @@ import type {
 import { messageOf } from '../../../runtime/errors.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
 import type { LedgerLog } from './ledger-log.ts';
-import {
-  type LedgerLine,
-  type MissingWorkloads,
-  rootsText,
-  type WorkloadEnds,
-  type WorkloadInstance,
-  type WorkloadLedger,
+import type {
+  LedgerLine,
+  MissingWorkloads,
+  WorkloadEnds,
+  WorkloadInstance,
+  WorkloadLedger,
 } from './workload-ledger.ts';
 
 export interface LedgerKeeperOptions {
@@ -27,6 +26,9 @@ export interface LedgerKeeperOptions {
   readonly log?: LedgerLog;
   /** Ledger IDs of an authority: its root's, then its own. */
   readonly idsOf: (authority: AuthorityId) => readonly AuthorityId[];
+  /** When the distribution of the awaited roots began, Unix time in milliseconds. `undefined` if unknown. */
+  readonly distributedSince: () => number | undefined;
+  /** Serial number of the certificate that a connected workload reports to use. */
   readonly certificateInUse: (workload: WorkloadInstance) => string | undefined;
   readonly now: () => number;
   readonly logger: Pick<Logger, 'warn'>;
@@ -41,8 +43,6 @@ type Order = RootsAwait | LeafCertificatesAwait;
 export class LedgerKeeper {
   readonly #options: LedgerKeeperOptions;
   #onChange = (): void => {};
-  /** The keys are sets of roots. */
-  readonly #distributedSince = new Map<string, number>();
   #isLogBroken = false;
   #missingWorkloads: MissingWorkloads | undefined;
 
@@ -127,8 +127,7 @@ export class LedgerKeeper {
         awaitedOrder = order;
         lastProgressAt = Number.NEGATIVE_INFINITY;
         const now = this.#options.now();
-        if (order.type === 'roots.await') this.#distributedSince.set(rootsText(order.roots), now);
-        // The cached workloads belong to the previous stage.
+        // Calculates the workloads now, because the cached ones belong to the previous stage.
         this.#missingWorkloads = this.#missingFor(order, now);
         checkAfter(settleMs);
       });
@@ -140,9 +139,9 @@ export class LedgerKeeper {
   }
 
   #missingFor(order: Order, now: number): MissingWorkloads {
-    const { ledger, idsOf } = this.#options;
+    const { ledger, idsOf, distributedSince } = this.#options;
     if (order.type === 'leaf-certificates.await') return ledger.missingRenewal(idsOf(order.authority), now);
-    return ledger.missingTrust(order.roots, this.#distributedSince.get(rootsText(order.roots)) ?? now, now);
+    return ledger.missingTrust(order.roots, distributedSince() ?? now, now);
   }
 
   #add(ledgerLine: LedgerLine): void {
