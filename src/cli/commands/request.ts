@@ -41,7 +41,7 @@ export function requestCommand(target: RequestTarget, print: (text: string) => v
   }
   if (target.acceptsFrom) addFromFlag(command);
   return command.action(async (method: string, path: string, body: string | undefined, flags: RequestFlags) => {
-    if (/^[a-z][a-z\d+.-]*:\/\//i.test(path)) throw addressAsPath(target, method, path);
+    if (addressPattern.test(path)) throw addressAsPath(target, method, path);
     const { debugPort, from } = flags;
     const port = debugPort === undefined ? target.defaultPort : allowedPort(debugPort, target.allowedPorts);
     const { origin } = programUrl(from ?? `${target.host}:${port}`, '/');
@@ -50,6 +50,8 @@ export function requestCommand(target: RequestTarget, print: (text: string) => v
   });
 }
 
+/** `SCHEME://…` or `HOST:PORT`, at the beginning of a path. */
+const addressPattern = /^([a-z][a-z\d+.-]*:\/\/|([\w.-]+|\[[\da-f:.]+\]):\d+(?=\/|$))/i;
 const localHint = 'Check that the program runs on this host and listens on this port.';
 const remoteHint = 'Check --from: a running control plane.';
 
@@ -60,7 +62,7 @@ interface RequestFlags {
 
 /** The error for `request GET http://HOST:PORT/PATH`, with the command that does it. */
 function addressAsPath({ acceptsFrom, allowedPorts }: RequestTarget, method: string, path: string): ChartpilotError {
-  const url = URL.parse(path);
+  const url = URL.parse(path.includes('://') ? path : `http://${path}`);
   const flag = acceptsFrom
     ? `--from ${url?.host || 'HOST:PORT'}`
     : `--debug-port ${allowedPorts.find((port) => port === Number(url?.port)) ?? 'PORT'}`;

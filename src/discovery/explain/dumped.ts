@@ -5,7 +5,7 @@ import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/
 import { ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import type { ProxyConfiguration } from '../../networking/explain/proxy-configuration.ts';
-import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import { messageOf } from '../../runtime/errors.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import { typeRegistry } from '../monitor/debug/type-registry.ts';
 
@@ -15,10 +15,10 @@ export interface DumpedConfiguration extends ProxyConfiguration {
 
 const typePrefix = 'type.googleapis.com/';
 
-/** @throws ChartpilotError REQUEST_FAILED if the value is not a dump */
+/** @throws Error if the value is not a dump */
 export function dumpedConfiguration(dump: unknown): DumpedConfiguration {
   const sections = isObject(dump) && Array.isArray(dump.configs) ? dump.configs : undefined;
-  if (sections === undefined) throw new ChartpilotError('REQUEST_FAILED', 'response must be a config_dump of Envoy');
+  if (sections === undefined) throw new Error('configs must be a list');
   const omittedTypes: string[] = [];
   const all = <Desc extends DescMessage>(schema: Desc): MessageShape<Desc>[] =>
     resourcesOf(sections, `${typePrefix}${schema.typeName}`).flatMap((json) => {

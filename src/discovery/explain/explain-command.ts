@@ -138,7 +138,10 @@ async function fromRunning({ files, node }: ExplainQuery, address: string): Prom
     node === undefined
       ? '/config_dump?include_eds'
       : `/debug/config_dump?include_eds&proxyID=${encodeURIComponent(node.id)}`;
-  const { omittedParts, ...configuration } = dumpedConfiguration(await requestJson(address, path, fromHint));
+  const { omittedParts, ...configuration } = await requestJson({
+    ...{ from: address, path, hint: fromHint },
+    ...{ expected: 'a config_dump of Envoy', read: dumpedConfiguration },
+  });
   const pending = node && (await pendingOf(address, node));
   const mesh = files && (await readOfflineMesh(files));
   const fromMesh = mesh && node && configurationFor(node, mesh.context);
@@ -157,7 +160,10 @@ async function fromRunning({ files, node }: ExplainQuery, address: string): Prom
 /** @returns `undefined` if the control plane does not report pending resources, for example an older one */
 async function pendingOf(address: string, { id }: NodeQuery): Promise<PendingResources | undefined> {
   try {
-    return pendingResources(await requestJson(address, `/debug/proxyz?proxyID=${encodeURIComponent(id)}`, fromHint));
+    return await requestJson({
+      ...{ from: address, path: `/debug/proxyz?proxyID=${encodeURIComponent(id)}`, hint: fromHint },
+      ...{ expected: 'the proxies of a control plane', read: pendingResources },
+    });
   } catch {
     return undefined;
   }

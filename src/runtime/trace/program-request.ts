@@ -1,7 +1,9 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
-import { text as textOf } from 'node:stream/consumers';
 import { ChartpilotError, messageOf } from '../errors.ts';
+import { boundedText } from '../fences/bounded-text.ts';
+import { optionError } from '../option-errors.ts';
+import { visibleLine } from '../visible-text.ts';
 import { tokenChallenge } from './debugger-access.ts';
 import { connectToProgram } from './debugger-token.ts';
 
@@ -10,6 +12,8 @@ export interface ProgramRequest {
   readonly method: string;
   readonly body?: string | undefined;
   readonly hint: string;
+  /** Limit of the response body (default 256 MiB). */
+  readonly maxBytes?: number;
 }
 
 export interface ProgramResponse {
@@ -18,18 +22,23 @@ export interface ProgramResponse {
 }
 
 const limitMs = 60_000;
+/** A config_dump of a large mesh has more than 64 MiB; a string of Node has at most 512 MiB. */
+const maxResponseBytes = 256 * 1024 * 1024;
+const maxShownText = 200;
 
 /**
- * If a program on this host requires the token of the debugger (401), sends the request again with the token, if this user may read it.
- * @throws ChartpilotError REQUEST_FAILED if there is no response
+ * Sends a request. If a program on this host responds with 401 and requires the token of the debugger, sends it again
+ * with the token, if this user may read it.
+ *
+ * @throws ChartpilotError REQUEST_FAILED if there is no response, or one that exceeds the limit
  */
 export async function requestProgram(order: ProgramRequest): Promise<ProgramResponse> {
-  const { url, body, hint } = order;
+  const { url, body, hint, maxBytes = maxResponseBytes } = order;
   const method = order.method.toUpperCase();
   try {
     const signal = AbortSignal.timeout(limitMs);
     const response = await fetch(url, { method, signal, ...(body !== undefined && { body }) });
-    const result = { status: response.status, text: await response.text() };
+    const result = { status: response.status, text: await boundedText(response.body ?? [], maxBytes) };
     const challenge = response.headers.get('www-authenticate');
     if (result.status !== 401 || challenge !== tokenChallenge || url.protocol !== 'http:') return result;
     return (await withToken(order, signal)) ?? result;
@@ -39,36 +48,68 @@ export async function requestProgram(order: ProgramRequest): Promise<ProgramResp
   }
 }
 
-/** @throws ChartpilotError REQUEST_FAILED if the response is not JSON */
-export async function requestJson(from: string, path: string, hint: string): Promise<unknown> {
+export interface JsonRequest<Content> {
+  /** Address of the program: `http://127.0.0.1:15014`, or without scheme. */
+  readonly from: string;
+  readonly path: string;
+  readonly hint: string;
+  /** The expected response, such as `a config_dump of Envoy`. */
+  readonly expected: string;
+  /** Throws an error if the response has another form, as from another program. */
+  readonly read: (json: unknown) => Content;
+}
+
+/** @throws ChartpilotError FLAG_INVALID with an invalid address, REQUEST_FAILED without the expected response */
+export async function requestJson<Content>({
+  from,
+  path,
+  hint,
+  expected,
+  read,
+}: JsonRequest<Content>): Promise<Content> {
   const url = programUrl(from, path);
   const { status, text } = await requestProgram({ url, method: 'GET', hint });
-  if (status !== 200) throw new ChartpilotError('REQUEST_FAILED', `GET ${url.href}: status ${status} ${text.trim()}`);
+  if (status !== 200)
+    throw new ChartpilotError('REQUEST_FAILED', `GET ${url.href}: status ${status} ${text.trim().slice(0, 2000)}`, {
+      hint,
+    });
   try {
-    return JSON.parse(text);
+    return read(JSON.parse(text));
   } catch (error) {
-    throw new ChartpilotError('REQUEST_FAILED', `GET ${url.href}: response must be JSON`, { cause: error });
+    const shownText = visibleLine(text.slice(0, maxShownText));
+    const problem = `response must be ${expected}, got ${shownText}${text.length > maxShownText ? '…' : ''}`;
+    throw new ChartpilotError('REQUEST_FAILED', `GET ${url.href}: ${problem}`, {
+      ...{ hint, cause: error },
+      fields: { path: url.href, expected, got: shownText },
+    });
   }
 }
 
 /** @throws ChartpilotError FLAG_INVALID with an invalid address */
 export function programUrl(from: string, path: string): URL {
-  try {
-    return new URL(path, from.includes('://') ? from : `http://${from}`);
-  } catch (error) {
-    throw new ChartpilotError(
-      'FLAG_INVALID',
-      `--from: must be an address such as http://127.0.0.1:15014, got ${from}`,
-      {
-        cause: error,
-      },
-    );
+  const url = URL.parse(from.includes('://') ? from : `http://${from}`);
+  // The URL standard reads a number as an IPv4 address.
+  const isPortOnly = /^:?\d+$/.test(from);
+  if (url === null || isPortOnly || !/^https?:$/.test(url.protocol)) {
+    const port = isPortOnly ? from.replace(':', '') : undefined;
+    throw addressError(from, port === undefined ? undefined : `Use: --from 127.0.0.1:${port}`);
   }
+  if (url.href !== `${url.origin}/`) {
+    throw addressError(from, `Use: --from ${from.includes('://') ? url.origin : url.host}`);
+  }
+  return new URL(path, url);
+}
+
+function addressError(from: string, hint: string | undefined): ChartpilotError {
+  const expected = 'an address such as http://127.0.0.1:15014 or 127.0.0.1:15014';
+  const got = JSON.stringify(visibleLine(from.slice(0, maxShownText)));
+  const violation = { code: 'FIELD_FORMAT_INVALID', message: `must be ${expected}, got ${got}`, expected, got };
+  return optionError('--from', violation, hint === undefined ? {} : { hint });
 }
 
 /** Returns `undefined` if the user that accepts the connection has no token that this user finds. */
 async function withToken(
-  { url, method, body }: ProgramRequest,
+  { url, method, body, maxBytes = maxResponseBytes }: ProgramRequest,
   signal: AbortSignal,
 ): Promise<ProgramResponse | undefined> {
   const { socket, token } = await connectToProgram({ host: url.hostname, port: Number(url.port || 80) });
@@ -82,5 +123,5 @@ async function withToken(
   const clientRequest = request({ ...options, createConnection: () => socket });
   clientRequest.end(body);
   const [response] = (await once(clientRequest, 'response')) as [IncomingMessage];
-  return { status: response.statusCode ?? 0, text: await textOf(response) };
+  return { status: response.statusCode ?? 0, text: await boundedText(response, maxBytes) };
 }

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { certificatesText } from '../../../discovery/monitor/certificates/certificates-text.ts';
+import type { CertificatesView } from '../../../discovery/monitor/certificates/known-certificates.ts';
 import { standardOutput } from '../../../runtime/output/standard-streams.ts';
 import { nonNegativeInteger } from '../../flags/non-negative-integer.ts';
 import { addFormatAndHelp, addFromFlag, type RemoteFlags, viewText } from './remote-view.ts';
@@ -19,6 +20,13 @@ export function certificatesCommand(print: (text: string) => void = (text) => st
   ).option('--limit <n>', 'Number of certificates, up to 1000', nonNegativeInteger, 50);
   return addFormatAndHelp(command, ['pilot-discovery certificates --limit 10'], 'certificates printed').action(
     async (flags: CertificatesFlags) =>
-      print(await viewText(flags, `/debug/certificates?limit=${flags.limit}`, certificatesText)),
+      print(
+        await viewText<CertificatesView>(flags, {
+          path: `/debug/certificates?limit=${flags.limit}`,
+          expected: 'the certificates of a control plane',
+          lists: ['certificates', 'unread'],
+          text: certificatesText,
+        }),
+      ),
   );
 }

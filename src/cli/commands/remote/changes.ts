@@ -57,6 +57,13 @@ export function changesCommand(print: (text: string) => void = (text) => standar
     const query = new URLSearchParams(
       Object.entries(filter).filter((entry): entry is [string, string] => entry[1] !== undefined),
     );
-    print(await viewText(flags, `/debug/changes?${query}`, (view: ChangesView) => changesText(view, all === true)));
+    print(
+      await viewText<ChangesView>(flags, {
+        path: `/debug/changes?${query}`,
+        expected: 'the history of a control plane',
+        lists: ['pushes', 'unpushedRejections'],
+        text: (view) => changesText(view, all === true),
+      }),
+    );
   });
 }

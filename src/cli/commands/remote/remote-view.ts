@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander';
+import { isObject } from '../../../runtime/json-object.ts';
 import { requestJson } from '../../../runtime/trace/program-request.ts';
 import { addHelpSections } from '../help-sections.ts';
 
@@ -25,12 +26,28 @@ export function addFormatAndHelp(command: Command, examples: readonly string[], 
   });
 }
 
-/** @throws ChartpilotError without a response */
-export async function viewText<View>(
-  { from, format }: RemoteFlags,
-  path: string,
-  text: (view: View) => string,
-): Promise<string> {
-  const view = (await requestJson(from, path, 'Check --from: a running control plane.')) as View;
-  return format === 'json' ? `${JSON.stringify(view, null, 2)}\n` : text(view);
+export interface RemoteView<View> {
+  readonly path: string;
+  /** For errors, such as `the history of a control plane`. */
+  readonly expected: string;
+  /** Fields that are lists. The response of another program has no such fields. */
+  readonly lists: readonly (keyof View & string)[];
+  readonly text: (view: View) => string;
+}
+
+/** @throws ChartpilotError FLAG_INVALID with an invalid address, REQUEST_FAILED without the expected response */
+export async function viewText<View>({ from, format }: RemoteFlags, view: RemoteView<View>): Promise<string> {
+  const { path, expected, lists, text } = view;
+  return await requestJson({
+    ...{ from, path, expected },
+    hint: 'Check --from: the HTTP port of a running control plane of this version (default 15014).',
+    read: (json) => {
+      for (const field of lists) {
+        if (!isObject(json) || !Array.isArray(json[field])) throw new TypeError(`${field} must be a list`);
+      }
+      // The text is also composed for JSON, because it reads all fields.
+      const viewAsText = text(json as View);
+      return format === 'json' ? `${JSON.stringify(json, null, 2)}\n` : viewAsText;
+    },
+  });
 }
