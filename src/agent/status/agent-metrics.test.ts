@@ -103,16 +103,17 @@ test('reports an Envoy whose admin interface does not respond as not serving, un
       .map((line) => line.split(' ').at(-1)!)
       .sort();
   const hung = { by: 'admin', live: false, detail: 'no response', timedOut: true } as const;
-  expect(agent.recordProbe(hung)).toBe(false);
+  expect(agent.recordProbe(hung)).toBe('unchanged');
   serving(began('epoch-0'), 0);
   // The admin port moves during a hot restart.
-  expect(agent.recordProbe({ by: 'admin', live: false, detail: 'connection refused' })).toBe(false);
+  expect(agent.recordProbe({ by: 'admin', live: false, detail: 'connection refused' })).toBe('unchanged');
   expect(await values()).toEqual(['0', '1']);
-  expect(agent.recordProbe(hung)).toBe(true);
+  expect(agent.recordProbe(hung)).toBe('stopped responding');
   clock.now = 4_000;
-  expect(agent.recordProbe(hung)).toBe(false);
+  expect(agent.recordProbe(hung)).toBe('unchanged');
   expect(await values()).toEqual(['0', '4']);
-  agent.recordProbe({ by: 'admin', live: false, detail: 'DRAINING', responded: true });
+  const draining = { by: 'admin', live: false, detail: 'DRAINING', responded: true } as const;
+  expect([agent.recordProbe(draining), agent.recordProbe(draining)]).toEqual(['responds again', 'unchanged']);
   clock.now = 9_000;
   expect(await values()).toEqual(['1', '4']);
   agent.recordProbe(hung);

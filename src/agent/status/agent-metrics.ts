@@ -101,16 +101,18 @@ export class AgentMetrics {
   /**
    * An Envoy that is stopped or hangs does not serve; a refused connection proves nothing, because a hot restart moves the admin port.
    *
-   * @returns whether Envoy has just stopped responding
+   * @returns whether this probe was the first with another result
    */
-  recordProbe({ responded, timedOut }: ProbeResult): boolean {
+  recordProbe({ responded, timedOut }: ProbeResult): 'stopped responding' | 'responds again' | 'unchanged' {
+    const isUnresponsive = this.#unresponsiveSince !== undefined;
     if (timedOut !== true) {
-      if (responded === true) this.#endUnresponsive();
-      return false;
+      if (responded !== true || !isUnresponsive) return 'unchanged';
+      this.#endUnresponsive();
+      return 'responds again';
     }
-    if (this.#unresponsiveSince !== undefined || this.#idleSince !== undefined || this.#epoch === '') return false;
+    if (isUnresponsive || this.#idleSince !== undefined || this.#epoch === '') return 'unchanged';
     this.#unresponsiveSince = this.#now();
-    return true;
+    return 'stopped responding';
   }
 
   #endUnresponsive(): void {

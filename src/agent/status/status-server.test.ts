@@ -115,10 +115,16 @@ test('caches a positive response until it expires or is invalidated, and extends
   expect(await status()).toBe(503);
 });
 
-test('a scrape reports an Envoy whose process is stopped, without any readiness request, and logs it once', async () => {
-  // Accepts connections, as the kernel does for a stopped process, and does not respond.
-  const stopped = createServer(() => {}).listen(0, '127.0.0.1');
-  onTestFinished(() => void stopped.close());
+test('a scrape reports an Envoy whose process is stopped and continues, without any readiness request, and logs both once', async () => {
+  let isStopped = true;
+  // A stopped process does not respond, but the kernel accepts its connections.
+  const stopped = createHttpServer((_request, response) => {
+    if (!isStopped) response.end('LIVE\n');
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => {
+    stopped.closeAllConnections();
+    stopped.close();
+  });
   await once(stopped, 'listening');
   const { port: adminPort } = stopped.address() as { port: number };
   const metrics = new AgentMetrics();
@@ -131,6 +137,13 @@ test('a scrape reports an Envoy whose process is stopped, without any readiness 
   );
   await fetch(`${url}/metrics`);
   expect(linesOf(log, 'envoy.unresponsive', { reason: /no response within/ })).toHaveLength(1);
+  expect(linesOf(log, 'envoy.responsive')).toHaveLength(0);
+  isStopped = false;
+  await eventually('the metric is 1', async () =>
+    (await (await fetch(`${url}/metrics`)).text()).includes('istio_agent_envoy_serving{epoch="epoch-0"} 1'),
+  );
+  await fetch(`${url}/metrics`);
+  expect(linesOf(log, 'envoy.responsive')).toHaveLength(1);
 });
 
 test('a scrape does not probe an admin port that a child may have taken over', async () => {

@@ -22,7 +22,7 @@ import { tracePath } from '../../runtime/trace/trace-endpoint.ts';
 import type { AdminClient } from '../admin/admin-client.ts';
 import { whyNoApplicationPort } from '../admin/application-listeners.ts';
 import { getRejectedListeners } from '../admin/refused-listeners.ts';
-import { probeServingEnvoy, ServingProcess } from '../envoy/serving-envoy.ts';
+import { type ProbeResult, probeServingEnvoy, ServingProcess } from '../envoy/serving-envoy.ts';
 import { keepTcpServer } from '../ports/kept-socket.ts';
 import { listenProblem } from './listen-problem.ts';
 import { MergedMetrics } from './merged-metrics.ts';
@@ -245,11 +245,11 @@ class StatusEndpoint {
 
   async #readState(probeTarget: EnvoyProbe['at'], checksListeners: boolean): Promise<EnvoyState | undefined> {
     const probed = this.#servingProcess;
-    const { ports, metrics, log } = this.#environment;
+    const { ports } = this.#environment;
     const result = await probeServingEnvoy(probeTarget, this.#admin, probed, ports);
     const { by, live, detail } = result;
     const isProbed = this.#servingProcess === probed && this.#isNewest;
-    if (isProbed && metrics.recordProbe(result)) log.warn('envoy.unresponsive', { reason: detail });
+    if (isProbed) this.#recordProbe(result);
     await this.#firstListenerCheck;
     if (checksListeners && by === 'admin' && live) await this.#checkListeners();
     if (this.#servingProcess !== probed) return undefined;
@@ -257,7 +257,14 @@ class StatusEndpoint {
     return problem === undefined ? { by, live, detail } : { by: 'agent', live: false, detail: problem };
   }
 
-  /** A child may have the admin port. */
+  #recordProbe(result: ProbeResult): void {
+    const { metrics, log } = this.#environment;
+    const change = metrics.recordProbe(result);
+    if (change === 'stopped responding') log.warn('envoy.unresponsive', { reason: result.detail });
+    if (change === 'responds again') log.info('envoy.responsive');
+  }
+
+  /** Whether there is no child, which may have the admin port. */
   get #isNewest(): boolean {
     return this.#environment.newestEpoch() === this.#servingEpoch;
   }

@@ -134,6 +134,12 @@ export const agentServerEvents = {
       'The process of the serving Envoy runs, but its admin interface does not respond: it is stopped or hangs. `istio_agent_envoy_serving` is 0 until it responds.',
     action: "Check the state and CPU time of Envoy's process.",
   },
+  'envoy.responsive': {
+    level: 'info',
+    message: 'Envoy responds again',
+    meaning: 'The admin interface of the serving Envoy responds after `envoy.unresponsive`.',
+    action: noAction,
+  },
   'readiness.ready': {
     level: 'info',
     message: 'ready',
