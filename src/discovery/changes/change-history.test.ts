@@ -156,6 +156,36 @@ it('ChangeHistory keeps the last rejection of each proxy and type that belongs t
   expect([kept.length, kept[0]!.proxy, kept.at(-1)!.reason]).toEqual([100, 'proxy-20', 'no 119']);
 });
 
+it('ChangeHistory does not let one client evict the rejections of others that belong to no push', () => {
+  const publisher = new HistoryFixture();
+  const version = publisher.push(entries(1));
+  const reject = (id: string, namespace: string, account: string, reason = 'no'): void => {
+    const { proxy, ...client } = node(id, reason, version, version);
+    const rejecting = {
+      ...client,
+      proxy: { ...proxy, configNamespace: namespace },
+      account: `${namespace}/${account}`,
+    };
+    publisher.history.rejected(rejecting as unknown as MeshNode, clusters);
+  };
+  const namesOf = (prefix: string) =>
+    publisher.unpushedRejections.map(({ proxy }) => proxy).filter((proxy) => proxy.startsWith(prefix));
+  reject('cart', 'shop', 'cart');
+  reject('pay', 'bank', 'pay');
+  for (let i = 0; i < 300; i++) reject(`hostile-${i}`, 'bank', 'hostile');
+  expect([namesOf('pay'), namesOf('hostile').at(-1)]).toEqual([['pay'], 'hostile-299']);
+  // Many accounts of one namespace, and the node ID of another client.
+  for (let i = 0; i < 300; i++) reject(`sibling-${i}`, 'bank', `account-${i}`);
+  reject('cart', 'bank', 'hostile', 'forged');
+  expect(publisher.unpushedRejections).toHaveLength(100);
+  expect(namesOf('cart')).toEqual(['cart', 'cart']);
+  expect(publisher.unpushedRejections.at(-1)).not.toHaveProperty('account');
+  // With one rejection for each client, the oldest is evicted.
+  for (let i = 0; i < 200; i++) reject(`one-${i}`, `namespace-${i}`, 'default');
+  expect(namesOf('one')).toHaveLength(100);
+  expect(namesOf('one').at(-1)).toBe('one-199');
+});
+
 it('changesView lists EnvoyFilters and the objects that the message names first in a rejected push', () => {
   const publisher = new HistoryFixture();
   const filter = { ...model!, kind: 'EnvoyFilter', name: 'lua', resourceVersion: '1' };

@@ -48,6 +48,13 @@ interface ProxyPush {
   state: 'pending' | 'acknowledged' | 'rejected';
 }
 
+interface ClientRejection {
+  readonly namespace: string;
+  /** Empty if clients are not authenticated. */
+  readonly account: string;
+  readonly rejection: UnpushedRejection;
+}
+
 const changes: Readonly<Record<ObjectEvent['event'], RecordedChange['change']>> = {
   add: 'added',
   update: 'changed',
@@ -71,8 +78,8 @@ export class ChangeHistory implements ResponseListener {
   #firstChangeAt: number | undefined;
   #pushes = new WeakMap<MeshNode, ProxyPush>();
   readonly #typeBits = new Map<string, number>();
-  /** Contains the last rejection of each proxy and type, so that a proxy that connects repeatedly does not evict those of others. */
-  readonly #unpushedRejections = new Map<string, UnpushedRejection>();
+  /** The last one of each client, proxy and type, so that a proxy that connects repeatedly does not evict those of others. Oldest first. */
+  readonly #unpushedRejections = new Map<string, ClientRejection>();
 
   constructor({ limits = historyLimits, now = Date.now, objectOf = () => undefined }: ChangeHistoryOptions = {}) {
     this.#now = now;
@@ -89,7 +96,7 @@ export class ChangeHistory implements ResponseListener {
 
   /** Oldest first. */
   get unpushedRejections(): readonly UnpushedRejection[] {
-    return [...this.#unpushedRejections.values()];
+    return [...this.#unpushedRejections.values()].map(({ rejection }) => rejection);
   }
 
   get occupancy(): Readonly<Record<keyof HistoryLimits, { pushes: number; bytes: number; evicted: number }>> {
@@ -214,7 +221,8 @@ export class ChangeHistory implements ResponseListener {
     };
     const receivedOn = watch.versionSent === node.connectVersion ? 'connect' : 'request';
     if (receivedOn === 'connect' || !this.#isOfPush(push, typeUrl, record)) {
-      this.#addUnpushed({ ...rejection, receivedOn });
+      const { account = '', proxy } = node;
+      this.#addUnpushed({ namespace: proxy.configNamespace, account, rejection: { ...rejection, receivedOn } });
     } else if (record?.rejections.add(rejection)) this.#ringOf(record).recordGrowth(record, itemBytes(rejection));
   }
 
@@ -224,13 +232,16 @@ export class ChangeHistory implements ResponseListener {
     return push.record === record || (push.pushedTypes & this.#bitOf(typeUrl)) !== 0;
   }
 
-  #addUnpushed(rejection: UnpushedRejection): void {
-    const key = `${rejection.proxy} ${rejection.type}`;
+  /** If the list is full, evicts the oldest one of the account with the most, in the namespace with the most. */
+  #addUnpushed(added: ClientRejection): void {
+    const { account, rejection } = added;
+    const key = `${account} ${rejection.proxy} ${rejection.type}`;
     this.#unpushedRejections.delete(key);
-    this.#unpushedRejections.set(key, rejection);
+    this.#unpushedRejections.set(key, added);
     if (this.#unpushedRejections.size <= maxUnpushedRejections) return;
-    const [oldestKey] = this.#unpushedRejections.keys();
-    this.#unpushedRejections.delete(oldestKey!);
+    const ofNamespaces = inLargestShare([...this.#unpushedRejections], ([, { namespace }]) => namespace);
+    const [oldest] = inLargestShare(ofNamespaces, ([, { namespace, account }]) => `${namespace} ${account}`);
+    this.#unpushedRejections.delete(oldest![0]);
   }
 
   disconnected(node: MeshNode): void {
@@ -289,6 +300,14 @@ export class ChangeHistory implements ResponseListener {
   #ringOf({ isOfEndpoints }: PushRecord): RecordRing {
     return isOfEndpoints ? this.#endpoints : this.#configuration;
   }
+}
+
+/** The items of the shares that have the most, in their order. */
+function inLargestShare<Item>(items: readonly Item[], shareOf: (item: Item) => string): Item[] {
+  const counts = new Map<string, number>();
+  for (const item of items) counts.set(shareOf(item), (counts.get(shareOf(item)) ?? 0) + 1);
+  const max = Math.max(...counts.values());
+  return items.filter((item) => counts.get(shareOf(item)) === max);
 }
 
 function hasOnlyEndpoints({ full, isFirst, objects, services }: PushRecord): boolean {

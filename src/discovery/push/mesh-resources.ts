@@ -182,6 +182,12 @@ export class MeshNode implements NodeResources {
     this.#warn();
   }
 
+  /** Verified namespace and service account; `undefined` if clients are not authenticated. */
+  get account(): string | undefined {
+    return this.#details.account;
+  }
+
+  /** Shape, which proxies with equal properties share. */
   get shape(): ProxyShape {
     return this.#shape;
   }
