@@ -13,6 +13,7 @@ import { discoveryWithEffects } from './discovery.effects.ts';
 import type { DiscoveryProgram } from './discovery-program.ts';
 import { type DistributionService, makeDistribution } from './distribution/make-distribution.ts';
 import { makeJwks } from './jwks/make-jwks.ts';
+import { WarningLog } from './monitor/diagnostics/warning-log.ts';
 import { makeMonitor } from './monitor/make-monitor.ts';
 import { makeNames } from './names/make-names.ts';
 import type { DiscoveryOptions } from './options/discovery-options.ts';
@@ -104,11 +105,15 @@ export function makeControlPlane(program: DiscoveryProgram) {
       log: log.scope('webhooks'),
     },
   });
+  const warningLog = new WarningLog({ log: log.scope('config-controller') });
   const monitor = makeMonitor({
     ...{ options, version, access: program.access, trace: program.trace, log, authenticators },
     ...{ state, cache, resources, configSources: config.xdsSources, history: changes.history, ...ca.known },
     keyFetches: jwks.keySets.counts,
-    onWarnings: (warnings) => controllers?.writes.reportWarnings(warnings),
+    onWarnings: ({ warnings, loggableWarnings }) => {
+      controllers?.writes.reportWarnings(warnings);
+      warningLog.record(loggableWarnings);
+    },
     isOnlyReplica: () => distribution?.isOnlyReplica() !== false,
     ...(cluster && { refusedObjects: () => cluster.informers.refusedObjects() }),
     consul: consul.registries,

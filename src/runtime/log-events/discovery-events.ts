@@ -219,6 +219,13 @@ export const discoveryEvents = {
     meaning: 'The object is valid, but has no effect or a different one than it seems to have.',
     action: 'Correct what `reason` names; `code` is explained in docs/errors.md and docs/config-analysis.md.',
   },
+  'objects.warningsOmitted': {
+    level: 'info',
+    message: 'configuration has more warnings',
+    meaning:
+      'Warnings about several objects are logged for at most 5 objects of a namespace and 50 in all in 10 minutes. Those of `objects` more objects are logged later.',
+    action: '`/debug/push_status` lists all of them (`pilot_config_warnings`).',
+  },
   'config.recovered': {
     level: 'info',
     message: 'configuration valid again',

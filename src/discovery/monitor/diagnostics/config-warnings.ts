@@ -51,11 +51,17 @@ function noteWarning(
   );
 }
 
+/** Key of the diagnostic about a problem of a translation. */
+export function translationProblemKey({ code, key, field = '' }: Problem): string {
+  return `${key === undefined ? '' : configKeyText(key)} ${code} ${field}`;
+}
+
 /** Gateway API objects have their own status conditions. */
-function noteProblem({ code, key, field = '', message }: Problem, note: Parameters<FindDiagnostics>[1]): void {
+function noteProblem(problem: Problem, note: Parameters<FindDiagnostics>[1]): void {
+  const { code, key, field = '', message } = problem;
   const object = key === undefined ? '' : configKeyText(key);
   const tableCode = code !== undefined && code in warningTable ? { code: code as WarningCode } : {};
-  note(`${object} ${code} ${field}`, `${field}: ${message}`, { ...{ objects: [object], field }, ...tableCode });
+  note(translationProblemKey(problem), `${field}: ${message}`, { ...{ objects: [object], field }, ...tableCode });
 }
 
 function placeOf({ config, field }: ObjectLocation): { readonly object: string; readonly field?: string } {

@@ -5,10 +5,12 @@ import type { Steps } from '../../../runtime/turns.ts';
 import type { ObjectWarning } from '../../distribution/object-warnings.ts';
 import type { MeshState } from '../../push/contexts/mesh-state.ts';
 import { Slices } from '../../xds/turns/slices.ts';
+import { translationProblemKey } from './config-warnings.ts';
 import type { ServedProxy } from './find-diagnostics.ts';
 import { type PatchCount, patchCounts } from './patch-status.ts';
 import { diagnosticSteps, type PushStatus } from './push-status.ts';
-import { objectWarnings } from './status-warnings.ts';
+import { loggableWarnings, objectWarnings } from './status-warnings.ts';
+import type { LoggableWarning } from './warning-log.ts';
 
 export interface MeshFindings {
   readonly counts: ReadonlyMap<string, number>;
@@ -17,6 +19,7 @@ export interface MeshFindings {
   readonly patches: readonly PatchCount[];
   /** Objects of the cluster that take only partial effect, by `Kind/namespace/name`. */
   readonly warnings: ReadonlyMap<string, ObjectWarning>;
+  readonly loggableWarnings: readonly LoggableWarning[];
   /** Whether other replicas may have other results for a diagnostic. */
   readonly dependsOnReplicas: boolean;
   /** CUSTOM policies without a provider, which deny all matching requests. */
@@ -160,6 +163,8 @@ function* scanMesh({ state, nodes, connectedVersions, isOnlyReplica }: Diagnosti
   const { context, configs } = state;
   const status: PushStatus = yield* diagnosticSteps(state, nodes());
   const warnings = yield* objectWarnings(status, configs, isOnlyReplica?.());
+  const logged = new Set(Array.from(state.translationProblems ?? [], translationProblemKey));
+  const warningsToLog = yield* loggableWarnings(status, configs, logged, isOnlyReplica?.());
   const patches: PatchCount[] = [];
   for (const filter of configs.set.EnvoyFilter) {
     patches.push(...patchCounts(filter));
@@ -180,6 +185,7 @@ function* scanMesh({ state, nodes, connectedVersions, isOnlyReplica }: Diagnosti
     rejectedServers: Object.keys(status.pilot_gateway_servers_rejected ?? {}),
     patches,
     warnings,
+    loggableWarnings: warningsToLog,
     dependsOnReplicas: Object.values(status.pilot_config_warnings ?? {}).some(({ isOfReplica }) => isOfReplica),
     policiesWithoutProvider,
     ...state.registries.counts,

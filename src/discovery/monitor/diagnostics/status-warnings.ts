@@ -1,10 +1,13 @@
+/** Converts diagnostics about objects that take only partial effect for their statuses. */
+import type { Config } from '../../../model/config/config.ts';
 import { conditionReasonOf } from '../../../runtime/errors.ts';
 import type { Steps } from '../../../runtime/turns.ts';
 import { visibleLine } from '../../../runtime/visible-text.ts';
 import type { ConfigSnapshot } from '../../config/snapshots/config-snapshot.ts';
 import type { ObjectWarning } from '../../distribution/object-warnings.ts';
 import { generationOf, kindsWithWarningEvents } from '../../distribution/status-objects.ts';
-import type { PushStatus } from './push-status.ts';
+import type { Diagnostic, PushStatus } from './push-status.ts';
+import type { LoggableWarning } from './warning-log.ts';
 
 const reasons: Readonly<Record<string, string>> = {
   pilot_gateway_servers_rejected: 'ServerNotServed',
@@ -64,6 +67,33 @@ export function* objectWarnings(
       { reason, generation, text: joinTexts(texts) },
     ]),
   );
+}
+
+/**
+ * Returns warnings about several objects for the log, one for each object.
+ *
+ * @param logged keys of warnings that are logged elsewhere
+ * @param isOnlyReplica as for {@link objectWarnings}
+ */
+export function* loggableWarnings(
+  { pilot_config_warnings: warnings = {} }: PushStatus,
+  { byKey }: Pick<ConfigSnapshot, 'byKey'>,
+  logged: ReadonlySet<string>,
+  isOnlyReplica = true,
+): Steps<readonly LoggableWarning[]> {
+  const warningsByObject = new Map<Config, Diagnostic[]>();
+  for (const [key, warning] of Object.entries(warnings)) {
+    yield;
+    const config = byKey.get(warning.objects?.[0] ?? '');
+    if (config === undefined || logged.has(key) || (warning.isOfReplica && !isOnlyReplica)) continue;
+    warningsByObject.set(config, [...(warningsByObject.get(config) ?? []), warning]);
+  }
+  return [...warningsByObject].map(([{ kind, namespace, name, source, resourceVersion }, ofObject]) => ({
+    ...{ namespace, resourceVersion, object: `${kind} ${namespace}/${name}` },
+    place: source === undefined ? '' : `${source.file}${source.line > 0 ? `:${source.line}` : ''}`,
+    code: [...new Set(ofObject.flatMap(({ code }) => code ?? []))].join(','),
+    reason: joinTexts(ofObject.map(({ message }) => message)),
+  }));
 }
 
 function joinTexts(texts: readonly string[]): string {

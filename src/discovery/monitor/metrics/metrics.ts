@@ -27,8 +27,8 @@ export interface MetricsOptions {
   /** `undefined` without issuers. */
   readonly keyFetches?: { readonly success: number; readonly failure: number };
   readonly nodes?: () => Iterable<MeshNode>;
-  /** Called after each scan. */
-  readonly onWarnings?: (warnings: MeshFindings['warnings']) => void;
+  /** Called after each scan with warnings about objects of the cluster that take only partial effect. */
+  readonly onWarnings?: (findings: Pick<MeshFindings, 'warnings' | 'loggableWarnings'>) => void;
   readonly isOnlyReplica?: () => boolean;
   readonly configSources?: () => readonly XdsSourceStatus[];
   readonly datacenters?: () => readonly DatacenterView[];
@@ -186,7 +186,7 @@ export class DiscoveryMetrics extends XdsMetrics {
       for (const [version, count] of applyFindings.versions) connectedGauge.set({ version }, count);
       patches.reset();
       for (const { count, ...labels } of applyFindings.patches) patches.set(labels, count);
-      if (state.context !== undefined) onWarnings?.(applyFindings.warnings);
+      if (state.context !== undefined) onWarnings?.(applyFindings);
     };
     return new MeshDiagnostics({
       state,
