@@ -34,8 +34,11 @@ import socket
 s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(8); print(s.getsockname()[1], flush=True)
 while True:
     c, _ = s.accept()
-    c.settimeout(2)
-    data = c.recv(65536)
+    data = b''
+    while b'\\r\\n\\r\\n' not in data:
+        part = c.recv(65536)
+        if not part: break
+        data += part
     print(repr(data), flush=True)
     c.sendall(b'HTTP/1.1 401 Unauthorized\\r\\ncontent-length: 0\\r\\nconnection: close\\r\\n\\r\\n')
     c.close()
