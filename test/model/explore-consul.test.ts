@@ -21,9 +21,8 @@ const worldFactory =
 describe('a Consul datacenter', () => {
   test.each(
     sized<readonly ConsulBounds[]>({
-      quick: [bounds(1, 1, 1)],
-      short: [bounds(2, 1, 1)],
-      full: [bounds(4, 1, 1), bounds(1, 2, 1), bounds(1, 1, 2)],
+      short: [bounds(1, 1, 1)],
+      full: [bounds(2, 1, 1), bounds(4, 1, 1), bounds(1, 2, 1), bounds(1, 1, 2)],
     }),
   )(
     'removes nothing without confirmation, and can always be served eventually, within %o',

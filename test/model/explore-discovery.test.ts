@@ -82,7 +82,10 @@ describe('the push path', () => {
   );
 
   test('breaks no invariant if a slow client stops reading, even while other clients connect', () => {
-    expectComplete(exploreAll(bounds(2, 1), { clients: ['sotw'], window: 1 }), 1_000);
+    expectComplete(
+      exploreAll(sized({ short: bounds(1, 1), full: bounds(2, 1) }), { clients: ['sotw'], window: 1 }),
+      sized({ short: 200, full: 1_000 }),
+    );
     expectComplete(exploreAll(bounds(1, 1), { clients: ['delta'], window: 2, types: meshTypes }), 200);
     expectComplete(exploreAll(bounds(0, 1), { startsConnected: false, window: 1 }), 300);
   });
@@ -124,7 +127,8 @@ describe('the push path', () => {
       registryChanges: ['cluster'],
     } as const;
     expectComplete(exploreAll(bounds(0, 0), lateLists), 20);
-    expectComplete(exploreAll(bounds(1, 1), lateLists), 100);
+    for (const pushBounds of sized({ short: [bounds(1, 0), bounds(0, 1)], full: [bounds(1, 1)] }))
+      expectComplete(exploreAll(pushBounds, lateLists), sized({ short: 20, full: 100 }));
   });
 
   test('breaks no invariant if a client connects and subscribes later', () => {
@@ -149,7 +153,10 @@ describe.skipIf(isQuick)('the simulation of the push path', () => {
   });
 
   test('has the same states with two threads as with one', () => {
-    const { beginWorld, helper } = explorePush(bounds(1, 1));
+    const { beginWorld, helper } = explorePush(
+      bounds(1, 1),
+      sized<NonNullable<Parameters<typeof explorePush>[1]>>({ short: { clients: ['delta'] }, full: {} }),
+    );
     const inTwo = exploreWithHelper(beginWorld, helper);
     const singleResult = explore(() => beginWorld());
     expect([inTwo.outcome, inTwo.states]).toEqual([singleResult.outcome, singleResult.states]);
@@ -448,7 +455,7 @@ describe.skipIf(isQuick)('the exploration of the push path', () => {
     (_, { violatedInvariant, bounds, machines = {}, options }) => {
       const invariants = violatedInvariant === unreachableGoal ? [] : [violatedInvariant];
       const world = explorePush(bounds, { invariants, machines, ...options });
-      const { found } = findShortest(() => world.beginWorld(), { ms: 300_000 });
+      const { found } = findShortest(() => world.beginWorld());
       expect(found?.violations[0]?.invariant).toBe(violatedInvariant.name);
       if (violatedInvariant === unreachableGoal)
         expect(endOf(() => world.beginWorld(), found!.path).isGoalReached).toBe(false);

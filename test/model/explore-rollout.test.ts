@@ -18,6 +18,12 @@ type Bounds = Omit<RolloutWorldOptions, 'isDelta' | 'rules'> & { readonly onlyPr
 
 /** An update of a cluster in use fetches a secret that never arrives. */
 const stuckUpdate = ['change:secret', 'read', 'stuck:c0'];
+const restartWhileStuck: Bounds = {
+  changes: 0,
+  faults: 0,
+  kinds: ['add'],
+  initialClusters: [...stuckUpdate, 'restart'],
+};
 
 /** Bounds that take minutes are only in the full run. */
 const bounds = sized<Bounds[]>({
@@ -27,7 +33,7 @@ const bounds = sized<Bounds[]>({
     { changes: 2, faults: 0, kinds: ['update'] },
     { changes: 1, faults: 1, kinds: ['dns'], faultKinds: ['stuck'] },
     { changes: 1, faults: 1, kinds: ['secret'], faultKinds: ['stuck'] },
-    { changes: 0, faults: 0, kinds: ['add'], initialClusters: [...stuckUpdate, 'restart'] },
+    restartWhileStuck,
   ],
   full: [
     { changes: 1, faults: 1, kinds: ['replace'], faultKinds: ['reject'] },
@@ -143,12 +149,12 @@ const brokenMachines: Record<string, BrokenRules> = {
       afterLimitStep: (rollout, versionOf) => withSuspects(afterLimitStep(rollout, versionOf), [], versionOf),
     },
     violatedInvariant: 'clusters are acknowledged in the end',
-    bounds: { changes: 0, faults: 1, kinds: ['add'], faultKinds: ['restart'], initialClusters: stuckUpdate },
+    bounds: restartWhileStuck,
   },
   'suspects that are never given up': {
     rules: { withSuspects: (rollout, _suspects, versionOf) => withSuspects(rollout, [], versionOf) },
     violatedInvariant: 'clusters are acknowledged in the end',
-    bounds: { changes: 0, faults: 1, kinds: ['add'], faultKinds: ['restart'], initialClusters: stuckUpdate },
+    bounds: restartWhileStuck,
   },
   'a cluster that is removed with the change': {
     rules: { withRetained: (rollout) => rollout },
@@ -179,7 +185,7 @@ describe('the exploration of rollouts', () => {
     'detects, by a shortest run, %s',
     (_, { rules, violatedInvariant, bounds }) => {
       for (const delta of [false, true]) {
-        const { found } = findShortest(createWorld({ isDelta: delta, ...bounds, rules }), { ms: 60_000 });
+        const { found } = findShortest(createWorld({ isDelta: delta, ...bounds, rules }));
         expect(found?.violations[0]?.invariant).toBe(violatedInvariant);
       }
     },

@@ -16,7 +16,7 @@ beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
 
-const numRuns = sized({ quick: 50, short: 150, full: 2_000 });
+const numRuns = sized({ quick: 50, short: 80, full: 2_000 });
 
 test(`stores converge with the server in time in ${numRuns} fault schedules`, async () => {
   await fc.assert(

@@ -57,7 +57,7 @@ function textOf(finding: Finding | undefined): string {
 const seeds = sized({ short: [1], full: [1, 2, 3, 4] });
 /** Minimum number of runs that detects each broken machine below. */
 const scheduleCount = 500;
-const schedulesEach = sized({ short: 200, full: 2_500 });
+const schedulesEach = sized({ short: 120, full: 2_500 });
 
 describe('thousands of random schedules of faults and triggers', () => {
   const thread = new SearchThread();
@@ -87,7 +87,7 @@ test("a trace that fails randomly does not change the agent's behavior", () => {
     fc.property(schedules, fc.infiniteStream(fc.boolean()), (schedule, fails) => {
       expect(run(schedule, { agent, sink: failing(fails[Symbol.iterator]()) })).toEqual(run(schedule, { agent }));
     }),
-    { numRuns: sized({ short: 20, full: 60 }) },
+    { numRuns: sized({ short: 10, full: 60 }) },
   );
 });
 
@@ -116,7 +116,7 @@ test("a trace that fails temporarily is reported with its reason, lacks that tim
       const expectedReports = allSeqs.some(fails) ? [['trace: ENOSPC: no space left on device']] : [];
       expect(warn.mock.calls).toEqual(expectedReports);
     }),
-    { numRuns: sized({ short: 15, full: 40 }) },
+    { numRuns: sized({ short: 8, full: 40 }) },
   );
 });
 
