@@ -1,4 +1,7 @@
-/** Log entries are not events: thousands arrive per second. */
+/**
+ * Events of the agent's access log service, from which Istio's standard metrics are counted.
+ * Log entries are not events: thousands arrive per second.
+ */
 
 /** access-logs/server → access-logs. Envoy can open streams on the socket. */
 export type AccessLogSocketListening = { type: 'access-log-socket.listening'; socket: string };

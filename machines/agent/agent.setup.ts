@@ -57,6 +57,7 @@ export interface AgentContext extends AgentInput {
   awaitsRestart: boolean;
   /** `awaited` until the certificates of gRPC programs are on disk. */
   grpcBootstrap: 'none' | 'awaited' | 'started';
+  /** Reasons for which the agent exits without an order; empty otherwise. */
   trouble: string[];
   /** Whether another agent keeps the Envoys when this agent exits: an older agent that still waits, or a newer one. */
   isAnothers: boolean;
@@ -65,6 +66,7 @@ export interface AgentContext extends AgentInput {
 export interface AgentOutput {
   /** 0 after an ordered exit, 1 after a failure; after a hand-over see `successionExitCodeOf`. */
   exitCode: number;
+  /** Messages for the operator; empty after an ordered exit. */
   trouble: string[];
 }
 
@@ -140,6 +142,7 @@ export const agentSetup = setup({
      * older agent will hand them over.
      */
     claimBaseIds: promiseEffect<ClaimedIds, { succeeds: boolean }>('claimBaseIds'),
+    /** Terminates the Envoys under the base IDs, unless another agent keeps them. */
     releaseBaseIds: promiseEffect<void, { baseIds: number[]; keeps: boolean }>('releaseBaseIds'),
     bootstrapPatches: bootstrapPatchesMachine,
     status: statusMachine,
@@ -171,6 +174,7 @@ export const agentSetup = setup({
     hasAdoption: ({ context }) => context.adoption !== undefined,
     mayAdoptEpochs: ({ context }) => context.settings.liveRestore && !context.endIsDue,
     isStopDue: ({ context }) => context.endIsDue || context.trouble.length > 0,
+    /** True if another agent has the Envoys, or if an exit was requested and no Envoy must be drained. */
     exitsImmediately: ({ context }, { adoption, isAnothers }: ClaimedIds) =>
       isAnothers === true || (context.endIsDue && adoption === undefined),
     isRestartSignal: ({ event }) => event.type === 'signal.received' && event.signal === 'SIGHUP',

@@ -206,7 +206,7 @@ export type EpochFailed = {
   signal: string | null;
   /** Last line of Envoy's output, or the error of the operating system. */
   reason: string;
-  /** True if the OOM counter of the cgroup increased. */
+  /** Whether the kernel killed the process for lack of memory, according to the OOM counter of its cgroup. */
   outOfMemory: boolean;
   /** Envoy refused to attach, because its parent seems to be initializing (docs/hot-restart-reference.md, fact 1). */
   refusedByParent: boolean;

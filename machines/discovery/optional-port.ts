@@ -20,6 +20,7 @@ interface OptionalPortContext {
 const openLimitMs = 5_000;
 const minPauseMs = 500;
 const maxPauseMs = 30_000;
+/** The backoff is reset after the port was open for this time. */
 const trialMs = 60_000;
 
 /** Opens a port when proxies are served, and again after each failure. Proxies do not depend on it. */

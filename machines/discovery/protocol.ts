@@ -20,7 +20,7 @@ export type ConfigProblem = {
   /** An error excludes the object, a warning does not. */
   severity: 'error' | 'warning';
   place: ConfigPlace;
-  /** Such as `VirtualService shop/web`; empty if the content cannot be parsed. */
+  /** An object such as `VirtualService shop/web`; empty if the content cannot be parsed. */
   object: string;
   /** Path within the object, such as `spec.http[0].route`; empty for the whole object. */
   field: string;

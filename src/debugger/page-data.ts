@@ -3,7 +3,7 @@ import type { Finding } from './findings/finding.ts';
 import type { BriefChart } from './statechart/brief-charts.ts';
 
 export interface Source {
-  /** Such as `sidecar` or `agent.trace`. */
+  /** A name such as `sidecar` or `agent.trace`. */
   readonly name: string;
   readonly kind: 'file' | 'live';
   /** The path of the file, or `host:port` of the program. */

@@ -67,6 +67,7 @@ export interface InjectionRequest {
 
 export type ProxyConfigSource = (workload: ProxyConfigWorkload) => ProxyConfig;
 
+/** User and group of the proxy in Istio's images. */
 export const defaultProxyUid = 1337;
 
 /**

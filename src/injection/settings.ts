@@ -48,7 +48,7 @@ export interface InjectionValues {
   readonly includeOutboundPorts: string;
   readonly excludeOutboundPorts: string;
   readonly privileged: boolean;
-  /** Uses nft instead of iptables. */
+  /** Uses nft instead of iptables (`istio-iptables --native-nftables`). */
   readonly nativeNftables: boolean;
   readonly readiness: ReadinessTimes;
   readonly startupFailureThreshold: number;

@@ -15,6 +15,7 @@ export interface OwnerGroups {
   readonly groups: readonly string[];
 }
 
+/** Values are validated, so that each is at most one word of a rule. */
 export interface Interception {
   readonly generation: RuleGeneration;
   readonly proxyPort: number;

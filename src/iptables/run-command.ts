@@ -82,6 +82,7 @@ export function hasNetAdmin(): boolean {
   return (BigInt(`0x${capabilities}`) & netAdmin) !== 0n;
 }
 
+/** Returns an empty text without /proc, as on macOS. */
 function ownStatus(): string {
   try {
     return readFileSync('/proc/self/status', 'utf8');

@@ -3,6 +3,7 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** A field's name in a JSON Pointer (RFC 6901 §3). */
 export function escapedPointer(name: string): string {
   return name.replaceAll('~', '~0').replaceAll('/', '~1');
 }

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 
 let cachedRoot: string | undefined;
 
-/** @throws Error if the program was copied out of its package */
+/** The directory that contains `machines/`, `package.json` and `node_modules/`. @throws Error if the program was copied out of its package */
 export function packageRoot(): string {
   cachedRoot ??= rootAbove(import.meta.dirname);
   return cachedRoot;

@@ -147,6 +147,7 @@ function recordAllocations(ms: number, signal: AbortSignal): Promise<object> {
 }
 
 async function withSession(record: (session: Session) => Promise<object>): Promise<object> {
+  // Loaded on first use, because few programs are ever profiled.
   const inspector = await import('node:inspector/promises');
   const session = new inspector.Session();
   session.connect();

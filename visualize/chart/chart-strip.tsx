@@ -60,7 +60,7 @@ function Chip({
   );
 }
 
-/** Such as `streaming 480, draining 32`, without parent states. */
+/** Returns text such as `streaming 480, draining 32`, without parent states. */
 function frequentStatesText({ actors }: ChartGroup): string {
   const leaves = new Set(actors.map(({ state }) => state));
   const counts = countsByState(actors);

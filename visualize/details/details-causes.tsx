@@ -80,7 +80,7 @@ function isEndedByProgram(openRecording: PageRecording, record: TraceRecord): bo
   return spawn?.kind === 'spawn' && spawn.parent === undefined;
 }
 
-/** Such as `9 × the same before it: SIGKILL while initializing`. */
+/** Returns text such as `9 × the same before it: SIGKILL while initializing`. */
 function foldLabel(chainPart: ChainPart): { readonly label: string; readonly isBad: boolean } {
   const failureText = describeFailures(chainPart);
   const times = `${chainPart.times - 1} × the same before`;

@@ -118,7 +118,7 @@ export const exportCommands: readonly ExportCommand[] = [
 
 const svgType = 'image/svg+xml';
 
-/** Excludes deviations, because each concerns only its own record. */
+/** Excludes the finding of deviations, because each deviation concerns only its own record. */
 function findingsOfTrace(): Finding[] {
   return findings.value.filter(({ rule }) => rule !== deviationsRule);
 }

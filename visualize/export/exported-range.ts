@@ -17,7 +17,7 @@ export function exportedRange(
   return { first, last: Math.max(first, Math.min(chosenRange?.[1] ?? end, end)) };
 }
 
-/** Such as `pilot-agent-80-140.trace`. */
+/** Returns text such as `pilot-agent-80-140.trace`. */
 export function fileName(recording: PageRecording, { first, last }: ExportedRange, ending: string): string {
   const program = recording.header.program.replaceAll(/[^\w.-]+/g, '-');
   return `${program}-${recording.seqAt(first)}-${recording.seqAt(last)}${ending}`;

@@ -4,7 +4,7 @@ import { causeChain } from '../../src/debugger/trace/cause-chain.ts';
 import type { PageRecording } from '../model/recording/recording.ts';
 import type { ExportedRange } from './exported-range.ts';
 
-/** Limits the size of the file, so that it can be mailed. */
+/** Limits the distance to a cause or consequence, so that the file can be mailed. */
 const maxRecordsAway = 5_000;
 /** Records before and after the part, so that its first and last views are not empty. */
 const marginRecords = 20;

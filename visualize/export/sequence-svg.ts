@@ -187,7 +187,7 @@ function nameBox(name: string, x: number, y: number, width: number, { box, line 
   );
 }
 
-/** Each letter counts as wide as a digit. */
+/** Texts are not measured here, so each letter counts as wide as a digit. */
 function noteBox(name: string, x: number, y: number, { active, activeInk }: Palette): string {
   const width = 6.8 * name.length + 16;
   return (

@@ -135,7 +135,7 @@ export interface ColumnOptions {
   readonly actor?: string | undefined;
 }
 
-/** Participants of the diagrams are first, in their order, then the others in the order of appearance. */
+/** Returns at most {@link maxColumns}: participants of the diagrams first, in their order, then the others in the order of appearance. */
 export function columnsOf(
   lifelines: Iterable<Lifeline>,
   order: ReadonlyMap<string, number>,

@@ -29,7 +29,7 @@ export function Folds(): JSX.Element {
   );
 }
 
-/** Such as `12 h` or `3 d`, for narrow folds. */
+/** Returns text such as `12 h` or `3 d`, for narrow folds. */
 function shortDuration(ms: number): string {
   if (ms < 3_600_000) return `${Math.round(ms / 60_000)} min`;
   return ms < 36 * 3_600_000 ? `${Math.round(ms / 3_600_000)} h` : `${Math.round(ms / 86_400_000)} d`;

@@ -74,7 +74,7 @@ function showRow(element: HTMLElement | null, row: number): void {
     element.scrollTop = top + laneHeight - visibleHeight + 2;
 }
 
-/** Such as `↓ 3 lanes, ✕ 2`. Scrolls to the nearest hidden lane with bad marks, else to the nearest hidden lane. */
+/** Shows a text such as `↓ 3 lanes, ✕ 2`. Scrolls to the nearest hidden lane with bad marks, else to the nearest hidden lane. */
 export function HiddenLanes({
   scroller,
   lanes,

@@ -153,7 +153,7 @@ function Follow(): JSX.Element | null {
   );
 }
 
-/** Such as `record 123 of 456, 12.3 s, supervisor: settled → deciding`. */
+/** Returns text such as `record 123 of 456, 12.3 s, supervisor: settled → deciding`. */
 export function placeText(): string {
   const record = recording.value?.recordAt(place.value);
   if (record === undefined) return 'before the first record';

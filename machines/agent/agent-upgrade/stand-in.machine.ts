@@ -4,6 +4,7 @@ export type StandInEvent =
   | { type: 'agent.gone' }
   | { type: 'end.order' }
   | { type: 'successor.ready' }
+  /** The kernel has no more traffic for this port. */
   | { type: 'port.drained' };
 
 const standLimitMs = 10_000;

@@ -6,6 +6,7 @@ import { noLane } from '../timeline.ts';
 
 /** The older agent writes its record and closes its sockets within this time. */
 const turnLimitMs = 4_000;
+/** The kernel releases the base IDs of a killed agent within this time. */
 const claimLimitMs = 1_000;
 
 /** Without a grant, the older agent has exited. */

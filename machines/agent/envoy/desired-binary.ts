@@ -1,3 +1,5 @@
+/** Decides which Envoy binary must run, and when a new one is withdrawn. */
+
 import type { EpochFailed } from '../protocol.ts';
 import { type Desired, type EpochRecord, newestOf, servingOf } from './epoch-record.ts';
 import type { SupervisorContext, SupervisorEvent } from './supervisor-context.ts';

@@ -42,6 +42,7 @@ export type EpochPhase = 'starting' | 'live' | 'draining' | 'retiring' | 'ending
 
 export type PrepareOrder = EpochRun &
   Pick<EpochInput, 'binary' | 'validate' | 'certificates' | 'adopted'> & {
+    /** The control plane must be reachable within this time; `null` if it need not be reachable. */
     controlPlaneLimitMs: number | null;
   };
 

@@ -8,6 +8,7 @@ export interface ShutdownInput {
   now: boolean;
   /** Whether no epoch has active requests. */
   nothingToDrain: boolean;
+  /** Admin port of the Envoy whose active requests are counted. */
   adminPort: number;
   /** Whether to drain until no request is active, instead of for a fixed time. */
   waitsForRequests: boolean;

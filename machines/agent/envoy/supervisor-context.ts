@@ -50,6 +50,7 @@ export type SupervisorTag =
 export interface SupervisorInput {
   baseIds: BaseIds;
   settings: AgentSettings;
+  /** Envoys that another agent left running; absent without such Envoys. */
   adoption?: Adoption;
 }
 
@@ -65,6 +66,7 @@ export interface SupervisorContext extends Omit<SupervisorInput, 'adoption'> {
   /** `none` after `deciding` has evaluated the last attempt. */
   lastFailure: AttemptFailure | 'none';
   reason: RestartReason;
+  /** `undefined` between starts. */
   restart: Omit<RestartDecided, 'type'> | undefined;
   /** Envoys that are not adopted yet. `epochs` has their records, except that of the candidate. */
   adopted: AdoptedEpoch[];
@@ -124,7 +126,7 @@ export type SupervisorEvent =
   | EpochReport
   | ClassifiedExit;
 
-/** The longest start measured with available dependencies took 1.5 s, on a busy machine. */
+/** The limit is more than three times the longest start measured with available dependencies (1.5 s, on a busy machine). */
 const firstOutdatedLimitMs = 5_000;
 
 /** Whether the serving epoch rejects children, or will abort soon. */

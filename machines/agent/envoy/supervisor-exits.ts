@@ -28,6 +28,7 @@ export const onEpochExit = <const Actions extends readonly unknown[]>(
   ...actions: Actions
 ) => ({ actions: [{ type: 'classifyExit', params: { fact } }, ...actions, 'removeEpoch'] }) as const;
 
+/** Transitions for exits in any state in which Envoy must run. */
 export const epochExits = {
   'epoch.failed': [
     { guard: 'isServingEpoch', ...onEpochExit('serving.failed', ...onServingFailure) },

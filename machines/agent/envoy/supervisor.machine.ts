@@ -116,6 +116,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'config.changed': { target: 'running', actions: 'setDesired' },
         'supervisor.stop': 'stopped',
         'supervisor.stop-now': 'stopped',
+        // There is no Envoy to restart.
         'supervisor.restart': {},
         'binary.changed': { actions: 'setDesired' },
         'binary.rejected': {},

@@ -31,6 +31,7 @@ interface FilesReading {
   /** Why Envoy cannot use the files; empty if it can. */
   problems: string[];
   code?: string;
+  /** Why the files could not be validated; absent if they were. */
   notValidated?: string;
 }
 

@@ -70,7 +70,7 @@ const maxOpenFailures = 5;
 const firstPauseMs = 1_000;
 const minOutputPauseMs = 500;
 const maxOutputPauseMs = 30_000;
-/** An unresponsive Envoy must not delay the certificates of other Envoys. */
+/** Limits the wait for the acknowledgement of roots: an unresponsive Envoy must not delay the certificates of other Envoys. */
 const trustLimitMs = 10_000;
 /** Limits what a control plane can make Envoy request. */
 const maxSecrets = 200;

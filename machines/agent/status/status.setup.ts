@@ -25,7 +25,9 @@ export interface StatusInput {
   /** If false, applications are xDS clients, and readiness does not depend on Envoy. */
   hasEnvoy: boolean;
   awaitsApplication: boolean;
+  /** Whether the proxy is not ready before the control plane's first name table. */
   awaitsNames: boolean;
+  /** Whether the proxy is not ready before the gRPC bootstrap file is written. */
   awaitsGrpcBootstrap: boolean;
 }
 

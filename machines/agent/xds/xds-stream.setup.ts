@@ -28,6 +28,7 @@ export interface XdsStreamInput {
 
 export interface ProbedHealth {
   healthy: boolean;
+  /** Reason if the workload is unhealthy; otherwise empty. */
   message: string;
 }
 

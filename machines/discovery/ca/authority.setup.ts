@@ -26,6 +26,7 @@ export interface AuthorityInput {
   settleMs: number;
 }
 
+/** This state is recorded before it applies, and read after a restart. */
 export interface Journal {
   stage: RotationStage;
   signer: AuthorityId;
@@ -139,6 +140,7 @@ export const authoritySetup = setup({
     clearTaint: assign({ tainted: null }),
     countFailure: assign({ failures: ({ context }) => incrementFailures(context.failures) }),
     resetFailures: assign({ failures: 0 }),
+    /** Trusts and distributes only these roots. */
     publishRoots: (_, _params: { roots: AuthorityId[]; tainted: AuthorityId | null }) => {},
     signWith: (_, _params: { signer: AuthorityId }) => {},
     awaitBundle: sendTo(

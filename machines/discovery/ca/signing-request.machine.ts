@@ -4,6 +4,7 @@ import { promiseEffect, reasonOf } from '../../effect.ts';
 import { noLane } from '../timeline.ts';
 
 export interface SigningRequestInput {
+  /** Whether this program approves the request. Otherwise another one must. */
   approves: boolean;
   /** Maximum time from the creation of the object to the certificate. */
   limitMs: number;

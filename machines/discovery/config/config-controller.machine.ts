@@ -144,6 +144,7 @@ export const configControllerMachine = setup({
         enqueue.sendParent({ type: 'configs.pending', sources } satisfies ConfigsPending);
       }
     }),
+    /** Operators must know why a new source does not apply. */
     reportPending: enqueueActions(({ context, enqueue }) => {
       const sources = unreadOf(context);
       if (sources.length > 0) {

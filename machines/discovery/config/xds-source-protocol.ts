@@ -8,7 +8,7 @@ export type SourceStreamOpened = { type: 'source-stream.opened' };
 /** xds-source-N/stream → xds-source-N. A response was decoded; it applies when the chart has decided about its deletions. */
 export type SourceResponseReceived = {
   type: 'source-response.received';
-  /** Such as `VirtualService`. */
+  /** A kind such as `VirtualService`. */
   kind: string;
   nonce: string;
   known: number;

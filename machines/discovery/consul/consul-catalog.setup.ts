@@ -52,7 +52,7 @@ export interface ConsulCatalogContext extends ConsulCatalogInput {
   maxConnections: number;
   applied: CatalogReading | null;
   cause: ReadCause;
-  /** At most {@link maxFailures}. */
+  /** Consecutive failures since the watch was stable, at most {@link maxFailures}. */
   failures: number;
   /** Random, from 0 to 1: spreads the requests of control planes. */
   draw: number;
@@ -87,6 +87,7 @@ export const consulCatalogSetup = setup({
     watchCredentials: callbackEffect<{ type: never }, ConsulCatalogInput>('watchCredentials'),
     surveyCatalog: promiseEffect<SurveyOutcome, ConsulCatalogInput>('surveyCatalog'),
     readCatalog: promiseEffect<ReadOutcome, ReadOrder>('readCatalog'),
+    /** Runs blocking queries from the indexes of the last read. Ends after its first failure. */
     watchCatalog: callbackEffect<{ type: never }, ConsulWatchOrder>('watchCatalog'),
   },
   delays: {
@@ -143,6 +144,7 @@ export const consulCatalogSetup = setup({
       }
     }),
     applyCatalog: (_, _params: { datacenter: string }) => {},
+    /** Closes connections, so that new ones use the new credentials. */
     reconnect: (_, _params: { datacenter: string }) => {},
     publishHeld: (_, _params: { datacenter: string; reason: string }) => {},
     publishFailing: (_, _params: { datacenter: string; reason: string }) => {},

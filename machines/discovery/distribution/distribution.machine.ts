@@ -32,6 +32,7 @@ export const distributionMachine = setup({
     children: {} as { facts: 'watchFacts'; computing: 'computeDelivery' },
   },
   actors: {
+    /** Reports at most one change before each computation. */
     watchFacts: callbackEffect<{ type: never }, undefined>('watchFacts'),
     computeDelivery: promiseEffect<DistributionSummary, undefined>('computeDelivery'),
   },

@@ -8,6 +8,7 @@ export type ElectedWriterInput = { lease: LeaseName };
 
 export type WriteRun = {
   lease: LeaseName;
+  /** Whether to include writes that failed before. */
   retry: boolean;
   /** Whether to include all known objects, because another replica may have written since. */
   includesAll: boolean;

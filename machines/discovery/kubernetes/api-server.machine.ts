@@ -15,6 +15,7 @@ type InformerName = `informer-${number}`;
 
 interface ApiServerContext extends ApiServerInput {
   waiting: ResourceName[];
+  /** Kinds that were never synced. */
   unsynced: ResourceName[];
   /** Whether the server is assumed to support streaming lists. */
   streams: boolean;

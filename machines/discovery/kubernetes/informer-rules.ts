@@ -54,6 +54,7 @@ export function retryDelayMs({ failures, absences, draw, retryAfterMs }: Informe
   return Math.max(delay, Math.min(retryAfterMs, maxRetryAfterMs));
 }
 
+/** An absent kind is requested soon, then at increasing intervals. */
 export function absentDelayMs({ absences, draw }: InformerRecord): number {
   return Math.min(minAbsentMs * 2 ** Math.max(0, absences - 1), maxAbsentMs) * (1 + draw / 2);
 }
@@ -62,6 +63,7 @@ export const fewFailures = ({ failures }: InformerRecord): number => Math.min(fa
 
 export const incrementFailures = (failures: number): number => Math.min(failures + 1, maxFailures);
 
+/** Returns `undefined` if there is no alternative. */
 export function nextBasis(basis: Basis): Basis | undefined {
   if (basis === 'not older') return 'newest';
   return basis === 'newest' ? 'newest at once' : undefined;

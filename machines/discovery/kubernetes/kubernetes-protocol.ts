@@ -11,7 +11,7 @@ export type RequestFailure = {
   kind: 'status' | 'unreachable' | 'going away' | 'closed' | 'timeout' | 'invalid' | 'credentials' | 'aborted';
   message: string;
   code?: number;
-  /** Such as `ResourceVersionTooLarge`. */
+  /** Reasons such as `ResourceVersionTooLarge`. */
   causes?: readonly string[];
   retryAfterMs?: number;
 };

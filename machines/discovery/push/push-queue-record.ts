@@ -65,6 +65,7 @@ export function withoutProxy(queue: PushQueue, connection: number): PushQueue {
   });
 }
 
+/** Adds a change for all proxies. A proxy that is already in the queue keeps its position. */
 export function withPush(queue: PushQueue, change: Change): PushQueue {
   const { waiting, serving } = queue;
   const number = queue.first + queue.changes.length;

@@ -1,3 +1,4 @@
+/** Events of workloads that register themselves. Nodes and entries stay in the effects. */
 import type { CatalogueRow } from '../../catalogue-row.ts';
 
 /** `namespace/name` of a WorkloadEntry. */

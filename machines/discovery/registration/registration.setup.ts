@@ -46,6 +46,7 @@ export type EntryResult =
   /** The entry does not exist, or belongs to another process: nothing was written. */
   | { outcome: 'foreign' }
   | { outcome: 'rejected'; reason: string }
+  /** The write was rejected, for example because of a conflict, or its result is unknown. */
   | { outcome: 'failed'; reason: string };
 
 /** A workload that reconnects within this time causes no write. */

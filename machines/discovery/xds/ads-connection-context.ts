@@ -19,6 +19,7 @@ export interface AdsConnectionInput {
 export interface AdsConnectionContext extends AdsConnectionInput {
   /** Identities in the client's certificate or token, if authentication is required. */
   identities: readonly string[];
+  /** Node ID; empty until it is known. */
   node: string;
   /** Subscriptions of the client, recorded only at trace level `full`. No decision depends on them. */
   watches: Watches;

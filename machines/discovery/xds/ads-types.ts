@@ -72,6 +72,7 @@ const subscribedByName: ReadonlySet<string> = new Set([
   bootstrapType,
 ]);
 
+/** Whether subscriptions list names, and a response may contain only some of these resources. */
 export function isByName(typeUrl: string): boolean {
   return subscribedByName.has(typeUrl);
 }

@@ -106,6 +106,7 @@ export function areRemovalsDue({ retained }: Rollout): boolean {
   return retained.some(({ state, stepsLeft }) => state === 'removable' && stepsLeft === 0);
 }
 
+/** Names that became removable early because the client keeps too many. */
 export function namesEvictedBetween(previous: Rollout, next: Rollout): readonly string[] {
   if (next.retained.length <= maxRetainedClusters) return noNames;
   const removable = new Set(removableClusters(previous));

@@ -6,6 +6,7 @@ export type KnownResources = {
 };
 
 export type DueResponse = {
+  /** Whether all subscribed resources are sent, because the subscription is new. */
   all: boolean;
   /** With `all`: except resources that the client reports. */
   has?: KnownResources;

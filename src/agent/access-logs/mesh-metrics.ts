@@ -14,6 +14,7 @@ import { TcpConnections } from './tcp-connections.ts';
 
 export interface MeshMetricsOptions {
   readonly localWorkload: WorkloadLabelValues;
+  /** Version of this agent, for `istio_build`. */
   readonly version: string;
   readonly limits?: Partial<TableLimits>;
   readonly maxConnections?: number;

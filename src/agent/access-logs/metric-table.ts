@@ -122,6 +122,7 @@ export class MetricTable {
 
   #sweptAtMs = Number.NEGATIVE_INFINITY;
 
+  /** Removes expired label sets, at most once per second. */
   evictIdle(): number {
     const now = this.#now();
     if (now - this.#sweptAtMs < 1_000) return 0;

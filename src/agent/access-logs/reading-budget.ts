@@ -28,6 +28,7 @@ export class ReadingBudget {
     return () => this.#followers.delete(notify);
   }
 
+  /** Resolves immediately within the budget, otherwise when the next period starts. */
   async spend(ms: number): Promise<void> {
     const now = this.#now();
     if (now - this.#beganAtMs >= this.#budget.periodMs) {

@@ -12,6 +12,10 @@ const attempts = 100;
 const minSparePort = 16_000;
 const usualFirstOutgoingPort = 32_768;
 
+/**
+ * @param takenPort port of the first base ID, which is never chosen
+ * @throws Error if no port is free
+ */
 export async function freeAdminPort(
   host: string,
   takenPort: number,

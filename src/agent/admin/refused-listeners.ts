@@ -10,7 +10,7 @@ const fields = ['name', 'error_state.details', 'error_state.last_update_attempt'
 const path = `/config_dump?resource=dynamic_listeners&mask=${[...fields, 'active_state.last_updated', 'warming_state.last_updated'].join(',')}`;
 const limitMs = 2_000;
 const maxReasonLength = 300;
-/** Limits of the event for gateways with thousands of listeners. */
+/** Limits of the event for gateways with thousands of listeners. Names are sorted first, so that the selection is stable. */
 const maxNames = 1_000;
 const maxReasons = 100;
 
@@ -24,6 +24,7 @@ export async function getRejectedListeners(admin: Pick<AdminClient, 'get'>): Pro
   }
 }
 
+/** Validates the response, because another program may use the port. */
 function rejectedListenersIn(dump: unknown): RefusedListener[] | undefined {
   const configs = fieldOf(dump, 'configs');
   // Proto JSON omits an empty list.

@@ -32,7 +32,7 @@ export class BootstrapPatches {
     this.#files = files;
   }
 
-  /** Whether a previous agent received the patches, or a response without any. */
+  /** Whether a previous agent received the patches, or a response without any, so that the control plane need not be queried. */
   get isKnown(): boolean {
     return this.#hasPatches;
   }

@@ -39,6 +39,7 @@ export interface BootstrapFacts {
   readonly envoySecureMetricsPort: number;
   readonly envoySecureMergedMetricsPort: number;
   readonly outlierLogPath?: string;
+  /** Address of the pod's node (HOST_IP); empty if unknown. */
   readonly hostIp: string;
   readonly exitOnZeroActiveConnections: boolean;
 }
@@ -160,6 +161,7 @@ function overloadManager({ config, node }: BootstrapFacts): Json {
   };
 }
 
+/** Uses the first positive count of the proxy configuration, the node metadata and the older runtime flag. */
 function connectionLimit({ connectionSettings, runtimeValues }: ProxyConfig, { metadata }: EnvoyNode): number {
   const candidates = [
     connectionSettings?.globalDownstreamConnectionLimit,

@@ -37,6 +37,7 @@ export interface EnvoyNode {
   readonly locality?: Readonly<Record<string, string>>;
 }
 
+/** Also returns warnings for invalid environment settings, which are omitted. */
 export function buildNode(facts: NodeFacts): { node: EnvoyNode; warnings: LogWarning[] } {
   const { labels, warnings, ...collected } = collectFromEnvironment(facts);
   // The control plane decodes these keys as maps.
@@ -124,6 +125,7 @@ function typedFirst(metadata: Readonly<Record<string, unknown>>): Record<string,
 const metaPrefix = 'ISTIO_META_';
 const jsonPrefix = 'ISTIO_METAJSON_';
 
+/** Merges proxyMetadata, `ISTIO_META_*` and `ISTIO_METAJSON_*`, in this order. */
 function collectFromEnvironment({ config, env }: NodeFacts): {
   values: Record<string, unknown>;
   labels: Record<string, string> | undefined;

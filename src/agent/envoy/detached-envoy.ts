@@ -127,6 +127,7 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
     return detached;
   }
 
+  /** Adopts the Envoy of another agent. Returns `undefined` if it never started, or if its exit cannot be observed. */
   static adopt(folder: string): DetachedEnvoy | undefined {
     const envoy = identityIn(join(folder, 'envoy'));
     const shell = identityIn(join(folder, 'wrapper'));
@@ -253,6 +254,7 @@ function exitCodeIn(file: string): number | undefined {
   return code === undefined ? undefined : Number(code);
 }
 
+/** A shell's exit code above 128 is 128 plus the number of a signal. */
 function nodeExitOf(code: number): [number | null, NodeJS.Signals | null] {
   const signal = Object.entries(osConstants.signals).find(([, number]) => number === code - 128)?.[0];
   return signal === undefined ? [code, null] : [null, signal as NodeJS.Signals];

@@ -11,6 +11,7 @@ export interface EnvoyFlags {
   readonly concurrency: number;
   /** Envoy merges this YAML or JSON over the bootstrap. */
   readonly configOverride: string;
+  /** Set if this Envoy has no hot restart, and so needs no shared memory. */
   readonly disableHotRestart?: boolean;
   /** Istio's bootstrap contains deprecated fields, which Envoy would log. */
   readonly skipDeprecatedLogs?: boolean;

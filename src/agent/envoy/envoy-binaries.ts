@@ -41,6 +41,7 @@ interface PinnedBinary extends OpenBinary {
   digest?: string;
 }
 
+/** The binary of the first epoch has a name, because its digest takes 0.5 s and is needed only when a second file appears. */
 export const firstBinary = 'first';
 
 /** O_PATH: also opens a file that is executable but not readable. */
@@ -148,6 +149,7 @@ function orUndefined<A>(find: () => A): A | undefined {
   }
 }
 
+/** Child processes of the agent can execute an open file by this path, even if its own path no longer exists. */
 export const openFilePath = (fd: number): string => `/proc/${process.pid}/fd/${fd}`;
 
 const chunkBytes = 1 << 20;

@@ -18,6 +18,7 @@ export class ProcessTable {
   readonly #runningByChild = new Map<Child, RunningEnvoy>();
   #isHandedOver = false;
 
+  /** Whether another agent takes over the Envoys, so that this agent ends none. */
   get isHandedOver(): boolean {
     return this.#isHandedOver;
   }

@@ -4,7 +4,7 @@ import { readRegularFile } from '../../runtime/files/regular-file.ts';
 /** Far above the size of the agent's files. */
 const maxTextBytes = 1024 * 1024;
 
-/** Follows no symbolic link and does not block on a FIFO. */
+/** Returns an empty text unless the path is a readable regular file. Follows no symbolic link and does not block on a FIFO. */
 export function readTextQuietly(file: string): string {
   try {
     return readRegularFile(file, { maxBytes: maxTextBytes }).content.toString();

@@ -9,6 +9,7 @@ import type { CertificateSet } from './certificate-problems.ts';
 
 export type CertificateValidator = (sets: readonly CertificateSet[], signal: AbortSignal) => Promise<ValidatedSet[]>;
 
+/** A set that Envoy rejects, or that it could not validate. */
 export interface ValidatedSet {
   readonly set: CertificateSet;
   readonly result: Exclude<ValidationResult, { is: 'taken' }>;

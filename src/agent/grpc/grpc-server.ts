@@ -19,6 +19,7 @@ import { Allowance, type Pace } from '../../runtime/fences/allowance.ts';
 import { type GrpcCode, trailersOf } from '../../runtime/grpc/call-status.ts';
 import type { Ownership } from '../../runtime/ownership.ts';
 
+/** Handles a call of one method. Must not throw. */
 export type GrpcMethod = (call: ServerCall) => void;
 
 export interface GrpcServerLimits {
@@ -52,6 +53,7 @@ export interface GrpcServerOptions {
   readonly ownership?: Ownership;
 }
 
+/** Linux limit of a socket path including the terminating NUL (unix(7)). */
 const maxPathBytes = 108;
 const neighbourLimitMs = 1_000;
 /** A connection with more invalid frames, or more excess streams, is closed. */

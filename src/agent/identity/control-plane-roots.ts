@@ -47,6 +47,7 @@ export async function findControlPlaneRootFile(
   return otherwise();
 }
 
+/** The first existing candidate is used, or `otherwise` if none exists. */
 interface RootFiles {
   readonly candidates: readonly string[];
   readonly otherwise: () => string;

@@ -156,6 +156,7 @@ function share(variable: string, env: NodeJS.ProcessEnv, fallback: number, error
   return fallback;
 }
 
+/** The default is P-256, unless an RSA key size is configured. */
 function keyKind(env: NodeJS.ProcessEnv, errors: OptionErrors): IdentityOptions['key'] {
   const { ECC_SIGNATURE_ALGORITHM: algorithm, ECC_CURVE: curve, WORKLOAD_RSA_KEY_SIZE: size } = env;
   if (algorithm && algorithm !== 'ECDSA') errors.flag('ECC_SIGNATURE_ALGORITHM', unknownValue(['ECDSA'], algorithm));

@@ -43,6 +43,7 @@ export interface ProxyOptions {
   readonly wasm: WasmOptions;
   readonly status: StatusOptions;
   readonly workloadProbe: WorkloadProbe | undefined;
+  /** `undefined` if Istio's standard metrics are turned off. */
   readonly standardMetrics: StandardMetricsOptions | undefined;
   readonly delta: boolean;
   /** True if ISTIO_DUAL_STACK is on and both address families exist. */

@@ -352,6 +352,7 @@ function baseIdOf(flags: ProxyFlags, errors: OptionErrors): number | undefined {
   return undefined;
 }
 
+/** Returns `undefined` if ISTIO_CPU_LIMIT is not set or invalid. */
 function threadsIn(text: string | undefined, warnings: LogWarning[]): number | undefined {
   if (!text) return undefined;
   const value = Number(text);

@@ -1,4 +1,4 @@
-/** Istio's agent reads these variables. A warning reports that they have no effect here. */
+/** Istio's agent reads these variables and chartpilot does not. A warning reports this, so that users expect no effect. */
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 
 const variables: ReadonlySet<string> = new Set([

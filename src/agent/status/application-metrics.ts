@@ -1,4 +1,4 @@
-/** Parses `ISTIO_PROMETHEUS_ANNOTATIONS`. */
+/** Parses `ISTIO_PROMETHEUS_ANNOTATIONS`, which contains the addresses of the application's metrics. */
 
 import { type FieldViolation, mustBe, notAllowed, tooLarge, wrongType } from '../../model/fields/violation.ts';
 import {

@@ -33,6 +33,7 @@ export class ApplicationProber {
     return this.#probes.get(path);
   }
 
+  /** Responds with the status only. Never rejects. */
   async serve(path: string, probe: ApplicationProbe, request: IncomingMessage, response: ServerResponse) {
     const address = request.socket.remoteAddress ?? '';
     const addressProbes = this.#runningCounts.countOf(address);

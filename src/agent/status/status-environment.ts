@@ -24,6 +24,7 @@ export interface StatusServerEnvironment {
   readonly applicationMetrics: readonly MetricsTarget[];
   /** A sidecar drains only inbound listeners, because its workload may still be finishing. */
   readonly drain: 'inboundonly' | 'all';
+  /** Returns `undefined` without a DNS server or before the first name table. */
   readonly names?: () => DnsNames | undefined;
   readonly access: DebuggerAccess;
   readonly profiling: boolean;
@@ -31,7 +32,7 @@ export interface StatusServerEnvironment {
   readonly metricsForThisHost: boolean;
   /** Envoy must serve these ports before the proxy is ready. */
   readonly application: ApplicationPorts;
-  /** Returns why peers reject the workload's certificate because of its dates. Absent without secret server. */
+  /** Returns why peers reject the workload's certificate because of its dates, otherwise `undefined`. Absent without secret server. */
   readonly certificateProblem?: () => string | undefined;
   readonly trace?: TraceEndpoint;
   /** Starts the currently installed agent, which then replaces this one. Absent if no launcher can start it. */

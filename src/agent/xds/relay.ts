@@ -156,7 +156,7 @@ export class Relay {
     else this.#sides.upstream.wrote(this.#upstream.write(frame));
   }
 
-  /** Called when the node metadata has changed. */
+  /** Reports changed node metadata: repeats the last acknowledgement, or waits for the pending one. */
   repeatAcknowledgement(typeUrl: string): void {
     const lastAcknowledgement = this.#acknowledgements.get(typeUrl);
     const nodeMetadata = this.#subscriptions.get(typeUrl)?.nodeMetadata?.();

@@ -48,6 +48,7 @@ export interface TraceCheckReport {
   /** Message counts of the actors that are in no diagram, by series (`epoch-N/process`), highest first. */
   ignoredActors: { series: string; messages: number }[];
   diagrams: ({ file: string } & ActivationCounts)[];
+  /** Diagrams that are not checked because the trace omits messages that they contain. */
   notChecked: { file: string; omitted: string[] }[];
 }
 

@@ -17,6 +17,7 @@ export class MessageWindow {
     this.#contextSize = contextSize;
   }
 
+  /** Must be called for each message in order, with its deviations. */
   add(message: Message, deviations: readonly Deviation[]): void {
     this.#messageCount++;
     if (this.#remainingCount === undefined && deviations.length === 0) this.#addBeforeDeviation(message);

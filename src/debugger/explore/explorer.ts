@@ -16,7 +16,7 @@ export interface Progress {
   readonly ms: number;
 }
 
-/** The exploration pauses until the function returns. */
+/** Called at most every {@link progressMs}. The exploration pauses until the function returns. */
 export type ReportProgress = (progress: Progress) => void;
 
 const progressMs = 5_000;

@@ -28,7 +28,7 @@ export function formatFindings(
   return [...(lines.length === 0 ? ['no findings'] : lines), ...failedRuleLines];
 }
 
-/** Such as `1.2 s: 538 ms epoch-1/probe, 500 ms timer watchDelay of cert-watcher`. */
+/** Returns text such as `1.2 s: 538 ms epoch-1/probe, 500 ms timer watchDelay of cert-watcher`. */
 export function spentText(spent: readonly TimePart[]): string {
   if (spent.length === 0) return '';
   const totalMs = spent.reduce((sum, { ms }) => sum + ms, 0);

@@ -51,7 +51,7 @@ function refusal(event: { readonly [field: string]: unknown }): string {
   return `${summary}: ${describeProblem(problems[0])}${moreText}`;
 }
 
-/** Such as `routes.yaml:4: spec.hosts: must be a list, got 5`. */
+/** Returns text such as `routes.yaml:4: spec.hosts: must be a list, got 5`. */
 function describeProblem(problem: unknown): string {
   const { place, field, message } = Object(problem) as { place?: unknown; field?: unknown; message?: unknown };
   const { file, line } = Object(place) as { file?: unknown; line?: unknown };

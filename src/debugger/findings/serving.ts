@@ -14,6 +14,7 @@ export class Serving {
     return this.#hasServed;
   }
 
+  /** Must be called for each record after the rule has processed it. */
   addRecord(record: TraceRecord, index: number): void {
     if (record.kind !== 'event') return;
     const { type, name } = record.event;

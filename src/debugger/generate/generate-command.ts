@@ -72,6 +72,7 @@ function vitestOf(
   });
 }
 
+/** Whether the package runs from node_modules and not from a checkout. */
 function isInstalled(): boolean {
   return packageRoot().split(sep).includes('node_modules');
 }

@@ -23,12 +23,12 @@ export function targetsOf(machine: AnyStateMachine): Targets {
   };
 }
 
-/** Such as `running.live`; for the root, the machine ID in parentheses. */
+/** Returns text such as `running.live`; for the root, the machine ID in parentheses. */
 export function nodeName(node: AnyStateNode): string {
   return node.path.length === 0 ? `(${node.id})` : node.path.join('.');
 }
 
-/** Such as `after backoff`, `prepare is done` or `always`. */
+/** Returns text such as `after backoff`, `prepare is done` or `always`. */
 export function descriptorName(descriptor: string): string {
   if (descriptor === '') return 'always';
   const timer = timerName(descriptor);

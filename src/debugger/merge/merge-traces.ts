@@ -73,7 +73,7 @@ function arrowsBetween(
     let next = 0;
     for (const [i, send] of from!.entries()) {
       const latestTime = from![i + 1] === undefined ? Number.POSITIVE_INFINITY : time(from![i + 1]!) - trustedMs / 2;
-      // Equal numbers of sends and receives are matched in order, independent of clocks.
+      // Equal numbers of sends and receives are matched in order, independent of clocks. Otherwise clocks are compared.
       const receiveIndex = isSure
         ? i
         : to!.findIndex(
@@ -291,7 +291,7 @@ class Machines {
   }
 }
 
-/** Such as `clock 12 ms behind that of pilot-discovery (± 340 ms, from 4 messages)`. */
+/** Returns text such as `clock 12 ms behind that of pilot-discovery (± 340 ms, from 4 messages)`. */
 export function describePlacement({ against, offset: { ms, plusMinusMs, agreed } }: Placement): string {
   if (against === undefined) {
     return plusMinusMs === 0 ? 'reference clock' : 'placed by its wall clock, for lack of messages';

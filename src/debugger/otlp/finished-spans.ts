@@ -4,7 +4,7 @@ import { spansOf } from './run-spans.ts';
 import type { OtlpSpan } from './span.ts';
 
 export interface SpanLimits {
-  /** How long an ended trace must be unchanged before it is exported. */
+  /** How long an ended trace must be unchanged before it is exported, because its data may be in several records. */
   readonly settleMs: number;
   /** The same for a trace that has not ended: a disconnected proxy never confirms a push. */
   readonly staleMs: number;
@@ -49,7 +49,7 @@ export class FinishedSpans {
     return this.#takeSpans((trace, spans) => hasTooMany || this.#isOver(trace, spans, nowMs));
   }
 
-  /** @returns the spans of all traces that are not exported */
+  /** Must be called at the end of the run. @returns the spans of all traces that are not exported */
   end(): OtlpSpan[] {
     return this.#takeSpans(() => true);
   }

@@ -25,7 +25,7 @@ export function isIgnored({ targets, actions = [] }: StatechartTransition): bool
   return targets.length === 0 && actions.length === 0;
 }
 
-/** Such as `config.changed`, `after backoff` or `repair done`; empty for `always`. */
+/** Returns text such as `config.changed`, `after backoff` or `repair done`; empty for `always`. */
 function triggerWords(chart: Statechart, transition: StatechartTransition): ChartWord[] {
   const { kind, on } = transition;
   if (kind === 'event') return [{ text: on === '*' ? 'any event' : on, role: 'event' }];
@@ -37,14 +37,14 @@ function triggerWords(chart: Statechart, transition: StatechartTransition): Char
   return splitWords('event', isStateEvent ? outcomeText : `${on} ${outcomeText}`);
 }
 
-/** Such as `config.changed [isNews]`. */
+/** Returns text such as `config.changed [isNews]`. */
 export function transitionWords(chart: Statechart, transition: StatechartTransition): ChartWord[] {
   const trigger = triggerWords(chart, transition);
   if (transition.guard !== undefined) return [...trigger, ...splitWords('guard', `[${transition.guard}]`)];
   return trigger.length > 0 ? trigger : splitWords('guard', '[otherwise]');
 }
 
-/** Such as `epoch.exited / removeEpoch`. */
+/** Returns text such as `epoch.exited / removeEpoch`. */
 export function internalWords(chart: Statechart, transition: StatechartTransition): ChartWord[] {
   return [...transitionWords(chart, transition), ...actionWords('/', transition.actions ?? [])];
 }

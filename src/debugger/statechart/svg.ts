@@ -77,7 +77,7 @@ function renderMarker(marker: InitialMarker): string {
   return `<g class="initial">${dot}${arrowPaths(marker.points)}</g>`;
 }
 
-/** Each transition can be highlighted; only one of the paths is visible. */
+/** Draws the path once per transition, so that each can be highlighted. Only one of the paths is visible. */
 function renderArrow(chart: Statechart, arrow: ChartArrow, headers: readonly ChartBox[]): string {
   const transitions = arrow.labels.map((label) => renderTransition(chart, arrow, label, headers));
   return ['<g class="way">', ...transitions, '</g>'].join('\n');

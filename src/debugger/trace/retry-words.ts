@@ -1,4 +1,4 @@
-/** Such as "9 × SIGKILL while initializing", "attempt 3 of 11, next in 4.0 s". */
+/** Describes retries by texts such as "9 × SIGKILL while initializing", "attempt 3 of 11, next in 4.0 s". */
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import type { CauseLink } from './cause-chain.ts';
 import type { ChainPart } from './fold-chain.ts';

@@ -20,7 +20,7 @@ export interface TraceCommandOptions {
 }
 
 export interface TraceOutput {
-  /** Resolves when more can be written: a trace may be larger than the memory. */
+  /** Resolves when more can be written: a trace may be larger than the memory, and its reader slow. */
   out: (text: string) => void | Promise<void>;
   error: (text: string) => void;
 }

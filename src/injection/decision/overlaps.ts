@@ -5,6 +5,7 @@ import { callingEntries, type WebhookEntry } from './webhook-entries.ts';
 
 export interface InjectingConfiguration {
   readonly name: string;
+  /** Value of label `istio.io/rev`. */
   readonly revision: string;
   readonly entries: readonly WebhookEntry[];
 }

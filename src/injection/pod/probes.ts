@@ -30,7 +30,7 @@ export function redirectProbes(pod: Pod, statusPort: number): { readonly pod: Po
   return { pod: redirected, probes };
 }
 
-/** Named ports become numbers in the restored probes. */
+/** An injected pod can then be injected again. Named ports become numbers in the restored probes. */
 export function restoreProbes(pod: Pod, probes: RedirectedProbes): Pod {
   return mapContainers(pod, (container) =>
     mapHandlers(container, (handler, path) => {

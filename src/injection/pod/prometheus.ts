@@ -4,7 +4,7 @@ import * as violation from '../../model/fields/violation.ts';
 import type { Pod, Texts } from './pod.ts';
 import { withAnnotations } from './pod.ts';
 
-/** Value of `ISTIO_PROMETHEUS_ANNOTATIONS`. */
+/** Address of the application's metrics, as in `ISTIO_PROMETHEUS_ANNOTATIONS`. */
 export interface ScrapeSettings {
   readonly scrape?: string;
   readonly path?: string;

@@ -113,6 +113,7 @@ export function hashOf(text: string): number {
   return (hash ^ (hash >>> 13)) >>> 0;
 }
 
+/** @param editor branches of this editor are modified in place; others are copied */
 function insertEntry<V>(
   node: Node<V> | undefined,
   hash: number,

@@ -54,7 +54,7 @@ export interface SourcePosition {
   readonly file: string;
   /** 1-based line of the document's start, or of a List item. 0 if `file` is the address of a source such as `xds://host:15010`. */
   readonly line: number;
-  /** Such as `items[3]`, for an item of a List. */
+  /** Path of an item of a List, such as `items[3]`. */
   readonly item?: string;
 }
 

@@ -78,6 +78,7 @@ const metadataFields = [
   ...['deletionGracePeriodSeconds', 'ownerReferences', 'managedFields', 'clusterName'],
 ];
 
+/** Replaces misspelled metadata fields by the intended ones, unless those exist. */
 export function correctedMetadata(metadata: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const misspelt = misspeltMetadata(metadata).filter(([, intendedField]) => !Object.hasOwn(metadata, intendedField));
   if (misspelt.length === 0) return metadata;
@@ -100,6 +101,7 @@ const unsupportedKinds: Readonly<Record<string, readonly string[]>> = {
   [gatewayApiGroup]: ['UDPRoute', 'ListenerSet', 'BackendLBPolicy'],
 };
 
+/** Groups of Istio 1.4 and earlier. */
 const retiredGroups: ReadonlySet<string> = new Set(['authentication.istio.io', 'rbac.istio.io', 'config.istio.io']);
 
 const topFields = ['apiVersion', 'kind', 'metadata', 'spec', 'status'];

@@ -10,7 +10,7 @@ export interface Problem {
   readonly column?: number;
   readonly object?: string;
   readonly key?: ConfigKey;
-  /** Such as `spec.http[0].timeout`. */
+  /** A path such as `spec.http[0].timeout`. */
   readonly field?: string;
   readonly message: string;
   /** Stable code such as `FIELD_REQUIRED` or `routes-foreign-host`, listed in docs/errors.md, docs/config-analysis.md or SECURITY.md. */

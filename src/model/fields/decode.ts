@@ -209,6 +209,7 @@ export function refine<A>(decoder: Decoder<A>, ...checks: readonly Check<A>[]): 
 /** `from` is the field's name in the configuration if it differs from the property. */
 interface Field<A> {
   readonly decoder: Decoder<A>;
+  /** `null` is an error instead of counting as absent. */
   readonly refusesNull?: true;
   readonly from?: string;
   readonly effect?: Effect;

@@ -16,6 +16,7 @@ export function hostsOverlap(a: string, b: string): boolean {
   return isHostWithin(a, b) || isHostWithin(b, a);
 }
 
+/** Returns the narrower of two overlapping hosts; `undefined` if they do not overlap. */
 export function hostIntersection(a: string, b: string): string | undefined {
   if (isHostWithin(a, b)) return a;
   return isHostWithin(b, a) ? b : undefined;

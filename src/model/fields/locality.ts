@@ -1,5 +1,6 @@
 /** Locality of a workload: `region/zone/subzone`, without unknown parts at the end. */
 
+/** Reads the workload's topology labels, else its `istio-locality` label (dots for slashes), else uses the default. */
 export function localityOf(labels: Readonly<Record<string, string>>, fallback = ''): string {
   const region = labels['topology.kubernetes.io/region'];
   if (region) {
@@ -9,6 +10,7 @@ export function localityOf(labels: Readonly<Record<string, string>>, fallback = 
   return label ? (label.includes('/') ? label : label.replaceAll('.', '/')) : fallback;
 }
 
+/** Joins the parts before the first unknown one. */
 export function joinLocality(...localityParts: readonly (string | undefined)[]): string {
   const end = localityParts.findIndex((localityPart) => !localityPart);
   return (end < 0 ? localityParts : localityParts.slice(0, end)).join('/');

@@ -19,6 +19,7 @@ const unknownProperties: ReadonlySet<string> = new Set([
   ...['Tolong_Siki', 'Tulu_Tigalari'],
 ]);
 
+/** A piece of an expression with its RE2JS form. A left value is the reason why Envoy rejects the piece. */
 type TranslatedPiece = readonly [piece: string, translated: E.Either<string, string>];
 
 const quotedSequence = /\\Q.*?(?:\\E|$)/sy;

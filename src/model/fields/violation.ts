@@ -8,6 +8,7 @@ export interface FieldViolation {
   /** Does not contain the path, such as `must be a duration such as "5s", got "5"`. */
   readonly message: string;
   readonly expected?: string;
+  /** The rejected value, escaped and at most {@link maxShownCharacters} long, such as `"5"`. */
   readonly got?: string;
   readonly near?: string;
   /** Path of a conflicting field. */
@@ -68,6 +69,7 @@ export function mustBe(expected: string, value: unknown, { hint }: Detail = {}):
   return expectation('FIELD_FORMAT_INVALID', 'be', expected, shownValue(value), hint);
 }
 
+/** Like {@link mustBe}, without the value, which may be long or secret. */
 export function mustBeHidden(expected: string, { hint }: Detail = {}): FieldViolation {
   const message = `must be ${expected}${hint === undefined ? '' : `: ${hint}`}`;
   return { code: 'FIELD_FORMAT_INVALID', message, expected };

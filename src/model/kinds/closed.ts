@@ -33,8 +33,10 @@ import type { JwtRule, RequestAuthentication } from './policies/request-authenti
 
 export interface RejectedConfig {
   readonly spec: unknown;
+  /** Whether the YAML is invalid, so that the parsed part may be incomplete. */
   readonly isBroken: boolean;
   readonly annotations: Readonly<Record<string, unknown>>;
+  /** `undefined` if the namespace cannot be read. */
   readonly namespace: string | undefined;
 }
 

@@ -110,6 +110,7 @@ export const workloadSelector: Decoder<WorkloadSelector> = struct<WorkloadSelect
   labels: withDefault(selectorLabels, {}),
 });
 
+/** Known values without duplicates; `~` must be the only value. */
 export const exportTo: Decoder<readonly string[]> = refine(
   list(inSchema(name, { pattern: exportTargetPattern })),
   (targets, path) => [

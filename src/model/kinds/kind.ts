@@ -14,6 +14,7 @@ export interface Kind<Name extends string, Spec> {
   /** Newest first; all versions are equivalent. */
   readonly versions: readonly string[];
   readonly plural: string;
+  /** Objects of cluster-wide kinds have an empty namespace. */
   readonly scope: 'Namespaced' | 'Cluster';
   /** `object` is used for Kubernetes' own kinds: the object without apiVersion, kind and metadata. */
   readonly body: 'spec' | 'object';

@@ -8,6 +8,7 @@ export interface MetadataKey {
   readonly belongsToOtherProgram?: true;
   /** Completes "has no effect: …". By default, the message names the kinds. */
   readonly reason?: string;
+  /** Values that request the default behaviour and cause no warning. */
   readonly harmless?: RegExp;
 }
 

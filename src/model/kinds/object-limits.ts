@@ -5,6 +5,7 @@
 
 /** Counts clusters, as hosts x ports. */
 export const maxServiceEntryClusters = 2_048;
+/** Limit of a ServiceEntry's ports in Istio's own definition. */
 export const maxServiceEntryPorts = 256;
 /** Counts listeners, as ports x addresses, and services, as hosts x addresses. */
 export const maxServiceEntryListeners = 1_024;

@@ -91,6 +91,7 @@ const commonFields = {
 
 const headerNames = optional(list(name));
 
+/** Envoy rejects a listener with other values. */
 const headerValue = refine(text, (value, path) => violation.errorsAt(path, lineViolation(value)));
 
 const http: Decoder<ExtAuthzProvider> = mapped(

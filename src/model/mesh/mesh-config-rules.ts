@@ -76,6 +76,7 @@ export const providersWithoutEffect = Object.keys(requiredOfProvider);
 
 /** Problems of a provider's settings, which do not reject the mesh configuration. */
 export interface ProviderFindings {
+  /** Errors because of which the provider is ignored. */
   readonly errors: readonly FieldError[];
   readonly unknownFields: readonly FieldError[];
 }

@@ -69,6 +69,7 @@ const wholeMs = refine(durationMs, (ms, path) =>
   ),
 );
 
+/** Accepts DNS-1123 labels separated by dots, at most 255 characters. */
 export const trustDomain: Decoder<string> = refine(name, (value, path) => {
   const isValid = value.length <= 255 && value.split('.').every(isDnsLabel);
   return violation.errorsAt(path, isValid ? undefined : violation.mustBe('a domain name', value));
@@ -324,6 +325,7 @@ function withJsonNamesWithin(value: unknown): unknown {
     : value;
 }
 
+/** Fields of earlier Istio versions. */
 const retiredFields: ReadonlySet<string> = new Set([
   'mixerCheckServer',
   'mixerReportServer',

@@ -23,7 +23,7 @@ export interface MeshRoots {
 }
 
 export interface ConfigSourceSettings {
-  /** Such as `fs:///etc/mesh`, `k8s://` or `xds://config.example.com:15010`. */
+  /** An address such as `fs:///etc/mesh`, `k8s://` or `xds://config.example.com:15010`. */
   readonly address: string;
   readonly tlsSettings?: ConfigSourceTls;
 }

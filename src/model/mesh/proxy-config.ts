@@ -92,6 +92,7 @@ export interface StatsMatcher {
 
 type Message = Readonly<Record<string, unknown>>;
 
+/** Defaults of the agent. As in current Istio versions, there is no tracer. */
 export const defaultProxyConfig: ProxyConfig = {
   configPath: defaultConfigPath,
   binaryPath: '/usr/local/bin/envoy',

@@ -76,6 +76,7 @@ export interface ProxyShape {
   readonly ipFamily: ProxyIpFamily;
   /** Empty unless the addresses have an effect, which is rare. */
   readonly ownAddresses: readonly string[];
+  /** Kubernetes node of the proxy. Empty unless it has an effect, which is rare. */
   readonly nodeName: string;
   readonly dnsDomain: string;
   /** `region/zone/subzone`. */
@@ -167,6 +168,7 @@ function namePullSecret(plugins: readonly Config<WasmPlugin>[], namespace: strin
   return plugins.some((plugin) => plugin.namespace === namespace && !!plugin.spec.imagePullSecret);
 }
 
+/** Prefers the name from the agent to that of the pod in the registry. */
 function nodeNameOf({ metadata, labels }: Pick<Proxy, 'metadata' | 'labels'>): string {
   const reportedValue = metadata.NODE_NAME;
   return typeof reportedValue === 'string' && reportedValue !== ''

@@ -39,6 +39,7 @@ const typeByUrl: ReadonlyMap<string, PushedType> = new Map<string, PushedType>([
   [bootstrapType, 'BDS'],
 ]);
 
+/** Returns `undefined` for types without a rule, which are always affected. */
 export function pushedTypeOf(typeUrl: string): PushedType | undefined {
   return typeByUrl.get(typeUrl);
 }
@@ -94,6 +95,7 @@ const kindsWithOtherNames: ReadonlySet<string> = new Set([
   ...['GatewayClass', 'KubernetesGateway', 'HTTPRoute', 'GRPCRoute', 'TLSRoute', 'TCPRoute'],
 ]);
 
+/** Kinds that apply to their namespace, or to all namespaces if they are in the root namespace. */
 const namespacePolicies: ReadonlySet<string> = new Set([
   ...['PeerAuthentication', 'RequestAuthentication', 'AuthorizationPolicy', 'Telemetry', 'EnvoyFilter'],
   ...['WasmPlugin', 'TrafficExtension', 'ProxyConfig'],
@@ -219,6 +221,7 @@ function reachesNamespace({ shape, context }: ProxyInContext, namespace: string)
   return namespaces.has(namespace);
 }
 
+/** Kinds that affect only clusters of routers. */
 const routerOnlyKinds: ReadonlySet<string> = new Set(['Gateway', 'BackendTLSPolicy', 'ConfigMap']);
 
 function changes(kind: string, type: PushedType, nodeType: NodeType): boolean {

@@ -58,6 +58,7 @@ export interface PreviousContext {
   readonly changedKeys: Iterable<ConfigKey>;
 }
 
+/** @param previous absent to index everything (a forced push) */
 export function buildPushContext(input: PushContextInput, previous?: PreviousContext): PushContext {
   return runToEnd(buildPushContextInSteps(input, previous));
 }

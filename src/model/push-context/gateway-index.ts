@@ -104,6 +104,7 @@ export function gatewayServicesOf({ annotations }: Config<Gateway>): readonly st
   return text?.split(',').map((host) => host.trim());
 }
 
+/** The service port must belong to one of these services in the Gateway's own namespace. */
 export function isGatewayService(
   { service }: ServiceTarget,
   { namespace }: Config<Gateway>,

@@ -42,6 +42,7 @@ export class LabelIndex<T extends { readonly labels: Labels }> {
     return [...this.candidates(selector).values()].filter((item) => isSelected(selector, item.labels));
   }
 
+  /** Takes constant time for a selector with at most one label. */
   selectsAny(selector: Labels): boolean {
     const candidates = this.candidates(selector);
     if (Object.keys(selector).length < 2) return candidates.size > 0;

@@ -1,3 +1,4 @@
+/** Unchanged endpoints keep their identity between states. */
 import { sameItems } from '../collections/same-items.ts';
 import type { Endpoint } from './service.ts';
 

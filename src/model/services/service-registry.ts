@@ -39,6 +39,7 @@ export interface RegistryOptions extends KubernetesOptions, ServiceEntryOptions 
   readonly sendUnhealthy: boolean;
 }
 
+/** Defaults without flags, for a control plane in namespace `istio-system`. */
 export const defaultRegistryOptions: RegistryOptions = {
   trustDomain: 'cluster.local',
   domain: 'cluster.local',
@@ -148,6 +149,7 @@ export function buildServiceRegistry(
   return registry;
 }
 
+/** Sorts by age, oldest first, then by host name, then by namespace. */
 export function compareServiceAge(a: Service, b: Service): number {
   return (
     a.creationTime - b.creationTime || compareText(a.hostname, b.hostname) || compareText(a.namespace, b.namespace)

@@ -53,6 +53,7 @@ export interface ServiceAttributes {
   readonly trafficDistribution?: TrafficDistribution;
 }
 
+/** Prefers endpoints of the client's zone, or of its node. */
 export type TrafficDistribution = 'PreferSameZone' | 'PreferSameNode';
 
 export interface Endpoint {
@@ -72,6 +73,7 @@ export interface Endpoint {
   readonly tlsMode: 'istio' | 'disabled';
   readonly namespace: string;
   readonly workloadName: string;
+  /** Kubernetes node of the workload; absent if unknown. */
   readonly nodeName?: string;
   /** Host name and subdomain of a headless service's pod: `<hostname>.<subdomain>.<namespace>.svc.<domain>`. */
   readonly hostname?: string;
@@ -95,10 +97,12 @@ export function proxyKey(clusterId: string, address: string): ConfigKey {
   return { kind: 'Proxy', namespace: clusterId, name: address };
 }
 
+/** Key of a push that changes only a service's DNS responses. */
 export function dnsNameKey(service: Pick<Service, 'hostname' | 'namespace'>): ConfigKey {
   return { kind: 'DNSName', namespace: service.namespace, name: service.hostname };
 }
 
+/** Key of a push that changes only a service's endpoints. */
 export function endpointsKey(service: Pick<Service, 'hostname' | 'namespace'>): ConfigKey {
   return { kind: 'Endpoints', namespace: service.namespace, name: service.hostname };
 }

@@ -16,7 +16,7 @@ export type IngressSettings = Pick<
 >;
 
 export interface IngressOptions {
-  /** Such as `cluster.local`. */
+  /** A DNS domain such as `cluster.local`. */
   readonly domain: string;
   /** Namespace of the generated Gateways, which is that of the selected workload. */
   readonly gatewayNamespace?: string;

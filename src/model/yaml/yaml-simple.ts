@@ -64,6 +64,7 @@ class SimpleReader {
   /** Offset of the first non-space character of the next line with content. */
   #position = 0;
   #end = -1;
+  /** Indentation of this line; -1 after the last line. */
   #indent = 0;
 
   constructor(text: string) {
@@ -117,6 +118,7 @@ class SimpleReader {
     return map;
   }
 
+  /** Offset of the key's colon; -1 if the line has no key. */
   #keyEnd(): number {
     const text = this.#text;
     let position = this.#position;

@@ -6,6 +6,7 @@ export function isExecutable(path: string): boolean {
   return whyNotExecutable(path) === undefined;
 }
 
+/** Returns the text after the path, or `undefined` if this user may run the program. */
 export function whyNotExecutable(path: string): string | undefined {
   try {
     accessSync(path, constants.X_OK);

@@ -1,4 +1,4 @@
-/** A reader gets the old content or the new one, never a part. */
+/** A file is replaced atomically: a reader gets the old content or the new one, never a part. */
 import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';

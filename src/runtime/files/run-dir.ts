@@ -112,6 +112,7 @@ export function requireOwnDirectory(path: string): void {
   if (!isOwnedPrivateDir(stats)) throw new Error(whyNotOwn(stats));
 }
 
+/** True only for a directory that only this user may write. The status must not follow a link. */
 export function isOwnedPrivateDir(stats: Stats): boolean {
   return stats.isDirectory() && stats.uid === currentUid() && (stats.mode & writableByOthers) === 0;
 }

@@ -118,6 +118,7 @@ function call(value: GoValue): never {
   throw new FunctionError(`non-function of type ${value instanceof GoStruct ? 'struct' : typeName(value)}`);
 }
 
+/** A single string is unchanged; otherwise all arguments are formatted as `print` does. */
 function asText(args: readonly GoValue[]): string {
   const [onlyArg] = args;
   if (args.length === 1 && typeof onlyArg === 'string') return onlyArg;

@@ -19,7 +19,7 @@ export interface GrpcTarget {
   readonly address:
     | { readonly host: string; readonly port: number; readonly localAddress?: string }
     | { readonly path: string };
-  /** Absent: plaintext. */
+  /** The connection is plaintext if absent. */
   readonly tls?: {
     /** PEM certificates. */
     readonly roots: string;

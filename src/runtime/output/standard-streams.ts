@@ -27,6 +27,7 @@ standardOutput.listen({
   },
 });
 
+/** The file is created again after it was moved. */
 export function appendTo(path: string): LineSink {
   return endsWithProgram(new LineSink({ open: () => openFile(path) }));
 }

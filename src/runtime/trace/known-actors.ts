@@ -61,6 +61,7 @@ export class KnownActors {
     return other !== undefined && other.getSnapshot().status === 'active';
   }
 
+  /** @param spawnSeq number of its spawn record; 0 if that was not recorded */
   add(ref: AnyActorRef, spawnSeq: number): KnownActor {
     const knownActor: KnownActor = {
       name: this.nameOf(ref),

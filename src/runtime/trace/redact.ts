@@ -8,6 +8,7 @@ import type { TraceRecord } from './trace.ts';
 export interface RedactOptions {
   /** A replay needs long texts and long lists. Secrets are removed regardless. */
   readonly full?: boolean;
+  /** Texts that must never be written: passwords and tokens from the environment. */
   readonly secrets?: readonly string[];
 }
 

@@ -67,6 +67,7 @@ function decoded(base64: string): string {
 const minSecretLength = 6;
 const minLineLength = 16;
 
+/** Also matches texts encoded as JSON, URL or base64; `undefined` without texts. */
 export function patternOfSecrets(secrets: readonly string[]): RegExp | undefined {
   const forms = secrets.flatMap((secret) => {
     const trimmed = secret.trim();

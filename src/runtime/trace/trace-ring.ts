@@ -41,7 +41,7 @@ export class TraceRing implements TraceSink {
     return this.#header && { ...this.#header, ...(actors.length > 0 && { actors }) };
   }
 
-  /** Returns `undefined` if some records after `seq` were dropped. */
+  /** Returns at most `limit` records after `seq`, or `undefined` if some of them were dropped. */
   after(seq: number, limit: number): readonly TraceRecord[] | undefined {
     const oldest = this.#records[this.#droppedCount];
     if (oldest === undefined) return [];

@@ -2,7 +2,7 @@ import type { Deviation } from '../../../src/debugger/check/check.ts';
 import { subjectOf } from '../../../src/debugger/trace/record-list.ts';
 import type { TraceRecord } from '../../../src/runtime/trace/trace.ts';
 
-/** Such as `850 ms`, `12.3 s`, `2 min 05 s`, `3 h 12 min`. */
+/** Returns text such as `850 ms`, `12.3 s`, `2 min 05 s`, `3 h 12 min`. */
 export function durationText(ms: number): string {
   if (ms < 0) return `−${durationText(-ms)}`;
   if (ms < 1_000) return `${ms < 10 && !Number.isInteger(ms) ? ms.toFixed(1) : Math.round(ms)} ms`;
@@ -13,7 +13,7 @@ export function durationText(ms: number): string {
   return `${Math.floor(minutes / 60)} h ${twoDigits(minutes % 60)} min`;
 }
 
-/** Such as `0:12.345` or `1:02:03.004`. */
+/** Returns text such as `0:12.345` or `1:02:03.004`. */
 export function clockText(t: number): string {
   const ms = Math.floor(t);
   const seconds = Math.floor(ms / 1_000);
@@ -31,7 +31,7 @@ export function wallClockText(startedAt: string, t: number): string {
   return `${day === dayText(startedAt, 0) ? '' : `${day} `}${timeOfDay(date)}`;
 }
 
-/** Such as `Aug 3`; with the year if it differs from the start's. */
+/** Returns text such as `Aug 3`; with the year if it differs from the start's. */
 export function dayText(startedAt: string, t: number): string {
   const start = new Date(startedAt);
   const date = new Date(start.getTime() + t);
@@ -78,7 +78,7 @@ export function isAbout(record: TraceRecord, actor: string): boolean {
   return record.actor === actor || (record.kind === 'spawn' && record.parent === actor);
 }
 
-/** Such as `settled → deciding` or `config.changed`. */
+/** Returns text such as `settled → deciding` or `config.changed`. */
 export function actionText(record: TraceRecord): string {
   switch (record.kind) {
     case 'spawn':
@@ -108,7 +108,7 @@ export function actionText(record: TraceRecord): string {
 
 const endingTexts = { done: 'done', stopped: 'stopped' } as const;
 
-/** Such as `cert-watcher → supervisor: config.changed`. */
+/** Returns text such as `cert-watcher → supervisor: config.changed`. */
 export function recordText(record: TraceRecord): string {
   if (record.kind === 'event') return `${record.from} → ${record.to}: ${actionText(record)}`;
   if (record.kind === 'spawn' && record.parent !== undefined) return `${record.parent} started ${record.actor}`;

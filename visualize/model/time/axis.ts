@@ -51,7 +51,7 @@ export function ticksOf(
   return { step, times };
 }
 
-/** Such as `250 ms`, `12 s`, `1:30`, `2:00:00`. */
+/** Returns text such as `250 ms`, `12 s`, `1:30`, `2:00:00`. */
 export function tickText(t: number, step: number): string {
   if (t < 60_000 && t > -60_000) {
     if (step < 1_000 && t < 1_000) return `${Math.round(t)} ms`;

@@ -1,3 +1,5 @@
+/** Values of a bootstrap template, with the names of Istio's template. */
+
 import { parseHostAndPort, proxyConfigNames, proxyConfigToJson } from '../../../model/mesh/proxy-config.ts';
 import type { Position } from '../../../runtime/go-template/template-error.ts';
 import { GoMap, GoStruct, type GoValue, goValueOf } from '../../../runtime/go-template/values.ts';

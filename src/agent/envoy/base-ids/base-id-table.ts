@@ -21,7 +21,7 @@ export class BaseIdTable {
     return claim && { baseIds: [...claim.baseIds], sweptFiles: [] };
   }
 
-  /** Also waits for claims of a chart that has ended. */
+  /** Resolves when the table contains all claims in progress, also those of a chart that has ended. Never rejects. */
   async settled(): Promise<void> {
     await Promise.allSettled(this.#pending);
   }
@@ -39,6 +39,7 @@ export class BaseIdTable {
     }
   }
 
+  /** Releases every claim that contains one of these IDs. Never throws. */
   release(baseIds: readonly number[]): void {
     for (const claim of this.#claims) if (claim.baseIds.some((baseId) => baseIds.includes(baseId))) this.#end(claim);
   }
@@ -49,6 +50,7 @@ export class BaseIdTable {
     this.release(baseIds);
   }
 
+  /** Leaves the IDs and their Envoys to another agent. Never throws. */
   handOverAll(): void {
     for (const claim of this.#claims) {
       this.#claims.delete(claim);
@@ -56,6 +58,7 @@ export class BaseIdTable {
     }
   }
 
+  /** Never throws. */
   releaseAll(): void {
     for (const claim of this.#claims) this.#end(claim);
   }

@@ -52,6 +52,7 @@ export function repairSharedMemory(environment: RepairEnvironment) {
 const versionLimitMs = 20_000;
 
 async function requireKnownLayout(binary: string): Promise<void> {
+  // Envoy prints the version to stderr.
   const { all, timedOut } = await runForOutput(binary, ['--hot-restart-version'], {
     all: true,
     timeout: versionLimitMs,

@@ -4,7 +4,7 @@ const linesPerSecond = 100;
 const burst = 200;
 const maxTextLength = 16 * 1024;
 
-/** Limits the rate of Envoy's log lines in the trace, and records the number of omitted lines at most once per second. */
+/** Limits Envoy's log lines in the trace to 100 per second after a burst of 200. Records the number of omitted lines at most once per second. */
 export class EnvoyLogRecords {
   readonly #record: (line: EnvoyLogLine) => void;
   readonly #now: () => number;

@@ -74,7 +74,7 @@ export class EnvoyOutput {
     return this.#refusedByParent;
   }
 
-  /** Returns the most significant recent message. */
+  /** Returns the most significant recent message; empty without one. */
   exitReason(): string {
     return this.#lastReason === undefined || this.#now() - this.#lastReason.at > maxReasonAgeMs
       ? ''

@@ -306,6 +306,7 @@ export function restoreBinaries(
   };
 }
 
+/** Returns `undefined` unless the whole record is valid. */
 export function parseRecord(text: string): RecordContent | undefined {
   const record = parseJson(text);
   if (!isObject(record) || record.format !== recordFormat) return undefined;

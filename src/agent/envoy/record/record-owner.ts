@@ -13,6 +13,7 @@ export type OwnerState = 'alive' | 'exited' | 'unknown';
 const pipeIn = (directory: string): string => join(directory, 'living');
 const bootIn = (directory: string): string => join(directory, 'boot');
 
+/** Returns an empty text if the kernel's boot ID is unavailable. */
 function bootId(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();

@@ -26,6 +26,7 @@ export class StoredFiles {
     }
   }
 
+  /** Never throws. */
   store(name: StoredName, bytes: Uint8Array): void {
     this.#pending.set(name, bytes);
     this.#pendingWrite ??= this.#write().finally(() => {

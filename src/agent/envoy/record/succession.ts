@@ -81,6 +81,7 @@ export class SuccessionServer {
     this.#onRefused = onRefused;
   }
 
+  /** Kills the newer agent and waits until the kernel has released its resources. */
   async killNewerAgent(limitMs: number): Promise<void> {
     const { newerAgent } = this;
     if (newerAgent === undefined) return;

@@ -1,4 +1,7 @@
-/** A test builds the table in CHANGELOG.md from these names, old to new. */
+/**
+ * Names of events, states, guards, actions, delays and tags that version 4 of the trace format changed, old to new. A test builds the table in
+ * CHANGELOG.md from them.
+ */
 
 import { renamedDiscoveryEvents, renamedInDiscoveryMachines } from './names-of-version-3-discovery.ts';
 import { renamedInEnvoyMachines } from './names-of-version-3-envoy.ts';

@@ -36,6 +36,7 @@ export const namespace: Decoder<string> = refine(name, (value, path) =>
   ),
 );
 
+/** An empty name is the core group. */
 export const group: Decoder<string> = refine(text, (value, path) =>
   violation.errorsAt(
     path,

@@ -3,7 +3,7 @@ import { withoutEffect } from '../../fields/effect.ts';
 import * as violation from '../../fields/violation.ts';
 
 export interface GatewayClass {
-  /** Such as `istio.io/gateway-controller`. */
+  /** A name such as `istio.io/gateway-controller`. */
   readonly controllerName: string;
   readonly parametersRef?: unknown;
   readonly description?: string;

@@ -1,4 +1,7 @@
-/** Decodes Kubernetes' own objects. Ignores unknown fields, because newer clusters have more, but reports misspelled ones. */
+/**
+ * Decodes Kubernetes' own objects. Ignores unknown fields, because most are irrelevant to the mesh and newer clusters have more, but reports
+ * misspelled ones.
+ */
 import { anyValue, type Decoded, type Decoder, type FieldDecoders, fail, struct } from '../../fields/decode.ts';
 import { describedAs, descriptionOf } from '../../fields/description.ts';
 import * as violation from '../../fields/violation.ts';

@@ -1,3 +1,4 @@
+/** The labels of Kubernetes' Node contain the locality. */
 import { type Decoder, list, text, withDefault } from '../../fields/decode.ts';
 import { partialStruct } from './lenient.ts';
 

@@ -66,6 +66,7 @@ const servicePort = partialStruct<KubernetesServicePort>({
   nodePort: optional(intOrNone()),
 });
 
+/** Decodes 0 as absent: clusters write it for an unassigned port. */
 function intOrNone(): Decoder<number> {
   return describedAs((value: unknown, path: string) => (value === 0 ? E.right(0) : port(value, path)), {
     ...{ type: 'narrowed', decoder: port, validation: {} },

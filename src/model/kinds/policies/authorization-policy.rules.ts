@@ -22,6 +22,7 @@ export function portViolation(text: string): violation.FieldViolation | undefine
     : violation.outOfRange('a port from 1 to 65535', text);
 }
 
+/** Accepts `*` only at the beginning or end. */
 export function wildcardViolation(text: string): violation.FieldViolation | undefined {
   const middleText = text.length > 1 && text.startsWith('*') && text.endsWith('*') ? text : text.replace(/^\*|\*$/, '');
   return middleText.includes('*') ? violation.mustBe('a value with * at its beginning or end only', text) : undefined;
@@ -142,6 +143,7 @@ const principalSuspicion: Suspicion = (value) => {
       );
 };
 
+/** Kubernetes namespaces are RFC 1123 labels. */
 const namespaceSuspicion: Suspicion = (value) =>
   /^[-a-z0-9*]+$/.test(value)
     ? undefined

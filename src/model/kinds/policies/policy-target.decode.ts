@@ -22,6 +22,7 @@ import * as violation from '../../fields/violation.ts';
 import { selectorLabels } from '../field-rules.ts';
 import type { PolicyScope, PolicyTargetReference } from './policy-target.ts';
 
+/** Kinds to which a policy may be attached, including Istio's own Gateway. */
 const targets: readonly { readonly group: string; readonly kind: string; readonly heldBy: 'gateways' | 'waypoints' }[] =
   [
     { group: 'gateway.networking.k8s.io', kind: 'Gateway', heldBy: 'gateways' },
@@ -108,6 +109,7 @@ export function scopeErrors(scope: PolicyScope, path: string): FieldError[] {
   );
 }
 
+/** The targets must be in the object's namespace. */
 export function decodeScoped<A extends Pick<PolicyScope, 'targetRefs'>>(
   decoder: Decoder<A>,
   spec: unknown,

@@ -69,6 +69,7 @@ export function claimHeaderViolation(header: string): violation.FieldViolation |
   return violation.notAllowed('must not be a pseudo-header', header);
 }
 
+/** Rejects headers whose removal makes Envoy reject the route. */
 export function removedHeaderViolation(header: string): violation.FieldViolation | undefined {
   if (!isPseudoHeader(header)) return headerNameViolation(header);
   return violation.notAllowed(`${header} must not be removed: every request needs it`, header);
@@ -119,6 +120,7 @@ export function corsMethodViolation(method: string): violation.FieldViolation | 
   return violation.unknownValue([...methods, '*'], method);
 }
 
+/** Rejects an empty value, because no origin is empty. */
 export function originErrors(origin: StringMatch, path: string): FieldError[] {
   return Object.entries(origin).flatMap(([matchKind, text]) =>
     violation.errorsAt(fieldPath(path, matchKind), text === '' ? violation.empty() : undefined),
@@ -309,6 +311,7 @@ function exclusiveActionErrors(http: V.HttpRoute, path: string): FieldError[] {
     );
 }
 
+/** Rejects two different settings of the authority, because the intended one is unknown. */
 function authorityErrors({ rewrite, headers }: V.HttpRoute, path: string): FieldError[] {
   if (rewrite?.authority === undefined || headers?.request === undefined) return [];
   return writtenHeaders(headers.request, `${fieldPath(path, 'headers')}.request`)

@@ -1,3 +1,4 @@
+/** Durations of a `networking.istio.io` VirtualService are in milliseconds. */
 import type { StringMatch, ValueMatch } from './string-match.ts';
 
 export interface VirtualService {

@@ -99,6 +99,7 @@ function templateOf(
   address: string,
   context: SliceContext,
 ): { readonly pod?: string; readonly template?: EndpointTemplate } {
+  // Computed lazily, because most addresses are pods.
   const bareEndpoint = () => ({ template: context.templateAt(address, sliceEndpoint.nodeName) });
   if (!context.hasSelector) return bareEndpoint();
   const { targetRef } = sliceEndpoint;

@@ -153,6 +153,7 @@ function virtualServiceOfService(
   });
 }
 
+/** Destination for connections of a route that exceeds its namespace's limit. */
 const noDestinations: readonly RouteDestination[] = [{ destination: noDestination, weight: 100 }];
 
 /** The first rule matches every connection. Connections that the weights assign to a missing backend are closed. */

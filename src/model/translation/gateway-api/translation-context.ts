@@ -40,7 +40,7 @@ export interface TranslationWarning {
 const notProgrammed: TranslationWarning = { code: 'NOT_PROGRAMMED' };
 
 export class TranslationContext {
-  /** Such as `cluster.local`. */
+  /** A DNS domain such as `cluster.local`. */
   readonly domain: string;
   readonly problems = new Map<string, Problem>();
   /** Keys of other objects that were looked up, existing or not; their changes may change the result. */
