@@ -26,6 +26,7 @@ function stampOf(root: string): Stamp {
   return { node: process.version, sources: digestOf(root, buildInputs), built: digestOf(root, ['dist']) };
 }
 
+/** Called after a build of `dist/`. */
 export function recordBuild(root: string): void {
   mkdirSync(dirname(stampFile(root)), { recursive: true });
   writeFileSync(stampFile(root), JSON.stringify(stampOf(root)));
@@ -37,7 +38,7 @@ export function isBuilt(root: string): boolean {
   } catch {
     return false;
   }
-  // For callers that compare modification times.
+  // Some callers compare modification times.
   const now = new Date();
   for (const name of ['pilot-agent.mjs', 'THIRD-PARTY.txt']) utimesSync(join(root, 'dist', name), now, now);
   return true;

@@ -14,7 +14,7 @@ const output = {
   error: (text: string) => standardError.write(text),
 };
 
-/** In the order of a debugging session. */
+/** The help lists them in the order of a debugging session. */
 const commands = [
   visualizeCommand,
   checkCommand,

@@ -1,4 +1,4 @@
-/** Certificate requests (PKCS #10, RFC 2986). */
+/** Certificate requests (PKCS #10, RFC 2986): the agent creates them, the certificate authority verifies them. */
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { Attributes, CertificationRequest, CertificationRequestInfo } from '@peculiar/asn1-csr';
 import { AsnConvert } from '@peculiar/asn1-schema';

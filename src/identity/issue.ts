@@ -174,6 +174,7 @@ function signed(key: KeyObject, { issuer, subject, publicKey, lifetime, extensio
   return new Uint8Array(der.sequence(tbs, algorithm, der.bitString(new Uint8Array(signatureOf(tbs, key)))));
 }
 
+/** The identifiers of a key type are the same for all certificates. */
 const identifiers = new Map<string, Uint8Array>();
 
 function identifierDerOf(key: KeyObject): Uint8Array {
@@ -239,7 +240,7 @@ function randomSerialNumber(): Uint8Array {
   return bytes;
 }
 
-/** Without a leading zero, an integer whose first bit is set is negative. */
+/** Without a leading zero, an ASN.1 integer whose first bit is set is negative. */
 function asPositiveInteger(bytes: Uint8Array): Uint8Array {
   return bytes.length === 0 || bytes[0]! >= 0x80 ? new Uint8Array([0, ...bytes]) : new Uint8Array(bytes);
 }

@@ -1,6 +1,7 @@
 /**
- * Verifies an issued leaf with a different parser from the one that encoded it. The fields that OpenSSL does not expose (criticality, key usage) are
- * the same for all leaves of an issuer and key type, so chartpilot's parser checks only the first and every hundredth leaf.
+ * Verifies an issued leaf with a different parser from the one that encoded it. OpenSSL checks the fields that differ between leaves. The fields that
+ * it does not expose (criticality, key usage) are the same for all leaves of an issuer and key type, so chartpilot's parser checks only the first and
+ * every hundredth leaf.
  */
 import { type KeyObject, X509Certificate } from 'node:crypto';
 import { readCertificate } from './certificate.ts';

@@ -73,7 +73,7 @@ function parseBundle(text: string): JwkSet {
   return { ...set, keys: set.keys };
 }
 
-/** Entries may have another purpose or no certificate (X509-SVID.md §6.2). */
+/** Returns `undefined` if the entry has another purpose or no certificate (X509-SVID.md §6.2). */
 function certificateIn(key: unknown, i: number): Certificate | undefined {
   if (!isObject(key) || typeof key.kty !== 'string' || key.use !== 'x509-svid' || !Array.isArray(key.x5c))
     return undefined;

@@ -1,3 +1,4 @@
+/** `istio-iptables` and `istio-clean-iptables` add and remove the redirection of a pod's traffic to Envoy. */
 import { readFileSync } from 'node:fs';
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
 import { Command, Option } from 'commander';

@@ -8,7 +8,7 @@ import { addHelpSections } from './help-sections.ts';
 import { addFromFlag } from './remote/remote-view.ts';
 
 export interface RequestTarget {
-  /** For the help, such as `Envoy's admin interface`. */
+  /** Name in the help, such as `Envoy's admin interface`. */
   readonly target: string;
   readonly host: string;
   readonly defaultPort: number;

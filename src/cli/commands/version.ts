@@ -11,6 +11,7 @@ export interface BuildInfo {
   readonly runtime: string;
 }
 
+/** The file is read on demand, because the start does not need it. */
 export function buildInfo(): BuildInfo {
   const root = packageRoot();
   return { version: packageVersion(), revision: revisionOf(root) ?? 'unknown', runtime: `node ${process.version}` };

@@ -37,7 +37,7 @@ export interface AuthorityStore {
 const stages: readonly Journal['stage'][] = ['steady', 'trusting', 'signing', 'dropping'];
 const maxFileBytes = 1024 * 1024;
 
-/** Clients must receive a new root after each restart of this process. */
+/** The CA exists in memory only, so clients must receive a new root after each restart of this process. */
 export class MemoryStore implements AuthorityStore {
   readonly #materials = new Map<AuthorityId, AuthorityMaterial>();
   #journal: StoredJournal | undefined;

@@ -22,7 +22,7 @@ export interface AuthorityOptions {
 
 export interface ActiveAuthority {
   readonly material: AuthorityMaterial;
-  /** Includes the signer's root. */
+  /** Roots that clients must trust, including the signer's. */
   readonly bundle: TrustBundle;
   readonly roots: readonly AuthorityId[];
   /**

@@ -250,6 +250,7 @@ export class ChangeHistory implements ResponseListener {
     if (push?.state === 'pending') abandonPending(push);
   }
 
+  /** Yields the node IDs of proxies that have not responded to this push. */
   *pendingAt(record: PushRecord, nodes: Iterable<MeshNode>): Iterable<string> {
     if (record.proxies.pending === 0) return;
     for (const node of nodes) {

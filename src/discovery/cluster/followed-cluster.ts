@@ -47,7 +47,7 @@ export interface FollowedClusterOptions {
   readonly authoritySecret?: string;
   /** Includes the certificates in the mesh configuration. */
   readonly signsCertificates?: boolean;
-  /** Requires the ConfigMap `istio-sidecar-injector`. */
+  /** Sidecar injection requires the ConfigMap `istio-sidecar-injector`. */
   readonly injectsSidecars?: boolean;
   /** PILOT_CA_CERT_CONFIGMAP. This process writes these ConfigMaps if it signs certificates. */
   readonly rootConfigMap?: string;

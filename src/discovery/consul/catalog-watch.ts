@@ -155,6 +155,7 @@ export class CatalogWatch {
     return store.setPart(key, instances);
   }
 
+  /** Reads and watches new parts, and removes parts of deleted nodes and services. */
   async #followOnly(keys: readonly PartKey[], signal: AbortSignal): Promise<boolean> {
     const { store, readCatalog } = this.#options;
     const current = new Set(keys);
@@ -177,7 +178,7 @@ export class CatalogWatch {
     return isChanged;
   }
 
-  /** The coarse strategy does not know which services changed. */
+  /** Reads all services, because the coarse strategy does not know which ones changed. */
   async #readAll(keys: readonly PartKey[], signal: AbortSignal): Promise<boolean> {
     const { store, readCatalog } = this.#options;
     let isChanged = false;

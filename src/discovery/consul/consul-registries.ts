@@ -41,6 +41,7 @@ export class ConsulRegistries {
     return this.#followedRegistries.map((name) => this.datacenter(name).view);
   }
 
+  /** Called when the mesh configuration changed, because registries depend on it. */
   settingsChanged(): void {
     if (this.#settings !== undefined) this.#offerRegistries();
   }

@@ -82,7 +82,7 @@ export class ConsulRegistry extends MemoryRegistry {
   }
 }
 
-/** Several services can share an address. */
+/** Several services can share an address, so the workload of the first service by name is returned. */
 function firstOf(workloadsByHost: PersistentMap<KnownWorkload> | undefined): KnownWorkload | undefined {
   if (workloadsByHost === undefined) return undefined;
   let first: readonly [string, KnownWorkload] | undefined;

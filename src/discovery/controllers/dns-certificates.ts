@@ -43,8 +43,8 @@ const graceRatio = 0.5;
 const minGraceMs = 10 * 60_000;
 const checkIntervalMs = 60_000;
 /**
- * Per Secret and period. Prevents endless writes if each new certificate is due immediately (expiring authority, short lifetime) or another writer
- * overwrites it.
+ * The limit per Secret and period prevents endless writes if each new certificate is due immediately (expiring authority, short lifetime) or another
+ * writer overwrites it.
  */
 const maxWrites = 4;
 const writePeriodMs = 60_000;

@@ -1,3 +1,4 @@
+/** Keys of objects that a duty must write. */
 import { messageOf } from '../../runtime/errors.ts';
 import type { DutyReport, DutyRun } from '../election/duty.ts';
 import { ApiError } from '../kubernetes/api-failure.ts';

@@ -23,6 +23,7 @@ export class JointDuty implements Duty {
     return this.#duties.some(({ isDue }) => isDue);
   }
 
+  /** The duties run concurrently, so that none waits for writes of another. */
   async writeDue(run: DutyRun, writeGate: WriteGate): Promise<DutyReport> {
     const reports = await Promise.all(this.#duties.map((duty) => duty.writeDue(run, writeGate)));
     return {

@@ -73,7 +73,7 @@ export class RootRotation implements Duty {
     }
   }
 
-  /** The API server rejects writes based on an older version. */
+  /** The step is derived from the newest version, because the API server rejects writes based on an older one. */
   #findDueStep(): DueWrite | undefined {
     const read = this.#options.authority.read;
     if (read === undefined || read.last.isPluggedIn || read.current.isPluggedIn) return undefined;

@@ -8,6 +8,7 @@ export interface FollowedObject {
   /** First push context that contains the object. */
   readonly number: number;
   followedAt: number;
+  /** If true, the status is reported even if it is unchanged. */
   mustReport: boolean;
   /** Initially, the time when tracking of the object began. */
   reportedAt: number;

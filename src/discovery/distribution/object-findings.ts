@@ -31,7 +31,7 @@ export interface ObjectError {
 export interface ObjectFindings {
   readonly distribution?: ObjectProgress;
   readonly error?: ObjectError;
-  /** Absent before the first diagnostics. */
+  /** Contains `none` if the object takes full effect. Absent before the first diagnostics. */
   readonly warning?: ObjectWarning | 'none';
   /** Applied generation. Absent for an object outside the cluster. */
   readonly generation?: number;

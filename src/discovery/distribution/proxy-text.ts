@@ -5,7 +5,7 @@ import { visibleLine } from '../../runtime/visible-text.ts';
 /** Usual maximum length of the part that contains the error. */
 const maxProxyTextLength = 512;
 
-/** The text is copied so that the original can be freed. */
+/** Returns one escaped line, which is copied so that the original can be freed. */
 export function proxyText(text: string, maxLength = maxProxyTextLength): string {
   return copiedText(visibleLine(text.trim(), maxLength));
 }

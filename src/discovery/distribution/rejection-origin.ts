@@ -49,7 +49,7 @@ const typeNames: ReadonlyMap<string, string> = new Map([
   [extensionType, 'extension'],
 ]);
 
-/** Secrets must not be exposed, and Envoy does not use some types. */
+/** NACKs of Secrets are not traced, because Secrets must not be exposed. Envoy does not use some other types. */
 export function isTraced(typeUrl: string): boolean {
   return typeNames.has(typeUrl);
 }

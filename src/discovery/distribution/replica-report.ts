@@ -92,7 +92,7 @@ export function readReport(text: unknown): ReplicaReport | string {
   return { revision: value.revision, counts };
 }
 
-/** A report contains only changed counts, or as many as fit. */
+/** Merges a report into the previous counts, because it contains only changed counts, or as many as fit. */
 export function mergeCounts(
   previous: ReadonlyMap<string, ReportedCount>,
   report: ReadonlyMap<string, ReportedCount>,

@@ -3,14 +3,14 @@ import type { WriteGate } from './write-gate.ts';
 
 export interface DutyRun {
   readonly retry: boolean;
-  /** If true, this replica is a new leader and another one may have written. */
+  /** If true, all objects are due, because this replica is a new leader and another one may have written. */
   readonly includesAll: boolean;
 }
 
 /** Objects that become due during a run wait for the next one. */
 export interface DutyReport {
   readonly writtenCount: number;
-  /** Includes conflicts, because the newer object is known after the delay. */
+  /** Number of writes to retry after a delay. Includes conflicts, because the newer object is known by then. */
   readonly failedCount: number;
   /** Empty if there were only conflicts. */
   readonly reason: string;

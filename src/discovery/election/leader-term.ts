@@ -6,7 +6,10 @@ export interface ClockReading {
   readonly wallMs: number;
 }
 
-/** Uses both clocks, because the monotonic clock stops while a machine is suspended, and the wall clock can be changed. */
+/**
+ * Returns the longer of the times on both clocks, because the monotonic clock stops while a machine is suspended, and the wall clock can be changed.
+ * A wall clock that was set back is ignored.
+ */
 export function elapsedMs(since: ClockReading, now: ClockReading): number {
   return Math.max(now.monotonicMs - since.monotonicMs, now.wallMs - since.wallMs);
 }

@@ -62,6 +62,7 @@ export class WriteGate {
   #term: WriteTerm | undefined;
   #runningWrites = 0;
   readonly #idleWaiters: (() => void)[] = [];
+  /** Writes outside the term are not sent or are aborted. */
   rejectedCount = 0;
 
   constructor(options: WriteGateOptions) {

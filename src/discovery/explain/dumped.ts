@@ -58,7 +58,7 @@ function resourcesOf(value: unknown, type: string): JsonValue[] {
   );
 }
 
-/** Extensions of unknown types do not affect routing. */
+/** Extensions of unknown types do not affect routing, so empty ones replace them. */
 function omitUnknownTypes(value: JsonValue, registry: Registry): JsonValue {
   if (Array.isArray(value)) return value.map((item) => omitUnknownTypes(item, registry));
   if (!isObject(value)) return value;

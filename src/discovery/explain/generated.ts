@@ -1,3 +1,4 @@
+/** Generates the resources of a node, including those that it requests by name. */
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import type { Cluster } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import type { ClusterLoadAssignment } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';

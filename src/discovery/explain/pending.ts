@@ -2,7 +2,7 @@
 import { isObject } from '../../runtime/json-object.ts';
 
 export interface PendingType {
-  /** Without the common prefix, such as `route.v3.RouteConfiguration`. */
+  /** Type URL without the common prefix, such as `route.v3.RouteConfiguration`. */
   readonly type: string;
   readonly waitsFor: string;
 }

@@ -8,6 +8,7 @@ export interface ClusterFinding {
   readonly check: string;
   readonly level: FindingLevel;
   readonly message: string;
+  /** Recommended action. Absent if the level is `ok`. */
   readonly next?: string;
 }
 

@@ -22,6 +22,7 @@ export type ApiFailure =
   | { readonly kind: 'timeout'; readonly message: string }
   /** The response is not one of an API server: for example no JSON, an endless line or a redirect. */
   | { readonly kind: 'invalid'; readonly message: string }
+  /** A token file is missing, or a credential plugin failed. */
   | { readonly kind: 'credentials'; readonly message: string }
   /** The signal was aborted, or the permit of a write was denied. */
   | { readonly kind: 'aborted'; readonly message: string };

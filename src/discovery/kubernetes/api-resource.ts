@@ -63,7 +63,7 @@ export function apiVersionOf({ group, version }: Pick<ApiResource, 'group' | 've
   return group === '' ? version : `${group}/${version}`;
 }
 
-/** For example `/apis/networking.istio.io/v1/namespaces/shop/virtualservices`. */
+/** Returns a path such as `/apis/networking.istio.io/v1/namespaces/shop/virtualservices`. */
 export function pathOf(resource: ApiResource, namespace?: string): string {
   if (resource.path !== undefined) return resource.path;
   const root = resource.group === '' ? '/api' : `/apis/${resource.group}`;

@@ -52,6 +52,7 @@ export interface InformerEffectsOptions {
   readonly fault: (error: unknown) => void;
   /** Default: derived from the heap limit of this process. */
   readonly shares?: SharesOfKinds;
+  /** Called when an object exceeds the limit of its namespace, so that only its name is kept. */
   readonly onRejected?: (kind: string, key: ObjectKey, reason: string) => void;
 }
 
@@ -307,7 +308,10 @@ export class InformerEffects {
     }
   }
 
-  /** @returns a function that aborts the work */
+  /**
+   * Reports a failure unless the work was aborted.
+   * @returns a function that aborts the work
+   */
   #startWork(kind: FollowedStore, notify: ReportFailure, work: (signal: AbortSignal) => Promise<void>): () => void {
     const abort = new AbortController();
     void this.#runReporting(kind, abort.signal, notify, work);

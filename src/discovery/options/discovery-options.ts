@@ -129,6 +129,7 @@ export interface DiscoveryOptions {
   readonly secretsOnPlaintext: boolean;
   /** ENABLE_XDS_API_GENERATOR_AUTH: clients that read configuration must be in the root namespace. */
   readonly configNeedsIdentity: boolean;
+  /** If true, clients of the TLS port must authenticate. */
   readonly authenticates: boolean;
   readonly registration: RegistrationOptions;
   /**
@@ -144,6 +145,7 @@ export interface DiscoveryOptions {
   /** JWT_RULE as written. */
   readonly jwtRule: string;
   readonly trustedGateways: readonly string[];
+  /** The keys of RequestAuthentications must not be fetched from these addresses. */
   readonly jwksAddresses: BlockedAddresses;
   readonly notes: readonly LogEntry[];
   readonly warnings: readonly LogWarning[];

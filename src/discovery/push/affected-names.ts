@@ -16,7 +16,7 @@ export function mayAffectType(kind: string, typeUrl: string, nodeType: NodeType)
   return changesType(kind, typeUrl, nodeType) || (typeUrl === endpointType && visibilityKinds.has(kind));
 }
 
-/** The keys of DestinationRules do not contain hosts. */
+/** Returns the keys of the hosts of changed DestinationRules, because the keys of rules do not contain hosts. */
 export function hostsOfRules({ context, previous, changedKeys }: ContextPublication): readonly string[] {
   const hosts = [...changedKeys].map(parseConfigKey).flatMap((key) => {
     if (key.kind !== 'DestinationRule') return [];
@@ -56,7 +56,11 @@ export interface AffectedScope {
   readonly visibilityChanged: boolean;
 }
 
-/** @param changedNames changed keys, including those of {@link hostsOfRules} */
+/**
+ * Returns all names, unless the generator can narrow down each change.
+ *
+ * @param changedNames changed keys, including those of {@link hostsOfRules}
+ */
 export function affectedNames(
   changedNames: ReadonlySet<string>,
   nameList: NameList,

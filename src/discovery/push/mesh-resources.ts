@@ -37,7 +37,7 @@ export interface MeshResourcesOptions {
   readonly clusterAliases?: Readonly<Record<string, string>>;
   /** If absent, each client may receive the Secrets of its namespace. */
   readonly secretAccess?: SecretReaders;
-  /** Called with what a node requests and may receive, and with nothing when the node is closed. */
+  /** Called with Secrets and ConfigMaps that a node requests and may receive, and with none when the node is closed. */
   readonly onCredentialsNeeded?: (node: object, references: readonly CredentialReference[]) => void;
   /** If absent, only objects of the push context exist. */
   readonly readingOf?: (reference: CredentialReference) => ReferencedState;
@@ -111,6 +111,7 @@ export class MeshResources implements ResourceSource {
     return { resources: openedNode };
   }
 
+  /** Several nodes can have this ID, one for each stream. */
   nodesOf(id: string): readonly MeshNode[] {
     return [...this.#nodes].filter(({ proxy }) => proxy.id === id);
   }

@@ -26,7 +26,11 @@ export type CheckedKind =
 export interface KnownObjects {
   /** Whether the objects are from files, which describe future workloads. A control plane knows running ones. */
   readonly areFromFiles: boolean;
-  /** @param namespace absent for any namespace */
+  /**
+   * If true, an object of the kind that the configs do not contain does not exist.
+   *
+   * @param namespace absent for any namespace
+   */
   isComplete(kind: CheckedKind, namespace?: string): boolean;
   /** Connected workloads, some of which have neither a Pod nor a WorkloadEntry. */
   readonly connectedWorkloads?: Iterable<ConnectedWorkload>;
@@ -137,7 +141,7 @@ export function isGatewayPod(pod: Config, gateways: ConfigSet['Gateway']): boole
   );
 }
 
-/** Gateways of Istio's charts have the label `istio`. */
+/** A Pod is a gateway if it has the label `istio` of Istio's charts, or uses the gateway template of the injector. */
 export function isGatewayByItself({ labels, annotations }: Config): boolean {
   if (labels.istio !== undefined && labels.istio !== controlPlaneLabel) return true;
   return annotations['inject.istio.io/templates']?.split(',').includes('gateway') === true;

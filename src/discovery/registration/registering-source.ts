@@ -12,7 +12,10 @@ export interface RegisteringSourceOptions {
   readonly healthChecks: boolean;
 }
 
-/** A node is served without waiting for the API server. If registration is rejected later, the stream ends. */
+/**
+ * A node is served without waiting for the API server. If registration is rejected later, the stream ends. If the rejection is already known, the
+ * node is not served.
+ */
 export function registeringSource(
   source: ResourceSource,
   { registrations, clusterAliases, healthChecks }: RegisteringSourceOptions,

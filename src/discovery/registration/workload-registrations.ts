@@ -235,7 +235,10 @@ export class WorkloadRegistrations {
   }
 }
 
-/** The entry belongs to a connected workload of another account, or to another group, address or network with the same entry name. */
+/**
+ * Returns why a claim must not use the entry: it belongs to a connected workload of another account, or to another group, address or network with the
+ * same entry name.
+ */
 function ownershipProblemOf(
   { claim: existingClaim, connectedAccount, connections }: Workload,
   claim: WorkloadClaim,

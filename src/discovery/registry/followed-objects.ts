@@ -20,6 +20,6 @@ export interface FollowedObjects {
    */
   readInSteps(held: (key: string) => Config | undefined): Steps<ObjectsReading>;
   readAll(): Steps<readonly Config[]>;
-  /** `undefined` if the object never was valid. */
+  /** `undefined` if the object does not exist or never was valid. */
   get(key: string): Config | undefined;
 }

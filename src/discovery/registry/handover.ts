@@ -97,7 +97,7 @@ export class Handover implements XdsUpdater {
     return this.#heldUpdates !== undefined;
   }
 
-  /** Until the registry is active, updates that belong to no service have no effect. */
+  /** Until the registry is active, updates that belong to no service are dropped, because they have no effect. */
   #forward(forward: () => void): void {
     if (this.#heldUpdates !== undefined) return;
     forward();

@@ -190,7 +190,7 @@ export class MeshRegistries {
     return nameOf(this.#kubernetes);
   }
 
-  /** Each list keeps its identity until one of its objects changes. */
+  /** Contains Pods and Nodes in configuration and cluster. Each list keeps its identity until one of its objects changes. */
   get workloads(): KubernetesWorkloads {
     return this.#kubernetes.workloads;
   }

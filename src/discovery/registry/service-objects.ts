@@ -168,6 +168,7 @@ export class ServiceObjects {
     return { changes, events };
   }
 
+  /** If the object is limited, the registry stores the reduced form, so this returns the original. */
   #clusterObject(key: string): Config | undefined {
     return this.#limitedEntries.get(key)?.original ?? this.#registry().objectOf(key);
   }

@@ -30,7 +30,7 @@ export class RemoteCluster {
   readonly server: string;
   readonly informers: InformerEffects;
   readonly #options: RemoteClusterOptions;
-  /** For requests other than lists and watches, which have separate connections. */
+  /** Used for requests other than lists and watches, which have separate connections. */
   readonly api: Http2ApiServer;
   readonly #objects: StoredObjects;
   readonly #listedPromise: Promise<unknown>;

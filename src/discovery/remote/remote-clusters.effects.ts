@@ -69,7 +69,7 @@ export class RemoteClusters {
     return this.#namedClusters.get(cluster)?.named.secret ?? '';
   }
 
-  /** For requests other than lists and watches. `undefined` if no Secret defines the cluster. */
+  /** Used for requests other than lists and watches. `undefined` if no Secret defines the cluster. */
   serverOf(cluster: string): Pick<ApiServer, 'request'> | undefined {
     return this.#activeCluster(cluster)?.api;
   }

@@ -1,4 +1,4 @@
-/** The errors and warnings are those of `pilot-discovery validate`. */
+/** The webhook `/validate` returns the errors and warnings of `pilot-discovery validate`. */
 import {
   type AdmissionReview,
   alwaysRejectAnnotation,

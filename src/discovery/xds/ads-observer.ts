@@ -91,7 +91,7 @@ export interface WatchView {
 }
 
 export interface ConnectionView {
-  /** `<node ID>-<counter>`. */
+  /** The ID has the form `<node ID>-<counter>`. */
   readonly id: string;
   readonly node: string;
   readonly identity: NodeIdentity;

@@ -27,7 +27,7 @@ export class MemoryRelease {
     });
   }
 
-  /** Ignored after {@link stop}. */
+  /** Called with the number of served proxies whenever it changes. Ignored after {@link stop}. */
   setServed(proxies: number): void {
     if (this.#actor.getSnapshot().status !== 'active') return;
     const maxServed = this.#maxServed;

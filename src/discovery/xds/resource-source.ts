@@ -18,8 +18,8 @@ export interface EncodedResource {
 }
 
 /**
- * Equal nodes should get the same map, so that differences are computed once. If the source returns the last map, nothing changed. The ADS server
- * keeps the map as the record of resources sent on a stream.
+ * Must not be modified: the ADS server keeps the map as the record of resources sent on a stream. Equal nodes should get the same map, so that
+ * differences are computed once. If the source returns the last map, nothing changed.
  */
 export interface ResourceSet {
   /** `version_info` and `system_version_info` of the response. */
@@ -62,7 +62,7 @@ export interface NodeIdentity {
   readonly id: string;
   readonly cluster: string;
   readonly metadata: Readonly<Record<string, unknown>>;
-  /** Absent on ports without authentication. */
+  /** Identity that matches the node. Absent on ports without authentication. */
   readonly verifiedIdentity?: string;
   /** Absent if the client has no verified identities. */
   readonly identities?: readonly string[];
@@ -73,6 +73,7 @@ export interface NodeIdentity {
   readonly envoy?: EnvoyBuild;
 }
 
+/** The source decides whether a change affects a node. */
 export interface ResourceChange {
   readonly version: string;
   readonly forced: boolean;
@@ -89,6 +90,7 @@ export interface ResourcePreparation {
   result(): ResourceSet | undefined;
 }
 
+/** Resources for one stream of a connected node. */
 export interface NodeResources {
   /**
    * If it throws, nothing is sent and the client keeps its resources.

@@ -59,7 +59,11 @@ const fields: readonly FieldPair<AuthorizationOperation, PermissionOf>[] = [
   { allowedField: 'ports', excludedField: 'notPorts', matcher: destinationPort },
 ];
 
-/** @param http if `false`, HTTP fields are omitted */
+/**
+ * All returned permissions must match.
+ *
+ * @param http if `false`, HTTP fields are omitted
+ */
 export function operationPermissions(operation: AuthorizationOperation, http: boolean): RbacPermission[] {
   return applicablePairs(fields, http).flatMap(({ allowedField, excludedField, matcher }) =>
     includedAndExcludedPermissions(operation[allowedField], operation[excludedField], matcher),

@@ -92,7 +92,11 @@ const fields: readonly FieldPair<AuthorizationSource, PrincipalOf>[] = [
   { allowedField: 'remoteIpBlocks', excludedField: 'notRemoteIpBlocks', matcher: clientAddress },
 ];
 
-/** @param http if `false`, HTTP fields are omitted */
+/**
+ * All returned principals must match.
+ *
+ * @param http if `false`, HTTP fields are omitted
+ */
 export function sourcePrincipals(source: AuthorizationSource, context: RuleContext, http: boolean): RbacPrincipal[] {
   return applicablePairs(fields, http).flatMap(({ allowedField, excludedField, matcher }) =>
     includedAndExcluded(source[allowedField], source[excludedField], (value) => matcher(value, context)),

@@ -54,6 +54,7 @@ function choosesEndpoint(service: Service, shape: ClusterShape, { endpointsForHe
   return isHeadless(service) && (endpointsForHeadless || shape.interceptionMode === 'NONE');
 }
 
+/** Envoy requests the endpoints on its ADS stream. */
 export function edsFields(clusterName: string): ClusterInit {
   return {
     clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.EDS },

@@ -94,6 +94,7 @@ function inboundCluster(target: InboundTarget, shape: ProxyShape, push: PushCont
   });
 }
 
+/** Uses the original destination, unless the Sidecar object sets `defaultEndpoint`. */
 function applicationFields(name: string, target: InboundTarget, shape: ProxyShape): ClusterInit {
   const upstreamBindConfig = inboundSource(shape.ipFamily);
   const { forwardTo } = target;

@@ -55,6 +55,7 @@ export function backendTlsFor(
   return (alias && backendTls.settingsFor(alias, aliasPortName)) ?? backendTls.settingsFor(service, port.name);
 }
 
+/** This function is pure, so its result can be cached. */
 export function outboundClusters(
   service: Service,
   rule: MergedDestinationRule | undefined,

@@ -57,6 +57,7 @@ function lbEndpoint(endpoint: Endpoint): LbEndpoint {
   };
 }
 
+/** Terminating endpoints are never sent, so they have no entry. */
 const healthStatus: Readonly<Record<Endpoint['health'], HealthStatus>> = {
   healthy: HealthStatus.HEALTHY,
   unhealthy: HealthStatus.UNHEALTHY,

@@ -72,6 +72,7 @@ function emptyAssignment(clusterName: string, dependsOn: readonly ConfigKey[]): 
   );
 }
 
+/** Returns an empty text if the cluster is not outbound. */
 export function hostOfAssignment(name: string): string {
   const nameParts = parseAssignmentName(name);
   return nameParts?.target ?? nameParts?.host ?? '';

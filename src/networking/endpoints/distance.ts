@@ -5,6 +5,7 @@ export interface ClientLocation {
   readonly network: string;
   /** `region/zone/subzone`. */
   readonly locality: string;
+  /** Kubernetes node name, empty if unknown. */
   readonly node: string;
 }
 

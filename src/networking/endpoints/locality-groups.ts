@@ -148,6 +148,7 @@ function orderByFailoverInTiers(
   }));
 }
 
+/** Returns 0 for the same subzone, 1 for the zone, 2 for the region, 3 for the failover region (any if none is configured), 4 otherwise. */
 function regionDistance(proxy: string, endpoint: string, setting: LocalityLoadBalancerSetting): number {
   const [region = '', zone = '', subzone = ''] = proxy.split('/');
   const [otherRegion = '', otherZone = '', otherSubzone = ''] = endpoint.split('/');

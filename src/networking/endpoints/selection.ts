@@ -33,6 +33,7 @@ export function selectionOmission(endpoint: Endpoint, selection: EndpointSelecti
   return health === 'healthy' ? undefined : health;
 }
 
+/** Returns why an endpoint of this port is omitted, except because of its health. */
 function unsuitableReason(
   endpoint: Endpoint,
   { node, onlyMutualTls, allowNames, labels }: EndpointSelection,

@@ -129,6 +129,7 @@ const methods: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
+/** Returns the response to a request that Envoy rejects before routing, and `undefined` if Envoy accepts it. */
 function refusedByCodec(http: HttpQuestion, manager: HttpConnectionManager): RequestOutcome | undefined {
   const maxBytes = 1_024 * (manager.maxRequestHeadersKb ?? defaultMaxHeadersKb);
   const bytes = headerBytes(http);
@@ -203,6 +204,7 @@ function nameOfRoutes({ routeSpecifier }: HttpConnectionManager): string {
   return routeSpecifier.case === 'routeConfig' ? routeSpecifier.value.name : '';
 }
 
+/** Returns `undefined` if Envoy rejects the request before routing. */
 function requestToRoute(http: HttpWithHost, { manager, subject }: RequestContext): RoutedRequest | undefined {
   const path = normalizedPath(http.path, manager);
   if (path === undefined) return undefined;

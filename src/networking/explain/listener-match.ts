@@ -46,6 +46,7 @@ function receivesRedirected({ useOriginalDst, listenerFilters }: Listener): bool
   return useOriginalDst === true || listenerFilters.some(({ name }) => name === 'envoy.filters.listener.original_dst');
 }
 
+/** A listener of the exact address precedes one of the wildcard address. */
 function listenerAt(listeners: readonly Listener[], { address, port }: Question['destination']): Listener | undefined {
   const findListener = (matches: (place: ConnectionTarget) => boolean): Listener | undefined =>
     listeners.find(

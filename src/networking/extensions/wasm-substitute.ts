@@ -6,6 +6,7 @@ import { RBACSchema as NetworkRbacSchema } from '../../gen/envoy/extensions/filt
 import { pack } from '../messages/any.ts';
 import type { WasmLevel } from './wasm-plugins.ts';
 
+/** @param failsOpen if `false`, requests get 403 and connections are closed */
 export function wasmSubstitute(level: WasmLevel, failsOpen: boolean): Any {
   const rules = failsOpen ? undefined : { action: RBAC_Action.ALLOW, policies: {} };
   return level === 'NETWORK'

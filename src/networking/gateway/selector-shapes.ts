@@ -21,6 +21,7 @@ export function* selectorShapes(
       const node = parseNode({
         id: `router~127.0.0.1~selected.${namespace}~${namespace}.svc.${context.domain}`,
         cluster: '',
+        // The metadata is that of a node with workload certificates.
         metadata: { NAMESPACE: namespace, ISTIO_VERSION: '1.30.0', LABELS: selector },
       });
       yield E.isRight(node) ? shapeOf(node.right, context) : undefined;

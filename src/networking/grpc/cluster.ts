@@ -32,7 +32,10 @@ import { clientTls } from './tls.ts';
 /** Disables the limit, which would default to 1024 concurrent requests per cluster. */
 const unlimitedRequests = 4_294_967_295;
 
-/** Returns `undefined` if the client must not or cannot connect, for example because gRPC does not support the required TLS settings. */
+/**
+ * Returns `undefined` if the client must not or cannot connect, for example if it would use plaintext because gRPC does not support the required TLS
+ * settings.
+ */
 export function grpcCluster(name: string, shape: ProxyShape, push: PushContext): WithLimitations<Cluster | undefined> {
   const clusterParts = parseOutboundClusterName(name);
   if (clusterParts === undefined || clusterParts.sni) return emptyResult;

@@ -26,6 +26,7 @@ export function objectOrigins({ kind, namespace, name }: ConfigKey): readonly Or
   return [{ key: { kind, namespace, name } }];
 }
 
+/** Returns the first origin with a field path, otherwise the first origin. */
 export function specificOrigins(origins: readonly Origin[]): readonly Origin[] {
   const origin = origins.find(({ path }) => path !== undefined) ?? origins[0];
   return origin === undefined ? [] : [origin];

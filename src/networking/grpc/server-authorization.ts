@@ -14,6 +14,7 @@ import { type Limitation, objectOrigins } from './limitation.ts';
 const denyFilter = 'envoy.filters.http.rbac.deny';
 const allowFilter = 'envoy.filters.http.rbac.allow';
 
+/** The filter allows no call, because it has no policies. */
 const denyAll = typedExtension(allowFilter, RBACSchema, { rules: { action: RBAC_Action.ALLOW, policies: {} } });
 
 export function grpcAuthorization(

@@ -34,10 +34,10 @@ const agentServer: Init<typeof ConfigSourceSchema> = {
   resourceApiVersion: ApiVersion.V3,
 };
 
-/** For secrets that the agent will always provide, so Envoy waits indefinitely. */
+/** The agent will always provide these secrets, so Envoy waits indefinitely. */
 const agentSecretSource = create(ConfigSourceSchema, { ...agentServer, initialFetchTimeout: duration(0) });
 
-/** For secrets that may not exist, for which Envoy waits 15 s by default. */
+/** These secrets may not exist. Envoy waits 15 s for them by default. */
 const agentFileSource = create(ConfigSourceSchema, agentServer);
 
 /**

@@ -1,3 +1,4 @@
+/** The agent reads these secrets from files, and Envoy requests them by SDS. */
 import type { SdsSecretConfig } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
 import { agentFileSecret } from './config-source-message.ts';
 

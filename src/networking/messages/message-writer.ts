@@ -54,6 +54,7 @@ interface Table {
 
 type Values = Record<string, unknown>;
 
+/** Thrown for values that protobuf-es must encode. */
 const unsupportedValue = new Error('a message is not written in the usual way');
 
 /** Returns `undefined` if protobuf-es must encode the message. */

@@ -130,6 +130,7 @@ interface ListenerFacts {
   readonly context: PlaceContext;
   readonly name: string;
   readonly port: number | undefined;
+  /** If true, the listener receives connections to all ports, so its chains match the port. */
   readonly isVirtualInbound: boolean;
 }
 

@@ -33,6 +33,7 @@ export function sidecarRoutes(
 ): EnvoyResource {
   const scope = push.sidecarScopeFor(shape);
   const selection = selectionOf(name, scope);
+  // The configuration is not cached, because clients may request any number of unused names.
   if (selection === undefined) return configurationOf(name, noBlocks, [], scope, false);
   const key = clientText(name, selection, shape, scope, push);
   const reach = reachOf(shape, push);

@@ -13,12 +13,12 @@ export interface CredentialName {
 const rootsSuffix = '-cacert';
 const schemes = { 'kubernetes://': 'Secret', 'configmap://': 'ConfigMap' } as const;
 
-/** For example `kubernetes://web-cert`. */
+/** Returns a name such as `kubernetes://web-cert`. */
 export function credentialResourceName(credential: string): string {
   return credential.includes('://') ? credential : `kubernetes://${credential}`;
 }
 
-/** For example `kubernetes://web-cert-cacert`. */
+/** Returns a name such as `kubernetes://web-cert-cacert`. */
 export function rootsResourceName(credential: string): string {
   const name = credentialResourceName(credential);
   return name.endsWith(rootsSuffix) ? name : `${name}${rootsSuffix}`;

@@ -16,6 +16,7 @@ function ruleNaming(service: Service, reach: ProxyReach): MergedDestinationRule 
   return rule?.config.spec.host === service.hostname ? rule : undefined;
 }
 
+/** An alias has its own clusters if a DestinationRule or BackendTLSPolicy names it. */
 export function hasOwnClusters(service: Service, reach: ProxyReach): boolean {
   return isAlias(service) && (ruleNaming(service, reach) !== undefined || reach.hasBackendTls(service));
 }

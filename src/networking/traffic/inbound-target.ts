@@ -36,6 +36,7 @@ export interface InboundTarget {
   readonly hasOwnListener?: true;
 }
 
+/** There is at most one target per port, in ascending order. */
 export function inboundTargets(shape: ProxyShape, push: PushContext): readonly InboundTarget[] {
   const scope = push.sidecarScopeFor(shape);
   const modes = activePeerModes(shape, push);

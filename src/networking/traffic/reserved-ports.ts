@@ -1,3 +1,4 @@
+/** Generated listeners must not bind these ports. */
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 

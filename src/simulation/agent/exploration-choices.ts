@@ -102,7 +102,7 @@ function* processChoices(process: SimulatedProcess, state: WorldState, host: Sim
   if (process.isSeenLive && host.isServing(process) && host.isResponsive(process)) yield boundedChoice(`sick:${label}`);
 }
 
-/** Only a newer configuration can become live. */
+/** If true, only a newer configuration can become live. */
 export function cannotBecomeLive(
   { files, orders }: Generation,
   { unusableGeneration }: Pick<WorldState, 'unusableGeneration'>,

@@ -30,6 +30,7 @@ export interface WorldState {
   readonly stop: 'not ordered' | 'ordered' | 'deadline passed';
   readonly restart: string | undefined;
   readonly prepareCalls: ReadonlyMap<string, AnyActorRef>;
+  /** These calls of `prepare` never return. */
   readonly hungPrepares: ReadonlySet<string>;
   readonly probes: ReadonlyMap<string, AnyActorRef>;
   /** An immediate check was ordered. */

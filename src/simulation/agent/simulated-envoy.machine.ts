@@ -14,7 +14,7 @@ export type Reception =
   | 'no parent'
   /** Epoch > 0 and no shared memory: SIGABRT. */
   | 'no shared memory'
-  /** Never a response: its parent hangs, or calls an exited parent now or when the child connects. */
+  /** The Envoy never gets a response: its parent hangs, or it calls an exited parent now or when the child connects. */
   | 'no response';
 
 export interface SimulatedEnvoyInput {

@@ -165,7 +165,7 @@ export class SimulatedHost {
     process.envoy.send({ type: 'signal.sent', signal });
   }
 
-  /** Kills in any state, as the process table does. */
+  /** Kills a process that must not outlive the agent, in any state, as the process table does. */
   kill(process: SimulatedProcess): void {
     this.#change(process, { exitRequested: true });
     process.envoy.send({ type: 'signal.sent', signal: 'SIGKILL' });
@@ -224,7 +224,7 @@ export class SimulatedHost {
     return process.envoy.getSnapshot().matches('hanging');
   }
 
-  /** The kernel has not ended the process yet. */
+  /** SIGKILL was sent, but the kernel has not ended the process yet. */
   isKilled(process: SimulatedProcess): boolean {
     return process.envoy.getSnapshot().matches('killed');
   }

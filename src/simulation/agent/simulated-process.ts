@@ -53,7 +53,7 @@ export interface SpawnOrder {
   readonly generation: Generation;
   readonly binary?: string;
   readonly effect: AnyActorRef;
-  /** Envoy cannot use the certificate of the listener. */
+  /** The process will reject a listener, because Envoy cannot use its certificate. */
   readonly lacksListener?: boolean;
   /** Defaults to the host's value. */
   readonly parentShutdownMs?: number;
@@ -74,7 +74,7 @@ export interface HostWatch {
 /** Only an Envoy without parent can wait for its rejected listener; a child has already replaced its parent. */
 export const mayBeHeldBack = ({ lacksListener, epoch }: SimulatedProcess): boolean => lacksListener && epoch === 0;
 
-/** By the names of their sockets: 4 is a child of 0, too. */
+/** Compares only the names of their sockets, by which 4 is a child of 0, too. */
 export function isChildOf(child: SimulatedProcess, parent: SimulatedProcess): boolean {
   return child.epoch > 0 && child.pid > parent.pid && (child.epoch - 1) % 3 === parent.epoch % 3;
 }

@@ -184,7 +184,7 @@ export const everyProxyIsServed: PushInvariant = {
 /** Maximum unread responses of a stalled client that otherwise reads immediately. */
 export const stalledWindow = 1;
 
-/** Such a client has at most one order per type, and a limited number of pending responses. */
+/** A client that does not read has at most one order per type, and a limited number of pending responses. */
 export const slowCostsLittle: PushInvariant = {
   name: 'a slow proxy costs bounded memory',
   afterChoice({ streams, window }) {

@@ -38,6 +38,7 @@ export interface StreamState {
   /** The clusters of these endpoints were sent after them. */
   readonly endpointsToResend: readonly string[];
   readonly responses: number;
+  /** The node is served from the context with this number. */
   readonly context: number;
 }
 

@@ -11,7 +11,10 @@ const toleranceMs = 5 * 60_000;
 const minLifetimeMs = 60_000;
 const maxCertificates = 10;
 
-/** @param pem leaf first */
+/**
+ * @param pem leaf first
+ * @param roots the chain must end at one of them
+ */
 export function checkIssued(
   pem: string,
   order: CertificateOrder,

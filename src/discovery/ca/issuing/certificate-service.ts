@@ -117,7 +117,10 @@ export class CertificateService {
     );
   }
 
-  /** @throws IssuanceRefusal */
+  /**
+   * @returns an encoded IstioCertificateResponse
+   * @throws IssuanceRefusal
+   */
   async create(
     request: Uint8Array,
     peer: CallPeer,

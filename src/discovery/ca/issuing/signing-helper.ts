@@ -18,8 +18,8 @@ import type {
 } from './signing-work.ts';
 
 /**
- * If all processors are busy, this thread gets about a tenth of one. Linux applies the priority to the calling thread (setpriority(2), "C
- * library/kernel differences").
+ * If all processors are busy, this thread gets about a tenth of one. Linux applies the priority to the calling thread, not to the process
+ * (setpriority(2), "C library/kernel differences").
  */
 setPriority(Math.min(getPriority() + constants.priority.PRIORITY_BELOW_NORMAL, constants.priority.PRIORITY_LOW));
 

@@ -119,7 +119,7 @@ export class ConfigDefinitions {
     const problems = isStale ? yield* this.#collectProblems() : this.#problems;
     if (isStale) this.#lastGood = yield* lastGoodBy(problems);
     const lastGood = this.#lastGood;
-    // The problems determine which last valid objects apply instead of placeholders.
+    // All placeholders are checked, because the problems determine which last valid objects apply instead of them.
     const candidates = new Set([
       ...this.#touchedKeys,
       ...(isStale ? this.#retainedKeys : []),

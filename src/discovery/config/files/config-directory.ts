@@ -145,7 +145,7 @@ export class ConfigDirectory implements ConfigSource {
       .some(isHidden);
   }
 
-  /** If Kubernetes switches a mounted ConfigMap during the read, a mixture of two versions must not apply. */
+  /** If Kubernetes switches a mounted ConfigMap during the read, the directory is read again, because a mixture of two versions must not apply. */
   async #readOneVersion(workTurns: Turns): Promise<DirectoryReading | undefined> {
     for (let attempt = 1; ; attempt++) {
       this.#versions = this.#mountedVersions();

@@ -19,6 +19,7 @@ export interface DirectoryWalk {
   readonly directories: ReadonlySet<string>;
   /** Errors by path, for files and directories that are unreadable or exceed the entry limit. */
   readonly failures: ReadonlyMap<string, unknown>;
+  /** Files are ignored because of their extension, such as `.YAML`. */
   readonly ignoredFiles: { readonly count: number; readonly first: string };
   /** If true, content may change outside the tree. */
   readonly hasLinks: boolean;
@@ -110,6 +111,7 @@ function treeFingerprintOf(path: string): string {
 
 interface WalkEntry {
   readonly path: string;
+  /** Contains device and inode of each parent directory. */
   readonly parentIdentities: readonly string[];
 }
 

@@ -82,6 +82,7 @@ export class EndpointBudget implements NamespaceBudget {
     return yield* recomputeLimited(touchedKeys, previous, (name) => this.#excessOf(name));
   }
 
+  /** If true, the namespace is within the limit, whatever its selectors match. */
   #isWithinLimit(name: string): boolean {
     const namespace = this.#namespaces.get(name);
     if (namespace === undefined) return true;
@@ -216,7 +217,7 @@ function sharesOf(namespace: NamespaceEndpoints): readonly LimitShare[] {
   return [...sources.values()].map(({ config, listedEndpointCount, selection }) => {
     if (selection === undefined) return { config, cost: listedEndpointCount };
     const { selector, clusters, selectsPods } = selection;
-    // An exact count would evaluate each selector for each workload.
+    /** The count is an upper bound, because an exact count would evaluate each selector for each workload. */
     const selectedCount =
       entries.maxSelectedBy(selector) + (selectsPods ? (podIndex?.maxSelectedBy(selector) ?? 0) : 0);
     return { config, cost: listedEndpointCount + clusters * selectedCount };

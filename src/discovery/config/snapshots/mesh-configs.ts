@@ -306,7 +306,7 @@ export class MeshConfigs {
 
   /** @param touchedKeys objects that may have changed; keys of generated objects are added */
   async #merge(touchedKeys: Set<string>, workTurns: Turns): Promise<void> {
-    // Sources may be read during the merge.
+    /** All snapshots are captured before the merge, because sources may be read during it. */
     const snapshots = this.#sources.map(([, source]) => this.#snapshotOf(source));
     const previous = {
       written: this.#sourceObjects,

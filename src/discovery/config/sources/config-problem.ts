@@ -30,12 +30,12 @@ export function codesOf(problems: readonly ConfigProblem[]): string {
   return [...new Set(problems.flatMap(({ code }) => code ?? []))].join(', ');
 }
 
-/** `must not be empty [FIELD_EMPTY]`, for outputs without a field for the code. */
+/** Adds the code, as in `must not be empty [FIELD_EMPTY]`, for outputs without a field for it. */
 export function codedMessage({ message, code }: Pick<ConfigProblem, 'message' | 'code'>): string {
   return code === undefined || message.includes(`(${code})`) ? message : `${message} [${code}]`;
 }
 
-/** Such as `mesh/web.yaml:12`, or `k8s://east` for an object without a file. */
+/** Returns a text such as `mesh/web.yaml:12`, or `k8s://east` for an object without a file. */
 export function placeText(location: ConfigPlace): string {
   if ('source' in location) return location.source;
   return location.line > 0 ? `${location.file}:${location.line}` : location.file;
@@ -48,7 +48,7 @@ export function fileOrSourceOf(location: ConfigPlace): string {
 const maxProblemsPerLine = 5;
 
 /**
- * Such as `mesh/web.yaml:12: VirtualService shop/web: spec.http[0].timeout: must be a duration; line 14: spec.hosts: is required`.
+ * Returns a text such as `mesh/web.yaml:12: VirtualService shop/web: spec.http[0].timeout: must be a duration; line 14: spec.hosts: is required`.
  *
  * @param problems of one object or one file
  */
@@ -68,7 +68,7 @@ export function fieldTexts([first, ...further]: readonly ConfigProblem[]): strin
   return [fieldMessage(first), ...shownProblems, ...(omittedCount > 0 ? [`and ${omittedCount} more`] : [])].join('; ');
 }
 
-/** Such as `mesh/web.yaml:12: VirtualService shop/web: spec.http[0].timeout: must be a duration`. */
+/** Returns a line such as `mesh/web.yaml:12: VirtualService shop/web: spec.http[0].timeout: must be a duration`. */
 export function problemLine({ place, object, ...problem }: ConfigProblem): string {
   return [placeText(place), object, fieldMessage(problem)].filter((textPart) => textPart !== '').join(': ');
 }

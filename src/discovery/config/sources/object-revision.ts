@@ -1,3 +1,4 @@
+/** A label assigns Istio objects to one of several control planes. */
 import { revisionLabel } from '../../../model/kinds/metadata-keys.ts';
 
 interface LabelledObject {

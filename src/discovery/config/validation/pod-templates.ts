@@ -49,7 +49,7 @@ function podOf(object: unknown): Config | undefined {
   return readConfigObject('', { apiVersion: 'v1', kind: 'Pod', metadata, spec }, { creationTimestamp: 0 }).config;
 }
 
-/** Errors in other fields must not reject the template. */
+/** Keeps only ports, because errors in other fields must not reject the template. */
 function containersOf(podSpec: unknown): readonly object[] {
   const objects: readonly unknown[] = Array.isArray(podSpec) ? podSpec : [];
   return objects

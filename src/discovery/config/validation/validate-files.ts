@@ -36,7 +36,7 @@ export interface ValidationSettings extends ReachSettings {
 }
 
 /**
- * @param paths files of any name, and directories of `*.yaml`, `*.yml` and `*.json` at any depth
+ * @param paths files of any name, and directories of `*.yaml`, `*.yml` and `*.json` at any depth, which must contain each object only once
  * @param texts further input, such as standard input
  */
 export async function validateFiles(

@@ -1,4 +1,4 @@
-/** Such as `xds://config.example.com:15010?optional=30s&versions=v1alpha3&protocol=sotw`. */
+/** An address has the form `xds://config.example.com:15010?optional=30s&versions=v1alpha3&protocol=sotw`. */
 import type { XdsProtocol } from '../../../../machines/discovery/config/xds-source-protocol.ts';
 import { durationMsOf, maxTimerMs } from '../../../model/fields/duration.ts';
 import { parseHostAndPort } from '../../../model/mesh/proxy-config.ts';

@@ -18,7 +18,7 @@ export interface SourceCredentials {
   readonly tls: ConfigSourceTls | undefined;
   /** PILOT_XDS_SOURCE_TOKEN_FILE. Empty if no token is sent. */
   readonly tokenFile: string;
-  /** Used for ISTIO_MUTUAL. `undefined` without a CA. */
+  /** This identity is used for ISTIO_MUTUAL. `undefined` without a CA. */
   readonly ownIdentity: () => ControlPlaneIdentity | undefined;
 }
 

@@ -50,6 +50,7 @@ export interface SourceStreamOptions {
   readonly maxObjects: number;
   /** Flow control makes the server wait. */
   readonly pace: Pace;
+  /** Called if objects of the kind changed or must be saved. */
   readonly onApplied: (kind: KindName, isChanged: boolean) => void;
   readonly countOutcome: (outcome: 'accepted' | 'rejected') => void;
   readonly limits?: GrpcConnectionLimits;

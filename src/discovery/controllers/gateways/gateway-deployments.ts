@@ -317,7 +317,7 @@ function isOwnedBy({ metadata: { ownerReferences } }: KubernetesObject, uid: str
   return Array.isArray(ownerReferences) && ownerReferences.some((owner) => isObject(owner) && owner.uid === uid);
 }
 
-/** Other fields change with each ready pod. */
+/** The digest covers only applied fields, because others change with each ready pod. */
 function liveDigest({ metadata: { labels, annotations, ownerReferences }, spec }: KubernetesObject): string {
   return digestOfJson({ labels, annotations, ownerReferences, spec });
 }

@@ -64,7 +64,7 @@ export class AddressDerivation implements StatusDerivation {
     return derived;
   }
 
-  /** Returns false if the change could affect addresses of other entries. */
+  /** Updates the addresses of changed entries. Returns `false` if that could change addresses of other entries. */
   #changesOwnAddressesOnly(entries: readonly Config<ServiceEntry>[]): boolean {
     const { removed, added } = listDiff(this.#entries, entries);
     const names = added.flatMap(allocationNames);

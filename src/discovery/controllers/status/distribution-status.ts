@@ -1,6 +1,6 @@
 /**
- * Writes conditions about distribution to the status of Istio objects. The leader writes all conditions. Each other replica reports rejections by its
- * own proxies, under its presence Lease. See machines/discovery/sequences/distribution.mmd.
+ * Writes conditions about distribution to the status of Istio objects, and keeps other fields. The leader writes all conditions. Each other replica
+ * reports rejections by its own proxies, under its presence Lease. See machines/discovery/sequences/distribution.mmd.
  */
 
 import { configKeyText, parseConfigKey } from '../../../model/config/config.ts';

@@ -25,6 +25,7 @@ const maxTypeCharacters = 316;
 const maxReasonCharacters = 1_024;
 const maxMessageCharacters = 32_768;
 
+/** An API server accepts only RFC 3339 times. */
 const timeText = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
 
 /**
@@ -116,7 +117,7 @@ function reasonOf(text: string): string {
   return legal === '' ? 'Unknown' : legal;
 }
 
-/** The text can quote an object or a proxy and is printed in terminals. */
+/** Escapes the text into one line, because it can quote an object or a proxy and is printed in terminals. */
 function messageOf(text: string): string {
   return visibleLine(text, maxMessageCharacters);
 }

@@ -117,6 +117,7 @@ export class ClusterSource implements ConfigSource {
     }
   }
 
+  /** @param takenObjects receives the read objects, so that they can be read again after a failure */
   async #read(takenObjects: UnreadObject[]): Promise<SourceReading> {
     const workTurns = new Turns();
     const edits = new Map<string, Config | undefined>();

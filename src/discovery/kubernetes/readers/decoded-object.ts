@@ -1,3 +1,4 @@
+/** The status of an object is ignored unless the kind uses it. */
 import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
 import type { Config } from '../../../model/config/config.ts';
 import { readConfigObject } from '../../../model/config/config-file.ts';

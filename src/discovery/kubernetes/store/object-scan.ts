@@ -82,6 +82,7 @@ export class ObjectScan {
     this.#level = level;
   }
 
+  /** Contains the reason if the object must not be parsed. */
   get excessText(): string | undefined {
     const names = this.#distinct.size;
     if (names > maxDistinctTexts)
@@ -100,7 +101,7 @@ export class ObjectScan {
 
   /**
    * @param bytes all scanned bytes
-   * @returns the identity of the object, marked with the reason ({@link excessOf})
+   * @returns the identity of an object that must not be parsed, marked with the reason ({@link excessOf})
    * @throws SyntaxError if they are not JSON
    */
   objectIn(bytes: Buffer): Pick<KubernetesObject, 'kind' | 'metadata'> {

@@ -15,7 +15,7 @@ const lastAppliedAnnotation = 'kubectl.kubernetes.io/last-applied-configuration'
 const retainedAnnotations = /^(?:(?:[^/]*\.)?(?:istio|kubernetes|k8s)\.io|chartpilot)\//;
 /** Users and groups that OpenShift assigns to a namespace. The injection uses them. */
 const retainedNamespaceAnnotations = /^openshift\.io\/sa\.scc\./;
-/** Used metadata. Controllers write other fields of any size. */
+/** Only used metadata is kept, because controllers write other fields of any size. */
 const retainedMetadata = [
   ...['name', 'uid', 'resourceVersion', 'generation'],
   ...['creationTimestamp', 'deletionTimestamp'],

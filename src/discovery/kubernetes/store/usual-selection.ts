@@ -1,3 +1,4 @@
+/** Selects the objects of a kind that are used, as Istio does. */
 import type { ApiResource } from '../api-resource.ts';
 import type { ObjectSelection } from '../api-server.ts';
 

@@ -17,6 +17,7 @@ export interface ExchangeLimits {
 export interface ResponseReader {
   headers?(headers: ResponseHeaders): void;
   data(chunk: Buffer): void;
+  /** If true, more data must arrive soon. */
   readonly isBodyIncomplete: boolean;
   readonly hasTextErrors?: boolean;
 }

@@ -71,7 +71,10 @@ export async function respondWithPage(
   );
 }
 
-/** Any link or image in a browser can send a GET, and every local user can connect to loopback. */
+/**
+ * Rejects changes by GET, because any link or image in a browser can send one, and changes without the token, because every local user can connect to
+ * loopback.
+ */
 function changeRefusal(
   { changes }: DebugPage,
   { query, method, caller }: Pick<PageRequest, 'query' | 'method' | 'caller'>,

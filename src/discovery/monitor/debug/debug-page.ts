@@ -18,7 +18,10 @@ export interface DebugSources {
   readonly history: ChangeHistory;
   readonly certificateSources: (max: number) => Omit<CertificateSources, 'secrets'>;
   readonly connections: () => readonly ConnectionView[];
-  /** @returns `false` if the stream was already closed */
+  /**
+   * Closes the stream, so that the proxy reconnects.
+   * @returns `false` if the stream was already closed
+   */
   readonly disconnect: (connection: ConnectionView) => boolean;
   readonly pushAll: () => void;
   readonly authority?: AuthorityPageSource;

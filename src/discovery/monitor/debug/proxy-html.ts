@@ -4,6 +4,7 @@ import { markupText } from '../../../runtime/markup-text.ts';
 import type { ProxyDescription, TypeDescription } from './proxy-description.ts';
 import type { SyncState } from './sync-state.ts';
 
+/** @param showsDetails set if the caller selected proxies */
 export function proxiesPage(proxies: readonly ProxyDescription[], { showsDetails }: { showsDetails: boolean }): string {
   const title = showsDetails ? `Proxy ${proxies[0]?.proxy ?? ''}` : 'Proxies';
   const body = showsDetails ? proxies.map(detail).join('\n') : overview(proxies);

@@ -53,6 +53,7 @@ export function readCounter(registry: Registry, description: Description, values
 export const maxSeriesPerCounter = 5_000;
 const overflowKey = 'other other';
 
+/** Beyond {@link maxSeriesPerCounter} keys, further keys are counted together as `other`. */
 export class CounterByKey {
   readonly #counts = new Map<string, number>();
 

@@ -1,3 +1,4 @@
+/** The metrics have the names that Istio's dashboards use. */
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { ConfigChange } from '../../../../machines/discovery/protocol.ts';
 import type { UncaughtOrigin } from '../../../runtime/fences/uncaught.ts';

@@ -42,6 +42,7 @@ export interface EncodedCacheOptions {
   readonly maxEntries: number;
   /** PILOT_XDS_CACHE_BYTES. Default: unlimited. */
   readonly maxBytes?: number;
+  /** Called when many values are built repeatedly because the cache is too small. */
   readonly onThrashing?: (figures: ThrashingFigures) => void;
   readonly onUnencodable?: (resource: EnvoyResource, error: unknown) => void;
   /** PILOT_ENABLE_CDS_CACHE and PILOT_ENABLE_RDS_CACHE; default true. */
@@ -190,7 +191,7 @@ export class EncodedCache {
     return listBuild?.isLong ? () => listBuild.step() : undefined;
   }
 
-  /** For a layered list, this is the build of the common list. */
+  /** Returns the build that must finish first. For a layered list, this is the build of the common list. */
   #pendingBuildOf(
     context: PushContext,
     typeUrl: string,
@@ -426,7 +427,7 @@ export class EncodedCache {
   }
 }
 
-/** Every assignment depends on network gateways. */
+/** Adds changed network gateways, because every assignment depends on them. */
 function withGateways({ context, previous, changedKeys }: ContextPublication): ReadonlySet<string> {
   if (previous === undefined || context.networkGateways === previous.networkGateways) return changedKeys;
   return new Set([...changedKeys, configKeyText({ kind: 'NetworkGateways', namespace: '', name: '' })]);

@@ -116,7 +116,7 @@ export class MeshState {
     return this.#options.meshConfigs?.snapshot ?? ConfigSnapshot.empty;
   }
 
-  /** The set is the same object until a change. */
+  /** Includes Pods and Nodes that only the registry reads. The set is the same object until a change. */
   get objects(): ConfigSet {
     const { set } = this.configs;
     if (this.#options.cluster === undefined) return set;

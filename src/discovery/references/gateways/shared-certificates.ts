@@ -85,6 +85,7 @@ function coveringHost(
   return undefined;
 }
 
+/** If all hosts of one server are hosts of the other, only one of them serves these hosts. */
 function isContained(a: TlsServer, b: TlsServer): boolean {
   const [smallerServer, largerServer] = a.hosts.length < b.hosts.length ? [a, b] : [b, a];
   return smallerServer.hosts.every((host) => largerServer.hosts.includes(host));

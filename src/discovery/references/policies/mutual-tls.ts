@@ -120,7 +120,7 @@ function* hostsOfRules({ configs, context }: CheckSources): Generator<undefined,
   return hostsByNamespace;
 }
 
-/** A host with a narrower rule for the same clients is excluded. */
+/** Hosts with a narrower rule for the same clients are excluded. To all others, the wildcard's rules in a namespace apply. */
 function* hostsWithin(
   wildcard: string,
   namespace: string,

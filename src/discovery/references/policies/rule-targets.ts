@@ -132,6 +132,7 @@ function* routedSubsets({ configs, context }: CheckSources): Generator<undefined
 class EndpointLabels {
   readonly #sets: ReadonlyMap<string, Labels>;
   readonly #pairs = new Set<string>();
+  /** If true, the labels are those of Pods, because no endpoint is known. */
   readonly areOfPods: boolean;
 
   constructor(all: readonly Labels[], areOfPods: boolean) {

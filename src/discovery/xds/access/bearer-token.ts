@@ -21,7 +21,7 @@ export interface TokenRule {
 export interface BearerTokenOptions {
   readonly name: string;
   readonly rule: TokenRule;
-  /** Tokens contain no trust domain. */
+  /** Tokens contain no trust domain, so that of the mesh applies. */
   readonly trustDomain: () => string;
   readonly now?: () => Date;
   readonly isRevoked?: (id: string) => boolean;

@@ -1,3 +1,4 @@
+/** A client certificate must be an X.509-SVID. */
 import { hash } from 'node:crypto';
 import { readCertificate } from '../../../identity/certificate.ts';
 import { problemTexts } from '../../../identity/certificate-problem.ts';

@@ -51,6 +51,7 @@ export class FetchedKeys implements IssuerKeys {
   }
 
   async get(): Promise<JWTVerifyGetKey> {
+    // Old keys are still usable, so new ones are fetched in the background.
     const isOld = this.#now() - this.#fetchedAt > maxKeyAgeMs;
     if (this.#keys === undefined) await this.#fetchIfDue();
     else if (isOld) void this.#fetchIfDue();

@@ -22,6 +22,7 @@ export interface TokenReviewOptions {
   /** `undefined` for a cluster outside of the mesh. */
   readonly remoteServer?: (cluster: string) => Reviewer | undefined;
   readonly audience: string;
+  /** Tokens contain no trust domain, so that of the mesh applies. */
   readonly trustDomain: () => string;
   readonly isRevoked?: (id: string) => boolean;
 }
@@ -89,7 +90,7 @@ function newTasks(): FairTasks {
   });
 }
 
-/** Shares are per address, because nothing else is verified yet, then per claimed namespace and account. */
+/** Shares are per address, because nothing else is verified yet, then per claimed namespace and account behind a shared address. */
 function shareOf(host: string, token: string): ShareKey {
   const subject = claimedSubject(token);
   return [addressGroup(host), subject.split(':')[2] ?? '', subject];

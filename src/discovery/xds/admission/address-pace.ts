@@ -1,6 +1,7 @@
 /**
- * Budget of an address for connections and streams without an identified node. An address that exceeds it is throttled for a second, then for twice
- * as long each time. Clients behind one address (NAT, the pods of a node behind a gateway) share its budget.
+ * Budget of an address for connections and streams without an identified node. Each connection or stream is charged, and refunded when a node is
+ * identified. An address that exceeds its budget is throttled for a second, then for twice as long each time. Clients behind one address (NAT, the
+ * pods of a node behind a gateway) share its budget.
  */
 import { setNewest } from './drop-oldest.ts';
 
@@ -28,6 +29,7 @@ interface Account {
   /** Time of the last update of `used`. */
   at: number;
   until: number;
+  /** 0 if the address was never throttled. */
   holdMs: number;
 }
 

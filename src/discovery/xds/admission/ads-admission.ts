@@ -1,15 +1,16 @@
 /**
  * Fair queue of new streams: round-robin over addresses, and over the nodes and connections of each address.
  *
- * A stream occupies a slot until its first response is written, for at most one second. A stream waits at most 60 s for a slot and at most 1 s for
- * the rate (`PILOT_MAX_REQUESTS_PER_SECOND`), and is then rejected. Known nodes (see KnownNodes) are admitted first, then addresses with known nodes,
- * then all others.
+ * A stream occupies a slot until its first response is written, for at most one second. The number of slots depends on the load
+ * (machines/discovery/xds/stream-admission.machine.ts). A stream waits at most 60 s for a slot and at most 1 s for the rate
+ * (`PILOT_MAX_REQUESTS_PER_SECOND`), and is then rejected. Known nodes (see KnownNodes) are admitted first, then addresses with known nodes, then all
+ * others, which come first in every fourth round.
  *
  * Only the first request identifies the node of a stream, so it is read ahead for the first waiting stream of each connection. A node ID is neither
- * verified nor secret, so each ID has priority for one stream at a time.
+ * verified nor secret, so each ID has priority for one stream at a time, and again only after {@link priorityIntervalMs}.
  *
- * A rejected connection that retries precedes connections of its address that came later, so retrying clients are admitted even if new ones keep
- * arriving.
+ * Streams without an identified node are limited by address. A rejected connection that retries precedes connections of its address that came later,
+ * so retrying clients are admitted even if new ones keep arriving.
  */
 
 import { addressGroup } from '../../../runtime/fences/connection-bounds.ts';
@@ -19,7 +20,7 @@ import type { KnownNodes } from './known-nodes.ts';
 import { type Slot, Slots } from './slots.ts';
 
 const maxWaitForSlotMs = 60_000;
-/** As in Istio. */
+/** Istio has the same limit. */
 const maxWaitForRateMs = 1_000;
 /** Minimum interval between admissions with priority for one node ID. Envoy retries after 500 ms. */
 const priorityIntervalMs = 250;
@@ -29,14 +30,15 @@ const turnOfUnknown = 4;
 const maxReadAhead = 2_000;
 /** Waiting and admitted streams without an identified node. */
 const maxUnidentifiedOfAddress = 1_000;
-/** Additional streams per address with known nodes, for clients that reconnect during a flood. */
+/** Additional streams per address with known nodes, one for each connection, for clients that reconnect during a flood. */
 const reservedForReconnects = 200;
-/** Maximum number for all addresses, and additional ones for addresses with known nodes. */
+/** Maximum number of waiting streams for all addresses, and of additional ones for addresses with known nodes. */
 const maxWaiting = 10_000;
 const reservedForKnownNodes = 2_000;
 const maxRejected = 10_000;
 const noop = (): void => {};
 
+/** Calls back with the node ID in the first request of a stream, if there is one. */
 export type NodeReader = (onNode: (node: string) => void) => void;
 
 export interface Admitted extends Slot {
@@ -102,6 +104,7 @@ class FairAdmission implements Admission {
   readonly #slots: Slots;
   #isQueued = false;
   #waitingCount = 0;
+  /** Known nodes, addresses with known nodes, and other addresses have separate queues. */
   readonly #nodeQueue: AddressQueue = new Map();
   readonly #addressQueue: AddressQueue = new Map();
   readonly #unknownAddresses: AddressQueue = new Map();
@@ -109,6 +112,7 @@ class FairAdmission implements Admission {
   #waitingStreams: WaitingStream[] = [];
   readonly #readAhead = new Set<WaitingStream>();
   readonly #nextWithPriority = new Map<string, WaitingStream>();
+  /** Until this time, a node has no priority. */
   readonly #noPriorityUntil = new Map<string, number>();
   readonly #unidentifiedByAddress = new Map<string, number>();
   readonly #unidentifiedByPeer = new Map<string, number>();

@@ -3,7 +3,8 @@
  * first ones complete early. While many streams wait for admission, connections wait here, where one costs a few KiB.
  *
  * A connection waits for a slot only after its first bytes: a TLS ClientHello, or the preface of HTTP/2. In plaintext, a returning client immediately
- * sends up to 64 KiB of subscriptions. While much of this is buffered, the data of further connections stays in the kernel.
+ * sends up to 64 KiB of subscriptions. While much of this is buffered, the data of further connections stays in the kernel, including connections
+ * whose first bytes were awaited.
  */
 import type { Socket } from 'node:net';
 import { letEscape } from '../../../runtime/fences/uncaught.ts';
@@ -21,6 +22,7 @@ export interface ConnectionQueueOptions {
   readonly isKnown: (group: string) => boolean;
   /** Called when the first connection starts waiting for a slot, and when none waits any more. */
   readonly onChange?: (isQueued: boolean) => void;
+  /** Called when a connection is closed because it waited too long for a slot. */
   readonly onExpired?: () => void;
 }
 
@@ -43,6 +45,7 @@ type TurnOrder = Map<string, Entry[]>;
 
 /** Before the server's first bytes, a client sends at most its TLS ClientHello, or 64 KiB of data (HTTP/2's initial window). */
 const maxFirstBytes = 96 * 1024;
+/** Every fourth round starts with addresses without known nodes. */
 const turnOfUnknown = 4;
 /** Connections that are read at a time. Together they send up to 16 MiB. */
 const maxReading = 256;

@@ -1,5 +1,6 @@
 /**
- * Nodes that acknowledged a response, by address. Admission prefers them when too many clients connect.
+ * Nodes that acknowledged a response, by address. Admission prefers them when too many clients connect, and UnidentifiedConnections never rejects all
+ * connections of their addresses.
  *
  * Node IDs are not secret, and a client can invent any number. So IDs that were served once are separate from proven ones, which reconnected or were
  * served for half a minute. New IDs evict only each other within their address, and connected nodes are evicted last.
@@ -7,11 +8,11 @@
 import { hash } from 'node:crypto';
 
 export interface KnownNodesLimits {
-  /** Maximum per address. */
+  /** Maximum number of new and of proven nodes per address. */
   readonly maxNew: number;
   readonly maxProven: number;
   readonly maxAddresses: number;
-  /** Maximum of all addresses. */
+  /** Maximum number of nodes of all addresses. */
   readonly maxTotal: number;
 }
 
@@ -23,7 +24,7 @@ const defaultLimits: KnownNodesLimits = {
 };
 
 const provenAfterMs = 30_000;
-/** Connected nodes that are skipped to find one to evict. */
+/** Maximum number of connected nodes that are skipped to find one to evict. */
 const maxSkipped = 16;
 /** Beyond the total limit, the largest address loses a quarter of its nodes. */
 const lossDivisor = 4;
@@ -150,7 +151,7 @@ export class KnownNodes {
   }
 }
 
-/** Clients choose node IDs of any length. */
+/** The length of a key is limited, because clients choose the node ID. */
 function keyOf(node: string): string {
   return hash('sha1', node, 'base64');
 }

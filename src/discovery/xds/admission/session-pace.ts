@@ -52,7 +52,7 @@ export function isEnded(session: PacedSession): boolean {
   return endedSessions.has(session) || session.destroyed === true;
 }
 
-/** Limit of a session before its nodes are identified. */
+/** Maximum number of concurrent streams of a session before its nodes are identified. */
 export const firstStreams = 100;
 
 /** Raises the stream limit of a session to twice the number of its identified nodes, up to the server's limit. */
@@ -67,6 +67,7 @@ export class StreamAllowance {
     this.#allowedStreams = Math.min(firstStreams, maxStreams);
   }
 
+  /** @param nodes identified nodes of this session */
   grow(nodes: number): void {
     if (nodes * 2 <= this.#allowedStreams || this.#allowedStreams >= this.#maxStreams) return;
     this.#allowedStreams = Math.min(this.#allowedStreams * 2, this.#maxStreams);

@@ -37,10 +37,11 @@ export const unidentifiedLimits: UnidentifiedLimits = {
 const sweepMs = 1_000;
 /** Time in which a client can read the status of a stream that is rejected at shutdown. */
 const statusLingerMs = 1_000;
-/** Costs are in streams. A TLS handshake takes one millisecond of CPU time. */
+/** Costs are in streams, and are refunded when a node is identified. A TLS handshake takes one millisecond of CPU time. */
 const connectionCosts = { plaintext: 2, tls: 8 } as const;
 /** Received bytes that cost as much as a stream. Rejected compressed headers are the most expensive frames. */
 const bytesPerUnit = 4 * 1024;
+/** Cost of a session that is closed because of pings or settings, in streams. */
 const busySessionCost = 400;
 /** Useless streams per connection at a throttled address. */
 const maxWasted = 20;
@@ -121,6 +122,7 @@ export class UnidentifiedConnections {
 
   /** @param onAdmitted sets the connection up; `isSuspect` is true if its address is throttled */
   admit(socket: Socket, onAdmitted: (isSuspect: boolean) => void): void {
+    // Socket errors need no handling here, because `close` follows.
     socket.on('error', () => socket.destroy());
     const { pace, known, reportRefusal: refused } = this.#options;
     const group = addressGroup(socket.remoteAddress);
@@ -206,7 +208,10 @@ export class UnidentifiedConnections {
     this.#options.bounds.idle(connection.socket);
   }
 
-  /** Connections with an HTTP/2 session are closed only after the client could read the status of a rejected stream. */
+  /**
+   * Closes connections without an identified node: immediately if they have no HTTP/2 session, otherwise after the client could read the status of a
+   * rejected stream.
+   */
   whenEmpty(): Promise<void> {
     this.#acceptQueue.clear();
     this.queue.clear();

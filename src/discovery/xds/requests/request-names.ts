@@ -32,7 +32,7 @@ export class RequestNameLists {
   );
   /** The newest list comes first. */
   #latest: readonly WireNames[] = [];
-  /** Unused lists are garbage-collected. */
+  /** References are weak, so that unused lists are garbage-collected. */
   readonly #sharedLists = new WeakValues<readonly string[]>();
   /** Interned, because thousands of lists contain the same names. */
   readonly #names = new Map<string, string>();

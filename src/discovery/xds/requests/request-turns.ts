@@ -15,7 +15,7 @@ export type SteppedWork = () => boolean;
 
 export interface WorkTurns {
   /**
-   * Runs small work immediately if there is time. Errors are reported as uncaught.
+   * Runs small work immediately if there is time, otherwise from the queue. Errors are reported as uncaught.
    *
    * @param next called when the client may cause further work; delayed after slow work
    */
@@ -76,7 +76,7 @@ export class RequestTurns implements WorkTurns {
     return now - this.#turnStartedAt < turnMs && !isTurnFull();
   }
 
-  /** Removing the first element of a long list would take time in proportion to its length. */
+  /** Uses two lists, because removing the first element of a long list would take time in proportion to its length. */
   #runSlice(): boolean {
     if (this.#waitingWork.length === 0) {
       this.#waitingWork = this.#next.reverse();

@@ -24,7 +24,7 @@ export type ResponseResources = ReadonlyMap<string, EncodedResource> | readonly 
 /** Equal in DiscoveryResponse and DeltaDiscoveryResponse, except for removed names. */
 const field = { version: 1, typeUrl: 4, nonce: 5, removed: 6 } as const;
 
-/** Encodes all fields except resources. Protobuf fields may have any order. */
+/** Encodes all fields except resources in one piece, because protobuf fields may have any order. */
 export function encodeHead(head: ResponseHead): Buffer {
   const length =
     textLength(field.version, head.version) +

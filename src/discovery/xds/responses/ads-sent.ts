@@ -79,6 +79,7 @@ export class SentResources {
     return this.#sentState.resources.has(name);
   }
 
+  /** If true, unchanged resources must be sent again. */
   get hasForgotten(): boolean {
     return this.#sentState.forgottenNames.length > 0;
   }

@@ -143,7 +143,7 @@ export class ClusterRetention {
   }
 
   /**
-   * Generated endpoints for a removed name would be empty.
+   * Adds the endpoints of retained clusters, because generated endpoints for a removed name would be empty.
    *
    * @param of.configured all clusters of the node
    * @param of.outdated names without a response, unless the client's resources are known

@@ -1,3 +1,4 @@
+/** Determines how long a node's Envoy drains connections of a replaced listener. */
 import { durationMsOf } from '../../../model/fields/duration.ts';
 import type { NodeIdentity } from '../resource-source.ts';
 import type { RemovalTimes } from './draining-listeners.ts';
@@ -11,6 +12,7 @@ export function removalTimesOf(node: NodeIdentity | undefined, defaults: Removal
   return drainMs === undefined ? defaults : { ...defaults, drainMs };
 }
 
+/** Reads `drainDuration` of a ProxyConfig that an agent sent, at most {@link maxDrainMs}. */
 function drainMsOf(config: unknown): number | undefined {
   const { drainDuration } = (typeof config === 'object' && config !== null ? config : {}) as {
     drainDuration?: unknown;

@@ -261,7 +261,7 @@ export function withFetchLimits(
 
 const clustersPerStep = 32;
 
-/** The results of the steps are cached for the pair. */
+/** Returns a function that runs steps until they were completed for the pair, because their results are cached. */
 function oncePerPair<First extends object, Second extends object>() {
   const progressOf = memoizeByPair((_first: First, _second: Second) => ({ isDone: false }));
   return function* (first: First, second: Second, steps: Steps<void>): Steps<void> {

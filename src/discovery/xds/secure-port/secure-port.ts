@@ -30,6 +30,7 @@ export interface SecurePortFlags {
 }
 
 export interface SecurePortReport {
+  /** If true, a CA is configured, so the port is opened. */
   readonly hasAuthority: boolean;
   readonly mayHaveAuthority: boolean;
   readonly writeEntry: (entry: LogEntry) => void;

@@ -130,7 +130,7 @@ export class SecurePortCredentials extends ServerCredentials {
   }
 
   addClient({ socket, session, chain }: ClientConnection): void {
-    // Without the chain, which takes 1.3 KiB.
+    // The chain is not kept, because it takes 1.3 KiB.
     const connection: OpenConnection = { socket, session };
     this.#clients.set(connection, rootIn(chain));
     session.once('close', () => this.#clients.delete(connection));

@@ -1,3 +1,4 @@
+/** Effects of the chart `ads-connection`: a gRPC stream and the resources of its node. */
 import type { EndStatus } from '../../../../machines/discovery/xds/ads-connection-context.ts';
 import {
   type ExchangeRules,
@@ -279,7 +280,7 @@ export class AdsStream {
     this.#report({ type: 'node.invalid', reason });
   }
 
-  /** Returns `undefined` if the client may not use this node. */
+  /** Returns the node with its verified identity, or `undefined` if the client may not use this node. */
   #authorizeNode(node: NodeIdentity, identities: readonly string[]): NodeIdentity | undefined {
     if (!this.#security.checksIdentity) return node;
     const result = authorize(node, identities);

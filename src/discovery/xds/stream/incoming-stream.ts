@@ -6,6 +6,7 @@ import type { AdsCall } from './ads-transport.ts';
 export interface StreamSecurity {
   readonly isSecure: boolean;
   readonly authenticators: readonly Authenticator[];
+  /** If true, the client's identity must match the node. */
   readonly checksIdentity: boolean;
 }
 

@@ -26,7 +26,7 @@ export class StreamLog {
     this.#repeatedLines = new RepeatedLines({ warn: (event, fields) => this.#logger.warn(event, fields) }, context.now);
   }
 
-  /** A logger for each stream would need more memory than the other fields. */
+  /** The logger is created on demand, because one for each stream would need more memory than the other fields. */
   get #logger(): Logger {
     const { logger } = this.#context;
     return logger.levels.hasProxies ? logger.ofProxy(this.#node().split('~')[2] ?? '') : logger;

@@ -21,6 +21,7 @@ export function countSocketBytes(bytes: number): void {
   socketBytes += bytes;
 }
 
+/** If true, further writes must wait for a later iteration of the event loop. */
 export function isTurnFull(): boolean {
   return socketBytes >= maxTurnBytes;
 }

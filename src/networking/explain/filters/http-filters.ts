@@ -29,6 +29,7 @@ import { evaluateHttpRbac } from './rbac.ts';
 import { hasMetadata, type RequestSubject, type Subject } from './subject.ts';
 import { typeNameOf } from './type-name.ts';
 
+/** These filters never respond to a request. */
 const neutralFilters = new Set([
   'envoy.extensions.filters.http.grpc_stats.v3.FilterConfig',
   'envoy.extensions.filters.http.grpc_web.v3.GrpcWeb',

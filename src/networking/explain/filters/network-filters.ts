@@ -9,6 +9,7 @@ import { evaluateNetworkRbac } from './rbac.ts';
 import { hasMetadata, type Subject } from './subject.ts';
 import { typeNameOf } from './type-name.ts';
 
+/** These filters never close a connection. */
 const neutralFilters = new Set([
   'envoy.extensions.filters.network.sni_cluster.v3.SniCluster',
   'envoy.extensions.filters.network.set_filter_state.v3.Config',

@@ -1,3 +1,4 @@
+/** These filters exist in Istio's Envoy builds, see `istio-extensions.ts`. */
 import { hasIstioExtensions, istioStats, peerExchange } from '../../messages/istio-extensions.ts';
 import { telemetryOf } from '../../telemetry/connection-telemetry.ts';
 import { sideOf } from '../../telemetry/mode.ts';

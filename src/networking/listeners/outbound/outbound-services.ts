@@ -33,6 +33,7 @@ interface OutboundInput {
   readonly scope: SidecarScope;
   readonly egress: EgressListenerScope;
   readonly family: ProxyIpFamily;
+  /** If true, the proxy must bind the addresses that applications connect to, because connections are not redirected. */
   readonly isBound: boolean;
   /** Ports of the workload itself, which the application must be able to bind. */
   readonly ownPorts: ReadonlySet<number>;

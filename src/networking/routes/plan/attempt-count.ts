@@ -15,6 +15,7 @@ export function countsAttempts(shape: ProxyShape, push: PushContext): boolean {
   return proxySettingsOf(shape, push.mesh).proxyHeaders.attemptCount?.disabled !== true;
 }
 
+/** Returns the same resources if the header is enabled, otherwise cached copies that remove it. */
 export function withAttemptCount(routes: EnvoyResource[], shape: ProxyShape, push: PushContext): EnvoyResource[] {
   return countsAttempts(shape, push) ? routes : routes.map(withoutAttemptCount);
 }

@@ -52,6 +52,7 @@ export function serviceGroups(
   push: Pick<PushContext, 'features'>,
 ): readonly ServiceGroup[] {
   const client = `${addressingKey(shape)} ${push.features.autoAllocate}`;
+  // Groups of a single host are not cached, because clients may request any number of names.
   if (selection.host !== undefined) return buildGroups(services, selection, client, shape, push);
   const key = `${selection.port} ${client}`;
   const groupsByKey = groupsByServices.get(services) ?? new Map<string, readonly ServiceGroup[]>();

@@ -3,7 +3,7 @@ import type { ReadinessRespond } from '../../../../machines/agent/status-protoco
 import type { ProcessEnd } from '../simulated-envoy.machine.ts';
 import type { EnvoySignal, SimulatedHost, SimulatedProcess } from '../simulated-host.ts';
 
-/** The input of an invariant never contains the agent's own state. */
+/** The input of an invariant is the host and the orders to the agent, never the agent's own state. */
 export interface Observed {
   readonly host: SimulatedHost;
   readonly desired: { readonly files: number; readonly orders: number };

@@ -22,7 +22,7 @@ export const readyHasItsListeners: Invariant = {
   },
 };
 
-/** Otherwise traffic would not return when a valid certificate replaces an invalid one. */
+/** If an agent stayed unready, traffic would not return when a valid certificate replaces an invalid one. */
 export const readyIsReported: Invariant = {
   name: 'ready while an Envoy serves its whole configuration',
   onReadiness({ ready, reason }, { host, stopOrdered, agentEnds }) {
