@@ -18,6 +18,7 @@ export function problemOf(
   return { code, message, ...fields };
 }
 
+/** The message has the form `PART must be EXPECTED, got VALUE`. */
 export function mismatch(code: CertificateCode, path: string, expected: string, actual: string): CertificateProblem {
   return { code, message: `${path} must be ${expected}, got ${actual}`, path, expected, got: actual };
 }

@@ -1,3 +1,4 @@
+/** Objects whose status must be updated are reported at the end of an evaluation. */
 import { setBounded } from '../../model/collections/set-bounded.ts';
 
 /** @param urgent whether to write the status immediately */

@@ -62,7 +62,7 @@ export class WriteGate {
   #term: WriteTerm | undefined;
   #runningWrites = 0;
   readonly #idleWaiters: (() => void)[] = [];
-  /** Writes outside the term are not sent or are aborted. */
+  /** Counts writes outside the term, which were not sent or were aborted. */
   rejectedCount = 0;
 
   constructor(options: WriteGateOptions) {

@@ -1,3 +1,4 @@
+/** Name and tags in traces come from labels and node metadata. */
 import type { ProxySettings } from '../../model/mesh/proxy-settings.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 

@@ -187,6 +187,7 @@ export class UnidentifiedConnections {
     this.#options.pace.refund(connection.group, 1);
   }
 
+  /** Called when the node of a stream is identified. */
   identified(peer: string): void {
     const connection = this.#trackedConnections.get(peer);
     if (connection === undefined) return;
@@ -199,6 +200,7 @@ export class UnidentifiedConnections {
     this.#options.bounds.busy(connection.socket);
   }
 
+  /** Called when a stream with an identified node ends. */
   streamEnded(peer: string): void {
     const connection = this.#trackedConnections.get(peer);
     if (connection === undefined || --connection.streams > 0) return;
