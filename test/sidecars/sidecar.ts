@@ -256,6 +256,8 @@ export class Sidecar {
     const isWarm = CDS.isReceived && coversNames(EDS.resources, EDS.names);
     if (isWarm && !LDS.isRequested) this.#request('LDS');
     if (this.isFull || !isWarm || !LDS.isReceived || !coversNames(RDS.resources, RDS.names)) return;
+    // A client that returns has the resources of its last stream before the server responds.
+    if ([EDS, RDS].some(({ isRequested, isReceived }) => isRequested && !isReceived)) return;
     this.isFull = true;
     this.#options.onFull?.(this);
   }
