@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { fromBinary } from '@bufbuild/protobuf';
 import { credentials, Metadata, status } from '@grpc/grpc-js';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { typeUrls } from '../../test/ads-client.ts';
 import { ControlPlane, sidecar, stopControlPlanes } from '../../test/harness/control-plane.ts';
 import { ClientConfigSchema } from '../gen/envoy/service/status/v3/csds_pb.ts';
 import { issueToken, localTokenFile, localTokenKey } from './xds/access/local-tokens.ts';
@@ -83,6 +84,19 @@ it('istioctl proxy-status shows the state and version of each proxy, and its con
     ID: 'istiod-7d9c',
     Info: { version: 'test' },
   });
+});
+
+it('istioctl proxy-status lists 300 proxies within two seconds', async () => {
+  const client = plane.client('ads.listening');
+  for (let number = 1; number < 300; number++) {
+    const stream = client.sotw();
+    stream.send({ node: { ...sidecar, id: sidecar.id.replace('web-0', `web-${number}`) }, typeUrl: typeUrls.CDS });
+    await stream.next();
+  }
+  const startedAt = performance.now();
+  const { resources } = await (await istioctl('istio-system', syncz)).next();
+  expect(resources).toHaveLength(300);
+  expect(performance.now() - startedAt).toBeLessThan(2_000);
 });
 
 it('istioctl internal-debug shows the pages of the debug port', async () => {
