@@ -5,7 +5,9 @@ import type { WorkTurns } from './request-turns.ts';
 export class RequestIntake {
   readonly #call: AdsCall;
   readonly #workTurns: WorkTurns;
-  /** Set while grpc-js expects the next message. */
+  /** Set when the client has acknowledged a response. */
+  isServed = false;
+  /** Requests the next message from grpc-js. `undefined` until grpc-js requests one. */
   #readNext: (() => void) | undefined;
   #peekListener: (() => void) | undefined;
   #isPaced = false;
@@ -43,7 +45,7 @@ export class RequestIntake {
         this.#isBusy = false;
         this.#readOn();
       };
-      this.#workTurns.run(() => onMessage(bytes), bytes.length, next);
+      this.#workTurns.run(() => onMessage(bytes), bytes.length, next, this.isServed);
     });
     // Reading ahead has paused the call.
     if (this.#peekListener !== undefined) call.resume();

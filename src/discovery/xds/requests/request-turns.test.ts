@@ -50,3 +50,25 @@ describe('RequestTurns after an error in a task', () => {
     expect(failedNames).toEqual(['second']);
   });
 });
+
+test('RequestTurns handle work of served clients before that of new ones, which have every fourth step', async () => {
+  const turns = new RequestTurns();
+  const events: string[] = [];
+  const add = (name: string, count: number, isServed: boolean): void => {
+    for (let i = 0; i < count; i++) turns.run(() => void events.push(name), largeBytes, undefined, isServed);
+  };
+  add('new', 4, false);
+  add('served', 5, true);
+  await eventually('all are handled', () => turns.size === 0);
+  expect(events.join(' ')).toBe('served served served new served served new new new');
+});
+
+test('RequestTurns handle a small request of a served client immediately while requests of new clients wait', async () => {
+  const turns = new RequestTurns();
+  const events: string[] = [];
+  turns.run(() => void events.push('new'), largeBytes);
+  turns.run(() => void events.push('served'), 0, undefined, true);
+  turns.run(() => void events.push('new'), 0);
+  expect(events).toEqual(['served']);
+  await eventually('all are handled', () => events.length === 3);
+});

@@ -1,14 +1,16 @@
 /** Shares the event loop between requests and other work. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { letEscape } from '../../../runtime/fences/uncaught.ts';
-import { isTurnFull, Slices } from '../turns/slices.ts';
+import { hasTurnTime, Slices } from '../turns/slices.ts';
 
-/** Maximum time for requests in an iteration of the event loop. */
-const turnMs = 5;
-/** After a longer request, its stream pauses for this multiple of its duration. */
+/** A stream pauses after a longer request. */
+const maxRequestMs = 5;
+/** The pause as a multiple of the duration of the request. */
 const restFactor = 3;
 /** Larger requests always wait in the queue, because they may be slow. */
 const largeBytes = 32 * 1024;
+/** Every fourth step is one of new clients. */
+const turnOfNew = 4;
 
 /** Returns whether there are more steps. An error ends the work. */
 export type SteppedWork = () => boolean;
@@ -18,73 +20,86 @@ export interface WorkTurns {
    * Runs small work immediately if there is time, otherwise from the queue. Errors are reported as uncaught.
    *
    * @param next called when the client may cause further work; delayed after slow work
+   * @param isServed whether the client has acknowledged a response: its work precedes that of new clients
    */
-  run(work: () => void, bytes: number, next?: () => void): void;
+  run(work: () => void, bytes: number, next?: () => void, isServed?: boolean): void;
   /** Runs work in steps, alternating with other work. */
-  startWork(work: SteppedWork): void;
+  startWork(work: SteppedWork, isServed?: boolean): void;
 }
 
+/**
+ * Queue for all streams of a server. Work of served clients comes first: when thousands of clients connect, their requests would otherwise delay the
+ * ACKs of served clients, and so the next pushes to them.
+ */
 export class RequestTurns implements WorkTurns {
-  #waitingWork: SteppedWork[] = [];
-  /** Work that has completed its step in this round. */
-  #next: SteppedWork[] = [];
+  readonly #served = new RoundRobin();
+  readonly #new = new RoundRobin();
   readonly #slices = new Slices(() => this.#runSlice());
-  #turnStartedAt: number | undefined;
-  #turnEndImmediate: NodeJS.Immediate | undefined;
+  #stepCount = 0;
 
-  run(work: () => void, bytes: number, next?: () => void): void {
-    if (bytes <= largeBytes && this.#isIdle && this.#hasTime()) {
+  run(work: () => void, bytes: number, next?: () => void, isServed = false): void {
+    const isNext = isServed ? this.#served.size === 0 : this.size === 0;
+    if (bytes <= largeBytes && isNext && hasTurnTime()) {
       doAndRest(work, next);
       return;
     }
     this.startWork(() => {
       doAndRest(work, next);
       return false;
-    });
+    }, isServed);
   }
 
-  startWork(work: SteppedWork): void {
-    // Keeps the asynchronous context, so that an uncaught error closes the stream that caused it.
+  startWork(work: SteppedWork, isServed = false): void {
+    // Keeps the owner's asynchronous context, so that an uncaught error closes the owner's stream.
     const inOwnName = AsyncLocalStorage.snapshot();
-    this.#next.push(() => inOwnName(fenced, work));
+    (isServed ? this.#served : this.#new).add(() => inOwnName(fenced, work));
     this.#slices.start();
   }
 
   stop(): void {
     this.#slices.stop();
-    if (this.#turnEndImmediate !== undefined) clearImmediate(this.#turnEndImmediate);
-    this.#waitingWork = [];
-    this.#next = [];
+    this.#served.clear();
+    this.#new.clear();
   }
+
+  get size(): number {
+    return this.#served.size + this.#new.size;
+  }
+
+  #runSlice(): boolean {
+    const order = [this.#served, this.#new];
+    if (++this.#stepCount % turnOfNew === 0) order.reverse();
+    order.find(({ size }) => size > 0)?.runStep();
+    return this.size > 0;
+  }
+}
+
+/** Uses two lists, because removing the first element of a long list takes time in proportion to its length. */
+class RoundRobin {
+  #waitingWork: SteppedWork[] = [];
+  /** Work that has completed its step in this round. */
+  #next: SteppedWork[] = [];
 
   get size(): number {
     return this.#waitingWork.length + this.#next.length;
   }
 
-  get #isIdle(): boolean {
-    return this.size === 0;
+  add(work: SteppedWork): void {
+    this.#next.push(work);
   }
 
-  #hasTime(): boolean {
-    const now = performance.now();
-    if (this.#turnStartedAt === undefined) {
-      this.#turnStartedAt = now;
-      this.#turnEndImmediate = setImmediate(() => {
-        this.#turnStartedAt = undefined;
-      });
-    }
-    return now - this.#turnStartedAt < turnMs && !isTurnFull();
+  clear(): void {
+    this.#waitingWork = [];
+    this.#next = [];
   }
 
-  /** Uses two lists, because removing the first element of a long list would take time in proportion to its length. */
-  #runSlice(): boolean {
+  runStep(): void {
     if (this.#waitingWork.length === 0) {
       this.#waitingWork = this.#next.reverse();
       this.#next = [];
     }
     const work = this.#waitingWork.pop();
     if (work?.() === true) this.#next.push(work);
-    return !this.#isIdle;
   }
 }
 
@@ -106,7 +121,7 @@ function doAndRest(work: () => void, next: (() => void) | undefined): void {
   }
   const tookMs = performance.now() - startedAt;
   if (next === undefined) return;
-  if (tookMs <= turnMs) next();
+  if (tookMs <= maxRequestMs) next();
   else setTimeout(next, tookMs * restFactor);
 }
 

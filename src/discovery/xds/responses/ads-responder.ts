@@ -230,7 +230,7 @@ export class AdsResponder implements GatedStream {
       if (waitingOrder.set === 'building') return true;
       this.#options.runGuarded(() => this.#sendDueResponses());
       return false;
-    });
+    }, this.#options.isServed());
     return waitingOrder;
   }
 

@@ -31,4 +31,6 @@ export interface AdsResponderOptions {
   readonly onRolloutEvent: (event: RolloutEvent) => void;
   readonly watchOf: (typeUrl: string) => Watch | undefined;
   readonly isHalfClosed: () => boolean;
+  /** Whether the client has acknowledged a response. */
+  readonly isServed: () => boolean;
 }

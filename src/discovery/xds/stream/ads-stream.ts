@@ -95,6 +95,7 @@ export class AdsStream {
       onRolloutEvent: (event) => this.#exchange.handleEvent(event),
       watchOf: (typeUrl) => ownValue(this.watches, typeUrl),
       isHalfClosed: () => this.#exchange.isHalfClosed,
+      isServed: () => this.#intake.isServed,
     });
     this.#exchange = new AdsExchange({
       rules: () => this.#rules,
@@ -351,6 +352,7 @@ export class AdsStream {
       clientOf(this.#life)?.resources.rejected?.(typeUrl);
     }
     if (watch.nonceAcked === '') return;
+    this.#intake.isServed = true;
     this.#listener.acknowledged();
     if (watch.nonceAcked !== ackedBefore) {
       clientOf(this.#life)?.resources.acknowledged?.(typeUrl, watch.versionAcked);

@@ -16,7 +16,7 @@ export class ProxyTurns {
   readonly #options: ProxyTurnsOptions;
   readonly #orders: ProxiesServe[] = [];
   #current: { readonly change: ResourceChange; completedCount: number } | undefined;
-  readonly #slices = new Slices(() => this.#orders[0] !== undefined && this.#serveOne(this.#orders[0]));
+  readonly #slices = new Slices(() => this.#orders[0] !== undefined && this.#serveOne(this.#orders[0]), true);
 
   constructor(options: ProxyTurnsOptions) {
     this.#options = options;

@@ -1,8 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { eventually } from '../../../../test/harness/eventually.ts';
 import { uncaughtErrors } from '../../../../test/harness/uncaught-errors.ts';
-import { countSocketBytes, isTurnFull, Slices } from './slices.ts';
+import { countSocketBytes, isTurnFull, Slices, sliceMs } from './slices.ts';
 
 test('Slices continue once and asynchronously if their own work stops and restarts them', async () => {
   const completedPieces: string[] = [];
@@ -78,4 +78,44 @@ test('an event loop iteration that exceeds the limit of written bytes is full fo
   expect(isTurnFull()).toBe(true);
   await turn();
   expect(isTurnFull()).toBe(false);
+});
+
+/** Slices whose steps take the given time on a virtual clock. They record their names. */
+function timedSlices(...all: readonly { name: string; isUrgent?: boolean; stepMs: number; steps: number }[]): string[] {
+  let nowMs = performance.now();
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
+  onTestFinished(() => clock.mockRestore());
+  const events: string[] = [];
+  for (const { name, isUrgent = false, stepMs, steps } of all) {
+    let remainingSteps = steps;
+    const slices = new Slices(() => {
+      events.push(name);
+      nowMs += stepMs;
+      return --remainingSteps > 0;
+    }, isUrgent);
+    slices.start();
+  }
+  return events;
+}
+
+async function recordTurns(events: string[], turns: number): Promise<string> {
+  for (let i = 0; i < turns; i++) {
+    await turn();
+    events.push('|');
+  }
+  return events.join(' ');
+}
+
+test('Slices share the time of an event loop iteration, and those that had none run first in the next one', async () => {
+  const slice = { stepMs: 0.75 * sliceMs, steps: 2 };
+  const events = timedSlices({ name: 'a', ...slice }, { name: 'b', ...slice }, { name: 'c', ...slice });
+  expect(await recordTurns(events, 4)).toBe('a b | c a | b c | |');
+});
+
+test('urgent Slices run first, for half of the time if other work waits', async () => {
+  const events = timedSlices(
+    { name: 'other', stepMs: sliceMs / 4, steps: 3 },
+    { name: 'push', isUrgent: true, stepMs: sliceMs / 4, steps: 7 },
+  );
+  expect(await recordTurns(events, 3)).toBe('push push other other | push push other | push push push |');
 });
